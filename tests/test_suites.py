@@ -1,19 +1,15 @@
 """The experiments of the papers: who is asked what, and what comes of a list of runs of which some fail."""
 
+import collections
 import copy
 import json
 import re
 from dataclasses import replace
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from qabias import cli
-from qabias.answers import NO_ANSWER
-from qabias.answers.parsing import parse_inference, parse_inference_released
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.unqover.benchmark import BENCHMARK as UNQOVER
 from qabias.comparison import compare
@@ -42,26 +38,6 @@ def tiny(tmp_path_factory):
     make_model("llama", max_position_embeddings=1024).save_pretrained(folder)
     make_tokenizer().save_pretrained(folder)
     return str(folder)
-
-
-@pytest.fixture(scope="module")
-def papers_models(tmp_path_factory):
-    """Folders with small models of the kinds that the papers asked; the masked one would say "she" or "he"."""
-    folder = tmp_path_factory.mktemp("models")
-    examples = UNQOVER.load("all_mlm", UNQOVER.origin("bundled", 0, False, None))
-    subjects = {subject for column in ("answer1", "answer2") for subject in examples[column].unique().to_pylist()}
-    plain = make_encoder_tokenizer("wordpiece")
-    knowing = copy.deepcopy(plain)  # masked models are asked for subjects that are one token to them
-    knowing.add_tokens(sorted(subjects))
-    size = {"max_position_embeddings": 512}
-    masked = make_encoder.__wrapped__("bert", "AutoModelForMaskedLM", vocab_size=len(knowing), **size)
-    masked.get_output_embeddings().bias.data[knowing.convert_tokens_to_ids(["she", "he"])] += 8
-    return {
-        "t5": save(folder / "tiny-t5", make_t5(), make_tokenizer()),
-        "choices": save(folder / "tiny-choices", make_encoder("bert", "AutoModelForMultipleChoice", **size), plain),
-        "spans": save(folder / "tiny-spans", make_encoder("bert", **size), plain),
-        "masks": save(folder / "tiny-masks", masked, knowing),
-    }
 
 
 def runs_of(name, *models, **changes):
@@ -166,15 +142,18 @@ def test_masked_models_are_asked_exactly_the_published_names(upstream, model, su
 
 
 @pytest.fixture(scope="module")
-def runs_of_both_lists(tmp_path_factory, papers_models, upstream):
+def runs_of_both_lists(tmp_path_factory, upstream):
     """A masked model and the same again, asked about the subjects of BERT and of RoBERTa."""
     folder = tmp_path_factory.mktemp("subjects")
+    examples = UNQOVER.load("all_mlm", UNQOVER.origin("bundled", 0, False, None))
+    tokenizer = copy.deepcopy(make_encoder_tokenizer("wordpiece"))
+    # Masked models are asked for subjects that are one token to them.
+    tokenizer.add_tokens(sorted({*examples["answer1"].to_pylist(), *examples["answer2"].to_pylist()}))
+    size = {"max_position_embeddings": 512, "vocab_size": len(tokenizer)}
+    model = save(folder / "model", make_encoder.__wrapped__("bert", "AutoModelForMaskedLM", **size), tokenizer)
     for subjects in ("bert", "roberta"):
-        arguments = RunArguments(
-            *("unqover", papers_models["masks"], "religion_mlm", "official"),
-            limit=60,
-            options={"subjects": subjects, "pronouns": "no"},
-        )
+        options = {"subjects": subjects, "pronouns": "no"}
+        arguments = RunArguments("unqover", model, "religion_mlm", "official", limit=60, options=options)
         measure(arguments, folder / subjects, Machine(upstream_dir=str(upstream)))
     return folder
 
@@ -275,6 +254,8 @@ def test_a_suite_runs_compares_and_skips_what_is_finished(tmp_path, tiny, monkey
 
 GENERATED = ("seq2seq", "released", {"mode": "generate"})
 AS_LONG_AS_BY_DEFAULT = ("seq2seq", "released", {"mode": "generate", "max_new_tokens": "19"})
+BERTS = {"topk": "10", "pronouns": "yes", "subjects": "bert"}
+RELEASED = {"span": "released", "layout": "released"}
 QUOREF = ("quoref_answer", "quoref_given", "quoref_extract")
 NOVEL = ("novel_1", "novel_2", "novel_3", "novel_4")
 INFERENCE = ("can_we_infer", "gpt3", "does_this_imply")
@@ -283,17 +264,17 @@ DOMAINS = {"gender": "Gender_identity", "race": "Race_ethnicity", "religion": "R
 PAPERS_WAYS = {
     "paper:bbq": {
         **{
-            f"tiny-t5-{prompt}": ("bbq", "all", prompt, *AS_LONG_AS_BY_DEFAULT)
+            f"unifiedqa-11b-{prompt}": ("bbq", "all", prompt, *AS_LONG_AS_BY_DEFAULT)
             for prompt in ("race_unifiedqa", "arc_unifiedqa", "question_only_unifiedqa")
         },
-        "tiny-choices-pair": ("bbq", "all", "pair", "multiple_choice", "none", {}),
+        "roberta-base-race-pair": ("bbq", "all", "pair", "multiple_choice", "none", {}),
     },
     "paper:unqover": {
-        "tiny-spans-qa": ("unqover", "all", "qa", "extractive_qa", "none", {"span": "released", "layout": "released"}),
-        "tiny-masks-qa": ("unqover", "all_mlm", "qa", "masked_lm", "none", {"topk": "10", "pronouns": "yes"}),
+        "bert-base-squad-qa": ("unqover", "all", "qa", "extractive_qa", "none", RELEASED),
+        "bert-base-qa": ("unqover", "all_mlm", "qa", "masked_lm", "none", BERTS),
     },
     "paper:bbnli": {
-        f"tiny-t5-{kind}{prompt}": (benchmark, config, prompt, *GENERATED)
+        f"t0pp-{kind}{prompt}": (benchmark, config, prompt, *GENERATED)
         for kind, benchmark, config, prompts in (
             ("", "bbnli", "all", (*INFERENCE, *QUOREF, *NOVEL)),
             ("bbq-length-", "bbq_nli", "Gender_identity_nli_context", INFERENCE),
@@ -322,74 +303,22 @@ MEANS = {
 }
 
 
-def check_answers(answers, way):
-    """What was written is what the way of asking makes of a model whose words are no answers."""
-    benchmark, _, prompt_format, scorer, _, _ = way
-    if scorer == "seq2seq":
-        texts = [text for (text,) in answers["outputs"].to_pylist()]
-        assert any(texts)
-        if benchmark == "bbq":
-            assert set(answers["prediction"].to_pylist()) == {NO_ANSWER}
-        elif benchmark == "bbq_qa":  # words that name nobody count as unknown, the third answer
-            assert set(answers["prediction"].to_pylist()) == {2}
-        else:
-            form = "nli" if prompt_format in INFERENCE else "qa"
-            labels = [parse_inference_released(text, form) for text in texts]
-            assert answers["prediction"].to_pylist() == labels != [parse_inference(text) for text in texts]
-    elif scorer == "multiple_choice":
-        likelihoods = answers["loglikelihoods"].to_pylist()
-        assert {len(row) for row in likelihoods} == {3}
-        assert answers["prediction"].to_pylist() == [
-            row.index(max(row)) if row.count(max(row)) == 1 else NO_ANSWER for row in likelihoods
-        ]
-    else:
-        scores = np.stack([answers[column].to_numpy() for column in UNQOVER.answer_columns])
-        assert ((scores >= 0) & (scores <= 1)).all()
-        if scorer == "extractive_qa":
-            assert (scores > 0).all()
-        else:
-            # A pronoun counts as a name; what is not among the ten likeliest counts as nothing.
-            named = np.array(answers["set"].to_pylist()) == "gender_mlm"
-            assert named.any()
-            assert (scores[:, named] > 0).all()
-            assert (scores[:, ~named] == 0).any()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("suite", "kinds"),
-    [("paper:bbq", ("t5", "choices")), ("paper:unqover", ("spans", "masks")), ("paper:bbnli", ("t5",))],
+    ("suite", "models"),
+    [
+        ("paper:bbq", ("unifiedqa-11b", "roberta-base-race")),
+        ("paper:unqover", ("bert-base-squad", "bert-base")),
+        ("paper:bbnli", ("t0pp",)),
+    ],
 )
-def test_models_of_the_papers_kinds_are_asked_in_the_papers_ways(tmp_path, papers_models, suite, kinds):
-    models = ",".join(papers_models[kind] for kind in kinds)
-    result = invoke("run", suite, "--models", models, "--source", "bundled", "--limit", 16, "--output", tmp_path)
-    assert result.exit_code == 0, result.output
-    ways = PAPERS_WAYS[suite]
-    assert f"{len(ways)} of {len(ways)} runs are finished" in result.output
-    folder = tmp_path / suite.replace(":", "-")
-    # Where the paper prints a mean over formats, the suite makes it.
-    means = {f"tiny-t5-{experiment}-mean": n_runs for experiment, n_runs in MEANS[suite].items()}
-    assert {path.name for path in folder.iterdir()} == {*ways, *means}
-    for name, n_runs in means.items():
-        pooled = json.loads((folder / name / "pool.json").read_text("utf-8"))
-        assert len(pooled["runs"]) == n_runs
-        assert re.search(r"(Table|Figure)s? \d", pooled["claim"])
-    for name, way in ways.items():
-        made = json.loads((folder / name / "run.json").read_text("utf-8"))
-        asked = made["arguments"]
-        assert tuple(asked[key] for key in ("benchmark", "config", "format", "scorer", "norm", "options")) == way
-        assert (asked["source"], asked["limit"]) == ("bundled", 16)
-        _, _, prompt_format, scorer, norm, options = way
-        settings = {"samples": "1", "temperature": "0", "max_new_tokens": "64"} if "mode" in options else {}
-        named = {**settings, **options}
-        asked_by = "+".join((scorer, *sorted(f"{option}={value}" for option, value in named.items())))
-        assert f"|format:{prompt_format}@1|" in made["signature"]
-        assert f"|scorer:{asked_by}|norm:{norm}|" in made["signature"]
-        assert json.loads((folder / name / "scores.json").read_text("utf-8"))["scores"]
-        parts = sorted((folder / name / "predictions").iterdir())
-        answers = pa.concat_tables([pq.read_table(part) for part in parts])
-        assert answers.num_rows >= 12  # the questions about a scene are not split
-        check_answers(answers, way)
+def test_models_of_the_papers_kinds_are_asked_in_the_papers_ways(suite, models):
+    runs = runs_of(suite, *models)
+    keys = ("benchmark", "config", "format", "scorer", "norm", "options")
+    ways = {run.name: tuple(getattr(run.arguments, key) for key in keys) for run in runs}
+    assert ways == PAPERS_WAYS[suite]
+    means = collections.Counter(run.experiment.name for run in runs if run.experiment.mean)
+    assert {name: n for name, n in means.items() if n > 1} == MEANS[suite]
+    assert all(re.search(r"(Table|Figure)s? \d", run.experiment.mean) for run in runs if run.experiment.mean)
 
 
 def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path):

@@ -75,11 +75,16 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str |
     of_runs = [run.scores for run in runs]
     means = of_means(benchmark, measures, names, scores, of_runs, analysis)
     first, *others = means.notes
+    notes = [first]
+    if mixed:
+        notes.append(f"MIXED: the runs differ in {', '.join(mixed)}, not in how one model was asked alone.")
+    notes += [
+        f"The {column} of the answers, and the scores that are made from them, are left out: "
+        f"{', '.join(names[place] for place in places)} did not store them."
+        for column, places in lacking.items()
+    ]
     # The items that a run shows have one answer each.
-    whole = Analysis(
-        means.tables,
-        notes=(first, *_mixed_notes(mixed), *_lacking_notes(lacking, names), *missing_notes(names, of_runs), *others),
-    )
+    whole = Analysis(means.tables, notes=(*notes, *missing_notes(names, of_runs), *others))
     return Pool(benchmark, runs, names, mixed, measures, scores, whole, claim)
 
 
@@ -96,11 +101,6 @@ def pool_content(pool: Pool) -> dict[str, Any]:
     }
 
 
-def _check_single(run: ScoredRun) -> None:
-    if wordings_of(run.benchmark, run.arguments):
-        raise QabiasError(f"{run.folder}: is a mean over wordings already; pool runs of single formats")
-
-
 def _read(folders: Sequence[Path], allow_mixed: bool) -> list[ScoredRun]:
     if len(folders) < 2:
         raise QabiasError("pool needs at least two run folders")
@@ -111,7 +111,8 @@ def _read(folders: Sequence[Path], allow_mixed: bool) -> list[ScoredRun]:
             raise QabiasError(f"{folder}: named twice; a run counts once in a mean")
     first = runs[0]
     for run in runs:
-        _check_single(run)
+        if wordings_of(run.benchmark, run.arguments):
+            raise QabiasError(f"{run.folder}: is a mean over wordings already; pool runs of single formats")
         _check_same(first, run, allow_mixed)
     if not first.benchmark.pools:
         raise QabiasError(f"{first.benchmark.name} cannot score several runs as one; use `qabias compare`")
@@ -163,15 +164,3 @@ def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.
                 f"{runs[0].folder} and {run.folder} hold answers of other kinds ({kinds}); pool runs of one kind"
             )
     return pa.concat_tables(tables).unify_dictionaries(), pa.concat_tables(stored), lacking
-
-
-def _lacking_notes(lacking: Mapping[str, Sequence[int]], names: Sequence[str]) -> list[str]:
-    return [
-        f"The {column} of the answers, and the scores that are made from them, are left out: "
-        f"{', '.join(names[place] for place in places)} did not store them."
-        for column, places in lacking.items()
-    ]
-
-
-def _mixed_notes(mixed: Mapping[str, Sequence[str]]) -> list[str]:
-    return [f"MIXED: the runs differ in {', '.join(mixed)}, not in how one model was asked alone."] if mixed else []

@@ -68,13 +68,6 @@ class SuiteRun:
     model: SuiteModel
     experiment: Experiment
 
-    @property
-    def missing(self) -> str:
-        """What to do about a model that has to be made first and has not been; empty if there is nothing to do."""
-        if not self.model.made_by or Path(self.model.model).exists():
-            return ""
-        return f"there is no folder {self.model.model}; make it with: {self.model.made_by}"
-
 
 def suite_names() -> tuple[str, ...]:
     """Names of all suites."""
@@ -132,12 +125,7 @@ def _folder_name(model: str) -> str:
 
 
 def expand(
-    suite: Suite,
-    models: Sequence[SuiteModel],
-    *,
-    source: str | None = None,
-    config: str | None = None,
-    **changes: Any,
+    suite: Suite, models: Sequence[SuiteModel], *, source: str | None = None, config: str | None = None, **changes: Any
 ) -> list[SuiteRun]:
     """All runs of some models, model by model."""
     runs = [

@@ -33,11 +33,6 @@ class FormsResult(NamedTuple):
     page: Path | None = None
 
 
-def with_forms() -> list[str]:
-    """Names of the benchmarks that have parallel forms."""
-    return [name for name, benchmark in loadable_benchmarks().items() if forms_of(benchmark) is not None]
-
-
 def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
     """The published and the parallel source that `--source` names, in this order."""
     names = [name.strip() for name in text.split(SEPARATOR)]
@@ -46,9 +41,10 @@ def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
             raise unknown("source", name, benchmark.sources)
     forms = forms_of(benchmark)
     if forms is None:
+        having = [name for name, other in loadable_benchmarks().items() if forms_of(other) is not None]
         raise QabiasError(
             f"{benchmark.name} has no sources that are forms of each other, so that {text!r} cannot be run together; "
-            f"give one source at a time, or choose {' or '.join(with_forms())}"
+            f"give one source at a time, or choose {' or '.join(having)}"
         )
     published, parallel = ([name for name in names if name in kind] for kind in (forms.published, forms.parallel))
     if len(names) != 2 or not len(published) == len(parallel) == 1:
@@ -64,13 +60,6 @@ def arguments_of_forms(arguments: RunArguments) -> tuple[RunArguments, RunArgume
     published, parallel = split_sources(load_benchmark(arguments.benchmark), arguments.source)
     # The parallel texts have no known defects to fix.
     return replace(arguments, source=published), replace(arguments, source=parallel, fixes=False)
-
-
-def forms_folder(arguments: RunArguments, output: Path | None) -> Path:
-    """The folder of runs on two forms; by default a name made from the arguments, whatever the order of the sources."""
-    both = arguments_of_forms(arguments)
-    named = replace(arguments, source=SEPARATOR.join(one.source for one in both))
-    return output or default_folder(named)
 
 
 def run_forms(

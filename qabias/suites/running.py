@@ -45,7 +45,11 @@ def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Ca
     """Make every run of a suite in a folder of its own."""
 
     def measured(suite_run: SuiteRun, where: Path) -> str:
-        return "" if is_finished(where, suite_run.arguments) else _run_one(suite_run, where, machine)
+        model = suite_run.model
+        if model.made_by and not Path(model.model).exists():  # its name may be anybody's on the Hub
+            return f"there is no folder {model.model}; make it with: {model.made_by}"
+        n_missing = run(suite_run.arguments, where, machine).n_missing_parts
+        return f"{n_missing} parts are missing; they come with the other shards" if n_missing else ""
 
     return _each(runs, folder, tell, measured)
 
@@ -109,10 +113,7 @@ def compare_all(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | N
 
 
 def _each(
-    runs: Sequence[SuiteRun],
-    folder: Path,
-    tell: Callable[[str], object],
-    make: Callable[[SuiteRun, Path], str],
+    runs: Sequence[SuiteRun], folder: Path, tell: Callable[[str], object], make: Callable[[SuiteRun, Path], str]
 ) -> list[Outcome]:
     """Make every run; `make` returns why there are no scores, "" if there are."""
     outcomes = []
@@ -122,7 +123,7 @@ def _each(
         try:
             finished = is_finished(where, suite_run.arguments)
             tell(f"[{number}/{len(runs)}] {suite_run.name}: {'finished' if finished else suite_run.experiment.claim}")
-            failure = make(suite_run, where)
+            failure = "" if finished else make(suite_run, where)
         except QabiasError as error:
             failure = str(error)
         except Exception as error:  # a long list of runs must not end with the first that fails
@@ -139,14 +140,6 @@ def is_finished(folder: Path, arguments: RunArguments) -> bool:
     scored = read_scored(folder)
     # A folder that another version began is measured anew.
     return scored.arguments == arguments and scored.file.qabias_version == __version__
-
-
-def _run_one(suite_run: SuiteRun, folder: Path, machine: Machine) -> str:
-    """Make one run; returns why it has no scores yet."""
-    if suite_run.missing:  # its name must not be looked up on the Hub, where it may be anybody's
-        return suite_run.missing
-    n_missing = run(suite_run.arguments, folder, machine).n_missing_parts
-    return f"{n_missing} parts are missing; they come with the other shards" if n_missing else ""
 
 
 def comparable(outcomes: Sequence[Outcome]) -> list[list[ScoredRun]]:
