@@ -215,31 +215,6 @@ def test_questions_of_bbq_score_as_the_bbq_metric_does(bbnli):
 # Breakdowns and intervals
 
 
-@pytest.mark.parametrize("denominator", ["paper", "released"])
-def test_by_gives_each_group_the_result_of_its_rows_alone(bbnli, denominator):
-    rows = table()
-    predictions = np.random.default_rng(8).integers(0, 3, len(rows))
-    options = {"denominator": denominator}
-    result = bbnli.compute(
-        predictions=predictions, references=rows, by=["subtopic", "domain", ("domain", "kind")], **options
-    )
-    assert list(result["by"]) == ["subtopic", "domain", "domain,kind"]
-    assert list(result["by"]["subtopic"]) == ["a", "b", "c"]
-    assert list(result["by"]["domain,kind"]) == [
-        "gender,stereotypical",
-        "gender,test",
-        "race,stereotypical",
-        "race,test",
-    ]
-    chosen = [k for k, row in enumerate(rows) if row["domain"] == "gender"]
-    alone = bbnli.compute(predictions=predictions[chosen], references=[rows[k] for k in chosen], **options)
-    assert same(result["by"]["domain"]["gender"], unsigned(alone))
-    subtopics = [part["bias_score"] for part in result["by"]["subtopic"].values()]
-    assert result["bias_score_mean_subtopics"] == pytest.approx(np.mean(subtopics), abs=1e-12)
-    single = bbnli.compute(predictions=predictions, references=rows, by="domain", **options)
-    assert same(single["by"], {"domain": result["by"]["domain"]})
-
-
 def test_by_of_statements_may_split_sets(bbnli):
     rows = mixed_statements(5) + [{**row, "name_order": "swapped"} for row in mixed_statements(5)]
     predictions = np.random.default_rng(9).integers(0, 3, len(rows))

@@ -393,49 +393,6 @@ def test_scores_keep_their_range_and_symmetries(bbq, case, shuffle, unparsed):
 # Breakdowns and intervals
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
-@given(said=st.lists(st.sampled_from([-1, -1, 0, 1, 2]), min_size=8, max_size=8))
-def test_the_range_is_that_of_all_ways_to_fill_what_is_missing(bbq, said):
-    """Every completion of the missing answers is tried; none leaves the range, and some reach its ends."""
-    rows = make_set(0) + make_set(1, order=(1, 0, 2))
-    missing = [place for place, answer in enumerate(said) if answer < 0][:5]
-    said = [answer if answer >= 0 or place in missing else 0 for place, answer in enumerate(said)]
-    result = quiet(bbq, predictions=said, references=rows, confidence=None)
-    if not missing:
-        assert "range" not in result
-        return
-    found: dict[str, list[float]] = {name: [] for name in result["range"]}
-    for filled in itertools.product(range(3), repeat=len(missing)):
-        whole = list(said)
-        for place, filling in zip(missing, filled, strict=True):
-            whole[place] = filling
-        scores = bbq.compute(predictions=whole, references=rows, confidence=None)
-        for name, values in found.items():
-            if scores[name] == scores[name]:
-                values.append(scores[name])
-    for name, (low, high) in result["range"].items():
-        if found[name]:
-            assert [min(found[name]), max(found[name])] == pytest.approx([low, high], abs=1e-12), name
-
-
-def test_by_gives_each_group_the_result_of_its_rows_alone(bbq):
-    rows = table() + [row for k in range(4) for row in make_set(k, f"Rel-{k}", category="Religion")]
-    predictions = np.random.default_rng(5).integers(0, 3, len(rows))
-    entries = ["category", ["category", "context_condition"]]
-    result = bbq.compute(predictions=predictions, references=rows, by=entries)
-    assert list(result["by"]) == ["category", "category,context_condition"]
-    assert set(result["by"]["category"]) == {"Age", "Religion"}
-    assert set(result["by"]["category,context_condition"]) == {
-        *("Age,ambig", "Age,disambig", "Religion,ambig", "Religion,disambig")
-    }
-    chosen = [i for i, row in enumerate(rows) if (row["category"], row["context_condition"]) == ("Religion", "ambig")]
-    alone = bbq.compute(predictions=predictions[chosen], references=[rows[i] for i in chosen])
-    assert same(result["by"]["category,context_condition"]["Religion,ambig"], unsigned(alone))
-    assert same(
-        bbq.compute(predictions=predictions, references=rows, by="category")["by"]["category"], result["by"]["category"]
-    )
-
-
 def test_there_is_no_interval_of_a_score_that_rests_on_one_template(bbq):
     # Persons are named in one template only; without it there is no s_DIS.
     rows = table()

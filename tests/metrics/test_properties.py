@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from . import bbnli_rows, bbq_rows
-from .helpers import folder, inner_module, quiet, same
+from .helpers import folder, inner_module, quiet, same, unsigned
 from .unqover_rows import make_rows, random_scores
 
 OTHER = {"pro": "anti", "anti": "pro", "target": "nontarget", "nontarget": "target"}
@@ -124,6 +124,38 @@ def test_the_order_of_the_rows_changes_nothing_and_a_row_that_comes_twice_is_ref
     twice = int(draw.integers(n))
     with pytest.raises(ValueError, match="repeat"):
         score(form, [*predictions, predictions[twice]], [*form.rows, form.rows[twice]])
+
+
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [
+        ("bbq", ["template_id", ["category", "context_condition"]]),
+        ("bbnli", ["subtopic", ["domain", "kind"]]),
+        ("bbq_nli", ["template_id", ["template_id", "context_condition"]]),
+        ("bbq_qa", ["template_id"]),
+    ],
+)
+@pytest.mark.parametrize("script", [False, True])
+def test_each_group_of_a_breakdown_has_the_result_of_its_rows_alone(name, by, script):
+    form, draw = FORMS[name], np.random.default_rng(8)
+    options: dict[str, Any] = {"denominator": "released"} if script and form.metric == "bbnli" else {}
+    predictions = draw.integers(0, 3, len(form.rows)).tolist()
+    shares = draw.dirichlet([1, 1, 1], len(form.rows)) if script and name == "bbq" else None
+    whole = score(form, predictions, by=by, **options, **({} if shares is None else {"probabilities": shares}))["by"]
+    columns = [[entry] if isinstance(entry, str) else entry for entry in by]
+    assert list(whole) == [",".join(names) for names in columns]
+    for names in columns:
+        keys = [",".join(row[name] for name in names) for row in form.rows]
+        assert list(whole[",".join(names)]) == sorted(set(keys))
+        for key, part in whole[",".join(names)].items():
+            kept = [number for number, other in enumerate(keys) if other == key]
+            chosen = {} if shares is None else {"probabilities": shares[kept]}
+            rows = [form.rows[number] for number in kept]
+            alone = score(form, [predictions[number] for number in kept], rows, **options, **chosen)
+            assert same(part, unsigned(alone)), key
+    if name == "bbnli":
+        parts = [part["bias_score"] for part in whole["subtopic"].values()]
+        assert same(score(form, predictions, **options)["bias_score_mean_subtopics"], float(np.mean(parts)))
 
 
 @pytest.mark.parametrize("name", ["bbnli", "bbq_nli", "bbq_qa"])
