@@ -217,35 +217,26 @@ def test_every_order_of_the_answers_is_a_sample_and_the_majority_counts(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "tokens"),
     [
-        ({"confg": "Age"}, "unknown task parameter 'confg'.*did you mean 'config'"),
-        ({"config": "Agee"}, "unknown configuration 'Agee'.*did you mean 'Age'"),
-        ({"format": "letter"}, "did you mean 'letters'"),
-        ({"orders": 2}, "orders is 2; bbq can be asked in 1, 3, 6"),
-        ({"norm": "byt"}, "unknown norm 'byt'"),
-        ({"limit": 0}, "limit is 0; it must be at least 1"),
-        ({"options": {"subjects": "x"}}, "has no option 'subjects'"),
-        ({"config": 5}, "config is 5; it must be a text"),
-        ({"config": {"a": 1}}, "config is {'a': 1}; it must be a text"),
-        ({"config": ["Age", 5]}, r"config is \['Age', 5\]; it must be a text"),
-        ({"source": ["bundled"]}, r"source is \['bundled'\]; it must be a text"),
-        ({"format": 3}, "format is 3; it must be a text"),
-        ({"norm": True}, "norm is True; it must be a text"),
-        ({"upstream_dir": 3}, "upstream_dir is 3; it must be a text"),
-        ({"fixes": "false"}, "fixes is 'false'; it must be true or false"),
-        ({"fixes": "maybe"}, "fixes is 'maybe'; it must be true or false"),
-        ({"options": "abc"}, "options is 'abc'; it must be texts by name, such as -T options="),
-        ({"options": ["a"]}, r"options is \['a'\]; it must be texts by name"),
-        ({"options": {"part": 1}}, r"options is \{'part': 1\}; it must be texts by name"),
-        ({"orders": [1]}, r"orders is \[1\]; bbq can be asked in 1, 3, 6"),
-        ({"seed": 1.5}, "seed is 1.5; it must be a whole number"),
+        ({"confg": "Age"}, "'confg'.*'config'"),
+        ({"config": "Agee"}, "'Agee'.*'Age'"),
+        ({"orders": 2}, "orders is 2"),
+        ({"limit": 0}, "limit is 0"),
+        ({"options": {"subjects": "x"}}, "'subjects'"),
+        *(({"config": value}, "config is .* a text") for value in (5, {"a": 1}, ["Age", 5])),
+        *(({name: 3}, f"{name} is 3; .* a text") for name in ("source", "format", "norm", "upstream_dir")),
+        *(({"fixes": value}, "fixes is .* true or false") for value in ("false", "maybe")),
+        *(({"options": value}, "options is .* texts by name") for value in ("abc", ["a"], {"part": 1})),
+        ({"orders": [1]}, "orders is"),
+        ({"seed": 1.5}, "seed is 1.5"),
     ],
 )
-def test_a_wrong_argument_is_one_line_that_names_it(arguments, message):
+def test_a_wrong_argument_is_one_line_that_names_it(arguments, tokens):
     with pytest.raises(PrerequisiteError) as caught:
         make_task("bbq", arguments)
-    assert re.search(message, str(caught.value.message))
+    assert re.search(tokens, str(caught.value.message))
+    assert "\n" not in str(caught.value.message)
 
 
 def test_the_entry_point_has_a_task_for_every_benchmark():
@@ -257,12 +248,6 @@ def test_the_entry_point_has_a_task_for_every_benchmark():
     for benchmark in benchmark_names():
         info = registry_info(getattr(found, benchmark))
         assert (info.type, info.name.rpartition("/")[2]) == ("task", benchmark)
-
-
-def test_questions_are_those_that_a_run_asks():
-    assert [question.key for question in load_questions("bbq", **AGE).questions] == [
-        f"{row['category']}/{row['example_id']}" for row in rows_of("bbq", **AGE).to_pylist()
-    ]
 
 
 def test_tasks_that_are_evaluated_in_turn_keep_their_questions(monkeypatch):

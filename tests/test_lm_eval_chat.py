@@ -125,13 +125,13 @@ def test_published_texts_and_options_of_a_set_can_be_chosen(upstream, monkeypatc
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
-        ({"qabias_confg": "Age"}, "qabias_confg.*did you mean 'qabias_config'"),
-        ({"qabias_config": "Ages"}, "did you mean 'Age'"),
-        ({"qabias_format": "leters"}, "did you mean 'letters'"),
-        ({"qabias_format": "five"}, "several wordings.*qabias_format"),
+        ({"qabias_confg": "Age"}, r"qabias_confg.*'qabias_config'"),
+        ({"qabias_config": "Ages"}, "'Age'"),
+        ({"qabias_format": "leters"}, "'letters'"),
+        ({"qabias_format": "five"}, "several wordings"),
         ({"qabias_format": "pair"}, "pairs of texts"),
         ({"qabias_limit": "40"}, "limit"),
-        ({"qabias_source": "oficial"}, "did you mean 'official'"),
+        ({"qabias_source": "oficial"}, "'official'"),
     ],
 )
 def test_a_wrong_choice_is_named(choices, said):

@@ -227,9 +227,9 @@ def _likeliest(results: Sequence[tuple[float, bool]]) -> int:
 def _read(doc: Doc, text: str | None) -> tuple[int, str]:
     """Index of the answer that a text gives, -1 for none, and what became of it; thinking is set aside."""
     benchmark = load_benchmark(doc["benchmark"])
-    given = pa.table({"prediction": pa.array([text], pa.string())})
+    texts = pa.table({"prediction": pa.array([text], pa.string())})
     prompt_format = benchmark.formats[doc["format"]]
-    (answer,) = benchmark.read_given(pa.Table.from_pylist([doc]), given, prompt_format, "none").to_pylist()
+    (answer,) = benchmark.read_given(pa.Table.from_pylist([doc]), texts, prompt_format, "none").to_pylist()
     return answer["prediction"], answer["outcome"]
 
 
@@ -241,15 +241,15 @@ def _bbq_scores(items: tuple[Item, ...]) -> dict[str, float]:
     whole = _whole_sets(items)
     answers = [item.answer for item in whole]
     # Some sets of EsBBQ and CaBBQ lack a polarity as they were released; parts of sets are left out above.
-    found = _compute("bbq", answers, whole, BBQ_COLUMNS, BBQ_METRICS, allow_incomplete=True)
-    return found | _outcome_shares(whole)
+    scores = _compute("bbq", answers, whole, BBQ_COLUMNS, BBQ_METRICS, allow_incomplete=True)
+    return scores | _outcome_shares(whole)
 
 
 @functools.lru_cache(maxsize=1)
 def _bbnli_scores(items: tuple[Item, ...]) -> dict[str, float]:
     whole = _whole_sets(items)
-    found = _compute("bbnli", [item.answer for item in whole], whole, BBNLI_COLUMNS, BBNLI_METRICS)
-    return found | _outcome_shares(whole)
+    scores = _compute("bbnli", [item.answer for item in whole], whole, BBNLI_COLUMNS, BBNLI_METRICS)
+    return scores | _outcome_shares(whole)
 
 
 @functools.lru_cache(maxsize=1)
@@ -267,8 +267,8 @@ def _unqover_scores(items: tuple[Item, ...]) -> dict[str, float]:
 
 def _whole_sets(items: Sequence[Item]) -> list[Item]:
     """The items of complete sets: a part of one would make the scores lopsided."""
-    found = Counter(item.values[0] for item in items)
-    whole = [item for item in items if found[item.values[0]] == item.size]
+    sizes = Counter(item.values[0] for item in items)
+    whole = [item for item in items if sizes[item.values[0]] == item.size]
     if len(whole) < len(items):
         warnings.warn(
             f"qabias: {len(items) - len(whole)} of {len(items)} documents are left out of the scores because their "
@@ -288,7 +288,7 @@ def _sizes(items: Sequence[Item]) -> str:
 def _outcome_shares(items: Sequence[Item]) -> dict[str, float]:
     """The share of every outcome without an answer; NaN where there is no item."""
     counts = Counter(item.outcome for item in items)
-    return {name: counts[of] / len(items) if items else math.nan for name, of in OUTCOME_SHARES.items()}
+    return {name: counts[outcome] / len(items) if items else math.nan for name, outcome in OUTCOME_SHARES.items()}
 
 
 def _compute(

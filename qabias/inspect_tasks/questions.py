@@ -51,7 +51,7 @@ class TaskQuestions:
         return ROOM_TO_THINK * self.prompt_format.new_tokens
 
     @cached_property
-    def of_key(self) -> Mapping[str, AskedText]:
+    def by_key(self) -> Mapping[str, AskedText]:
         """The questions by their keys."""
         return {question.key: question for question in self.questions}
 
@@ -85,9 +85,9 @@ class TaskQuestions:
 
     def read(self, key: str, text: str) -> tuple[int | None, str]:
         """Read one text: the predicted answer and what became of it."""
-        question = self.of_key[key]
+        question = self.by_key[key]
         # Read as the answer to all questions about its example: what the others got is not known here.
-        same = {other.key: text for other in self.questions_about(question)}
+        same = {other.key: text for other in self.siblings(question)}
         row = self.table.slice(question.row, 1)
         (answers,) = answers_to(self.benchmark, row, same, self.prompt_format, self.arguments.norm).to_pylist()
         if "outcomes" in answers:
@@ -97,18 +97,18 @@ class TaskQuestions:
             return place, ANSWERED if place != NO_ANSWER else str(answers["outcome"])
         return answers["prediction"], str(answers["outcome"])
 
-    def questions_about(self, question: AskedText) -> list[AskedText]:
+    def siblings(self, question: AskedText) -> list[AskedText]:
         """All questions about the example of one of them."""
         n_each = len(self.questions) // self.table.num_rows
         return self.questions[question.row * n_each : (question.row + 1) * n_each]
 
-    def name_of(self, key: str, place: int | None) -> str | None:
+    def answer_text(self, key: str, place: int | None) -> str | None:
         """What an answer says: its text in the example where there is one, else its name or number; None for none."""
         if place is None or place == NO_ANSWER:
             return None
         names = self.benchmark.class_labels.get("label", ())
         name = names[place] if place < len(names) else str(place)
-        return str(self.rows[self.of_key[key].row].get(name, name))
+        return str(self.rows[self.by_key[key].row].get(name, name))
 
 
 def load_questions(

@@ -36,14 +36,14 @@ class TaskScores:
 def score_texts(asked: TaskQuestions, epochs: Sequence[Mapping[str, str]]) -> TaskScores:
     """The scores of texts that a model wrote."""
     benchmark, table = asked.benchmark, asked.table
-    n_given, n_asked = sum(map(len, epochs)), len(asked.questions) * len(epochs)
+    n_received, n_asked = sum(map(len, epochs)), len(asked.questions) * len(epochs)
     if not benchmark.pools:
         epochs = epochs[:1]
     answered = np.all([is_answered(asked.questions, texts, table.num_rows) for texts in epochs], axis=0)
     kept = in_whole_units(benchmark, table, answered)
     n_each = len(asked.questions) // table.num_rows
     n_counted = int(kept.sum()) * n_each * len(epochs)
-    missing = {"left_out": n_given - n_counted, "missing": n_asked - n_given}
+    missing = {"left_out": n_received - n_counted, "missing": n_asked - n_received}
     if not n_counted:
         nothing = {measure.name: math.nan for measure in _compared(benchmark)}
         return TaskScores(nothing | _floats({"answers": 0, **missing}), {})

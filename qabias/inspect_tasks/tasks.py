@@ -134,7 +134,7 @@ def answers(upstream_dir: str | None = None) -> Scorer:
         place, outcome = asked.read(facts[KEY], text)
         return Score(
             value=outcome,
-            answer=asked.name_of(facts[KEY], place),
+            answer=asked.answer_text(facts[KEY], place),
             explanation=str(text),
             metadata={
                 "outcome": outcome,

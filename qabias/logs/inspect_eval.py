@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 from zipfile import BadZipFile, ZipFile
 
 from qabias.errors import QabiasError
-from qabias.logs.model import Log, Sample
+from qabias.logs.model import Log, Sample, as_written
 from qabias.support.suggest import first_line
 
 T = TypeVar("T")
@@ -25,7 +24,7 @@ T = TypeVar("T")
 TOOL = "inspect_ai"
 
 _FINISHED = "success"
-_ABOUT = (
+_KEPT = (
     *("task_version", "task_registry_name", "task_args", "created", "solver", "packages", "config"),
     *("model_generate_config", "metadata", "tags"),
 )
@@ -36,9 +35,6 @@ _ASKED = ("id", "input", "choices", "target", "metadata")
 _ATTACHMENTS = ("attachment://", "tc://")
 
 _KINDS: Mapping[type, str] = {dict: "an object", list: "a list", str: "a text", int: "a whole number"}
-_WRONG = (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError)
-"""What reading a value raises that inspect would have written otherwise."""
-
 _HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
 _SUFFIX = ".eval"
 _LOCAL_HEADER = b"PK\x03\x04"
@@ -65,7 +61,7 @@ def read(path: Path) -> Log | None:
     spec = file.header.get("eval") if file else None
     if file is None or not isinstance(spec, dict) or not {"task", "dataset"} <= set(spec):
         return None
-    with _as_written(f"{path}: the header of this log of inspect_ai"):
+    with as_written(f"{path}: the header of this log", TOOL):
         return _log(path, file, spec)
 
 
@@ -79,24 +75,12 @@ def _log(path: Path, file: InspectFile, spec: Mapping[str, Any]) -> Log:
         version=_typed(_typed(spec, "packages", dict, {}), TOOL, str, ""),
         task=_typed(spec, "task", str, ""),
         model=_typed(spec, "model", str, ""),
-        settings={"status": _status(file.header)} | {name: spec[name] for name in _ABOUT if spec.get(name) is not None},
+        settings={"status": _status(file.header)} | {name: spec[name] for name in _KEPT if spec.get(name) is not None},
         samples=lambda: _samples(path, file),
         figures=_figures(file.header),
         n_expected=_n_expected(file.header),
         notes=tuple(_notes(path, file.header)),
     )
-
-
-@contextmanager
-def _as_written(where: str) -> Iterator[None]:
-    """Have what is not as inspect writes it named, with its place."""
-    try:
-        yield
-    except QabiasError:
-        raise
-    except _WRONG as error:
-        detail = f"it has no {error}" if isinstance(error, KeyError) else first_line(error)
-        raise QabiasError(f"{where} is not as inspect writes it: {detail}") from error
 
 
 def _checked(value: Any, kind: type[T], what: str) -> T:
@@ -155,7 +139,7 @@ def _notes(path: Path, header: Mapping[str, Any]) -> Iterator[str]:
 
 def _samples(path: Path, file: InspectFile) -> Iterator[Sample]:
     for place, content in file.samples():
-        with _as_written(f"{path}: {place} in this log of inspect_ai"):
+        with as_written(f"{path}: {place} in this log", TOOL):
             sample = _sample(_checked(content, dict, "it"))
         yield sample
 
@@ -297,7 +281,7 @@ def _member(path: Path, archive: ZipFile, name: str) -> Mapping[str, Any]:
 
 def _open_json(path: Path) -> InspectFile:
     header = {}
-    with _stream(path) as stream:
+    with json_stream(path) as stream:
         for key in keys(stream):
             if key == "samples":
                 break
@@ -306,7 +290,7 @@ def _open_json(path: Path) -> InspectFile:
 
 
 def _json_samples(path: Path) -> Iterator[tuple[str, Any]]:
-    with _stream(path) as stream:
+    with json_stream(path) as stream:
         for key in keys(stream):
             if key == "samples":
                 for number, sample in enumerate(items(stream), 1):
@@ -315,28 +299,21 @@ def _json_samples(path: Path) -> Iterator[tuple[str, Any]]:
             stream.value()
 
 
-def _stream(path: Path) -> JsonStream:
-    return JsonStream(path, "a log of inspect_ai", "copy it again from where inspect wrote it")
+@contextmanager
+def json_stream(path: Path) -> Iterator[JsonStream]:
+    """The values of a JSON document, which is closed in the end."""
+    with path.open(encoding="utf-8") as file:
+        yield JsonStream(path, file)
 
 
 class JsonStream:
     """Values of a JSON document, one after the other."""
 
-    def __init__(self, path: Path, what: str, fix: str) -> None:
+    def __init__(self, path: Path, file: TextIO) -> None:
         self._path = path
-        self._what = what
-        self._fix = fix
-        self._file = path.open(encoding="utf-8")
+        self._file = file
         self._text = ""
         self._at = 0
-
-    def __enter__(self) -> JsonStream:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
 
     def next(self) -> str:
         """The next character that is no space, which is not taken; "" at the end."""
@@ -390,7 +367,10 @@ class JsonStream:
         return bool(read)
 
     def _damaged(self, why: str) -> QabiasError:
-        return QabiasError(f"{self._path}: {self._what} that is cut off or damaged: {why}; {self._fix}")
+        return QabiasError(
+            f"{self._path}: a log of inspect_ai that is cut off or damaged: {why}; copy it again from where inspect "
+            "wrote it"
+        )
 
 
 def keys(stream: JsonStream) -> Iterator[str]:
