@@ -20,7 +20,7 @@ from .bbnli_rows import (
     statements,
     table,
 )
-from .helpers import ROOT, folder, inner_module, quiet, same, unsigned
+from .helpers import ROOT, inner_module, quiet, same, unsigned
 
 # Limits and traps
 
@@ -283,10 +283,6 @@ def test_scores_of_counts_keep_leading_axes():
             function(counts, denominator="Paper")
         with pytest.raises(ValueError, match="bbnli: unparsed 'drop' is not one of"):
             function(counts, unparsed="drop")
-    imports = [
-        line for line in (folder("bbnli") / "scores.py").read_text().splitlines() if line.startswith(("import", "from"))
-    ]
-    assert not [line for line in imports if any(name in line for name in ("evaluate", "datasets", "qabias"))]
 
 
 def test_signature_names_the_form_that_was_used(bbnli):
