@@ -255,21 +255,6 @@ def _runs_table(forms: TwoForms) -> Table:
     return Table(RUNS_TABLE, "The runs", "", note, columns, rows, None, RUNS)
 
 
-def detectable_sizes(
-    benchmark: Benchmark,
-    scores: Sequence[Scores],
-    group: str,
-    results: Mapping[str, Difference],
-    measures: Sequence[Measure],
-) -> dict[str, float | None]:
-    """For each score the smallest difference of a group that would have been found; None where answers are missing."""
-    sizes = {}
-    for measure in measures:
-        lacks = lacks_answers([benchmark.groups(run_scores, measure) for run_scores in scores], group, measure)
-        sizes[measure.name] = None if lacks else results[measure.name].detectable
-    return sizes
-
-
 class Labels(NamedTuple):
     """Names and titles of the columns of two levels of a score, of their difference and of what is paired."""
 
@@ -293,21 +278,33 @@ def scores_in_both(
     scores: Sequence[Scores],
 ) -> tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]:
     """Columns and rows of a table of all scores of two runs, with p-values adjusted for the number of scores."""
-    once = np.ones((1, pair.n_clusters))
-    second, first = pair.second(once), pair.first(once)
     adjusted = holm([results[measure.name].p for measure in measures])
-    sizes = detectable_sizes(benchmark, scores, ALL, results, measures)
     rows: list[tuple[Value, ...]] = []
     for measure, p_adjusted in zip(measures, adjusted, strict=True):
-        difference = results[measure.name]
+        second, first, tested = _tested(benchmark, measure, ALL, pair, results[measure.name], p_adjusted, scores)
         # A column has one kind, and levels of shares have no sign; the numbers are in the tables of single scores.
-        levels = (defined(level[measure.name][0]) for level in (second, first))
-        both = (None if level is None else show(level, measure.kind) for level in levels)
-        tested = Estimate(*difference[:3]), difference.p, p_adjusted, pair.n_clusters, sizes[measure.name]
+        both = (None if level is None else show(level, measure.kind) for level in (second, first))
         rows.append((measure.title, *both, *tested))
     kinds = {kind_of_difference(measure) for measure in measures}
     kind = kinds.pop() if len(kinds) == 1 else "number"
     return (Column("score", "Score", "text"), *_difference_columns(labels, "text", kind)), tuple(rows)
+
+
+def _tested(
+    benchmark: Benchmark,
+    measure: Measure,
+    group: str,
+    pair: Pair,
+    difference: Difference,
+    p_adjusted: float | None,
+    scores: Sequence[Scores],
+) -> tuple[float | None, float | None, tuple[Value, ...]]:
+    """A score of a group in both runs, and the cells of its difference; no size is detectable with answers missing."""
+    once = np.ones((1, pair.n_clusters))
+    lacks = lacks_answers([benchmark.groups(run_scores, measure) for run_scores in scores], group, measure)
+    cells = (Estimate(*difference[:3]), difference.p, p_adjusted, pair.n_clusters)
+    second, first = (defined(run(once)[measure.name][0]) for run in (pair.second, pair.first))
+    return second, first, (*cells, None if lacks else difference.detectable)
 
 
 def _difference_table(
@@ -322,20 +319,9 @@ def _difference_table(
     adjusted = dict(zip(family, holm([results[group][measure.name].p for group in family]), strict=True))
     rows: list[tuple[Value, ...]] = []
     for group, pair in pairs.items():
-        once = np.ones((1, pair.n_clusters))
         difference = results[group][measure.name]
-        rows.append(
-            (
-                group,
-                defined(pair.second(once)[measure.name][0]),
-                defined(pair.first(once)[measure.name][0]),
-                Estimate(*difference[:3]),
-                difference.p,
-                adjusted.get(group),
-                pair.n_clusters,
-                detectable_sizes(benchmark, scores, group, results[group], [measure])[measure.name],
-            )
-        )
+        second, first, tested = _tested(benchmark, measure, group, pair, difference, adjusted.get(group), scores)
+        rows.append((group, second, first, *tested))
     return Table(
         f"forms_{measure.name}",
         f"Published minus parallel: {measure.title}",
@@ -399,9 +385,7 @@ def _stereotypes_table(
     largest = np.nan_to_num(np.abs(gaps), nan=-1.0).max(axis=1)
     order = np.argsort(-largest, kind="stable")
     columns = [
-        Column("stereotype", "Stereotype", "text"),
-        Column("groups", "Groups", "text"),
-        Column("topic", "Topic", "text"),
+        *(Column(title.lower(), title, "text") for title in ("Stereotype", "Groups", "Topic")),
         *(Column(measure.name, measure.title, kind_of_difference(measure)) for measure in measures),
     ]
     rows = tuple((*shared.stereotypes[number], shared.topics[number], *map(defined, gaps[number])) for number in order)
