@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qabias.benchmarks import Benchmark
 from qabias.report.terminal import print_findings, print_scores
-from qabias.report.writing import write_report_of
 from qabias.runs.distributed import is_first
 from qabias.runs.run import RunResult
 from qabias.runs.scored import is_question_only, scores_content
-from qabias.suites.forms import FormsResult
 from qabias.support.files import write_json
 from qabias.support.outputs import check_file, json_with
 from qabias.support.printable import echo
+
+if TYPE_CHECKING:
+    from qabias.suites.forms import FormsResult
 
 
 def print_result(result: RunResult, *, report: bool = True) -> None:
@@ -32,6 +33,8 @@ def print_result(result: RunResult, *, report: bool = True) -> None:
     print_with_signature(result.benchmark, result.scores, result.signature)
     echo(f"run folder: {result.folder}")
     if report:
+        from qabias.report.writing import write_report_of
+
         echo(f"report:     {write_report_of(result.folder).resolve()}")
 
 
@@ -45,6 +48,7 @@ def print_forms(result: FormsResult, *, report: bool) -> None:
         echo("the comparison comes when both runs are finished")
         return
     from qabias.report.terminal import print_compared  # which few commands need
+    from qabias.report.writing import write_report_of
 
     print_compared(result.comparison)
     for each in result.runs:

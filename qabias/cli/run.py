@@ -98,7 +98,6 @@ def run(
     from qabias.cli.printing import print_forms, print_result
     from qabias.runs.arguments import Machine, RunArguments
     from qabias.runs.run import run as run_benchmark
-    from qabias.suites.forms import SEPARATOR, arguments_of_forms, run_forms
 
     machine = Machine(device, token_budget, parse_shard(shard), upstream_dir)
     if benchmark.startswith(SUITE_PREFIX):
@@ -125,7 +124,9 @@ def run(
         rules=parse_rules(score),
         orders=orders,
     )
-    in_two_forms = SEPARATOR in arguments.source
+    in_two_forms = "," in arguments.source
+    if in_two_forms:
+        from qabias.suites.forms import arguments_of_forms, run_forms
     if dry_run:
         from qabias.planning import estimate_run, print_estimate
 
