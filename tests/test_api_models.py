@@ -331,7 +331,7 @@ def test_a_tokenizer_must_be_there_and_belong_to_the_model():
     with pytest.raises(qabias.QabiasError, match=r"has 400 tokens and model 'm' knows 300; give the tokenizer that"):
         given_model(shrunk(model), tokenizer, "m")
     processor = SimpleNamespace(tokenizer=tokenizer)
-    assert given_model(small()[0], processor, "m").given.tokenizer is tokenizer
+    assert given_model(small()[0], processor, "m").handed_over.tokenizer is tokenizer
 
 
 def shrunk(model):

@@ -166,6 +166,7 @@ def test_a_run_is_named_after_all_its_arguments():
     names = {default_folder(replace(first, **change)).name for change in ({}, {"orders": 3}, {"asked_by": "x"})}
     assert len(names) == 3
     assert all(name.startswith("bbq-Age-baseline-first-") for name in names)
+    assert default_folder(first).parts[0] == "runs"
 
 
 def test_models_that_need_more_room_are_compared(folders, tmp_path):

@@ -108,13 +108,6 @@ def test_commands_without_a_local_model_import_no_model_library(tmp_path):
         assert result.stdout.splitlines()[-1] == "loaded:", arguments
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help(name):
-    result = invoke(name, "--help")
-    assert result.exit_code == 0
-    assert "Usage:" in result.output
-
-
 def test_version_and_list():
     assert __version__ in invoke("--version").output
     listed = invoke("list").output
@@ -122,28 +115,21 @@ def test_version_and_list():
         assert word in listed
 
 
-def test_run_score_and_report(tmp_path):
-    folder = tmp_path / "run"
-    result = invoke(*RUN, "--output", folder)
-    assert result.exit_code == 0, result.output
-    assert re.search(r"100\.0 \[9\d\.\d, 100\.0\]", result.output)
-    assert "bbq|source:bundled@1|config:Age|format:qa@1|" in result.output
-    scores = (folder / "scores.json").read_bytes()
-    (folder / "scores.json").unlink()
-    assert invoke("score", folder).exit_code == 0
-    assert (folder / "scores.json").read_bytes() == scores
-    (folder / "report.html").unlink()
-    assert invoke("report", folder).exit_code == 0
-    assert (folder / "report.html").exists()
-
-
 def test_a_report_is_written_by_run_and_else_on_demand(tmp_path):
     report = tmp_path / "report.html"
-    assert invoke(*RUN, "--output", tmp_path, "--no-report").exit_code == 0
+    printed = invoke(*RUN, "--output", tmp_path, "--no-report").output
+    assert re.search(r"100\.0 \[9\d\.\d, 100\.0\]", printed)
+    assert "bbq|source:bundled@1|config:Age|format:qa@1|" in printed
+    scores = (tmp_path / "scores.json").read_bytes()
+    (tmp_path / "scores.json").unlink()
     assert invoke("score", tmp_path).exit_code == 0
+    assert (tmp_path / "scores.json").read_bytes() == scores
     assert not report.exists()
     assert invoke("score", tmp_path, "--report").exit_code == 0
     page = report.read_bytes()
+    report.unlink()
+    assert invoke("report", tmp_path).exit_code == 0
+    assert report.read_bytes() == page
     report.unlink()
     result = invoke(*RUN, "--output", tmp_path)
     assert str(report) in result.output
@@ -173,66 +159,47 @@ def test_build_writes_a_loadable_folder(tmp_path):
     assert loaded.num_rows == 1200
 
 
-def test_score_of_somebodys_predictions(tmp_path):
-    import pyarrow.parquet as pq
+SMOLLM2 = ["run", "bbq", "--model", "smollm2"]
+PUSH = ["--to", "org/name", "--dry-run"]
+MISTAKES = [
+    ([*RUN, "--fixes"], "fixes"),
+    ([*RUN, "--limit", "0"], "limit"),
+    ([*RUN, "--seed", "-1"], "seed"),
+    ([*RUN, "--token-budget", "0"], "token budget"),
+    *(([*RUN, f"--shard={shard}"], shard) for shard in ("0-4", "4", "a/b", "1/0", "4/4", "-1/4")),
+    ([*RUN, "--shard", "\u0663/\u0664"], "i/n"),
+    ([*RUN, "--option", "span"], "NAME=VALUE"),
+    ([*RUN, "--option", "span=exact"], "span"),
+    ([*RUN, "--option", "x" * 1000], "1,002 characters"),
+    ([*RUN, "--scorer", "nope"], "nope"),
+    ([*RUN, "--revision", "r", "--dtype", "d"], "--revision r, --dtype d"),
+    ([*RUN, "--source", "official", "--upstream-dir", "nowhere"], "nowhere"),
+    (["run", "unqover", "--model", "baseline:oracle"], "oracle"),
+    (["run", "bbq", "--model", "./no-such-folder"], "no-such-folder"),
+    (["run", "bbq", "--model", "nobody/no-such-model"], "nobody/no-such-model"),
+    ([*SMOLLM2, "--dtype", "float17"], "float17"),
+    ([*SMOLLM2, "--device", "cuda:99"], "cuda:99"),
+    (["score", "no-such-file.csv"], "no-such-file.csv"),
+    (["score", "."], "holds no run"),
+    (["report", "no-such-folder"], "no-such-folder"),
+    (["push", "metric", "bbq", "--to", "me/x", "--dataset", "x" * 1000, "--dry-run"], "xxx...xxx"),
+    (["pool", "ring", "ring", "--output", "new"], "ring"),
+    (["show", ".", "--table", "a", "--template", "b"], "not both"),
+    (["show", "bad-\udcff"], "udcff"),
+]
 
-    rows = pq.read_table(ROOT / "bbq_dataset/data/Age/test-00000-of-00001.parquet").to_pylist()
-    path = tmp_path / "answers.jsonl"
-    path.write_text("".join(json.dumps({"example_id": r["example_id"], "prediction": r["label"]}) + "\n" for r in rows))
-    result = invoke("score", path, "--config", "Age", "--output", tmp_path / "scores.json")
-    assert result.exit_code == 0, result.output
-    written = json.loads((tmp_path / "scores.json").read_text("utf-8"))
-    assert written["scores"]["accuracy_ambig"] == 1
-    assert written["signature"].endswith(f"qabias:{__version__}")
 
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["run", "bqb"],
-            "unknown benchmark 'bqb': choose one of bbq, unqover, bbnli, bbq_nli, bbq_qa, .*; did you mean 'bbq'?",
-        ),
-        ([*RUN[:-1], "Agee"], "unknown configuration 'Agee'.*did you mean 'Age'?"),
-        ([*RUN, "--source", "offical"], "unknown source 'offical': choose one of bundled, official, release"),
-        ([*RUN, "--format", "letter"], "unknown format 'letter'.*did you mean 'letters'?"),
-        ([*RUN, "--fixes"], "no known defects to fix: use fixes with the source official or release"),
-        ([*RUN, "--limit", "0"], "limit is 0; it must be at least 1"),
-        ([*RUN, "--shard", "3/2"], "shard 3/2 does not exist"),
-        ([*RUN, "--shard", "a/b"], "shard 'a/b' is not of the form i/n"),
-        ([*RUN, "--norm", "x"], "unknown norm 'x': bbq has none, token, byte"),
-        ([*RUN, "--option", "span"], "option 'span' is not of the form NAME=VALUE"),
-        ([*RUN, "--option", "span=exact"], "the scorer baseline has no option 'span'; it has none"),
-        (["run", "bbq", "--model", "smollm2", "--option", "spam=1"], "the scorer causal has no option 'spam'"),
-        (["run", "unqover", "--model", "baseline:oracle"], "'oracle' plays no part in this benchmark"),
-        (["run", "unqover", "--config", "gander"], "unknown configuration 'gander'.*did you mean 'gender'?"),
-        ([*RUN, "--token-budget", "0"], "token budget is 0"),
-        (["run", "bbq", "--model", "baseline:stereotype"], "baseline"),
-        (["run", "bbq", "--model", "./no-such-folder"], "no-such-folder"),
-        (["run", "bbq", "--model", "nobody/no-such-model"], "nobody/no-such-model"),
-        (["run", "bbq", "--model", "smollm2", "--scorer", "casual"], "unknown scorer 'casual'"),
-        (["run", "bbq", "--model", "smollm2", "--dtype", "float17"], "float17"),
-        (["run", "bbq", "--model", "smollm2", "--device", "cuda:99"], "cuda:99"),
-        ([*RUN, "--source", "official", "--upstream-dir", "nowhere"], "nowhere"),
-        (["build", "bbq", "--config", "Agee", "--output", "x"], "unknown configuration 'Agee'"),
-        (["score", "no-such-file.csv"], "no-such-file.csv: no such file"),
-        (["score", "."], "holds no run"),
-        (["report", "no-such-folder"], "no-such-folder"),
-    ],
-)
-def test_a_mistake_is_one_clear_line_and_exit_code_2(fails, arguments, message):
-    assert re.search(message.replace("?", r"\?"), fails(*arguments))
+@pytest.mark.parametrize(("arguments", "token"), MISTAKES, ids=lambda value: " ".join(value)[-40:])
+def test_a_mistake_is_one_line_and_exit_code_2(fails, tmp_path, arguments, token):
+    if "ring" in arguments:
+        (tmp_path / "ring").symlink_to("ring")
+    line = fails(*arguments)
+    assert token in line
+    assert len(line) < 1000
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--hepl"],
-        ["rn"],
-        ["run"],
-        ["run", "bbq", "--modle", "x"],
-        ["run", "bbq", "--limit", "many"],
-    ],
+    "arguments", [["--hepl"], ["rn"], ["run"], ["run", "bbq", "--modle", "x"], ["run", "bbq", "--limit", "many"]]
 )
 def test_typos_in_the_command_itself_exit_with_2_and_no_traceback(arguments):
     result = invoke(*arguments)
@@ -247,12 +214,8 @@ def small_run(tmp_path_factory):
     return run(RunArguments("bbq", "baseline:stereotyped", "Age", limit=100), folder).folder
 
 
-SMOLLM2 = ["run", "bbq", "--model", "smollm2"]
-PUSH = ["--to", "org/name", "--dry-run"]
-
-
 @pytest.mark.parametrize(
-    ("arguments", "given", "meant"),
+    ("arguments", "typo", "meant"),
     [
         (["run", "bqb"], "bqb", "bbq"),
         (["build", "bnli", "--output", "x"], "bnli", "bbnli"),
@@ -269,22 +232,14 @@ PUSH = ["--to", "org/name", "--dry-run"]
         (["run", "paper:bbq", "--models", "unifiedqa-11"], "unifiedqa-11", "unifiedqa-11b"),
         (["show", "RUN", "--table", "bias_by_categry"], "bias_by_categry", "bias_by_category"),
         (["show", "RUN", "--template", "Ag-01"], "Ag-01", "Age-01"),
-        (["export", "RUN", "--table", "bias_by_categry"], "bias_by_categry", "bias_by_category"),
         (["export", "RUN", "--format", "svvg"], "svvg", "svg"),
-        (["push", "dataset", "bqb", *PUSH], "bqb", "bbq"),
         (["push", "metric", "unqovr", *PUSH], "unqovr", "unqover"),
     ],
 )
-def test_a_typo_is_one_line_with_what_was_probably_meant(fails, small_run, arguments, given, meant):
+def test_a_typo_is_one_line_with_what_was_probably_meant(fails, small_run, arguments, typo, meant):
     line = fails(*(small_run if argument == "RUN" else argument for argument in arguments))
-    assert repr(given) in line
+    assert repr(typo) in line
     assert f"did you mean {meant!r}" in line
-
-
-@pytest.mark.parametrize("shard", ["0-4", "4", "a/b", "1/0", "4/4", "-1/4"])
-def test_a_wrong_shard_says_which_there_are(fails, shard):
-    line = fails(*RUN, f"--shard={shard}")
-    assert re.search(r"not of the form i/n, such as 0/4|count from 0/4 to 3/4", line)
 
 
 BAD_ANSWERS = {
@@ -309,9 +264,7 @@ def test_what_a_metric_refuses_is_one_line(fails, tmp_path, benchmark):
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     line = fails("score", path, "--benchmark", benchmark, "--config", config)
-    assert re.search(
-        rf"answers\.jsonl: .*predictions row 1: .*{re.escape(shown)} is not .*; pass .* from 0 in the order", line
-    )
+    assert re.search(rf"answers\.jsonl: .*predictions row 1: .*{re.escape(shown)} is not", line)
 
 
 def test_a_broken_template_is_one_line(fails, monkeypatch, tmp_path):

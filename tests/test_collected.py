@@ -102,14 +102,6 @@ def test_the_same_file_may_be_scored_again_and_another_not(answers, tmp_path):
         invoke("score", answers, "--config", "Age", "--output", folder)
 
 
-def test_what_the_metric_refuses_leaves_no_folder(tmp_path):
-    path = tmp_path / "answers.csv"
-    path.write_text("example_id,prediction\n" + "".join(f"{number},7\n" for number in range(4)), encoding="utf-8")
-    with pytest.raises(QabiasError, match="predictions row 0: 7 is not"):
-        invoke("score", path, "--config", "Age", "--output", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 def test_question_only_answers_are_told_by_their_format(answers, tmp_path):
     output = invoke("score", answers, "--config", "Age", "--format", "race_question_only", "--output", tmp_path / "run")
     assert "The model saw no context" in output
@@ -140,19 +132,6 @@ def test_missing_answers_are_accounted_for_first_of_all(tmp_path):
     assert "of the answers are missing" in page
     parts = sorted((tmp_path / "run" / "predictions").iterdir())
     assert pq.read_table(parts[0])["outcome"].to_pylist().count("refused") == 7
-
-
-def test_texts_of_inference_are_read(tmp_path):
-    benchmark = load_benchmark("bbnli")
-    rows = benchmark.load("man_is_to_surgeon", benchmark.origin("bundled", 0, False, None)).to_pylist()
-    path = tmp_path / "answers.jsonl"
-    words = ("no", "It is not clear", "Yes!")
-    given = [{"example_id": row["example_id"], "prediction": words[row["label"]]} for row in rows]
-    path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
-    invoke("score", path, "--benchmark", "bbnli", "--config", "man_is_to_surgeon", "--output", tmp_path / "run")
-    scores = read_scored(tmp_path / "run").scores
-    assert scores["bias_score"] == 0
-    assert scores["accuracy_pro"] == 1
 
 
 # Other rules

@@ -71,17 +71,6 @@ def test_every_change_of_weights_and_buffers_shows(network, change):
     assert weights_digest(network) != before
 
 
-def test_every_single_row_of_an_embedding_shows(network):
-    seen = {weights_digest(network)}
-    rows = range(0, ROWS, 59)
-    for row in rows:
-        kept = network.embedding.weight.data[row].clone()
-        network.embedding.weight.data[row] += 1e-3
-        seen.add(weights_digest(network))
-        network.embedding.weight.data[row] = kept
-    assert len(seen) == len(rows) + 1
-
-
 def test_sums_are_those_of_whole_numbers():
     """By Python's integers, which never overflow, cut to 64 bits."""
     torch.manual_seed(1)
@@ -171,14 +160,6 @@ def test_use_and_training_change_nothing():
 @pytest.mark.parametrize("head", HEADS)
 def test_saved_and_loaded_it_is_the_same(head, tmp_path):
     model, tokenizer = HEADS[head][0]()
-    folder = save(tmp_path / "model", model, tokenizer)
-    again = type(model).from_pretrained(folder), transformers.AutoTokenizer.from_pretrained(folder)
-    assert fingerprint(*again) == fingerprint(model, tokenizer)
-
-
-@pytest.mark.parametrize("kind", tiny_models.CONFIGS)
-def test_saved_and_loaded_any_kind_of_model_is_the_same(kind, tmp_path):
-    model, tokenizer = tiny_models.make_model(kind), tiny_models.make_tokenizer(True)
     folder = save(tmp_path / "model", model, tokenizer)
     again = type(model).from_pretrained(folder), transformers.AutoTokenizer.from_pretrained(folder)
     assert fingerprint(*again) == fingerprint(model, tokenizer)

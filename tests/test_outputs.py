@@ -44,8 +44,6 @@ OTHERS_IN = {
     "compare": {"ONE": "THIRD"},
     "pool": {"ONE": "THIRD"},
 }
-# These are refused before they have begun, and take long if they are not.
-REFUSED_EARLY = {}
 # A run folder is never replaced.
 RUNS = {
     "merge": (["merge", "ONE", "--output", "OUT"], ["OUT/notes.txt"]),
@@ -83,7 +81,7 @@ def contents(where: Path):
     return {path: path.read_bytes() for path in sorted(where.rglob("*")) if path.is_file()}
 
 
-ALL = FILES | REFUSED_EARLY | RUNS
+ALL = FILES | RUNS
 
 
 @pytest.mark.parametrize(
@@ -129,12 +127,6 @@ def test_the_same_kind_of_file_of_another_run_is_not_replaced(places, tmp_path, 
     assert contents(tmp_path) == before
     assert not call(tmp_path, places, *words, "--overwrite").exit_code
     assert contents(tmp_path) != before
-
-
-def test_a_build_into_a_folder_of_the_name_of_its_benchmark_can_be_repeated(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for _ in range(2):
-        assert not call(tmp_path, {}, "build", "bbq", "--config", "Religion", "--output", "bbq").exit_code
 
 
 @pytest.mark.parametrize("flags", [[], ["--overwrite"]])
@@ -184,14 +176,6 @@ def test_from_python_the_same_is_refused_in_its_words(places, tmp_path):
         compared.report(folder)
     compared.report(folder, overwrite=True)
     compared.report(folder)
-
-
-def test_a_build_that_fails_leaves_no_folder(places, tmp_path):
-    words = ["build", "bbq", "--config", "Age", "--source", "official", "--upstream-dir", tmp_path / "none"]
-    result = CliRunner().invoke(cli.app, [*map(str, words), "--output", str(tmp_path / "built")])
-    assert result.exit_code
-    assert contents(tmp_path) == {}
-    assert not (tmp_path / "built").exists()
 
 
 @pytest.mark.parametrize("mark", [None, '{"benchmark": "bbnli"}'])

@@ -91,35 +91,26 @@ GENERATE = {"mode": "generate"}
 SAMPLED = {**GENERATE, "temperature": "1", "max_new_tokens": "6"}
 ASKED = {
     "bbq-causal": ("bbq", "causal", {"config": "Religion", "limit": 280}),
-    "bbq-causal-norm": ("bbq", "causal", {"config": "Religion", "limit": 24, "norm": "byte", "format": "arc"}),
     "bbq-causal-keys": ("bbq", "causal", {"config": "Age", "limit": 16, "options": SAMPLED, "seed": 3}),
-    "bbq-seq2seq": ("bbq", "seq2seq", {"config": "Age", "limit": 24}),
     "bbq-unifiedqa": (
         "bbq",
         "seq2seq",
         {"config": "Age", "limit": 16, "format": "race_unifiedqa", "norm": "released", "options": GENERATE},
     ),
-    "bbq-multiple_choice": ("bbq", "multiple_choice", {"config": "Age", "limit": 16}),
     "bbq-scorer": ("bbq", "multiple_choice", {"config": "Age", "limit": 16, "scorer": "multiple_choice"}),
-    "bbq-baseline": ("bbq", "random", {"config": "Religion", "seed": 5}),
-    "bbq-all": ("bbq", "stereotyped", {"config": "all", "limit": 400}),
     "unqover-extractive_qa": (
         "unqover",
         "extractive_qa",
         {"config": "religion", "limit": 24, "options": {"span": "released"}},
     ),
     "unqover-masked_lm": ("unqover", "masked_lm", {"config": "religion_mlm", "limit": 3000}),
-    "unqover-causal": ("unqover", "causal", {"config": "ethnicity", "limit": 20, "norm": "pair"}),
     "unqover-baseline": ("unqover", "consistent", {"config": "religion", "limit": 5000, "seed": 1}),
     "bbnli-nli": ("bbnli", "nli", {"config": "gender", "limit": 40}),
-    "bbnli-causal": ("bbnli", "causal", {"config": "man_is_to_surgeon", "limit": 40, "format": "quoref_answer"}),
-    "bbnli-seq2seq": ("bbnli", "seq2seq", {"config": "all", "limit": 40}),
     "bbnli-samples": (
         "bbnli",
         "seq2seq",
         {"config": "race", "limit": 20, "options": {**SAMPLED, "samples": "2"}},
     ),
-    "bbnli-baseline": ("bbnli", "random", {"config": "religion"}),
 }
 
 

@@ -1,6 +1,5 @@
 """A run in the terminal: its tables, whole or in part, and its templates."""
 
-import subprocess
 import sys
 from collections import Counter, defaultdict
 
@@ -214,27 +213,6 @@ def _unanswered(template):
     return table.append_column("prediction", pa.array([-1] * table.num_rows, pa.int8()))
 
 
-@pytest.mark.parametrize("command", [["show"], ["show", "--template", "Age-01"], ["export", "--format", "csv"]])
-def test_what_makes_no_page_does_not_load_jinja(folders, tmp_path, command):
-    name, *options = command
-    arguments = ["qabias", name, str(folders / "bbq"), *options]
-    if name == "export":
-        arguments += ["--output", str(tmp_path)]
-    script = f"""
-import sys
-from qabias import cli
-sys.argv = {arguments!r}
-try:
-    cli.main()
-except SystemExit as stopped:
-    assert not stopped.code, stopped.code
-assert "jinja2" not in sys.modules
-"""
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout
-
-
 @pytest.mark.parametrize(
     ("benchmark", "template", "text"),
     [
@@ -257,22 +235,6 @@ def test_a_template_is_shown_with_rates_and_items(folders, show, benchmark, temp
     assert code == 0, error
     assert text in output
     assert " items" in output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--template", "Age-1"), "did you mean 'Age-01'?"),
-        (("--template", "Ag-01"), "did you mean 'Age-01'"),
-        (("--table", "bias_by_categry"), "did you mean 'bias_by_category'"),
-        (("--table", "a", "--template", "b"), "not both"),
-    ],
-)
-def test_mistakes_are_one_line(folders, show, arguments, message):
-    code, _, error = show(folders / "bbq", *arguments)
-    assert code == 2
-    assert error.count("\n") == 1
-    assert message in error
 
 
 def test_a_folder_without_analysis_says_what_to_do(tmp_path, show):

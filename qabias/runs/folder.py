@@ -28,7 +28,7 @@ from qabias.runs.checksums import read_checked, write_checked
 from qabias.scorers.registry import BASELINE_PREFIX
 from qabias.support.files import remove_leftovers, write_new
 from qabias.support.outputs import ANSWERS_FOLDER
-from qabias.support.stored import checked_text, read_fields, read_stored
+from qabias.support.stored import checked_text, read_fields, typed
 from qabias.support.version import __version__
 
 RUN_FILE, SCORES_FILE, ANALYSIS_FILE, REPORT_FILE = "run.json", "scores.json", "analysis.json", "report.html"
@@ -67,12 +67,13 @@ def read_run(folder: Path) -> RunFile:
     """Read and check `run.json`."""
     path, remedy = folder / RUN_FILE, "repeat the run in another folder"
     try:
-        version = read_fields(path, remedy).get("qabias_version")
-        if version != __version__:
-            raise QabiasError(f"{path}: written by qabias {version}, and this is {__version__}; {remedy}")
-        content = read_stored(path, RunContent, remedy)
+        fields = read_fields(path, remedy)
     except FileNotFoundError as error:
         raise QabiasError(_about_no_run(folder)) from error
+    version = fields.get("qabias_version")
+    if version != __version__:
+        raise QabiasError(f"{path}: written by qabias {version}, and this is {__version__}; {remedy}")
+    content = typed(RunContent, fields, path, remedy)
     if content.benchmark not in benchmark_names() and not is_folder(content.benchmark):
         raise QabiasError(
             f"{path}: unknown benchmark {content.benchmark!r}, here are {', '.join(benchmark_names())}; install the "

@@ -67,9 +67,13 @@ def read_fields(path: Path, remedy: str) -> dict[str, Any]:
 
 def read_stored(path: Path, kind: type[T], remedy: str) -> T:
     """Read an object as one of a dataclass; raises what `read_fields` raises, and names a field of another type."""
-    content = read_fields(path, remedy)
+    return typed(kind, read_fields(path, remedy), path, remedy)
+
+
+def typed(kind: type[T], fields: Mapping[str, Any], path: Path, remedy: str) -> T:
+    """Return the fields of a file as a dataclass."""
     try:
-        return parse(kind, content)
+        return parse(kind, fields)
     except ValueError as error:
         raise QabiasError(f"{path} is damaged: {error}; {remedy}") from error
 
