@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 
-from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
@@ -76,11 +75,3 @@ def test_prompts_of_another_version_are_not_made_up(page):
     assert page.quoted == []
     assert "4 of 2,000 examples, the worst first. Prompts are not shown, because this version" in page.flat
     assert "does not have the format qa@99" in page.flat
-
-
-def test_examples_without_the_texts_of_their_prompt_are_named(filled):
-    path = filled(
-        run=run_of() | {"signature": signed("race@1")}, analysis=Analysis((BIAS,), ({"context": "x"},), "One.")
-    )
-    with pytest.raises(QabiasError, match=r"analysis.json is damaged: an example lacks what its prompt is made of"):
-        write_report_of(path)
