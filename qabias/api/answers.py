@@ -147,7 +147,8 @@ def score(
 
 def _run_in(predictions: object) -> Path | None:
     """The folder that was given in place of answers, if one was that holds no log of another tool alone."""
-    from qabias.runs.logged import is_run, log_at
+    from qabias.runs.folder import is_run
+    from qabias.runs.logged import log_at
 
     if not isinstance(predictions, str | Path) or not Path(predictions).is_dir():
         return None
@@ -189,7 +190,7 @@ def _score_run(
 
 
 def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What is said of the texts that were asked, by the caller or by the references."""
+    """Return what is said of the texts that were asked, by the caller or by the references."""
     known = {name: value for name, value in asked.items() if value is not None}
     for name in dict.fromkeys(name for origin in origins for name in origin):
         called = _called(name)

@@ -55,7 +55,7 @@ class GivenModel(NamedTuple):
 
 
 def given_model(model: Model, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> GivenModel:
-    """What a caller gave as a model, as runs take it.
+    """Return what a caller gave as a model, as runs take it.
 
     Args:
         model: A name or folder, a model in memory, a pipeline, a function, or a client.

@@ -55,7 +55,7 @@ def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArgumen
 
 
 def origin_of(rows: object) -> list[dict[str, Any]]:
-    """What rows say of themselves."""
+    """Return what rows say of themselves."""
     from datasets import Dataset
 
     lines = (rows.info.description or "").splitlines() if isinstance(rows, Dataset) else []
@@ -63,7 +63,7 @@ def origin_of(rows: object) -> list[dict[str, Any]]:
 
 
 def is_table(rows: object) -> bool:
-    """Whether something is a table, and not a sequence of single values."""
+    """Return whether something is a table, and not a sequence of single values."""
     if isinstance(rows, Mapping) or hasattr(rows, "column_names") or hasattr(rows, "columns"):
         return True
     return isinstance(rows, Sequence) and bool(rows) and all(isinstance(row, Mapping) for row in rows)

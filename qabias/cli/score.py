@@ -93,7 +93,8 @@ def score(
     from qabias.cli.printing import print_result
     from qabias.runs.arguments import RunArguments
     from qabias.runs.collected import choose_answers, collect, score_otherwise
-    from qabias.runs.logged import collect_log, is_run, log_at
+    from qabias.runs.folder import is_run
+    from qabias.runs.logged import collect_log, log_at
     from qabias.runs.run import score_run
 
     rules = parse_rules(rule)

@@ -42,7 +42,7 @@ class Collected:
 
     @property
     def coverage(self) -> str:
-        """How many of the examples are answered, as a sentence; "" where all are."""
+        """Return how many of the examples are answered, as a sentence; "" where all are."""
         return coverage_of(self.arguments)
 
 
@@ -109,7 +109,7 @@ def collect(
 
 
 def _of_log(where: str) -> dict[str, str]:
-    """What the check of references calls those of a log, and what to do."""
+    """Return what the check of references calls those of a log, and what to do."""
     advice = (
         "the tool asked another version of the data, or changed it before asking, as by shuffling the choices; such "
         "answers cannot be scored"
@@ -213,7 +213,7 @@ def join_answers(
 
 
 def _several(predictions: pa.Table) -> str:
-    """What answers of several wordings or runs must be brought to, where they are these."""
+    """Return what answers of several wordings or runs must be brought to, where they are these."""
     if RUN not in predictions.column_names:
         return ""
     names = ", ".join(map(str, predictions[RUN].unique().to_pylist()))

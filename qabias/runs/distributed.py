@@ -41,7 +41,7 @@ class Processes:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What all processes do at the same time; if it fails in one of them, all raise that error."""
+        """Run a block in all processes at the same time; if it fails in one of them, all raise that error."""
         if self.count == 1:
             yield
             return
@@ -58,7 +58,7 @@ class Processes:
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """What every process does in its own time; goes on when all have done it."""
+        """Run a block in every process in its own time; go on when all have done it."""
         if self.count == 1:
             yield
             return
@@ -69,7 +69,7 @@ class Processes:
         self._tell(None)
 
     def on_first(self, function: Callable[[], T]) -> T:
-        """What process 0 does while the others wait; all return its result."""
+        """Call a function in process 0 while the others wait; all return its result."""
         result: Any = None
         with self.together():
             if self.rank == 0:
@@ -95,7 +95,7 @@ class Processes:
 
 
 def is_first() -> bool:
-    """Whether this process is the one that prints: the first of those launched together, or the only one."""
+    """Return whether this process is the one that prints: the first of those launched together, or the only one."""
     return not _is_launched() or os.environ["RANK"] == "0"
 
 

@@ -84,7 +84,7 @@ def read_run(folder: Path) -> RunFile:
 
 
 def _about_no_run(folder: Path) -> str:
-    """Why a folder without `run.json` is none of a run."""
+    """Return why a folder without `run.json` is none of a run."""
     for name, what in ((COMPARISON_FILE, "a comparison"), (POOL_FILE, "a mean of several runs")):
         if (folder / name).exists():
             return f"{folder}: holds {what}, not a run; name one of its runs, or see it by `qabias show {folder}`"
@@ -151,7 +151,7 @@ def _cut(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run, be it one that has lost the file that says what was asked."""
+    """Return whether a folder holds a run, be it one that has lost the file that says what was asked."""
     return (folder / RUN_FILE).exists() or (folder / ANSWERS_FOLDER).is_dir()
 
 
@@ -174,13 +174,13 @@ def read_part(run: RunFile, number: int) -> pa.Table | None:
 
 
 def answers_part(written: pa.Table, benchmark: Benchmark, part: pa.Table) -> bool:
-    """Whether answers are those to exactly these examples."""
+    """Return whether answers are those to exactly these examples."""
     key = list(benchmark.key)
     return bool(written.select(key).equals(part.select(key)))
 
 
 def is_complete(run: RunFile, number: int, benchmark: Benchmark, part: pa.Table) -> bool:
-    """Whether a part has been written for exactly these examples."""
+    """Return whether a part has been written for exactly these examples."""
     written = read_part(run, number)
     return written is not None and answers_part(written, benchmark, part)
 

@@ -127,13 +127,8 @@ def collect_log(
 
 
 def folder_name(log: Log) -> str:
-    """What the run folder of a log is called: the file's name without its ending."""
+    """Return what the run folder of a log is called: the file's name without its ending."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", log.path.stem if log.path.is_file() else log.path.name).strip("-.") or "log"
-
-
-def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run of this tool."""
-    return (folder / RUN_FILE).exists()
 
 
 def _benchmark_of(log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> tuple[str, Logged]:
@@ -191,7 +186,7 @@ def _check_hints(log: Log, hints: Mapping[str, str], arguments: RunArguments) ->
 
 
 def _about_counts(log: Log, counts: _Counts, failed: str) -> list[str]:
-    """What is missing of a log, in sentences."""
+    """Return what is missing of a log, in sentences."""
     notes = []
     if counts.failed:
         notes.append(f"{counts.failed:,} of {counts.samples:,} samples failed and {failed}; the first, {counts.first}.")

@@ -29,7 +29,7 @@ def answered_share(scores: Mapping[str, Any]) -> float | None:
 
 
 def answered_in_words(scores: Mapping[str, Any]) -> str:
-    """How many written answers were answered and what became of the others; "" where nothing was written."""
+    """Return how many written answers were answered and what became of the others; "" where nothing was written."""
     share = answered_share(scores)
     if share is None:
         return ""
@@ -67,7 +67,7 @@ def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], w
 
 
 def missing_notes(names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What is said first of every run of which many answers are not there."""
+    """Return what is said first of every run of which many answers are not there."""
     return [
         f"{name}: only {answered_in_words(of_run)}; scores that lack such answers stand with the range that they could "
         "take with them."

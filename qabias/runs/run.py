@@ -69,7 +69,7 @@ class RunResult:
 
     @property
     def signature(self) -> str:
-        """What was measured, in one line."""
+        """Return what was measured, in one line."""
         return self.run.signature
 
 
@@ -170,7 +170,7 @@ def prepare(
 
 
 def is_there(run: RunFile, question: Question, number: int) -> bool:
-    """Whether a part of a run has been answered."""
+    """Return whether a part of a run has been answered."""
     return is_complete(run, number, question.benchmark, question.parts[number])
 
 

@@ -34,7 +34,7 @@ class ScoredRun(NamedTuple):
 
     @property
     def arguments(self) -> RunArguments:
-        """What was measured."""
+        """Return what was measured."""
         return self.file.arguments
 
     @property
@@ -54,17 +54,17 @@ class ScoredRun(NamedTuple):
 
     @property
     def is_baseline(self) -> bool:
-        """Whether a baseline answered."""
+        """Return whether a baseline answered."""
         return self.arguments.model.startswith(BASELINE_PREFIX)
 
     @property
     def is_question_only(self) -> bool:
-        """Whether the model saw no context, so that only some scores mean anything."""
+        """Return whether the model saw no context, so that only some scores mean anything."""
         return is_question_only(self.benchmark, self.signature)
 
 
 def is_question_only(benchmark: Benchmark, signature: str) -> bool:
-    """Whether a signature names a format that leaves the context out."""
+    """Return whether a signature names a format that leaves the context out."""
     prompt_format = benchmark.formats.get(format_name(signature))
     return prompt_format is not None and prompt_format.question_only
 
@@ -155,7 +155,7 @@ def read_other_tool(folder: Path) -> OtherTool | None:
 
 
 def without_reasons(other: OtherTool) -> OtherTool:
-    """What a tool said, beside scores that are counted by other rules than those of its reasons."""
+    """Return what a tool said, beside scores that are counted by other rules than those of its reasons."""
     note = "Answers are counted by other rules than those of the reasons why figures differ; none is given."
     figures = tuple(replace(figure, why="") for figure in other.figures)
     return replace(other, figures=figures, notes=(*other.notes, note))

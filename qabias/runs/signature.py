@@ -106,7 +106,7 @@ def scorer_name(signature: str) -> str:
 
 
 def coverage_of(arguments: RunArguments) -> str:
-    """How many of the examples have an answer, as a sentence; "" where all have, or a model was asked."""
+    """Return how many of the examples have an answer, as a sentence; "" where all have, or a model was asked."""
     counts = _counts(arguments)
     if counts is None:
         return ""
