@@ -81,7 +81,7 @@ def test_all_examples_are_those_that_the_model_can_be_asked():
     from qabias.runs.arguments import RunArguments
 
     given = qabias.api.given_models.given_model(made, tokenizer, "m")
-    assert RunArguments("unqover", "m", config="").resolve(handed_over=given.given).config == "all_mlm"
+    assert RunArguments("unqover", "m", config="").resolve(handed_over=given.handed_over).config == "all_mlm"
 
 
 def test_a_limit_takes_whole_sets_and_one_at_least():

@@ -46,7 +46,7 @@ class GivenModel(NamedTuple):
     Attributes:
         name: What it is called in the arguments of a run and in its signature.
         scorer: The scorer that asks it, where that follows from what it is; None leaves it open.
-        given: What is handed over in place of a name, see `qabias.scorers.kind.Loading`; None for a name.
+        handed_over: What a caller gives instead of a name, see `qabias.scorers.kind.Loading`; None for a name.
     """
 
     name: str
