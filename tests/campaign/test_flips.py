@@ -1,14 +1,10 @@
 """Altered files of a run: each command refuses them in one line, or gives what it gave before."""
 
-import functools
 import itertools
-import json
-import operator
 import random
 import re
 import shutil
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +19,7 @@ from qabias.support.files import read_json
 from tests.loopback_server import serve as serve
 from tests.loopback_server import surroundings as surroundings
 
-from .helpers import SEED, chosen, command, hidden, size
+from .helpers import SEED, chosen, command, size
 
 QUIET = Machine(shows_progress=False)
 CONFIGS = {"bbq": ("Religion", 40), "unqover": ("religion", 40), "bbnli": ("religion", 40)}
@@ -193,43 +189,6 @@ def test_a_flipped_bit_in_the_answers_of_a_server_is_refused_or_asked_again(serv
     _check(outcomes)
 
 
-# Other alterations
-
-
-def _cut(n_kept):
-    def alter(path):
-        content = path.read_bytes()
-        path.write_bytes(content[: int(len(content) * n_kept)])
-
-    return alter
-
-
-def _written(content):
-    return lambda path: path.write_bytes(content)
-
-
-def _folder(path):
-    path.unlink()
-    path.mkdir()
-
-
-TEXTS = (b"", bytes(4096), random.Random(SEED).randbytes(4096), b'{"a": "\xff\xfe"}', b"null", b"[]", b"{}", b'"text"')
-TEXTS += (b'{"scores": NaN}', b"[" * 100_000, b'{"benchmark": ' + b"1" * 5_000 + b"}", b'{"benchmark": "\\ud83d"}')
-WHOLE_FILES = [*map(_written, TEXTS), *map(_cut, (0.1, 0.5, 0.99)), _folder, Path.unlink]
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_a_file_of_something_else_is_refused_or_written_anew(file, altered):
-    one = altered("bbq")
-    commands = itertools.cycle(one.commands())
-    outcomes = []
-    for alter in chosen(WHOLE_FILES, quick=2):
-        one.fresh()
-        alter(one.run / file)
-        outcomes.append([f"{one.outcome(next(commands))}" for _ in range(2)] + [one.outcome("score")])
-    _check(outcomes)
-
-
 def _is_answer(name):
     """Columns of the answers themselves, in all benchmarks."""
     return name.startswith(("prediction", "s1_", "s2_"))
@@ -278,50 +237,3 @@ def test_a_part_of_something_else_is_refused_by_all_that_read_it(benchmark, alte
             outcomes.append([one.outcome(reader)])
     _check(outcomes)
     assert all(outcome == ["refused"] for outcome in outcomes[::4])  # by score
-
-
-@pytest.mark.parametrize("benchmark", CONFIGS)
-def test_a_part_of_another_run_is_refused(benchmark, altered):
-    one = altered(benchmark)
-    for reader in ("score", "compare", "merge", "template"):
-        one.fresh()
-        shutil.copy(one.run.with_name("other") / "predictions" / one.part().name, one.part())
-        outcome = one.outcome(reader)
-        assert outcome == "refused", (reader, outcome)
-
-
-VALUES = (None, 5, 0.5, "x", [], {}, True)
-
-
-def _paths(content, depth=4):
-    """The places in the content of a JSON file, of lists the first item."""
-    yield ()
-    inner = (
-        content.items() if isinstance(content, dict) else enumerate(content[:1]) if isinstance(content, list) else ()
-    )
-    for key, value in inner if depth else ():
-        yield from ((key, *path) for path in _paths(value, depth - 1))
-
-
-def _edit(path, keys, value):
-    content = [json.loads(path.read_text("utf-8"))]
-    functools.reduce(operator.getitem, (0, *keys)[:-1], content)[(0, *keys)[-1]] = value
-    path.write_text(json.dumps(content[0]), "utf-8")
-
-
-@pytest.mark.parametrize("file", ["run.json", "scores.json", "analysis.json"])
-def test_right_json_of_wrong_types_ends_in_no_traceback(file, altered):
-    one = altered("bbq")
-    commands = itertools.cycle(("show", "compare", "results", "report", "export", "merge", "score", "template"))
-    outcomes = []
-    one.fresh()
-    edits = list(itertools.product(_paths(read_json(one.run / file)), VALUES))
-    for keys, value in random.Random(SEED).sample(edits, min(size(200, quick=6), len(edits))):
-        one.fresh()
-        _edit(one.run / file, keys, value)
-        ended = [command(*one.commands()[next(commands)]) for _ in range(2)]
-        outcomes.append(
-            ["refused" if each.is_clean else f"unclear: {keys} {value}: {each.err[-200:]}" for each in ended]
-        )
-    _check(outcomes)
-    assert hidden(one.run) == []
