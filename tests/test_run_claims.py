@@ -3,7 +3,6 @@
 import errno
 import multiprocessing
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -15,12 +14,9 @@ from qabias.errors import QabiasError
 from qabias.runs import folder as run_folder
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import claim, read_run
-from qabias.runs.run import lock_run, run
+from qabias.runs.run import lock_run
 from qabias.support import files
 from qabias.support.files import remove_leftovers, write_atomically, write_new
-
-from .conftest import ROOT
-from .run_parts import parts_of
 
 ARGUMENTS = {kind: RunArguments("bbq", f"baseline:{kind}", "Religion", limit=40) for kind in ("unknown", "oracle")}
 
@@ -60,41 +56,6 @@ def test_of_two_runs_that_pass_the_check_at_once_one_has_the_folder(tmp_path, mo
     assert ended[there] == there
     assert "holds another run" in ended[other]
     assert os.listdir(tmp_path / "run") == ["run.json"]
-
-
-@pytest.mark.slow
-def test_of_two_different_runs_started_at_once_one_ends_and_the_other_is_refused(tmp_path):
-    script = (
-        "import sys, pathlib\n"
-        "from qabias.cli import main\n"
-        "sys.stdin.readline()\n"
-        "sys.argv = ['qabias', 'run', 'bbq', '--config', 'Religion', '--limit', '40', *sys.argv[1:]]\n"
-        "main()\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    for trial in range(3):
-        folder = tmp_path / str(trial)
-        started = {
-            kind: subprocess.Popen(
-                [sys.executable, "-c", script, "--model", f"baseline:{kind}", "--output", str(folder)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                text=True,
-            )
-            for kind in ARGUMENTS
-        }
-        for process in started.values():
-            process.stdin.write("\n")
-            process.stdin.flush()
-        said = {kind: process.communicate()[1] for kind, process in started.items()}
-        winner = read_run(folder).arguments.model.partition(":")[2]
-        (other,) = set(ARGUMENTS) - {winner}
-        assert {kind: process.returncode for kind, process in started.items()} == {winner: 0, other: 2}
-        assert "holds another run" in said[other]
-        whole = run(ARGUMENTS[winner], tmp_path / f"{trial}-alone").folder
-        assert [path.read_bytes() for path in parts_of(folder)] == [path.read_bytes() for path in parts_of(whole)]
 
 
 def test_a_file_is_new_once_also_where_the_file_system_has_no_links(tmp_path, monkeypatch):

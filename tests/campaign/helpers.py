@@ -5,7 +5,6 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 import traceback
@@ -21,8 +20,6 @@ SEED = 21
 QUICK_SHARE = 20
 """A quick campaign does one of so many."""
 FULL = os.environ.get("QABIAS_CAMPAIGN") == "full"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-"""The browser that opens pages; None where there is none."""
 LONGEST = 2000
 """Letters of one message, however long the value is that it shows."""
 LOCK = ".lock"
@@ -86,14 +83,14 @@ def is_one_line(err: str) -> bool:
     return len(errors) == 1 and len(errors[0]) <= LONGEST and err.rstrip().endswith(errors[0])
 
 
-def command(*arguments, encoding="utf-8") -> Ended:
+def command(*arguments) -> Ended:
     """How a command ends in this process; a traceback stands on its standard error, with code 1."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict", write_through=True)
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict", write_through=True)
     err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace", write_through=True)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         code = _code(*arguments)
-    return Ended(code, out.buffer.getvalue().decode(encoding), err.buffer.getvalue().decode())
+    return Ended(code, out.buffer.getvalue().decode(), err.buffer.getvalue().decode())
 
 
 def _code(*arguments):

@@ -1,14 +1,9 @@
 """Hostile texts in everything that is shown: none becomes a script, a formula, a macro or a command of a terminal."""
 
 import csv
-import functools
-import html
 import itertools
 import re
-import subprocess
-import tempfile
 import unicodedata
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pyarrow.csv
@@ -19,32 +14,26 @@ import yaml
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.run import run
 from qabias.support.files import read_json
-from tests.loopback_server import serve as serve
-from tests.loopback_server import surroundings as surroundings
 from tests.report_pages import HALF, SIGNATURE, Page, fill_folder, named_everywhere, run_of
 
-from .helpers import CHROMIUM, chosen, command
+from .helpers import chosen, command
 
 OWN = "document.title='owned'"
 PAYLOADS = (
     f"<script>{OWN}</script>",
     f"</script><script>{OWN}</script>",
-    f"</title></style></textarea><script>{OWN}</script>",
     f'<img src=x onerror="{OWN}">',
-    f"<svg/onload={OWN}>",
     f'" autofocus onfocus="{OWN}" x="',
     f"' onmouseover='{OWN}' style='position:fixed;inset:0' x='",
     f'<iframe srcdoc="<script>parent.{OWN}</script>"></iframe>',
     f"javascript:{OWN}//",
     "</style><style>*{display:none;background:url(http://127.0.0.1:9/)}</style>",
     '<meta http-equiv="Content-Security-Policy" content="script-src *"><base href="http://127.0.0.1:9/">',
-    f"--><script>{OWN}</script><!--",
     f"&lt;script&gt;{OWN}&lt;/script&gt;&#60;b&#62;",
     "{{ 7*7 }}{% for x in ().__class__.__base__.__subclasses__() %}{{ x }}{% endfor %}",
     "$(touch owned); `touch owned` | touch owned && touch owned",
     '=HYPERLINK("http://127.0.0.1:9/";"owned")',
     "+cmd|' /C calc'!A0",
-    "@SUM(1+1)*cmd|' /C calc'!A0",
     "\t=1+1",
     '\r-1+1,"two"\rcells',
     r"\input{/etc/passwd}\write18{touch owned}\immediate\end{document}$x^2$ % & # _ ~ [1] ^^M",
@@ -68,11 +57,17 @@ def named(payload):
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory):
+def small_run(tmp_path_factory):
+    return run(
+        RunArguments("bbq", "baseline:random", "Religion", limit=40), tmp_path_factory.mktemp("runs") / "run", QUIET
+    )
+
+
+@pytest.fixture(scope="module")
+def answers(small_run, tmp_path_factory):
     """A file of predictions."""
     folder = tmp_path_factory.mktemp("answers")
-    run(RunArguments("bbq", "baseline:random", "Religion", limit=40), folder / "run", QUIET)
-    table = pq.read_table(folder / "run" / "predictions")
+    table = pq.read_table(small_run.folder / "predictions")
     pyarrow.csv.write_csv(table.select(["example_id", "category", "prediction"]), folder / "answers.csv")
     return folder / "answers.csv"
 
@@ -87,28 +82,18 @@ def plain(answers, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def plain_page(tmp_path_factory):
+def plain_page(small_run, tmp_path_factory):
     """The page of a made-up run of harmless texts."""
-    folder = _made_up("plain", tmp_path_factory.mktemp("made up") / "run")
+    folder = _made_up("plain", small_run, tmp_path_factory.mktemp("made up") / "run")
     assert command("report", folder).code == 0
     return _page(folder / "report.html")
 
 
-def _made_up(text, folder):
+def _made_up(text, small_run, folder):
     """A run that has a text in every place of its files."""
-    made = run_of(model=text) | {
-        "signature": f"{SIGNATURE}|norm:none|model:{text}",
-        "created": text,
-    }
-    return fill_folder(folder, run=made, scores=_scores(), analysis=named_everywhere(text))
-
-
-@functools.cache
-def _scores():
-    """The scores of a small run."""
-    with tempfile.TemporaryDirectory() as folder:
-        run(RunArguments("bbq", "baseline:random", "Religion", limit=40), Path(folder) / "run", QUIET)
-        return read_json(Path(folder) / "run" / "scores.json")["scores"]
+    made = run_of(model=text) | {"signature": f"{SIGNATURE}|norm:none|model:{text}", "created": text}
+    scores = read_json(small_run.folder / "scores.json")["scores"]
+    return fill_folder(folder, run=made, scores=scores, analysis=named_everywhere(text))
 
 
 def _scored(name, answers, folder):
@@ -179,8 +164,8 @@ def _is_escaped(path):
 
 
 @pytest.mark.parametrize("payload", chosen(PAYLOADS, quick=4), ids=itertools.count())
-def test_hostile_texts_in_the_files_of_a_run_stay_texts(payload, plain_page, tmp_path):
-    folder = _made_up(payload, tmp_path / "run")
+def test_hostile_texts_in_the_files_of_a_run_stay_texts(payload, small_run, plain_page, tmp_path):
+    folder = _made_up(payload, small_run, tmp_path / "run")
     written = tmp_path / "written"
     for arguments in (
         ("report", folder),
@@ -230,52 +215,3 @@ def test_a_hostile_name_of_a_model_stays_a_name(payload, answers, plain, tmp_pat
     assert "config:Age" not in next(line for line in lines if line.startswith("signature")).split("|")
     assert not [line for line in lines if line.startswith("qabias: error")]
     assert not list(tmp_path.rglob("owned"))
-
-
-@pytest.mark.usefixtures("surroundings")
-@pytest.mark.parametrize("payload", chosen(PAYLOADS, quick=2), ids=itertools.count())
-def test_a_hostile_answer_of_a_server_stays_an_answer(payload, serve, tmp_path):
-    server = serve(lambda path, body: {"choices": [{"message": {"role": "assistant", "content": named(payload)}}]})
-    asked = ("run", "bbq", "--scorer", "server", "--model", "m", "--config", "Religion", "--limit", 24)
-    options = ("--option", f"url={server.url}", "--output")
-    plain = serve(lambda path, body: {"choices": [{"message": {"role": "assistant", "content": "plain"}}]})
-    folder = tmp_path / "run"
-    assert command(*asked, "--option", f"url={plain.url}", "--output", tmp_path / "plain").code == 0
-    ended = command(*asked, *options, folder)
-    _is_harmless(ended)
-    assert ended.code == 0, ended
-    for arguments in (("show", folder), ("show", folder, "--template", "Religion-01"), ("report", folder)):
-        _is_harmless(command(*arguments))
-    _is_dead(folder / "report.html", _page(tmp_path / "plain" / "report.html"))
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium, which opens the pages, is not installed")
-@pytest.mark.parametrize("payload", chosen(PAYLOADS, quick=1), ids=itertools.count())
-def test_no_hostile_text_runs_in_a_browser(payload, answers, plain, tmp_path):
-    made_up = _made_up(payload, tmp_path / "made-up")
-    assert command("report", made_up).code == 0
-    pages = [made_up / "report.html"]
-    named_run = _scored(named(payload), answers, tmp_path / "named")
-    if named_run.exists():
-        assert command("compare", named_run, plain, "--output", tmp_path / "compared").code == 0
-        assert command("report", named_run).code == 0
-        pages += [tmp_path / "compared" / "compare.html", named_run / "report.html"]
-    for page in pages:
-        shown = _opened(page, tmp_path / "profile")
-        assert "CONSOLE" not in shown.stderr
-        assert html.unescape(re.search(r"<title>(.*?)</title>", shown.stdout, re.DOTALL)[1]).strip() != "owned"
-        assert '<html lang="en" class="scripted">' in shown.stdout  # the page's own script ran
-
-
-def _opened(page, profile):
-    quiet = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-sync",
-        "--enable-logging=stderr",
-    ]
-    offline = ["--disable-background-networking", "--disable-component-update", f"--user-data-dir={profile}"]
-    command_line = [CHROMIUM, *quiet, *offline, "--v=0", "--virtual-time-budget=2000", "--dump-dom", page.as_uri()]
-    return subprocess.run(command_line, capture_output=True, text=True, timeout=180, check=True)
