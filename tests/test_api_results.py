@@ -11,7 +11,6 @@ from html.parser import HTMLParser
 
 import pytest
 from datasets import ClassLabel
-from huggingface_hub import constants
 from typer.testing import CliRunner
 
 import qabias
@@ -21,7 +20,7 @@ from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run as run_benchmark
 
-from .stand_in_hub import TOKEN, USER, StandInHub
+from .stand_in_hub import USER, StandInHub
 
 
 @pytest.fixture(scope="module")
@@ -284,12 +283,7 @@ def test_the_card_of_a_comparison_has_all_runs_and_how_they_differ(compared_runs
 
 @pytest.fixture
 def hub(monkeypatch):
-    with StandInHub().serve() as server:
-        monkeypatch.setattr(constants, "ENDPOINT", server.url)
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
-        yield server
+    return StandInHub(monkeypatch)
 
 
 MODEL, DATASET = f"{USER}/model", f"{USER}/bbq"
@@ -299,7 +293,7 @@ def test_a_plan_is_the_one_of_the_command_line_and_asks_the_hub_nothing(hub, res
     plan = result.push(MODEL, DATASET, sample=True, dry_run=True)
     command = printed("push", "results", result.folder, "--to", MODEL, "--dataset", DATASET, "--sample", "--dry-run")
     assert command == f"{plan}\ndry run: the Hub was neither asked nor changed\n"
-    assert hub.log == []
+    assert hub.calls == []
 
 
 def test_results_are_sent_without_asking_and_once(hub, result):
@@ -308,7 +302,7 @@ def test_results_are_sent_without_asking_and_once(hub, result):
     assert address.endswith(f"/{MODEL}/discussions/1")
     assert result.push(MODEL, DATASET, sample=True) == address  # nothing to do
     (request,) = hub.repositories["model", MODEL].pull_requests
-    assert request["title"] == "Results on bbq by qabias"
+    assert request.title == "Results on bbq by qabias"
     direct = result.push(MODEL, DATASET, sample=True, create_pr=False)
     assert "/commit/" in direct
     assert any(path.startswith(".eval_results/") for path in hub.repositories["model", MODEL].files)

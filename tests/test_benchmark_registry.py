@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from qabias.benchmarks import benchmark_names, load_benchmark, loadable_benchmarks, registry
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.hub.tasks import load_dataset_owner
+from qabias.hub.contents import load_dataset_owner
 from qabias.suites import load_suite
 
 

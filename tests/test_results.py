@@ -14,8 +14,8 @@ from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.benchmarks.caveats import reasons
 from qabias.cli import app
 from qabias.errors import QabiasError
+from qabias.hub.contents import eval_yaml
 from qabias.hub.results import LONGEST_NAME, check_replaceable, headlines, model_index, result_files, update_card
-from qabias.hub.tasks import eval_yaml
 from qabias.runs.arguments import RunArguments
 from qabias.runs.collected import score_otherwise
 from qabias.runs.run import run
@@ -220,7 +220,7 @@ def test_the_command_writes_the_files_and_tells_what_is_left_out(runs, tmp_path,
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_the_tasks_of_a_dataset_are_its_configurations(dataset):
     text = (ROOT / f"{dataset}_dataset" / "eval.yaml").read_text("utf-8")
-    assert text == eval_yaml(dataset), "write it anew with qabias.hub.tasks.eval_yaml"
+    assert text == eval_yaml(dataset), "write it anew with qabias.hub.contents.eval_yaml"
     content = yaml.safe_load(text)
     assert set(content) == {"name", "description", "evaluation_framework", "tasks"}
     ids = [task["id"] for task in content["tasks"]]

@@ -217,16 +217,14 @@ class Result(Tabled):
                 login may not write there.
         """
         from qabias.hub.contents import results_push
-        from qabias.hub.push import intended_way, plan_lines
+        from qabias.hub.push import Hub, plan_lines
 
         plan = results_push(self.folder, to, dataset, sample=sample)
         if dry_run:
-            return "\n".join(plan_lines(plan, intended_way(plan, create_pr)))
-        from qabias.hub.push import Hub, where_it_is
-
+            return "\n".join(plan_lines(plan, create_pr))
         hub = Hub()
         difference = hub.difference(plan, create_pr=create_pr)
-        return where_it_is(plan, difference) if difference.is_empty else hub.send(plan, difference)
+        return difference.url if difference.is_empty else hub.send(plan, difference)
 
     def _repr_html_(self) -> str:
         from qabias.report.card import run_card

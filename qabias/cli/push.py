@@ -128,21 +128,19 @@ def _check_asking(dry_run: bool, yes: bool) -> None:
 
 def _push(plan: "Planned", *, create_pr: bool, private: bool, dry_run: bool, yes: bool) -> None:
     """Show the plan; unless this is a dry run, compare with the Hub, ask, and send what differs."""
-    from qabias.hub.push import intended_way, plan_lines
+    from qabias.hub.push import Hub, plan_lines
 
     if dry_run:
-        _echo(plan_lines(plan, intended_way(plan, create_pr)))
+        _echo(plan_lines(plan, create_pr))
         echo("dry run: the Hub was neither asked nor changed")
         return
-
-    from qabias.hub.push import Hub, where_it_is
 
     hub = Hub()
     difference = hub.difference(plan, create_pr=create_pr)
     if difference.is_empty:
-        echo(f"nothing to do: {where_it_is(plan, difference)} holds these {len(plan.files)} files already")
+        echo(f"nothing to do: {difference.url} holds these {len(plan.files)} files already")
         return
-    _echo(plan_lines(plan, difference.way, difference))
+    _echo(plan_lines(plan, create_pr, difference))
     if not yes and not typer.confirm("Send?"):
         echo("nothing sent")
         return

@@ -1,7 +1,8 @@
 """What is pushed of a dataset folder, of a metric folder and of a run."""
 
 import json
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -9,25 +10,23 @@ from types import ModuleType
 from huggingface_hub import DatasetCard, SpaceCard
 
 from qabias import share
-from qabias.benchmarks import locate
+from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks, locate
+from qabias.benchmarks.base import is_grouped
+from qabias.benchmarks.registry import is_folder
 from qabias.building import sources
 from qabias.building.croissant import FILE_NAME as CROISSANT
 from qabias.building.origin import BUNDLED, check_passing_on
 from qabias.errors import QabiasError
 from qabias.hub.push import Push, check_repo_id
-from qabias.hub.results import public_signature, result_files
-from qabias.hub.tasks import eval_yaml, load_dataset_owner, load_pushable
+from qabias.hub.results import public_signature, result_files, task_id
 from qabias.runs.scored import read_scored
+from qabias.support.suggest import unknown
 from qabias.support.version import __version__
 
 # Never code: `load_dataset` needs none, and refuses a repository that holds a file named like it.
 _DATASET_FILES = (
-    "README.md",
-    "TEMPLATES.md",
-    CROISSANT,
-    "data/*/*.parquet",
-    "templates/**/*.yaml",
-    "vocabulary/*.csv",
+    *("README.md", "TEMPLATES.md", CROISSANT),
+    *("data/*/*.parquet", "templates/**/*.yaml", "vocabulary/*.csv"),
 )
 _OWNED = ("data", "templates", "vocabulary")
 
@@ -49,36 +48,28 @@ def dataset_push(
     if chosen.card is not None:
         check_passing_on(chosen.name, chosen.card.licence_id)
     origin = chosen.origin(source, seed, fixes, upstream_dir)
-    if source == BUNDLED and seed != 0:
+    is_bundled = source == BUNDLED
+    if is_bundled and seed != 0:
         raise QabiasError("the bundled examples are one fixed set, which no seed changes; leave --seed out")
-    if source == "bundled":
-        folder = locate.dataset_folder(benchmark)
-    else:
-        folder = scratch
+    folder = locate.dataset_folder(benchmark) if is_bundled else scratch
+    if not is_bundled:
         chosen.write_folder(folder, "all", origin)
     files: dict[str, bytes | Path] = {
         path.relative_to(folder).as_posix(): path for pattern in _DATASET_FILES for path in sorted(folder.glob(pattern))
     }
-    if source == "bundled":  # not kept in the folder, because it is made of card and Parquet files
-        own_card = (folder / "README.md").read_text(encoding="utf-8")
-        described: str = _module(benchmark, "folder").croissant(origin, own_card)
-        files[CROISSANT] = described.encode()
     card = _card(folder, f'"./{chosen.name}_dataset"', repo_id)
     _check_data_files(card, files)
-    if source != BUNDLED:
+    if is_bundled:  # not kept in the folder, because it is made of card and Parquet files
+        own_card = (folder / "README.md").read_text(encoding="utf-8")
+        files[CROISSANT] = _module(benchmark, "folder").croissant(origin, own_card).encode()
+    else:
         check_attribution(card, benchmark)
     files["README.md"] = card.encode()
     if as_benchmark:
         configs = [config["config_name"] for config in DatasetCard(card).data["configs"]]
         files["eval.yaml"] = eval_yaml(benchmark, configs).encode()
-    return Push(
-        repo_id,
-        "dataset",
-        f"Dataset {chosen.name} by qabias",
-        f"{chosen.name} {origin.version}, qabias {__version__}",
-        files,
-        owned=_OWNED,
-    )
+    version = f"{chosen.name} {origin.version}, qabias {__version__}"
+    return Push(repo_id, "dataset", f"Dataset {chosen.name} by qabias", version, files, owned=_OWNED)
 
 
 def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> Push:
@@ -89,13 +80,12 @@ def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
     folder = locate.metric_folder(benchmark)
     files: dict[str, bytes | Path] = {path.name: path for path in sorted(folder.glob("*.py"))}
     module = f"{repo_id.rpartition('/')[2]}.py"
-    if module != f"{benchmark}.py":
-        if module in files or "." in module.removesuffix(".py"):
-            raise QabiasError(
-                f"{repo_id}: evaluate would look for the metric in {module}, which "
-                f"{'is another module of it' if module in files else 'cannot be imported'}; choose another name"
-            )
-        files[module] = folder / f"{benchmark}.py"
+    if module != f"{benchmark}.py" and (module in files or "." in module.removesuffix(".py")):
+        raise QabiasError(
+            f"{repo_id}: evaluate would look for the metric in {module}, which "
+            f"{'is another module of it' if module in files else 'cannot be imported'}; choose another name"
+        )
+    files[module] = folder / f"{benchmark}.py"
     files.pop("__init__.py", None)
     files |= {name: folder / name for name in ("requirements.txt", "page.yaml")}
     card = _card(folder, f'"./metrics/{benchmark}"', repo_id)
@@ -108,10 +98,10 @@ def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
 def results_push(run: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> Push:
     """The push of a run's scores into the repository of the model that was measured."""
     check_repo_id(model_id)
-    files: Mapping[str, bytes] = result_files(run, model_id, dataset_id, sample=sample)
+    files = dict(result_files(run, model_id, dataset_id, sample=sample))
     scored = read_scored(run)
-    description = public_signature(scored, model_id)
-    return Push(model_id, "model", f"Results on {scored.benchmark.name} by qabias", description, dict(files))
+    title = f"Results on {scored.benchmark.name} by qabias"
+    return Push(model_id, "model", title, public_signature(scored, model_id), files)
 
 
 def check_attribution(card: str, benchmark: str) -> None:
@@ -126,16 +116,13 @@ def check_attribution(card: str, benchmark: str) -> None:
         repository = _module(benchmark, "official").REPOSITORY
         licence = sources.licence(repository)
     parsed = DatasetCard(card)
-    missing = [
-        what
-        for what, there in {
-            f"license: {licence.lower()} in the head": parsed.data.get("license") == licence.lower(),
-            f"the licence {licence}": licence.lower() in parsed.text.lower(),
-            f"the authors {authors}": authors in parsed.text,
-            f"the commit of {repository}": not repository or sources.commit(repository)[:7] in parsed.text,
-        }.items()
-        if not there
-    ]
+    needed = {
+        f"license: {licence.lower()} in the head": parsed.data.get("license") == licence.lower(),
+        f"the licence {licence}": licence.lower() in parsed.text.lower(),
+        f"the authors {authors}": authors in parsed.text,
+        f"the commit of {repository}": not repository or sources.commit(repository)[:7] in parsed.text,
+    }
+    missing = [name for name, is_there in needed.items() if not is_there]
     if missing:
         raise QabiasError(
             f"{benchmark}: the card of the authors' texts lacks {' and '.join(missing)}, so it is not pushed; "
@@ -166,3 +153,52 @@ def _check_data_files(card: str, files: Mapping[str, object]) -> None:
         raise QabiasError(
             f"card and data differ in {', '.join(sorted(named ^ pushed))}; build the dataset folder again"
         )
+
+
+def load_dataset_owner(name: str) -> Benchmark:
+    """The benchmark that has a dataset, a card and a metric of its own."""
+    known = loadable_benchmarks()
+    owners = [other for other, benchmark in known.items() if benchmark.facts.hub is not None]
+    if name in owners:
+        return known[name]
+    if name in known:
+        dataset = known[name].facts.dataset
+        why = f"is a part of the dataset {dataset}" if dataset in owners else "has no dataset folder"
+        raise QabiasError(f"{name} {why}; choose one of {', '.join(owners)}")
+    raise unknown("name", name, owners)
+
+
+def load_pushable(name: str) -> Benchmark:
+    """The benchmark whose dataset can be pushed: with a dataset of its own, a published set, a folder of templates."""
+    if is_folder(name):
+        return load_benchmark(name)
+    known = loadable_benchmarks()
+    if name in known and known[name].card is not None:
+        return known[name]
+    return load_dataset_owner(name)
+
+
+def eval_yaml(dataset: str, configs: Sequence[str] | None = None) -> str:
+    """The `eval.yaml` of a dataset repository."""
+    texts = load_dataset_owner(dataset).facts.hub
+    assert texts is not None
+    description = f"{texts.description} Values are fractions, computed by `qabias run` and written by `qabias results`."
+    lines = [
+        f"name: {texts.name}",
+        "description: >-",
+        *textwrap.wrap(description, 110, initial_indent="  ", subsequent_indent="  "),
+        "# The Hub refuses a framework that is not on its list (huggingface.js, packages/tasks/src/eval.ts).",
+        "evaluation_framework: qabias",
+        "tasks:",
+    ]
+    # The owner comes first, then its parts, such as BBQ asked as inference.
+    for benchmark in loadable_benchmarks().values():
+        if benchmark.facts.dataset != dataset:
+            continue
+        lines.append(f"# {benchmark.title}")
+        for config in benchmark.configs:
+            if is_grouped(benchmark, config) or (configs is not None and config not in configs):
+                continue
+            for score in benchmark.facts.tasks:
+                lines += [f"- id: {task_id(config, score)}", f"  config: {config}", "  split: test"]
+    return "\n".join(lines) + "\n"

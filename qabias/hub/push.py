@@ -24,7 +24,10 @@ from qabias.building.sources import git_blob_sha1
 from qabias.errors import QabiasError
 from qabias.support.version import __version__
 
-URL_PREFIXES = {"dataset": "datasets/", "space": "spaces/", "model": ""}
+_URL_PREFIXES = {"dataset": "datasets/", "space": "spaces/", "model": ""}
+_MAIN = "main"
+# What the Hub itself puts into a new repository. A model is never made here: results are for one that is there.
+_INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
 
 
 @dataclass(frozen=True)
@@ -40,24 +43,14 @@ class Push:
     sdk: str | None = None
 
     @property
-    def may_be_created(self) -> bool:
-        """Whether a missing repository is created: results are for a model that is there."""
-        return self.kind != "model"
-
-    @property
     def url(self) -> str:
         """Address of the repository."""
-        return f"{constants.ENDPOINT}/{URL_PREFIXES[self.kind]}{self.repo_id}"
+        return f"{constants.ENDPOINT}/{_URL_PREFIXES[self.kind]}{self.repo_id}"
 
     def content(self, path: str) -> bytes:
         """The bytes of a file."""
         content = self.files[path]
         return content if isinstance(content, bytes) else content.read_bytes()
-
-    def size(self, path: str) -> int:
-        """The number of bytes of a file."""
-        content = self.files[path]
-        return len(content) if isinstance(content, bytes) else content.stat().st_size
 
 
 def check_repo_id(repo_id: str) -> None:
@@ -70,20 +63,17 @@ def check_repo_id(repo_id: str) -> None:
         raise QabiasError(f"{repo_id!r} is not the name of a repository: write ORG/NAME, such as my-name/my-data")
 
 
-_MAIN = "main"
-# What the Hub itself puts into a new repository.
-_INITIAL = {"dataset": {".gitattributes"}, "model": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
-
-
 @dataclass(frozen=True)
 class Difference:
-    """What a push would change, and where."""
+    """What a push would change, in which revision, and the way there in words."""
 
     states: Mapping[str, str]
-    removed: tuple[str, ...] = ()
+    removed: tuple[str, ...]
+    way: str
+    url: str
+    revision: str = _MAIN
     is_new: bool = False
-    pull_request: int | None = None
-    opens_pull_request: bool = False
+    create_pr: bool = False
 
     @property
     def sent(self) -> list[str]:
@@ -94,15 +84,6 @@ class Difference:
     def is_empty(self) -> bool:
         """Whether the Hub holds exactly this already."""
         return not self.sent and not self.removed
-
-    @property
-    def way(self) -> str:
-        """How the files reach the repository, in words."""
-        if self.is_new:
-            return "directly, since the repository is new"
-        if self.pull_request is not None:
-            return f"into the open pull request #{self.pull_request}"
-        return "as a pull request" if self.opens_pull_request else "directly to main"
 
 
 class Hub:
@@ -116,23 +97,26 @@ class Hub:
         with explained(plan):
             user = self._api.whoami()["name"]
             try:
-                on_main = self._files(plan, _MAIN)
+                states, removed, there = self._compare(plan, _MAIN)
             except RepositoryNotFoundError as error:
-                if not plan.may_be_created:
+                if plan.kind == "model":
                     raise QabiasError(
                         f"{plan.repo_id}: no such model at {plan.url}, or this login may not see it; push the model "
                         "first, or correct --to"
                     ) from error
-                on_main = {}
-            if plan.may_be_created and on_main.keys() <= _INITIAL[plan.kind]:
-                return _difference(plan, on_main, is_new=True)
-            difference = _difference(plan, on_main, opens_pull_request=create_pr)
-            if difference.is_empty or not create_pr:
-                return difference
-            number = self._open_pull_request(plan, user)
+                states, removed, there = dict.fromkeys(plan.files, "new"), (), set()
+            if plan.kind in _INITIAL and there <= _INITIAL[plan.kind]:
+                way = "directly, since the repository is new"
+                return Difference(states, removed, way, plan.url, is_new=True)
+            if not create_pr:
+                return Difference(states, removed, "directly to main", plan.url)
+            difference = Difference(states, removed, "as a pull request", plan.url, create_pr=True)
+            number = None if difference.is_empty else self._open_pull_request(plan, user)
             if number is None:
                 return difference
-            return _difference(plan, self._files(plan, _reference(number)), pull_request=number)
+            states, removed, _ = self._compare(plan, revision := f"refs/pr/{number}")
+            url = f"{plan.url}/discussions/{number}"
+            return Difference(states, removed, f"into the open pull request #{number}", url, revision)
 
     def send(self, plan: Push, difference: Difference, *, private: bool = False) -> str:
         """Send what differs, in one commit."""
@@ -151,90 +135,48 @@ class Hub:
                 repo_type=plan.kind,
                 commit_message=plan.title,
                 commit_description=plan.description,
-                revision=_MAIN if difference.pull_request is None else _reference(difference.pull_request),
-                create_pr=difference.opens_pull_request,
+                revision=difference.revision,
+                create_pr=difference.create_pr,
             )
         return commit.pr_url or commit.commit_url
 
-    def _files(self, plan: Push, revision: str) -> dict[str, tuple[str, bool]]:
-        """Identity of every file of the repository, and whether it is kept as a large file."""
+    def _compare(self, plan: Push, revision: str) -> tuple[dict[str, str], tuple[str, ...], set[str]]:
+        """The state of every file of a plan in a revision, what is to be removed there, and what is there."""
         tree = self._api.list_repo_tree(plan.repo_id, recursive=True, revision=revision, repo_type=plan.kind)
-        return {
-            file.path: (file.blob_id, False) if file.lfs is None else (file.lfs.sha256, True)
-            for file in tree
-            if isinstance(file, RepoFile)
-        }
+        there = {file.path: file for file in tree if isinstance(file, RepoFile)}
+        states = dict.fromkeys(plan.files, "new")
+        for path in states.keys() & there.keys():
+            content, lfs = plan.content(path), there[path].lfs
+            if lfs is None:
+                is_same = git_blob_sha1(content) == there[path].blob_id
+            else:
+                is_same = hashlib.sha256(content).hexdigest() == lfs.sha256
+            states[path] = "unchanged" if is_same else "changed"
+        removed = (path for path in there if path.partition("/")[0] in plan.owned and path not in plan.files)
+        return states, tuple(removed), set(there)
 
     def _open_pull_request(self, plan: Push, user: str) -> int | None:
         """The newest open pull request of this user with the title of the plan."""
-        numbers = [
-            discussion.num
-            for discussion in self._api.get_repo_discussions(
-                plan.repo_id,
-                repo_type=plan.kind,
-                author=user,
-                discussion_type="pull_request",
-                discussion_status="open",
-            )
-            if discussion.title == plan.title
-        ]
-        return max(numbers, default=None)
+        discussions = self._api.get_repo_discussions(
+            plan.repo_id, repo_type=plan.kind, author=user, discussion_type="pull_request", discussion_status="open"
+        )
+        return max((each.num for each in discussions if each.title == plan.title), default=None)
 
 
-def pull_request_url(plan: Push, number: int) -> str:
-    """Address of a pull request."""
-    return f"{plan.url}/discussions/{number}"
-
-
-def where_it_is(plan: Push, difference: Difference) -> str:
-    """Address of what holds the files of a plan already."""
-    return plan.url if difference.pull_request is None else pull_request_url(plan, difference.pull_request)
-
-
-def _reference(number: int) -> str:
-    return f"refs/pr/{number}"
-
-
-def _difference(
-    plan: Push,
-    there: Mapping[str, tuple[str, bool]],
-    *,
-    is_new: bool = False,
-    pull_request: int | None = None,
-    opens_pull_request: bool = False,
-) -> Difference:
-    states = {}
-    for path in plan.files:
-        if path not in there:
-            states[path] = "new"
-            continue
-        identity, is_large = there[path]
-        content = plan.content(path)
-        here = hashlib.sha256(content).hexdigest() if is_large else git_blob_sha1(content)
-        states[path] = "unchanged" if here == identity else "changed"
-    removed = tuple(path for path in there if path.partition("/")[0] in plan.owned and path not in plan.files)
-    return Difference(states, removed, is_new, pull_request, opens_pull_request)
-
-
-def intended_way(plan: Push, create_pr: bool) -> str:
-    """How the files would reach the repository, before the Hub is asked."""
-    if not create_pr:
-        return "directly to main"
-    return "as a pull request" + (" (directly if the repository is new)" if plan.may_be_created else "")
-
-
-def plan_lines(plan: Push, way: str, difference: Difference | None = None) -> list[str]:
+def plan_lines(plan: Push, create_pr: bool, difference: Difference | None = None) -> list[str]:
     """A plan as lines: target, way and files with their sizes, and what the Hub has of them where that is known."""
-    lines = [f"{plan.kind} {plan.repo_id} ({plan.url}), {way}", f"  {plan.title}: {plan.description}"]
+    if difference is None:  # the Hub is not asked
+        way = "as a pull request" if create_pr else "directly to main"
+        way += " (directly if the repository is new)" if create_pr and plan.kind in _INITIAL else ""
+        difference = Difference(dict.fromkeys(plan.files, ""), (), way, plan.url)
+    lines = [f"{plan.kind} {plan.repo_id} ({plan.url}), {difference.way}", f"  {plan.title}: {plan.description}"]
     width = max(map(len, plan.files))
-    for path in plan.files:
-        state = "" if difference is None else f"  {difference.states[path]}"
-        lines.append(f"  {path:<{width}}{plan.size(path):>12,} bytes{state}")
-    sent = list(plan.files) if difference is None else difference.sent
-    if difference is not None:
-        for path in difference.removed:
-            lines.append(f"  {path:<{width}}{'':>12}        removed: it lies in a folder of this {plan.kind}")
-    return [*lines, f"  to send: {len(sent)} files, {sum(map(plan.size, sent)):,} bytes"]
+    sizes = {path: len(plan.content(path)) for path in plan.files}
+    lines += [f"  {path:<{width}}{size:>12,} bytes  {difference.states[path]}".rstrip() for path, size in sizes.items()]
+    for path in difference.removed:
+        lines.append(f"  {path:<{width}}{'':>12}        removed: it lies in a folder of this {plan.kind}")
+    sent = [sizes[path] for path in difference.sent]
+    return [*lines, f"  to send: {len(sent)} files, {sum(sent):,} bytes"]
 
 
 _LOGIN = "run `hf auth login` again, or fix HF_TOKEN, which is read first"
@@ -247,47 +189,40 @@ def explained(plan: Push) -> Iterator[None]:
         yield
     except QabiasError:
         raise
-    except LocalTokenNotFoundError as error:
-        raise QabiasError(
-            "not logged in to the Hub: run `hf auth login`, or put a token that may write into HF_TOKEN"
-        ) from error
-    except OfflineModeIsEnabled as error:
-        raise QabiasError("the Hub is switched off: unset HF_HUB_OFFLINE, or look with --dry-run") from error
-    except UnicodeEncodeError as error:
-        raise QabiasError(f"the token has a character that no token has; {_LOGIN}") from error
-    except (HTTPError, RuntimeError, ValueError) as error:
-        raise QabiasError(_without_token(_explain(error, plan))) from None
-
-
-def _without_token(text: str) -> str:
-    token = get_token()
-    return text.replace(token, "[token]") if token else text
+    except (LocalTokenNotFoundError, OfflineModeIsEnabled, HTTPError, RuntimeError, ValueError) as error:
+        text, token = _explain(error, plan), get_token()
+        raise QabiasError(text.replace(token, "[token]") if token else text) from None
 
 
 def _explain(error: BaseException, plan: Push) -> str:
-    # An upload that fails in a thread comes as a RuntimeError around what happened.
-    if isinstance(error, RuntimeError) and error.__cause__ is not None:
-        return _explain(error.__cause__, plan)
-    if isinstance(error, HfHubHTTPError):
-        return _explain_answer(error, plan)
-    if isinstance(error, HTTPError):
-        return (
-            f"{constants.ENDPOINT}: the connection failed ({type(error).__name__}); look at the network and run the "
-            "same command again, what has arrived is not sent twice"
-        )
-    return f"{plan.kind} {plan.repo_id}: the Hub refused the files or broke off: {error}"
-
-
-def _explain_answer(error: HfHubHTTPError, plan: Push) -> str:
+    repository = f"{plan.kind} {plan.repo_id}"
+    match error:
+        case RuntimeError(__cause__=BaseException() as cause):
+            return _explain(cause, plan)  # an upload that fails in a thread comes so
+        case LocalTokenNotFoundError():
+            return "not logged in to the Hub: run `hf auth login`, or put a token that may write into HF_TOKEN"
+        case OfflineModeIsEnabled():
+            return "the Hub is switched off: unset HF_HUB_OFFLINE, or look with --dry-run"
+        case UnicodeEncodeError():
+            return f"the token has a character that no token has; {_LOGIN}"
+        case HfHubHTTPError():
+            pass
+        case HTTPError():
+            return (
+                f"{constants.ENDPOINT}: the connection failed ({type(error).__name__}); look at the network and run "
+                "the same command again, what has arrived is not sent twice"
+            )
+        case _:
+            return f"{repository}: the Hub refused the files or broke off: {error}"
     status = error.response.status_code
-    said = error.server_message or error.response.reason_phrase
-    owner = plan.repo_id.partition("/")[0]
+    reason = error.server_message or error.response.reason_phrase
     if status == 401 and not isinstance(error, RepositoryNotFoundError):
-        return f"the Hub does not accept the token ({said}): {_LOGIN}"
+        return f"the Hub does not accept the token ({reason}): {_LOGIN}"
     if status in (401, 403, 404):
         return (
-            f"{plan.kind} {plan.repo_id}: this login may not write there ({status}: {said}); check that {owner} is "
-            "your name or an organization of yours, and that the token has write permission"
+            f"{repository}: this login may not write there ({status}: {reason}); check that "
+            f"{plan.repo_id.partition('/')[0]} is your name or an organization of yours, and that the token has write "
+            "permission"
         )
     fix = "run the same command again later" if status >= 429 else "fix that and run the same command again"
-    return f"{plan.kind} {plan.repo_id}: the Hub answered {status}: {said}; {fix}"
+    return f"{repository}: the Hub answered {status}: {reason}; {fix}"

@@ -11,8 +11,9 @@ from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardDat
 
 from qabias.benchmarks.base import parts
 from qabias.benchmarks.caveats import bound_of, possible_range, range_in_words, reasons
+from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
-from qabias.hub.tasks import task_id
+from qabias.hub.push import check_repo_id
 from qabias.runs.outcomes import answered_in_words, answered_share
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of, escaped, format_name, signature_fields
@@ -36,6 +37,11 @@ class Headline(NamedTuple):
     bound: float | None
 
 
+def task_id(config: str, score: str) -> str:
+    """Return the name of a task of a dataset, e.g. "Age/bias_ambig"."""
+    return f"{config}/{score}"
+
+
 def headlines(run_folder: Path) -> list[Headline]:
     """The headline scores of a run, set by set where sets have scores of their own, undefined ones included."""
     return list(_headlines(read_scored(run_folder)))
@@ -46,9 +52,8 @@ def result_files(
 ) -> dict[str, bytes]:
     """The file for `.eval_results/` of the model's repository."""
     run = _read(run_folder, model_id, dataset_id, sample)
-    headlines = list(_headlines(run))
-    fields = signature_fields(run.signature)
-    signature = public_signature(run, model_id)
+    scores = list(_headlines(run))
+    signature, version = public_signature(run, model_id), signature_fields(run.signature)["qabias"]
     entries = [
         EvalResultEntry(
             dataset_id=dataset_id,
@@ -56,22 +61,19 @@ def result_files(
             value=score.value,
             date=run.file.created,
             source_url=source_url or f"https://huggingface.co/datasets/{dataset_id}",
-            source_name=f"qabias {fields['qabias']}",
+            source_name=f"qabias {version}",
             notes="; ".join(filter(None, (signature, score.note))),
         )
-        for score in headlines
+        for score in scores
         if score.value is not None
     ]
+    left_out = {task_id(score.config, score.name): score.reason for score in scores if score.value is None}
     if not entries:
-        why = "; ".join(f"{score.name}: {score.reason}" for score in headlines)
+        why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise QabiasError(f"{run_folder}: no headline score is defined ({why}); there is nothing to publish")
-    comments = [
-        f"# {task_id(score.config, score.name)} is left out: {score.reason}.\n"
-        for score in headlines
-        if score.value is None
-    ]
+    comments = "".join(f"# {name} is left out: {reason}.\n" for name, reason in left_out.items())
     text = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1000)
-    return {f".eval_results/{_file_name(run)}.yaml": ("".join(comments) + text).encode()}
+    return {f".eval_results/{_file_name(run)}.yaml": (comments + text).encode()}
 
 
 def check_replaceable(path: Path, content: bytes, *, overwrite: bool = False) -> None:
@@ -117,7 +119,7 @@ def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: boo
             metric_type=score.name,
             metric_name=score.name,
             metric_value=score.value,
-            metric_args={"signature": signature, **_about(score)},
+            metric_args={"signature": signature, **_details(score)},
             source_name=f"qabias {fields['qabias']}",
             source_url=f"https://huggingface.co/datasets/{dataset_id}",
         )
@@ -126,14 +128,11 @@ def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: boo
     ]
 
 
-def _about(score: Headline) -> dict[str, Any]:
-    """What stands beside a score: its bound, and its interval or with many missing answers its possible range."""
-    fields: dict[str, Any] = {} if score.answered is None else {"answered": score.answered}
-    if score.bound is not None:
-        fields["bound"] = score.bound
-    if score.possible:
-        return {**fields, "range": list(score.possible)}
-    return {**fields, **({"interval": list(score.interval)} if score.interval else {})}
+def _details(score: Headline) -> dict[str, Any]:
+    """The share of answers, the bound, and the interval or with many missing answers the possible range."""
+    ends = ("range", score.possible) if score.possible else ("interval", score.interval)
+    fields = {"answered": score.answered, "bound": score.bound, ends[0]: ends[1] and list(ends[1])}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def update_card(card: str, results: list[EvalResult], model_id: str) -> str:
@@ -144,36 +143,32 @@ def update_card(card: str, results: list[EvalResult], model_id: str) -> str:
         raise QabiasError(f"the head of the model card of {model_id} is not readable: {error}") from error
     data = cast(ModelCardData, parsed.data)
     new = {(result.unique_identifier, result.metric_type) for result in results}
-    asked = {result.unique_identifier for result in results}
-
-    def is_replaced(old: EvalResult) -> bool:
+    measured = {result.unique_identifier for result in results}
+    kept = [
+        old
+        for old in data.eval_results or []
+        if (old.unique_identifier, old.metric_type) not in new
         # A score that the new run leaves undefined must not survive from an older run of qabias.
-        ours = (old.source_name or "").startswith("qabias ") and old.unique_identifier in asked
-        return ours or (old.unique_identifier, old.metric_type) in new
-
-    kept = [old for old in data.eval_results or [] if not is_replaced(old)]
+        and not ((old.source_name or "").startswith("qabias ") and old.unique_identifier in measured)
+    ]
     data.eval_results = [*kept, *results]
-    data.model_name = data.model_name or _name(model_id)
+    data.model_name = data.model_name or model_id.rpartition("/")[2]
     return str(parsed)
 
 
 def _read(run_folder: Path, model_id: str, dataset_id: str, sample: bool) -> ScoredRun:
-    for name in (model_id, dataset_id):
-        if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-            raise QabiasError(f"{name!r} is not the name of a repository on the Hub; write ORG/NAME")
+    check_repo_id(model_id)
+    check_repo_id(dataset_id)
     run = read_scored(run_folder)
     if missing := {"qabias", "source", "scorer", "norm"} - signature_fields(run.signature).keys():
         raise QabiasError(f"{run_folder}: the signature has no {min(missing)}; run the same command again")
-    limit = run.arguments.limit
-    if limit is not None and not sample:
+    limit, covered = run.arguments.limit, coverage_of(run.arguments)
+    part, fix = (
+        (covered, "answer all") if limit is None else (f"a sample of {limit} examples", "measure without --limit")
+    )
+    if part and not sample:
         raise QabiasError(
-            f"{run_folder}: a sample of {limit} examples, which on the Hub would stand beside whole runs; measure "
-            "without --limit, or add --sample"
-        )
-    covered = coverage_of(run.arguments)
-    if covered and not sample:
-        raise QabiasError(
-            f"{run_folder}: {covered}, which on the Hub would stand beside whole runs; answer all, or add --sample"
+            f"{run_folder}: {part}, which on the Hub would stand beside whole runs; {fix}, or add --sample"
         )
     return run
 
@@ -194,51 +189,43 @@ def _headlines(run: ScoredRun) -> Iterator[Headline]:
             )
         for name in run.benchmark.facts.tasks:
             low, high = scores["ci"].get(name, (None, None))
-            interval = None if low is None else (low, high)
             measure = run.benchmark.facts.measure(name)
             possible = range_in_words(scores, measure)
             with_missing = f"with the missing answers {possible}" if possible else ""
             yield Headline(
-                config,
-                name,
-                scores[name],
-                interval,
-                why.get(f"{pointer}/{name}", ""),
-                answered_share(scores),
-                possible_range(scores, measure),
-                "; ".join(filter(None, (answered_in_words(scores), with_missing))),
-                bound_of(scores, measure),
+                config=config,
+                name=name,
+                value=scores[name],
+                interval=None if low is None else (low, high),
+                reason=why.get(f"{pointer}/{name}", ""),
+                answered=answered_share(scores),
+                possible=possible_range(scores, measure),
+                note="; ".join(filter(None, (answered_in_words(scores), with_missing))),
+                bound=bound_of(scores, measure),
             )
 
 
 def _file_name(run: ScoredRun) -> str:
     """A file name for the run, e.g. `bbq-Age-qa-causal`; a long one ends with a digest."""
     fields = signature_fields(run.signature)
-    source = run.arguments.source
-    own = run.benchmark.options
-    chosen = [
-        f"{name}-{value}" for name, value in run.arguments.options.items() if name in own and value != own[name][0]
-    ]
+    arguments, own = run.arguments, run.benchmark.options
+    chosen = [f"{name}-{value}" for name, value in arguments.options.items() if name in own and value != own[name][0]]
     parts = [
         run.benchmark.name,
-        "" if source == "bundled" else source,
-        "fixed" if run.arguments.fixes else "",
+        "" if arguments.source == BUNDLED else arguments.source,
+        "fixed" if arguments.fixes else "",
         *sorted(chosen),
-        run.arguments.config,
+        arguments.config,
         format_name(run.signature),
-        "" if run.arguments.orders == 1 else f"orders{run.arguments.orders}",
+        "" if arguments.orders == 1 else f"orders{arguments.orders}",
         fields["scorer"],
         fields.get("answers", "").partition(" ")[0],
         "" if fields["norm"] == "none" else fields["norm"],
         fields.get("score", ""),
-        "" if run.arguments.limit is None else f"sample{run.arguments.limit}",
+        "" if arguments.limit is None else f"sample{arguments.limit}",
     ]
     name = re.sub(r"[^\w-]+", "-", "-".join(filter(None, parts)))
     if len(name) <= LONGEST_NAME:
         return name
     digest = hashlib.sha256(run.signature.encode()).hexdigest()[:8]
     return f"{name[: LONGEST_NAME - len(digest) - 1]}-{digest}"
-
-
-def _name(model_id: str) -> str:
-    return model_id.rpartition("/")[2]
