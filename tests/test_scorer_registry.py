@@ -230,7 +230,7 @@ def test_an_installed_scorer_may_tell_its_models_by_their_configuration(install,
     [
         ({"longest": "no description"}, "is no ScorerKind with the name 'longest'"),
         ({"shortest": LONGEST}, "is no ScorerKind with the name 'shortest'"),
-        ({"longest": replace(LONGEST, interfaces=("telepathy",))}, "ways among"),
+        ({"longest": replace(LONGEST, interfaces=("telepathy",))}, "interfaces among"),
         ({"causal": replace(LONGEST, name="causal")}, "two scorers have the name 'causal'"),
     ],
 )

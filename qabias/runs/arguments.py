@@ -126,8 +126,8 @@ def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str
     for name, asks in ((benchmark.name, benchmark.asks), (f"the scorer {scorer}", kind.asks)):
         if ask not in asks:
             both = [other for other in benchmark.asks if other in kind.asks]
-            offer = f"they have {', '.join(both)}" if both else "they have none in common"
-            raise QabiasError(f"--ask {ask}: {name} cannot be asked so; {benchmark.name} and {scorer}: {offer}")
+            offer = f"--ask {', '.join(both)}" if both else "no word of --ask"
+            raise QabiasError(f"--ask {ask}: {name} cannot be asked so; {benchmark.name} with {scorer} takes {offer}")
     _check_format(benchmark, arguments.format, ask)
     options = {**kind.asks[ask], **arguments.options}
     mode = kind.asks[ask].get("mode", kind.default_mode)

@@ -1,9 +1,9 @@
 """What scorers take and give.
 
-A scorer asks a model and knows no benchmark. There are five interfaces: an `OptionScorer` scores the options that may
+A scorer asks a model and knows no benchmark. There are five Protocols: an `OptionScorer` scores the options that may
 follow a text, a `TextScorer` lets the model write, a `PairScorer` classifies pairs of texts, a `SpanScorer` scores
 spans of contexts, and a `MaskScorer` scores words at masks. Which of them a scorer has is also in its description
-(`ways` of `qabias.scorers.kind.ScorerKind`), which can be read before a model is loaded.
+(`interfaces` of `qabias.scorers.kind.ScorerKind`), which can be read before a model is loaded.
 """
 
 from collections.abc import Mapping, Sequence

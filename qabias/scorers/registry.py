@@ -41,7 +41,7 @@ def kinds() -> Mapping[str, ScorerKind]:
             raise QabiasError(f"the scorer {entry.name} ({entry.value}) cannot be imported: {error!r}") from error
         if not isinstance(kind, ScorerKind) or kind.name != entry.name or not set(kind.interfaces) <= set(INTERFACES):
             raise QabiasError(
-                f"{entry.value} is no ScorerKind with the name {entry.name!r} and ways among {INTERFACES}"
+                f"{entry.value} is no ScorerKind with the name {entry.name!r} and interfaces among {INTERFACES}"
             )
         if kind.name in known:
             raise QabiasError(f"two scorers have the name {kind.name!r}; {entry.value} is one of them")
