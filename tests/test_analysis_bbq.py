@@ -19,6 +19,11 @@ from qabias.scorers.baseline import BaselineScorer
 from qabias.tables.model import Estimate, find, read_analysis, write_analysis
 
 CATEGORIES = ("Religion", "Gender_identity", "Race_ethnicity", "Race_x_gender", "Race_x_SES")
+COMPARISONS = {
+    "match_race": "same race, other {}",
+    "match_other": "other race, same {}",
+    "mismatch_both": "other race, other {}",
+}
 MODEL = "unifiedqa-t5-11b_pred"
 # The paper leaves out the same few outputs (its footnote 4).
 UNPARSED = pytest.mark.filterwarnings(r"ignore:bbq. \d of 4880 predictions name no answer")
@@ -35,7 +40,7 @@ def ask(table, kind):
 
 @pytest.fixture(scope="module")
 def examples():
-    return sample(BENCHMARK, load(CATEGORIES), 4000, 1)
+    return sample(BENCHMARK, load(CATEGORIES), 2400, 1)
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +148,8 @@ def test_released_predictions_without_context_give_figure_6(released):
         (round(100 * rows[name]["bias_ambig"], 1), round(100 * rows[name]["accuracy_ambig"], 1), rows[name]["n_ambig"])
         for name in ("Age", "Religion")
     ] == [(51.4, 30.3, 1840), (21.3, 58.0, 600)]
+    assert {table.name: table.source[:8] for table in analysis.tables if table.source} == {"question_only": "Figure 6"}
+    assert not any("qabias pool" in table.note for table in analysis.tables)
     names = {table.name for table in analysis.tables}
     assert not names & {"bias_by_category", "accuracy_by_category", "alignment_cost", "answers_disambig"}
     assert set(column(find(analysis.tables, "template_rates"), "context")) == {"ambiguous"}
@@ -175,38 +182,22 @@ VALUES = {
     "stereotyped": {
         ("bias_by_category", "bias_ambig"): {1.0},
         ("bias_by_category", "bias_disambig"): {1.0},
-        ("names_and_labels", "bias_ambig"): {1.0},
-        ("names_and_labels", "bias_disambig"): {1.0},
         ("aligned_errors", "share_aligned"): {1.0},
         ("alignment_cost", "accuracy_cost"): {-1.0},
         ("answers_ambig", "share_target_ambig"): {0.5},
         ("unknown_texts", "share"): {None},
-        ("unknown_texts", "rate"): {0.0},
-        ("template_rates", "bias"): {1.0},
     },
     "unknown": {
         ("bias_by_category", "bias_ambig"): {0.0},
         ("bias_by_category", "bias_disambig"): {None},
         ("aligned_errors", "share_aligned"): {None},
-        ("aligned_errors", "n_errors"): {0},
         ("accuracy_by_category", "accuracy_ambig"): {1.0},
         ("accuracy_by_category", "accuracy_disambig"): {0.0},
         ("alignment_cost", "accuracy_cost"): {0.0},
-        ("overall_accuracy", "accuracy"): {0.5},
-        ("unknown_texts", "rate"): {1.0},
         ("answers_ambig", "share_unknown_ambig"): {1.0},
         ("answers_disambig", "share_unknown_disambig"): {1.0},
-        ("template_rates", "share_unknown"): {1.0},
-    },
-    "oracle": {
-        ("accuracy_by_category", "accuracy_ambig"): {1.0},
-        ("accuracy_by_category", "accuracy_disambig"): {1.0},
-        ("alignment_cost", "accuracy_cost"): {0.0},
-        ("bias_by_category", "bias_ambig"): {0.0},
     },
 }
-BY_CATEGORY = {"stereotyped": {"stereotypes_": (7, 1.0), "comparisons_": (2, 1.0), "labels_": (2, 1.0)}}
-BY_CATEGORY["unknown"] = dict.fromkeys(("stereotypes_", "comparisons_", "labels_"), (None, 0.0))
 
 
 @pytest.mark.parametrize("kind", VALUES)
@@ -214,24 +205,11 @@ def test_baselines_have_known_scores_in_every_table_and_undefined_ones_are_not_0
     analysis = analysed(kind)
     for (table, name), expected in VALUES[kind].items():
         assert set(column(find(analysis.tables, table), name)) == expected, (table, name)
-    for prefix, (n_tables, expected) in BY_CATEGORY.get(kind, {}).items():
-        tables = named(analysis, prefix)
-        assert len(tables) == (n_tables or len(tables))
-        for table in tables:
-            assert set(column(table, "bias_ambig")) - {None} == {expected}
     for example in analysis.examples:
-        if kind == "oracle":
-            assert example["answer"] == example["right_answer"]
-        elif kind == "stereotyped":
+        if kind == "stereotyped":
             assert example["answer"] == example["stereotyped_answer"]
             assert sorted(example["probabilities"]) == pytest.approx([0.05, 0.05, 0.9])
             assert example["options"][int(np.argmax(example["probabilities"]))] == example["answer"]
-
-
-def test_the_group_is_named_to_the_negative_question_by_stereotyped_answers(analysed):
-    for row in by_label(find(analysed("stereotyped").tables, "template_rates"), 5).values():
-        expected = (1.0, 0.0) if row["question"] == "negative" else (0.0, 1.0)
-        assert (row["share_target"], row["share_nontarget"]) == expected
 
 
 # Counted again in plain Python
@@ -295,53 +273,43 @@ def close(found, expected):
     return (found is None and expected is None) or math.isclose(found, expected, abs_tol=1e-12)
 
 
-def test_heat_maps_are_the_counts_of_stereotype_and_group(patchy):
-    rows, analysis = patchy
-    counts, n = defaultdict(Counter), Counter()
-    for row in rows:
-        if row["context_condition"] == "ambig" and row["target_loc"] >= 0:
-            key = (shown_category(row), row["social_value"], group(row))
-            n[key] += 1
-            counts[key][kind(row)] += 1
-    found = {
-        (table.name.removeprefix("stereotypes_"), *key): row
-        for table in named(analysis, "stereotypes_")
-        for key, row in by_label(table, 2).items()
-    }
-    assert found.keys() == counts.keys()
-    n_thin = 0
-    for key, of in counts.items():
-        thin = sum(of[name] for name in ("biased", "counter", "unknown")) < MIN_ANSWERS
-        n_thin += thin
-        assert close(found[key]["bias_ambig"], None if thin else bias_of(of, "ambig"))
-        assert found[key]["n_ambig"] == n[key]
-    assert 0 < n_thin < len(counts) / 2
+def bias_tables(row):
+    """The tables that break the bias down in which an example counts, with its labels there."""
+    category, comparison = row["category"], COMPARISONS.get(row["comparison"], "")
+    has_target = row["target_loc"] >= 0
+    if has_target:
+        yield f"stereotypes_{shown_category(row)}", (row["social_value"], group(row))
+    if comparison:
+        title = comparison.format({"Race_x_gender": "gender", "Race_x_SES": "SES"}[category])
+        yield f"comparisons_{category}", (title,)
+        if has_target:
+            yield f"labels_{category}", (group(row), title)
+    if category != "Religion":  # which has no names
+        yield "names_and_labels", (f"{category}, {row['label_type']}s",)
 
 
-@pytest.mark.parametrize("category", ["Race_x_gender", "Race_x_SES"])
-def test_intersectional_tables_are_the_counts_of_comparison_and_group(patchy, category):
+def test_every_break_down_of_the_bias_is_the_counts_of_its_groups(patchy):
     rows, analysis = patchy
-    trait = {"Race_x_gender": "gender", "Race_x_SES": "SES"}[category]
-    titles = {
-        "match_race": f"same race, other {trait}",
-        "match_other": f"other race, same {trait}",
-        "mismatch_both": f"other race, other {trait}",
-    }
-    compared, labelled = defaultdict(Counter), defaultdict(Counter)
+    counts, n_rows, n_thin = defaultdict(lambda: defaultdict(Counter)), Counter(), Counter()
     for row in rows:
-        if row["category"] == category and row["target_loc"] >= 0:
-            title = titles[row["comparison"]]
-            compared[title, row["context_condition"]][kind(row)] += 1
-            labelled[group(row), title, row["context_condition"]][kind(row)] += 1
-    table = by_label(find(analysis.tables, f"comparisons_{category}"))
-    assert list(table) == list(titles.values())
-    for (title, condition), counts in compared.items():
-        assert close(table[title][f"bias_{condition}"], bias_of(counts, condition))
-    table = by_label(find(analysis.tables, f"labels_{category}"), 2)
-    assert table.keys() == {(label, title) for label, title, _ in labelled}
-    for (label, title, condition), counts in labelled.items():
-        thin = sum(counts[name] for name in ("biased", "counter", "unknown")) < MIN_ANSWERS
-        assert close(table[label, title][f"bias_{condition}"], None if thin else bias_of(counts, condition))
+        for table, labels in bias_tables(row):
+            counts[table][labels][row["context_condition"], kind(row)] += 1
+            n_rows[table, labels] += row["context_condition"] == "ambig"
+    prefixes = ("stereotypes_", "comparisons_", "labels_", "names_and_labels")
+    assert counts.keys() == {table.name for prefix in prefixes for table in named(analysis, prefix)}
+    for name, groups in counts.items():
+        table = find(analysis.tables, name)
+        found = by_label(table, len(next(iter(groups))))
+        found = found if len(next(iter(groups))) > 1 else {(label,): row for label, row in found.items()}
+        assert found.keys() == groups.keys()
+        for labels, cell in groups.items():
+            assert found[labels]["n_ambig"] == n_rows[name, labels]
+            for condition in ("ambig",) if name.startswith("stereotypes_") else ("ambig", "disambig"):
+                of = Counter({who: cell[condition, who] for who in ("biased", "counter", "unknown")})
+                is_thin = name.startswith(("stereotypes_", "labels_")) and of.total() < MIN_ANSWERS
+                n_thin[is_thin] += 1
+                assert close(found[labels][f"bias_{condition}"], None if is_thin else bias_of(of, condition))
+    assert 0 < n_thin[True] < n_thin[False]
 
 
 def test_wordings_of_unknown_are_counted(patchy):
@@ -397,24 +365,71 @@ def test_aligned_errors_are_the_biased_among_the_ambiguous_errors(patchy):
         assert table[name]["share_aligned"] == counts["biased"] / (counts["biased"] + counts["counter"])
 
 
-def test_names_and_labels_stand_side_by_side(patchy):
+# Which table stands for which figure of the paper
+
+
+OF_PAPER = {
+    "bias_by_category": "Figure 3",
+    "aligned_errors": "Footnote 7",
+    "names_and_labels": "Section 6",
+    "accuracy_by_category": "Figure 5",
+    "overall_accuracy": "Section 6",
+    "alignment_cost": "Figure 2",
+    "stereotypes_Race_ethnicity": "Figure 4",
+    "comparisons_Race_x_gender": "Figure 8",
+    "comparisons_Race_x_SES": "Figure 8",
+    "labels_Race_x_gender": "Figure 9",
+    "labels_Race_x_SES": "Figure 10",
+    "unknown_texts": "Figure 7",
+}
+OF_TWO_FORMATS = {"stereotypes_Race_ethnicity", "labels_Race_x_gender", "labels_Race_x_SES"}
+
+
+def test_a_figure_of_the_paper_stands_only_on_what_the_paper_shows(patchy):
+    """Its Figure 4 is of race and ethnicity, where people are given labels, and of no other category."""
+    _, analysis = patchy
+    of_paper = " of Parrish et al. (2022)"
+    assert {table.name: table.source.removesuffix(of_paper) for table in analysis.tables if table.source} == OF_PAPER
+    assert {table.name for table in analysis.tables if "qabias pool" in table.note} == OF_TWO_FORMATS
+
+
+def test_table_2_is_cited_where_its_template_is():
+    table = load(["Physical_appearance"])
+    answers = ask(table, "random")
+    rates = find(analyse(table, answers, BENCHMARK.score(table, answers)).tables, "template_rates")
+    assert rates.source == "Table 2 of Parrish et al. (2022)"
+    assert "Physical_appearance-16" in rates.note
+    assert "qabias pool" in rates.note
+
+
+def test_overall_accuracy_is_the_share_of_right_answers_in_both_contexts_and_no_headline(patchy):
     rows, analysis = patchy
-    counts = defaultdict(Counter)
+    right, n, n_rows = Counter(), Counter(), Counter()
     for row in rows:
-        style = {"name": "names", "label": "labels"}[row["label_type"]]
-        counts[row["category"], style, row["context_condition"]][kind(row)] += 1
-    table = find(analysis.tables, "names_and_labels")
-    assert {row[1:3] for row in table.rows} == {key[:2] for key in counts if key[0] != "Religion"}
-    for row in by_label(table).values():
-        for condition in ("ambig", "disambig"):
-            expected = bias_of(counts[row["category"], row["style"], condition], condition)
-            assert close(row[f"bias_{condition}"], expected)
+        for key in ("accuracy", f"accuracy_{row['context_condition']}"):
+            n_rows[key] += 1
+            if row["prediction"] >= 0:
+                n[key] += 1
+                right[key] += row["prediction"] == row["label"]
+    overall = find(analysis.tables, "overall_accuracy")
+    (row,) = overall.rows
+    shown = dict(zip([column.name for column in overall.columns], row, strict=True))
+    assert shown["category"] == "All"
+    for key, of in n.items():
+        assert shown[key].value == right[key] / of
+        # A tenth of the answers is missing: all of them may have been right, or none.
+        assert (shown[key].low, shown[key].high) == (None, None)
+        ends = (100 * (right[key] + more) / n_rows[key] for more in (0, n_rows[key] - of))
+        assert shown[f"range_{key}"] == "{:.1f} to {:.1f}\u00a0%".format(*ends)
+    facts = BENCHMARK.facts
+    assert "accuracy" not in {*facts.tiles, *facts.compared, *facts.columns, *facts.tasks}
 
 
 # What a run has, and what it keeps
 
 
 def test_a_single_template_has_no_interval_in_a_break_down(examples):
+    examples = examples.filter(pc.is_in(examples["category"], pa.array(["Race_ethnicity", "Race_x_SES"])))
     answers = pa.table({"prediction": pa.array(np.random.default_rng(7).integers(0, 3, examples.num_rows), pa.int8())})
     analysis = analyse(examples, answers, BENCHMARK.score(examples, answers))
     seen = Counter()
@@ -500,13 +515,6 @@ def test_examples_are_whole_sets_of_the_most_biased_templates(patchy):
     assert f"{N_EXAMPLES:,} of {len(rows):,}" in analysis.how_chosen
 
 
-def test_a_small_run_shows_all_of_its_examples():
-    table = sample(BENCHMARK, load(["Religion"]), 40, 0)
-    answers = ask(table, "random")
-    analysis = analyse(table, answers, BENCHMARK.score(table, answers))
-    assert {example["example_id"] for example in analysis.examples} == set(table["example_id"].to_pylist())
-
-
 def test_probabilities_are_a_softmax_and_none_where_there_is_none(examples):
     table = examples.slice(0, 4)
     values = [[-1.0, -2.0, -3.0], [-1000.0, -1001.0, -1e9], [-math.inf, -1.0, -1.0], [-math.inf] * 3]
@@ -538,13 +546,3 @@ def test_analysis_is_read_as_it_was_written(patchy, tmp_path):
     _, analysis = patchy
     write_analysis(analysis, tmp_path / "analysis.json")
     assert read_analysis(tmp_path / "analysis.json") == analysis
-
-
-@pytest.mark.slow
-def test_the_whole_benchmark_is_analysed():
-    table = load(BENCHMARK.configs[:-1])
-    answers = pa.table({"prediction": np.random.default_rng(0).integers(0, 3, table.num_rows).astype(np.int8)})
-    scores = BENCHMARK.score(table, answers)
-    analysis = analyse(table, answers, scores)
-    assert find(analysis.tables, "bias_by_category").rows[-1][3] == 29246
-    assert len(find(analysis.tables, "template_rates").rows) == 4 * 343

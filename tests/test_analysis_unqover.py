@@ -1,17 +1,16 @@
-"""The tables of an UnQover run: the worked example, responders with known scores, a recomputation in plain Python."""
+"""The tables of an UnQover run against a recomputation in plain Python, which shares no code."""
 
 import itertools
 import math
 import random
 from statistics import fmean, stdev
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
 from qabias.benchmarks.unqover.sets import geoschemes, rank_tables
-from qabias.benchmarks.unqover.tables import N_EXAMPLES, analyse, comparative_scores
+from qabias.benchmarks.unqover.tables import analyse, comparative_scores
 from qabias.tables.model import find
 
 ORDERS = ("12", "21", "12_neg", "21_neg")
@@ -47,6 +46,10 @@ def _answers(rows):
     return pa.table({name: [row[name] for row in rows] for name in rows[0]})
 
 
+def _constant(n_rows):
+    return _answers([{f"s{n}_{order}": 0.1 * n for order in ORDERS for n in (1, 2)}] * n_rows)
+
+
 def _analysis(table, answers):
     return analyse(table, answers, BENCHMARK.score(table, answers))
 
@@ -60,154 +63,6 @@ def _rows(analysis, name):
     table = find(analysis.tables, name)
     names = [column.name for column in table.columns]
     return [dict(zip(names, row, strict=True)) for row in table.rows]
-
-
-def _worked(table, subjects, attributes):
-    """The scores of the worked example: a formula of the numbers of subjects, template, attribute, question, answer."""
-
-    def score(i, j, t, a, q, k):
-        start = ((7 * i + 11 * j + 13 * t + 17 * a + 19 * q + 23 * k + 5) % 37 + 1) / 100
-        end = ((3 * i + 5 * j + 29 * t + 2 * a + 31 * q + 41 * k + 7) % 43 + 1) / 100
-        return math.sqrt(start * end)
-
-    rows = []
-    for row in table.to_pylist():
-        one, two = subjects.index(row["subject1"]), subjects.index(row["subject2"])
-        where = int(row["template_id"].split("-")[1]), attributes.index(row["attribute"])
-        rows.append({})
-        for q, negated in enumerate(("", "_neg")):
-            rows[-1][f"s1_12{negated}"] = score(one, two, *where, q, 0)
-            rows[-1][f"s2_12{negated}"] = score(one, two, *where, q, 1)
-            rows[-1][f"s2_21{negated}"] = score(two, one, *where, q, 0)
-            rows[-1][f"s1_21{negated}"] = score(two, one, *where, q, 1)
-    return _answers(rows)
-
-
-@pytest.fixture(scope="module")
-def worked():
-    subjects, attributes = ["alpha", "beta", "gamma"], ["x", "y"]
-    table = _table(list(itertools.combinations(subjects, 2)), 2, attributes)
-    return _analysis(table, _worked(table, subjects, attributes))
-
-
-def test_the_worked_example_is_met_to_its_digits(worked):
-    (intensity,) = _rows(worked, "intensity_by_set")
-    (errors,) = _rows(worked, "reasoning_errors")
-    assert [round(intensity[name].value, 6) for name in ("mu", "eta")] == [0.034019, 0.5]
-    assert [round(errors[name].value, 6) for name in ("delta", "epsilon", "avg_score")] == [
-        0.104781,
-        0.120548,
-        0.182436,
-    ]
-    subjects = [
-        (row["subject"], row["rank"], round(row["gamma"], 6), row["eta"]) for row in _rows(worked, "subjects_religion")
-    ]
-    assert subjects == [("beta", 1, 0.005835, 0), ("alpha", 2, 0.002196, -0.5), ("gamma", 3, -0.008031, 0.5)]
-    pairs = [
-        (row["subject"], row["attribute"], round(row["gamma"], 6), row["eta"], row["n"])
-        for row in _rows(worked, "pairs_religion")
-    ]
-    assert pairs == [
-        ("beta", "y", 0.048832, 0.5, 4),
-        ("gamma", "x", 0.029834, 1, 4),
-        ("alpha", "x", 0.007327, -0.5, 4),
-        ("alpha", "y", -0.002935, -0.5, 4),
-        ("beta", "x", -0.037161, -0.5, 4),
-        ("gamma", "y", -0.045897, 0, 4),
-    ]
-
-
-def test_ranks_for_single_attributes_have_a_mean_and_a_spread(worked):
-    # For x: gamma, alpha, beta. For y: beta, alpha, gamma.
-    found = {row["subject"]: row for row in _rows(worked, "subjects_religion")}
-    assert {name: row["rank_mean"] for name, row in found.items()} == {"alpha": 2, "beta": 2, "gamma": 2}
-    assert found["alpha"]["rank_spread"] == 0
-    assert found["beta"]["rank_spread"] == pytest.approx(math.sqrt(2))
-    assert {row["n_ranks"] for row in found.values()} == {2}
-
-
-def test_examples_are_the_largest_preferences_of_the_worked_example(worked):
-    found = [
-        (*row["subjects"], row["template_id"], row["attribute"], row["comparative"], row["preferred"])
-        for row in worked.examples
-    ]
-    assert found == [
-        ("alpha", "gamma", "religion-1", "y", 0.171709, "alpha"),
-        ("alpha", "beta", "religion-0", "x", 0.123471, "alpha"),
-        ("alpha", "beta", "religion-0", "y", -0.101034, "beta"),
-        ("alpha", "gamma", "religion-1", "x", -0.020169, "gamma"),
-    ]
-
-
-def test_the_gender_variant_of_the_worked_example_has_the_scores_of_both_groups():
-    names = ["Mary", "Linda", "James", "John"]
-    clusters = dict(zip(names, ["female", "female", "male", "male"], strict=True))
-    table = _table(list(itertools.product(names[:2], names[2:])), 2, ["a0", "a1"], "gender", clusters)
-    analysis = _analysis(table, _worked(table, names, ["a0", "a1"]))
-    found = [
-        (row["cluster"], row["attribute"], round(row["gamma"], 6), row["eta"], row["n"])
-        for row in _rows(analysis, "top_by_group_gender")
-    ]
-    assert found == [
-        ("female", "a1", 0.031132, 0, 8),
-        ("female", "a0", -0.006953, -0.25, 8),
-        ("male", "a0", 0.006953, 0.25, 8),
-        ("male", "a1", -0.031132, 0, 8),
-    ]
-    (intensity,) = _rows(analysis, "intensity_by_set")
-    (errors,) = _rows(analysis, "reasoning_errors")
-    assert [round(intensity[name].value, 6) for name in ("mu", "eta")] == [0.034286, 0.25]
-    assert [round(errors[name].value, 6) for name in ("delta", "epsilon")] == [0.078197, 0.120676]
-
-
-# Responders
-
-
-def _religion():
-    return BENCHMARK.load("religion", BENCHMARK.origin("bundled", 0, False, None))
-
-
-def _respond(table, high):
-    """Probability .9 for the subject that `high` names, .1 for the other; `high` takes names, order, negation."""
-    ones, twos = (np.array(table[f"subject{number}"].to_pylist()) for number in (1, 2))
-    columns = {}
-    for order in ORDERS:
-        chosen = high(ones, twos, order[:2] == "12", order.endswith("_neg"))
-        columns |= {f"s1_{order}": np.where(chosen, 0.9, 0.1), f"s2_{order}": np.where(chosen, 0.1, 0.9)}
-    return pa.table({name: values.astype(np.float32) for name, values in columns.items()})
-
-
-def test_a_consistent_responder_ranks_the_subjects_by_name():
-    table = _religion()
-    answers = _respond(table, lambda ones, twos, _, negated: (ones < twos) != negated)
-    analysis = _analysis(table, answers)
-    rows = _rows(analysis, "subjects_religion")
-    names = sorted(set(table["subject1"].to_pylist()) | set(table["subject2"].to_pylist()))
-    assert [row["subject"] for row in rows] == names
-    assert [row["rank"] for row in rows] == list(range(1, 12))
-    assert [row["rank_mean"] for row in rows] == list(range(1, 12))
-    assert {row["rank_spread"] for row in rows} == {0}
-    assert [row["eta"] for row in rows] == pytest.approx([(10 - 2 * place) / 10 for place in range(11)])
-    assert [row["gamma"] for row in rows] == pytest.approx([0.8 * (10 - 2 * place) / 10 for place in range(11)])
-    assert {row["n"] for row in rows} == {10 * 14 * 50}
-    by_class = _rows(analysis, "classes_religion")
-    assert [row["gamma"] for row in by_class if row["subject"] == names[0]] == pytest.approx([0.8] * 5)
-    assert sum(row["n"] for row in by_class) == 2 * table.num_rows
-    intensity = _rows(analysis, "intensity_by_class")
-    assert [row["mu"].value for row in intensity] == pytest.approx([0.8 * 6 / 11] * 5)
-    assert {abs(row["comparative"]) for row in analysis.examples} == {0.8}
-    assert len(analysis.examples) == N_EXAMPLES
-    assert {row["preferred"] for row in analysis.examples} <= {min(row["subjects"]) for row in analysis.examples}
-
-
-def test_a_responder_to_position_errs_and_prefers_nobody():
-    table = _religion()
-    analysis = _analysis(table, _respond(table, lambda ones, twos, first, _: np.full(len(ones), first)))
-    (errors,) = _rows(analysis, "reasoning_errors")
-    assert [errors["delta"].value, errors["epsilon"].value, errors["avg_score"].value] == pytest.approx([0.8, 0.8, 0.5])
-    rows = _rows(analysis, "subjects_religion")
-    assert {(row["rank"], row["rank_mean"], row["gamma"], row["eta"]) for row in rows} == {(1, 1, 0, 0)}
-    assert {row["preferred"] for row in analysis.examples} == {None}
 
 
 # A recomputation that shares no code
@@ -361,6 +216,8 @@ def test_many_zeros_are_noted():
         "religion: 88% of the scores are 0; low bias scores are then no evidence of a lack of bias.",
     )
     assert _rows(analysis, "coverage")[0]["coverage"].value == 1 / 8
+    silent = _analysis(table, _constant(6))  # both subjects alike in all questions
+    assert {(row["comparative"], row["preferred"]) for row in silent.examples} == {(0, None)}
 
 
 # What a run has, and what is kept of it
@@ -386,7 +243,7 @@ def test_a_subject_that_was_asked_about_few_attributes_has_ranks_of_the_shared_o
     table = _table([("Ada", "Bea"), ("Ada", "Cleo"), ("Bea", "Cleo")], 1, ["lied", "ran"])
     kept = pa.array([row["attribute"] == "lied" or "Cleo" not in row.values() for row in table.to_pylist()])
     table = table.filter(kept)
-    answers = _answers([{f"s{n}_{order}": 0.1 * n for order in ORDERS for n in (1, 2)}] * table.num_rows)
+    answers = _constant(table.num_rows)
     rows = _rows(_analysis(table, answers), "subjects_religion")
     assert {(row["n_ranks"], row["rank_spread"]) for row in rows} == {(1, None)}
     few = table.filter(pa.array([row["attribute"] == "ran" or row["subject1"] == "Bea" for row in table.to_pylist()]))
@@ -397,8 +254,7 @@ def test_a_subject_that_was_asked_about_few_attributes_has_ranks_of_the_shared_o
 def test_masked_sentences_are_shown_as_they_were_asked():
     origin = BENCHMARK.origin("bundled", 0, False, None)
     table = BENCHMARK.load("religion_mlm", origin).slice(0, 2000)
-    answers = _respond(table, lambda ones, twos, _, negated: (ones < twos) != negated)
-    analysis = _analysis(table, answers)
+    analysis = _analysis(table, _constant(table.num_rows))
     first = analysis.examples[0]
     (row,) = table.filter(
         pa.array([number == first["example_id"] for number in table["example_id"].to_pylist()])
@@ -422,6 +278,8 @@ def test_examples_have_one_row_for_each_template_and_attribute_the_strongest_fir
         if not math.isnan(value) and abs(value) > largest.get(cell, (-1, None))[0]:
             largest[cell] = abs(value), row["example_id"]
         if cell in found and found[cell]["example_id"] == row["example_id"]:
+            assert found[cell]["comparative"] == pytest.approx(value, abs=1e-6)
+            assert found[cell]["preferred"] == found[cell]["subjects"][int(value < 0)]
             for order in ORDERS:
                 assert found[cell][f"scores_{order}"] == pytest.approx([s[f"s1_{order}"], s[f"s2_{order}"]], abs=1e-6)
     assert {cell: row["example_id"] for cell, row in found.items()} == {cell: row for cell, (_, row) in largest.items()}
@@ -437,7 +295,7 @@ def test_countries_have_their_geoscheme_whatever_the_source():
     pairs = list(itertools.combinations(expected, 2))
     table = _table(pairs, 1, ["lied", "ran"], name="nationality")
     assert {*table["cluster1"].to_pylist(), *table["cluster2"].to_pylist()} == {"None"}
-    answers = _answers([{f"s{n}_{order}": 0.1 * n for order in ORDERS for n in (1, 2)}] * table.num_rows)
+    answers = _constant(table.num_rows)
     analysis = _analysis(table, answers)
     for name in ("subjects_nationality", "pairs_nationality"):
         assert {row["subject"]: row["cluster"] for row in _rows(analysis, name)} == expected
