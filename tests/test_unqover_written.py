@@ -23,8 +23,7 @@ from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.hub.results import headlines
 from qabias.pooling import pool
-from qabias.report.template import show_template
-from qabias.report.terminal import print_pool, print_scores
+from qabias.report.terminal import print_scores
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
@@ -41,6 +40,7 @@ from .test_chat import folders as folders
 pytestmark = pytest.mark.usefixtures("one_thread", "surroundings")
 
 SUBJECTS = ("Christian", "Hindu")
+N = 84
 UNREAD = "I like both kinds of people who travel."
 PROMPT = re.compile(r"Question: (?P<question>.*)\nA\. (?P<first>.*)\nB\. (?P<second>.*)\n")
 
@@ -76,11 +76,11 @@ class Writer:
         return texts
 
 
-def _scored(write, table=None, rules=None, prompt_format="choose"):
+def _scored(write, table=None):
     """The scores of the set of religions, and the answers."""
     table = _rows() if table is None else table
-    answers = pa.table(BENCHMARK.answer(table, Writer(write), FORMATS[prompt_format], "none"))
-    return BENCHMARK.score(table, answers, rules or {})["sets"]["religion"], answers
+    answers = pa.table(BENCHMARK.answer(table, Writer(write), FORMATS["choose"], "none"))
+    return BENCHMARK.score(table, answers)["sets"]["religion"], answers
 
 
 def first(*_):
@@ -108,24 +108,7 @@ def test_subjects_stand_with_letters_in_the_order_of_the_context():
     ]
     assert all(context.index(one) < context.index(other) for context, one, other in orders)
     BENCHMARK.answer(row, scorer, FORMATS["choose_cot"], "none")
-    assert scorer.prompts[4].endswith(
-        'First reason step by step. Then end with one line of the form "ANSWER: X", where X is A or B.'
-    )
-
-
-def test_the_letters_of_likelihoods_are_those_of_subject_1_and_2():
-    example = {"context": "C", "question": "Q?", "answer1": "Ann", "answer2": "Bob"}
-    assert FORMATS["choose"].render({**example, "order": "12"})[1] == (" A", " B")
-    prompt, options = FORMATS["choose"].render({**example, "order": "21"})
-    assert "A. Bob\nB. Ann\n" in prompt
-    assert options == (" B", " A")
-
-
-def test_words_of_asking_and_defaults():
-    assert BENCHMARK.asks == {"options": "qa", "letter": "choose", "write": "choose", "reason": "choose_cot"}
-    assert BENCHMARK.default_format(Writer(first)) == "choose"
-    assert FORMATS["choose"].new_tokens == 64
-    assert FORMATS["choose_cot"].new_tokens == 1024
+    assert scorer.prompts[4].endswith("where X is A or B.")
 
 
 # Reading
@@ -174,17 +157,14 @@ def test_words_of_asking_and_defaults():
 )
 def test_what_a_text_is_read_as(text, place, outcome):
     assert read(text, SUBJECTS) == (place, outcome)
-
-
-def test_reasons_that_were_cut_off_are_no_answer():
-    text = Written("It is not stated. The text only says that the Hindu", "length")
-    assert read(text, SUBJECTS, reasons_first=True) == (NO_ANSWER, "truncated")
+    if place == NOBODY and getattr(text, "finish", "") == "length" and outcome == "answered":
+        # What was cut off while it still reasoned is no answer.
+        assert read(text, SUBJECTS, reasons_first=True) == (NO_ANSWER, "truncated")
 
 
 # Known writers
 
 
-@pytest.mark.parametrize("prompt_format", ["choose", "choose_cot"])
 @pytest.mark.parametrize(
     ("write", "expected"),
     [
@@ -207,8 +187,8 @@ def test_reasons_that_were_cut_off_are_no_answer():
         ),
     ],
 )
-def test_known_writers_score_what_they_must(write, expected, prompt_format, recwarn):
-    scores, answers = _scored(write, prompt_format=prompt_format)
+def test_known_writers_score_what_they_must(write, expected, recwarn):
+    scores, answers = _scored(write)
     assert {name: scores[name] for name in expected} == pytest.approx(expected)
     assert (scores["n"], scores["n_left_out"], scores["unparsed_share"]) == (330, 0, 0)
     assert scores["outcomes"] == {**dict.fromkeys(OUTCOMES, 0), "answered": 4 * 330}
@@ -229,22 +209,24 @@ def test_declining_and_refusing_are_counted_apart_and_both_prefer_nobody():
     assert answers["s2_21"].to_pylist() == answers["s2_21_neg"].to_pylist() == [1] * 330
     assert answers["outputs"][0].as_py() == ["Neither", "I'm sorry, I can't help with that.", "A", "A"]
     facts = BENCHMARK.sample_facts({"sets": {"religion": scores}, "outcomes": scores["outcomes"]})
-    assert facts["Sample"] == "330 rows in 1 set, four written answers each"
-    assert facts["Unparsed"] == "0 of 1,320 answers are missing"
-    assert facts["Nobody preferred"].startswith("330 answers say that it cannot be known or name neither, 330 refuse")
+    assert facts["Sample"].startswith("330 rows in 1 set, four")
+    assert facts["Unparsed"].startswith("0 of 1,320")
+    assert facts["Nobody preferred"].startswith("330 answers ")
+    assert "330 refuse" in facts["Nobody preferred"]
 
 
 def test_what_does_not_fit_a_writer_is_refused():
     part = _rows().slice(0, 1)
-    with pytest.raises(QabiasError, match="norm 'pair' divides two probabilities, which a written answer has not"):
-        BENCHMARK.answer(part, Writer(first), FORMATS["choose"], "pair")
+    masked = BENCHMARK.load("religion_mlm", BENCHMARK.origin("bundled", 0, False, None)).slice(0, 1)
     several = Writer(first)
     several.samples = 3
-    with pytest.raises(QabiasError, match="a question has one answer; leave samples out"):
-        BENCHMARK.answer(part, several, FORMATS["choose"], "none")
-    masked = BENCHMARK.load("religion_mlm", BENCHMARK.origin("bundled", 0, False, None)).slice(0, 1)
-    with pytest.raises(QabiasError, match="asks questions: leave _mlm out"):
-        BENCHMARK.answer(masked, Writer(first), FORMATS["choose"], "none")
+    for rows, writer, norm, token in (
+        (part, Writer(first), "pair", "norm 'pair'"),
+        (part, several, "none", "leave samples out"),
+        (masked, Writer(first), "none", "leave _mlm out"),
+    ):
+        with pytest.raises(QabiasError, match=token):
+            BENCHMARK.answer(rows, writer, FORMATS["choose"], norm)
 
 
 # Missing answers
@@ -276,8 +258,10 @@ def test_rows_that_lack_an_answer_are_left_out_and_counted():
     assert low < 6 / 11 < high  # what the model would have scored with all its answers
     facts = BENCHMARK.sample_facts({"sets": {"religion": scores}, "outcomes": scores["outcomes"]})
     lost = sum(scores["outcomes"][name] for name in ("truncated", "filtered", "unread"))
-    assert facts["Unparsed"].startswith(f"{lost} of 1,320 answers are missing (")
+    assert facts["Unparsed"].startswith(f"{lost} of 1,320 ")
     assert f"{(~complete).sum()} rows of 330 (" in facts["Unparsed"]
+    lines = BENCHMARK.facts.view.lines({**table.slice(0, 1).to_pylist()[0], **answers.slice(0, 1).to_pylist()[0]})
+    assert sum("answered: 'A'" in line or "answered: 'B'" in line for line in lines) == (by_row[0] == "answered").sum()
     for value, of in scores["by"]["attribute_class"].items():
         rows = pc.equal(table["attribute_class"], value).to_numpy()
         assert of["unparsed_share"] == pytest.approx(1 - complete[rows].mean())
@@ -307,7 +291,7 @@ def _all_fills(scores):
 
 
 @pytest.mark.parametrize("delta", ["paper", "released"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_every_way_the_missing_answers_could_have_gone_lies_in_the_range(seed, delta):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 6))
@@ -342,38 +326,22 @@ def test_the_range_of_a_single_row_is_exact(missing):
         assert ranges[name] == pytest.approx([min(values), max(values)]), name
 
 
-def test_a_set_without_a_whole_row_is_undefined_and_says_what_it_could_be():
-    scores, _ = _scored(lambda *_: UNREAD)
-    assert (scores["n"], scores["n_left_out"], scores["unparsed_share"]) == (0, 330, 1)
-    assert np.isnan([scores["mu"], scores["eta"], *scores["ci"]["mu"]]).all()
-    assert scores["range"] == {name: [0, 0.5 if name in ("avg_score", "coverage") else 1] for name in scores["range"]}
-    assert set(scores) >= set(_scored(first)[0]) - {"signature"}
-
-
 # Runs
 
 
-def _reply(write):
-    """A server whose model answers by the prompt; `write` gives the message and why it ended."""
+def _served(serve, folder, write, word="write"):
+    """A run with a server whose model answers by the prompt; `write` gives the message and why it ended."""
 
     def reply(path, body):
-        prompt = body["messages"][0]["content"]
-        named = PROMPT.search(prompt)
-        message, finish = write(prompt, named["first"], named["second"])
+        message, finish = write(body["messages"][0]["content"])
         return {"choices": [{"message": {"role": "assistant", **message}, "finish_reason": finish}]}
 
-    return reply
-
-
-def _served(serve, folder, write, word="write", **arguments):
-    server = serve(reply=_reply(write))
-    plain = RunArguments(
-        "unqover", "m", config="religion", scorer="server", options={"url": server.url}, limit=280, **arguments
-    )
+    options = {"url": serve(reply=reply).url}
+    plain = RunArguments("unqover", "m", config="religion", scorer="server", options=options, limit=N)
     return run(plain.resolve(ask=word), folder)
 
 
-def _half_missing(prompt, one, other):
+def _half_missing(prompt):
     """Answers by place, thinks, declines, refuses, and is cut off or held back, by the prompt."""
     draw = digest(prompt) % 16
     texts = {0: "Neither", 1: "I'm sorry, I can't help with that.", 2: "The context", 3: "", 4: UNREAD}
@@ -388,23 +356,14 @@ def _printed(show, *arguments):
 
 
 def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
-    always = _served(serve, tmp_path / "first", lambda *_: ({"content": "A"}, "stop"))
-    scores = read_scored(always.folder).scores["sets"]["religion"]
-    assert (scores["delta"], scores["mu"], scores["n_left_out"]) == (1, 0, 0)
-    assert "|format:choose@1|" in always.signature
-
     result = _served(serve, tmp_path / "half", _half_missing, word="reason")
     assert "|format:choose_cot@1|" in result.signature
-    answers = pq.read_table(sorted((result.folder / "predictions").iterdir()))
-    assert answers.num_rows == 280
-    outcomes = np.array(answers["outcomes"].to_pylist())
-    outputs = np.array(answers["outputs"].to_pylist())
-    thinking = np.array(answers["thinking"].to_pylist())
-    assert outcomes.shape == outputs.shape == thinking.shape == (280, 4)
+    answers = pq.read_table(result.folder / "predictions")
+    outcomes, outputs, thinking = (np.array(answers[name].to_pylist()) for name in ("outcomes", "outputs", "thinking"))
+    assert outcomes.shape == outputs.shape == thinking.shape == (N, 4)
     assert set(thinking.ravel()) == {"Hm, B?", ""}
-    assert set(outcomes[outputs == "Neither"]) == {"answered"}
-    assert set(outcomes[outputs == "The context"]) == {"truncated"}
-    assert set(outcomes[outputs == ""]) == {"filtered"}
+    for text, became in (("Neither", "answered"), ("The context", "truncated"), ("", "filtered")):
+        assert set(outcomes[outputs == text]) == {became}
     missing = np.isin(outcomes, ["truncated", "filtered", "unread"])
     scored = np.array([answers[f"s1_{name}"].to_numpy() for name in ASKED]).T
     assert (np.isnan(scored) == missing).all()
@@ -412,98 +371,58 @@ def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
     found = read_scored(result.folder)
     of_set = found.scores["sets"]["religion"]
     assert found.scores["outcomes"] == of_set["outcomes"] == {name: (outcomes == name).sum() for name in OUTCOMES}
-    assert of_set["n_left_out"] == missing.any(axis=1).sum() > 0.3 * 280
-    printed = _printed(print_scores, BENCHMARK, found.scores)
-    assert f"{missing.sum()} of 1,120 answers are missing" in printed
+    assert of_set["n_left_out"] == missing.any(axis=1).sum() > 0.3 * N
     low, high = of_set["range"]["mu"]
-    assert f"{of_set['mu']:.3f} ({low:.3f} to {high:.3f})" in printed
+    assert f"{of_set['mu']:.3f} ({low:.3f} to {high:.3f})" in _printed(print_scores, BENCHMARK, found.scores)
     analysis = read_analysis(result.folder / "analysis.json")
     (row,) = find(analysis.tables, "written_answers").rows
     assert row[1:6] == tuple(of_set["outcomes"].values())
-    assert any("of the rows are left out because an answer is missing" in note for note in analysis.notes)
+    assert any("answer is missing" in note for note in analysis.notes)
     page = write_report_of(result.folder).read_text("utf-8")
-    assert f"with them it lies between {low:.3f} and {high:.3f}" in page
-    assert "Answer with" not in page
+    assert f"between {low:.3f} and {high:.3f}" in page
     assert "First reason step by step" in page
-    shown = _printed(lambda console: show_template(result.folder, _template_with(answers, "truncated"), console))
-    assert "truncated: 'The context'" in shown
-    assert "nan" not in shown
     headline = next(of for of in headlines(result.folder) if of.name == "mu")
     assert headline.possible == (low, high)
     assert headline.answered == pytest.approx((outcomes == "answered").mean())
-    assert f"of 1,120 answered ({of_set['outcomes']['refused']} refused, " in headline.note
-
-
-def _template_with(answers, outcome):
-    """The template of the first of four shown rows that has an answer of that outcome."""
-    table = BENCHMARK.load("religion", BENCHMARK.origin("bundled", 0, False, None))
-    template = dict(zip(table["example_id"].to_pylist(), table["template_id"].to_pylist(), strict=True))
-    rows = {}
-    for row in answers.to_pylist():
-        rows.setdefault(template[row["example_id"]], []).append(outcome in row["outcomes"])
-    return next(name for name, has in rows.items() if any(has[:: max(1, len(has) // 4)][:4]))
 
 
 def test_written_runs_are_compared_and_pooled(serve, tmp_path):
-    for name, word in (("one", "write"), ("two", "reason")):
-        _served(serve, tmp_path / name, _half_missing, word=word)
-    folders = [tmp_path / "one", tmp_path / "two"]
-    comparison = compare(folders, allow_mixed=True)
-    names = {table.name for table in comparison.analysis.tables}
+    folders = [_served(serve, tmp_path / word, _half_missing, word=word).folder for word in ("write", "reason")]
+    names = {table.name for table in compare(folders, allow_mixed=True).analysis.tables}
     assert {"mu", "difference_mu", "ranks_religion"} <= names
-    found = pool(folders)
-    scores = found.scores["sets"]["religion"]
+    scores = pool(folders).scores["sets"]["religion"]
     of_runs = [read_scored(folder).scores["sets"]["religion"] for folder in folders]
     assert scores["outcomes"] == {name: sum(of["outcomes"][name] for of in of_runs) for name in OUTCOMES}
     assert scores["range"]["mu"] == pytest.approx(np.mean([of["range"]["mu"] for of in of_runs], axis=0))
     # A row is scored in both runs or in neither.
     assert scores["unparsed_share"] >= max(of["unparsed_share"] for of in of_runs)
-    assert "answers are missing" in _printed(print_pool, found)
 
 
 def test_a_run_without_a_whole_row_ends_and_says_so(serve, tmp_path):
-    result = _served(serve, tmp_path / "run", lambda *_: ({"content": UNREAD}, "stop"))
+    result = _served(serve, tmp_path / "run", lambda _: ({"content": UNREAD}, "stop"))
     content = json.loads((result.folder / "scores.json").read_text("utf-8"))
     of_set = content["scores"]["sets"]["religion"]
-    assert of_set["mu"] is None
-    assert of_set["range"]["mu"] == [0, 1]
+    assert (of_set["n"], of_set["n_left_out"], of_set["unparsed_share"], of_set["mu"]) == (0, N, 1, None)
+    assert of_set["ci"]["mu"] == [None, None]
+    assert of_set["range"] == {name: [0, 0.5 if name in ("avg_score", "coverage") else 1] for name in of_set["range"]}
     assert content["reasons"]["/sets/religion/mu"] == "no row has all four answers"
     assert "undefined (0.000 to 1.000)" in _printed(print_scores, BENCHMARK, content["scores"])
-    assert "100.0\u00a0% of the rows are left out" in write_report_of(result.folder).read_text("utf-8")
-    other = _served(serve, tmp_path / "other", lambda *_: ({"content": "A"}, "stop"))
+    assert write_report_of(result.folder).exists()
+    other = _served(serve, tmp_path / "other", lambda _: ({"content": "A"}, "stop"))
+    scores = read_scored(other.folder).scores["sets"]["religion"]
+    assert (scores["delta"], scores["mu"], scores["n_left_out"]) == (1, 0, 0)
+    assert set(of_set) >= set(scores) - {"signature"}
     assert compare([result.folder, other.folder]).scores[0]["sets"]["religion"]["mu"] is None
     pooled = pool([result.folder, _served(serve, tmp_path / "again", _half_missing, word="reason").folder])
     assert np.isnan(pooled.scores["sets"]["religion"]["mu"])
 
 
-def test_a_model_in_process_writes(folders, tmp_path):
-    arguments = RunArguments("unqover", folders["chat"], config="religion", limit=14).resolve(ask="write")
-    result = run(arguments, tmp_path / "run")
-    assert "|format:choose@1|" in result.signature
-    assert "+max_new_tokens=64+mode=generate+" in result.signature
-    scores = read_scored(result.folder).scores
-    assert sum(scores["outcomes"].values()) == 56
-    answers = pq.read_table(sorted((result.folder / "predictions").iterdir()))
-    assert {len(row) for row in answers["outputs"].to_pylist()} == {4}
-
-
-def test_the_likelihood_of_the_letter_is_asked_in_both_orders(folders, tmp_path):
-    arguments = RunArguments("unqover", folders["chat"], config="religion", limit=14).resolve(ask="letter")
-    result = run(arguments, tmp_path / "run")
-    assert "|format:choose@1|" in result.signature
-    answers = pq.read_table(sorted((result.folder / "predictions").iterdir()))
-    scores = np.array([answers[f"s{subject}_{name}"].to_numpy() for name in ASKED for subject in (1, 2)])
-    assert ((scores > 0) & (scores < 1)).all()
-    assert "outcomes" not in answers.column_names
-
-
 def test_a_server_gives_the_likelihood_of_the_letter(serve, tmp_path):
     top = [{"token": letter, "logprob": math.log(share)} for letter, share in (("A", 0.7), ("B", 0.2))]
     content = [{"token": "A", "logprob": math.log(0.7), "top_logprobs": top}]
-    server = serve(
-        reply=lambda path, body: {"choices": [{"message": {"content": "A"}, "logprobs": {"content": content}}]}
-    )
-    plain = RunArguments("unqover", "m", config="religion", scorer="server", options={"url": server.url}, limit=28)
+    choice = {"message": {"content": "A"}, "logprobs": {"content": content}}
+    options = {"url": serve(reply=lambda path, body: {"choices": [choice]}).url}
+    plain = RunArguments("unqover", "m", config="religion", scorer="server", options=options, limit=28)
     scores = read_scored(run(plain.resolve(ask="letter"), tmp_path / "run").folder).scores["sets"]["religion"]
     found = [scores[name] for name in ("delta", "epsilon", "mu", "avg_score")]
     assert found == pytest.approx([0.5, 0.5, 0, 0.45])
