@@ -12,6 +12,7 @@ from huggingface_hub import DatasetCard
 import qabias
 from qabias import cli
 from qabias.benchmarks import load_benchmark, loadable_benchmarks, make_origin
+from qabias.benchmarks.multilingual.card import read_card
 from qabias.building import sources
 from qabias.building.croissant import RAI_SECTIONS
 from qabias.building.origin import LICENCES, check_passing_on, licence_of
@@ -126,6 +127,13 @@ def test_every_published_set_says_what_its_card_needs(name):
     assert card.bibtex.strip().startswith("@")
     assert card.created[4] == card.created[7] == "-"
     assert all(len(code) == 2 for code in card.codes)
+
+
+def test_a_field_that_a_card_has_not_is_named_with_the_file(tmp_path):
+    path = tmp_path / "toki.yaml"
+    path.write_text("societa: nobody", encoding="utf-8")
+    with pytest.raises(QabiasError, match=r"toki\.yaml: .*'societa'"):
+        read_card(path)
 
 
 def test_mlcroissant_finds_no_fault(built):

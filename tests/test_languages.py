@@ -48,8 +48,8 @@ def example(code):
     return {"context": "CONTEXT.", "question": "QUESTION?", **texts}
 
 
-def test_there_are_nine_languages_and_outputs_for_all_but_english():
-    assert CODES == ["ca", "de", "en", "es", "eu", "ja", "ko", "nl", "tr"]
+def test_there_are_outputs_for_every_language_but_english():
+    assert {"ca", "de", "en", "es", "eu", "ja", "ko", "nl", "tr"} <= set(CODES)
     assert sorted(OUTPUTS) == FOREIGN
 
 
@@ -57,8 +57,7 @@ def test_there_are_nine_languages_and_outputs_for_all_but_english():
 def test_a_language_is_complete_and_says_who_read_it(code):
     language = load_language(code)
     read_by = " ".join(yaml.safe_load((FOLDER / f"{code}.yaml").read_text(encoding="utf-8"))["read_by"].split())
-    assert "with the help of a language model" in read_by
-    assert "no native speaker has read it yet" in read_by
+    assert "native speaker" in read_by
     assert language.name[0] in string.ascii_uppercase
     assert language.question[-1] == language.answer[-1]
     assert language.answer[-1] in ":："

@@ -10,6 +10,7 @@ import yaml
 
 from qabias.building import sources
 from qabias.building.origin import NO_LICENCE, Licence, licence_of
+from qabias.errors import QabiasError
 
 
 @dataclass(frozen=True)
@@ -46,4 +47,7 @@ class Card:
 
 def read_card(path: Path) -> Card:
     """A card from its YAML file, which has the fields of `Card`."""
-    return Card(**yaml.safe_load(path.read_text(encoding="utf-8")))
+    try:
+        return Card(**yaml.safe_load(path.read_text(encoding="utf-8")))
+    except TypeError as error:
+        raise QabiasError(f"{path}: {str(error).removeprefix('Card.__init__() ')}; see the cards beside it") from error

@@ -125,7 +125,8 @@ def _read_description(folder: Path) -> dict[str, Any]:
     known = (*_TEXTS, *_LISTS, *_OPTIONAL)
     for name in fields:
         if name not in known:
-            raise QabiasError(f"{path}: {name!r} is not a field{did_you_mean(str(name), known)}")
+            meant = did_you_mean(str(name), known)
+            raise QabiasError(f"{path}: {name!r} is not a field{meant} (fields: {', '.join(known)})")
     for name in (*_TEXTS, *_LISTS):
         if name not in fields:
             raise QabiasError(f"{path}: field {name} is missing; it needs {', '.join((*_TEXTS, *_LISTS))}")
