@@ -14,7 +14,7 @@ from .inputs import Batches, By, Factor, Table, runs_of
 from .inputs import Options as SharedOptions
 from .rows import REFERENCES, group, read
 from .scores import OF_PROBABILITIES, UNPARSED_RULES, VERSION, count
-from .summary import left_out, summarize
+from .summary import left_out, summarize_each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +119,9 @@ class Computing(Batches):
                 for rows in (runs.codes == code for code in range(len(runs.levels)))
             ]
             starts = np.searchsorted(cells, np.arange(1, len(factor.levels)) * len(templates.levels))
-            return {
-                value: summarize(part, options.confidence, options.unparsed)
-                for value, part in zip(factor.levels, np.split(np.stack(counts, axis=1), starts), strict=True)
-            }
+            parts = np.split(np.stack(counts, axis=1), starts)
+            results = summarize_each(parts, options.confidence, options.unparsed)
+            return dict(zip(factor.levels, results, strict=True))
 
         result = summaries(Factor(np.zeros(references.n, dtype=np.int64), ("all",)))["all"]
         if options.by is not None:

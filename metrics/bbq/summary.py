@@ -13,7 +13,6 @@ from .intervals import BALANCED_CORRELATION, CONTRAST_CORRELATION, Found, Shape,
 from .intervals import spreads as clustered
 from .scores import (
     CONTEXTS,
-    COUNTED,
     FIELDS,
     PLACES,
     SCORES,
@@ -149,12 +148,45 @@ def summarize(
         true size that would have been found (see `intervals.detectable`). Of several runs the scores are means and the
         counts sums; then `n_runs`, and `spread`, the standard deviation over the runs of every score.
     """
-    matrix = _with_runs(counts)
-    total = {name: int(value) for name, value in zip(FIELDS, matrix.sum(axis=(0, 1)), strict=True) if name in COUNTED}
-    by_run = scores_from_counts(matrix.sum(axis=0), unparsed)
-    result: dict[str, Any] = {name: float(values.mean()) for name, values in by_run.items()}
-    result |= bounds(matrix.sum(axis=0), unparsed)
-    result["n"] = total["rows_ambig"] + total["rows_disambig"]
+    return summarize_each([counts], confidence, unparsed)[0]
+
+
+def summarize_each(
+    selections: Sequence[npt.ArrayLike], confidence: float | None = 0.95, unparsed: str = "exclude"
+) -> list[dict[str, Any]]:
+    """The result of `summarize` for each of several selections of the rows of the same runs, computed together."""
+    matrices = [_with_runs(counts) for counts in selections]
+    totals = np.stack([matrix.sum(axis=0) for matrix in matrices])
+    by_run = scores_from_counts(totals, unparsed)
+    estimates = {**{name: values.mean(axis=-1) for name, values in by_run.items()}, **bounds(totals, unparsed)}
+    possible, counted = ranges(totals), totals.sum(axis=1).astype(np.int64).tolist()
+    # One cluster says nothing of its spread, whatever it holds.
+    alone = {} if confidence is None else _uncertainty(np.zeros((1, 1, len(FIELDS))), confidence, unparsed)
+    results = []
+    for place, matrix in enumerate(matrices):
+        result: dict[str, Any] = {name: float(values[place]) for name, values in estimates.items()}
+        result |= _counts_of(dict(zip(FIELDS, counted[place], strict=True)), unparsed)
+        result["n_templates"] = len(matrix)
+        if _lacks(result):
+            result["range"] = {name: [float(end[place]) for end in ends] for name, ends in possible.items()}
+        if matrix.shape[1] > 1:
+            result["n_runs"] = matrix.shape[1]
+            result["spread"] = {name: float(values[place].std(ddof=1)) for name, values in by_run.items()}
+        if confidence is not None:
+            result |= _uncertainty(matrix, confidence, unparsed) if len(matrix) > 1 else left_out(alone, ())
+        results.append(result)
+    return results
+
+
+def _uncertainty(matrix: Floats, confidence: float, unparsed: str) -> dict[str, Any]:
+    """The intervals of a result, and what it could detect."""
+    spread = spreads(matrix, confidence, unparsed)
+    return {"ci": plain(ends(spread)), "detectable": smallest(spread)}
+
+
+def _counts_of(total: Mapping[str, int], unparsed: str) -> dict[str, int]:
+    """The counts of a result, from the sums of the columns."""
+    result = {"n": total["rows_ambig"] + total["rows_disambig"]}
     for context in CONTEXTS:
         result[f"n_{context}"] = total[f"rows_{context}"]
     for event in ("correct", "biased", "counter_biased", "unknown", "unparsed"):
@@ -168,21 +200,16 @@ def summarize(
         defined = sum(total[f"{event}_{context}"] for event in ("biased", "counter_biased", "unknown", "lost"))
         result[f"n_probabilities_{context}"] = total[f"probabilities_{context}"]
         result[f"n_without_probabilities_{context}"] = defined - total[f"probabilities_{context}"]
-    result["n_templates"] = int(matrix.shape[0])
-    lacks = any(
-        result[f"n_probabilities_{context}"] and result[f"n_without_probabilities_{context}"] for context in CONTEXTS
-    )
-    if total["unparsed_ambig"] + total["unparsed_disambig"] or lacks:
-        result["range"] = ranges(matrix.sum(axis=0))
-    n_runs = matrix.shape[1]
-    if n_runs > 1:
-        result["n_runs"] = n_runs
-        result["spread"] = {name: float(values.std(ddof=1)) for name, values in by_run.items()}
-    if confidence is not None:
-        spread = spreads(matrix, confidence, unparsed)
-        result["ci"] = plain(ends(spread))
-        result["detectable"] = smallest(spread)
     return result
+
+
+def _lacks(result: Mapping[str, Any]) -> bool:
+    """Whether answers are missing, or probabilities of some rows."""
+    return any(
+        result[f"n_unparsed_{context}"]
+        or (result[f"n_probabilities_{context}"] and result[f"n_without_probabilities_{context}"])
+        for context in CONTEXTS
+    )
 
 
 def left_out(result: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:

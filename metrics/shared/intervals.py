@@ -22,7 +22,7 @@ Effective numbers of rows in intervals of rare shares: Korn and Graubard (1998);
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -91,8 +91,8 @@ class Shape(NamedTuple):
     rows: Floats
     scale: float | Floats = 1.0
     square: Floats | None = None
-    low: float = 0.0
-    high: float = 1.0
+    low: float | Floats = 0.0
+    high: float | Floats = 1.0
     prior: float | Floats = PRIOR_CORRELATION
 
 
@@ -158,19 +158,19 @@ def spreads(
     """
     matrix = np.asarray(counts, dtype=np.float64)
     total = matrix.sum(axis=0)
-    without = total - matrix
-    values, replicates = score(total), score(without)
-    shapes = shape(total)
+    values, shapes = score(total), shape(total)
     if len(matrix) < 2:
         return {name: (values[name], parts, _unknown(np.full_like(parts.up, np.nan))) for name, parts in shapes.items()}
-    shape_replicates, by_cluster = shape(without), shape(matrix)
-    results = {}
-    for name, parts in shapes.items():
-        spread = spread_of(
-            parts, replicates[name], _departures(shape_replicates[name]), by_cluster[name].rows, confidence
-        )
-        results[name] = values[name], parts, spread
-    return results
+    without = total - matrix
+    replicates, shape_replicates, by_cluster = score(without), shape(without), shape(matrix)
+    spread = spread_of(
+        _stacked([_as_contrast(parts) for parts in shapes.values()]),
+        _last([replicates[name] for name in shapes]),
+        _last([_departures(shape_replicates[name]) for name in shapes]),
+        _last([by_cluster[name].rows for name in shapes]),
+        confidence,
+    )
+    return {name: (values[name], parts, _one_of(spread, place)) for place, (name, parts) in enumerate(shapes.items())}
 
 
 def intervals(
@@ -252,6 +252,8 @@ def limits(score: npt.ArrayLike, shape: Shape, spread: Spread) -> Interval:
         spread: its spread.
     """
     value, rows, quantile = np.asarray(score, dtype=np.float64), spread.rows, spread.quantile
+    if np.isnan(rows).all():
+        return np.full_like(value, np.nan), np.full_like(value, np.nan)
     if shape.down is None:
         added: Any = quantile**2
         centre = (shape.up + quantile**2 / (2.0 * rows)) / (1.0 + quantile**2 / rows)
@@ -439,6 +441,31 @@ def plain(intervals: Mapping[str, Interval]) -> dict[str, list[float]]:
 
 def _unknown(nothing: Floats) -> Spread:
     return Spread(nothing, nothing, nothing, nothing)
+
+
+def _as_contrast(shape: Shape) -> Shape:
+    """The shape with nothing left out: a share is a contrast that nothing lowers."""
+    down = np.zeros_like(shape.up) if shape.down is None else shape.down
+    return shape._replace(
+        down=down, square=np.clip(shape.up + down, 0.0, 1.0) if shape.square is None else shape.square
+    )
+
+
+def _stacked(shapes: Sequence[Shape]) -> Shape:
+    """Several shapes as one, on a new last axis."""
+    return Shape(*(_last(np.broadcast_arrays(*field, shapes[0].up)[:-1]) for field in zip(*shapes, strict=True)))
+
+
+def _last(arrays: Sequence[Floats]) -> Floats:
+    """Arrays on a new last axis; in memory it is the first, so that sums add in the order of a single array."""
+    return np.moveaxis(np.stack(arrays), 0, -1)
+
+
+def _one_of(spread: Spread, place: int) -> Spread:
+    """One of the spreads that were computed together."""
+    moves = spread.moves and Moves(*(np.asarray(part)[..., place] for part in spread.moves))
+    rows, quantile, error, clusters = (part[..., place] for part in spread[:4])
+    return Spread(rows, quantile, error, clusters, moves)
 
 
 def _departures(shape: Shape) -> Floats:

@@ -37,9 +37,10 @@ class OptionScores:
 
 def best_option(score: OptionScores, norm: str) -> int:
     """Index of the most likely option; `NO_ANSWER` where the best two are exactly equal."""
-    values = normalised(score.loglikelihoods, score.n_tokens, score.n_bytes, norm)
-    best = int(np.argmax(values))
-    return best if np.count_nonzero(values == values[best]) == 1 else NO_ANSWER
+    values = normalised(score.loglikelihoods, score.n_tokens, score.n_bytes, norm).tolist()
+    most = max(values)
+    best = [place for place, value in enumerate(values) if not value < most]
+    return best[0] if len(best) == 1 else NO_ANSWER
 
 
 def normalised(loglikelihoods: np.ndarray, n_tokens: np.ndarray, n_bytes: np.ndarray, norm: str) -> np.ndarray:

@@ -142,6 +142,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
     write_stored(folder / SCORES_FILE, scores_content(pool.benchmark, pool.signature, pool.scores))
     title = f"Mean of {len(pool.runs)} runs of {pool.benchmark.name}"
     head = {f"Run {number}": name for number, name in enumerate(pool.names, start=1)}
+    write_analysis(pool.analysis, folder / ANALYSIS_FILE)
     marked = {f"MIXED: {name}": ", ".join(values) for name, values in pool.mixed.items()}
     chapter = Chapter(
         title=title,
@@ -152,7 +153,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
             **pool.benchmark.sample_facts(strict(pool.scores)),
         },
         intro=run_intro(pool.benchmark),
-        analysis=write_analysis(pool.analysis, folder / ANALYSIS_FILE),
+        analysis=as_read(pool.analysis),
         kicker=pool.benchmark.title,
         signature=pool.signature,
         tiles=headline_tiles(pool.benchmark, strict(pool.scores), pool.is_question_only),

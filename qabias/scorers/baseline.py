@@ -4,8 +4,6 @@ import hashlib
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.kind import Loading, ScorerKind
@@ -46,9 +44,9 @@ class BaselineScorer:
         n_options = len(request.options)
         choice = self._choose(request)
         if choice < 0:
-            loglikelihoods = np.full(n_options, -math.log(n_options))
+            loglikelihoods = [-math.log(n_options)] * n_options
         else:
-            loglikelihoods = np.full(n_options, math.log((1 - CERTAINTY) / (n_options - 1)))
+            loglikelihoods = [math.log((1 - CERTAINTY) / (n_options - 1))] * n_options
             loglikelihoods[choice] = math.log(CERTAINTY)
         return OptionScores.make(loglikelihoods, [len(option.split()) for option in request.options], request.options)
 

@@ -132,14 +132,13 @@ class Analysis:
             raise ValueError(f"a table comes twice: {', '.join(names)}")
 
 
-def write_analysis(analysis: Analysis, path: Path) -> Analysis:
-    """Write an analysis as strict JSON, whole or not at all; returns what `read_analysis` would read of it.
+def write_analysis(analysis: Analysis, path: Path) -> None:
+    """Write an analysis as strict JSON, whole or not at all.
 
     Raises:
         OSError: If the file cannot be written.
     """
     write_stored(path, _content(analysis))
-    return as_read(analysis)
 
 
 def as_read(analysis: Analysis) -> Analysis:

@@ -309,7 +309,7 @@ def test_no_bias_of_the_same_accuracy_exceeds_the_bound_and_one_attains_it(condi
     rows = rows_of(condition, n_aligned, n_nonaligned)
     rule = "wrong" if kinds == "unparsed" else "exclude"
     for counts in every_answer(rows, kinds).values():
-        bounds = {scores.bounds(of, rule)[f"bias_bound_{condition}"] for of in counts}
+        bounds = {float(scores.bounds(of, rule)[f"bias_bound_{condition}"]) for of in counts}
         assert len(bounds) == 1, "answers that are as often right have one bound"
         (bound,) = bounds
         biases = scores.scores_from_counts(np.array(counts), rule)[f"bias_{condition}"]
