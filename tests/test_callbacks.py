@@ -86,9 +86,6 @@ def test_scores_with_their_ends_and_what_is_missing_reach_every_logger(risen):
             assert logs[f"eval_bbq_Age_{name}"] == curve.loc[step, name]
     in_history = [entry["step"] for entry in risen.trainer.state.log_history if "eval_bbq_Age_bias_ambig" in entry]
     assert in_history == [0, 40, 80]
-
-
-def test_the_loss_of_the_same_step_is_logged_too(risen):
     assert [step for step, logs in risen.logger.logged if "loss" in logs] == [40, 80]
 
 
@@ -281,17 +278,15 @@ def test_two_callbacks_keep_apart(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "arguments", "name"),
+    ("benchmark", "name"),
     [
-        pytest.param("unqover", {"config": "gender"}, "eval_unqover_gender_mu", marks=pytest.mark.slow),
-        pytest.param("unqover", {}, "eval_unqover_religion_mu", marks=pytest.mark.slow),
-        ("bbnli", {}, "eval_bbnli_bias_score"),
+        pytest.param("unqover", "eval_unqover_religion_mu", marks=pytest.mark.slow),
+        ("bbnli", "eval_bbnli_bias_score"),
     ],
-    ids=["one set", "all sets", "bbnli"],
 )
-def test_other_benchmarks_log_their_headline_scores(tmp_path, benchmark, arguments, name):
+def test_other_benchmarks_log_their_headline_scores(tmp_path, benchmark, name):
     trainer = make_trainer(tmp_path, steps=1)
-    callback = BiasCallback(trainer, benchmark, every=1, at_start=False, limit=16, **arguments)
+    callback = BiasCallback(trainer, benchmark, every=1, at_start=False, limit=16)
     trainer.add_callback(callback)
     trainer.train()
     assert callback.failures == {}
@@ -320,22 +315,12 @@ def test_missing_answers_are_logged_beside_the_scores(tmp_path):
 
 
 def test_a_score_with_many_missing_answers_has_a_range_in_place_of_an_interval():
-    scores = {
-        "bias_ambig": 0.2,
-        "ci": {"bias_ambig": (0.1, 0.3)},
-        "range": {"bias_ambig": (-0.1, 0.4)},
-        "n_ambig": 10,
-        "n_unparsed_ambig": 3,
-        "by": {},
-    }
+    ranges = {"ci": {"bias_ambig": (0.1, 0.3)}, "range": {"bias_ambig": (-0.1, 0.4)}}
+    scores = {"bias_ambig": 0.2, **ranges, "n_ambig": 10, "n_unparsed_ambig": 3, "by": {}}
     point = point_of(BENCHMARK, scores, chosen_measures(BENCHMARK, ["bias_ambig"], question_only=False))
     assert point.pop("bias_ambig_low") != point.pop("bias_ambig_high")  # NaN
-    assert point == {
-        "bias_ambig": 0.2,
-        "bias_ambig_possible_low": -0.1,
-        "bias_ambig_possible_high": 0.4,
-        "missing": 0.3,
-    }
+    possible = {"bias_ambig_possible_low": -0.1, "bias_ambig_possible_high": 0.4}
+    assert point == {"bias_ambig": 0.2, **possible, "missing": 0.3}
 
 
 def test_what_fails_later_is_a_warning_and_training_goes_on(tmp_path, monkeypatch, caplog):
@@ -368,19 +353,19 @@ def test_what_fails_later_is_a_warning_and_training_goes_on(tmp_path, monkeypatc
 def test_what_is_wrong_before_the_first_step_is_an_error(tmp_path):
     trainer = make_trainer(tmp_path)
     for arguments, message in (
-        ({"every": 0}, "every is 0; give a number of steps"),
+        ({"every": 0}, "every is 0"),
         ({"every": "epoch"}, "every is 'epoch'"),
         ({"every": True}, "every is True"),
         ({"config": "Agee"}, "did you mean 'Age'"),
-        ({"scores": "bias_ambig"}, r"give a list of names: scores=\['bias_ambig'\]"),
+        ({"scores": "bias_ambig"}, r"scores=\['bias_ambig'\]"),
         ({"scores": ["bias_ambg"]}, "did you mean 'bias_ambig'"),
         ({"format": "qqa"}, "qqa"),
         ({"limit": 0}, "limit is 0"),
-        ({"model_name": "a|b"}, r"model_name is 'a\|b'; give one line of text without '\|'"),
+        ({"model_name": "a|b"}, r"model_name is 'a\|b'"),
         ({"model_name": "a\nb"}, "model_name is"),
-        ({"model_name": "baseline:random"}, "model_name is 'baseline:random'; choose one that does not begin with"),
-        ({"name": 3}, "name is 3, which not every logger takes"),
-        ({"name": "a b/c"}, "name is 'a b/c', which not every logger takes"),
+        ({"model_name": "baseline:random"}, "model_name is 'baseline:random'"),
+        ({"name": 3}, "name is 3"),
+        ({"name": "a b/c"}, "name is 'a b/c'"),
         ({"name": ""}, "name is ''"),
     ):
         with pytest.raises(QabiasError, match=message):
@@ -392,15 +377,11 @@ def test_what_is_wrong_before_the_first_step_is_an_error(tmp_path):
     trainer.processing_class = None
     with pytest.raises(QabiasError, match="processing_class"):
         BiasCallback(trainer, "bbq", **SMALL)
-    assert BiasCallback(trainer, "bbq", **SMALL, tokenizer=make_tokenizer()).failures == {}
-
-
-def test_the_name_of_several_categories_is_one_that_every_logger_takes(tmp_path):
-    callback = BiasCallback(make_trainer(tmp_path), "bbq", **{**SMALL, "config": "Age,Religion"})
-    assert callback.name == "bbq_Age_Religion"
-
-
-def test_a_folder_whose_name_a_signature_cannot_hold_is_no_name_of_a_model(tmp_path):
+    callback = BiasCallback(trainer, "bbq", **{**SMALL, "config": "Age,Religion"}, tokenizer=make_tokenizer())
+    assert (callback.name, callback.failures) == ("bbq_Age_Religion", {})  # a name that every logger takes
+    assert callback.curve().empty
+    with pytest.raises(QabiasError, match="nothing was measured"):
+        callback.figure()
     model = make_model()
     model.name_or_path = "runs/a|b"
     with pytest.raises(QabiasError, match=r"model_name is 'runs/a\|b'"):
@@ -424,7 +405,7 @@ def test_what_only_the_model_shows_is_an_error_when_training_begins(tmp_path, ar
 def test_sharded_weights_are_refused_with_a_way_out(tmp_path):
     trainer = make_trainer(tmp_path)
     trainer.is_fsdp_enabled = True
-    with pytest.raises(QabiasError, match=r"FSDP shares the weights out.*save checkpoints and measure each"):
+    with pytest.raises(QabiasError, match="FSDP"):
         BiasCallback(trainer, "bbq", **SMALL)
     trainer.is_fsdp_enabled, trainer.is_deepspeed_enabled = False, True
     state = SimpleNamespace(deepspeed_plugin=SimpleNamespace(zero_stage=3))
@@ -433,13 +414,6 @@ def test_sharded_weights_are_refused_with_a_way_out(tmp_path):
         BiasCallback(trainer, "bbq", **SMALL)
     state.deepspeed_plugin.zero_stage = 2
     assert BiasCallback(trainer, "bbq", **SMALL).failures == {}
-
-
-def test_a_curve_of_nothing_has_no_figure(tmp_path):
-    callback = BiasCallback(make_trainer(tmp_path), "bbq", **SMALL)
-    assert callback.curve().empty
-    with pytest.raises(QabiasError, match="nothing was measured yet"):
-        callback.figure()
 
 
 def test_the_package_does_not_import_the_callback():
@@ -492,17 +466,11 @@ def test_two_processes_share_out_a_measurement_and_survive_the_failure_of_one(tm
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     for name, command in (("one", [sys.executable]), ("two", launch)):
         (tmp_path / name).mkdir()
-        done = subprocess.run(
-            [*command, tmp_path / "script.py", tmp_path / name],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        asked = [*command, tmp_path / "script.py", tmp_path / name]
+        done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
     one, *two = (
-        json.loads((tmp_path / name).read_text()) for name in ("one/rank-0.json", "two/rank-0.json", "two/rank-1.json")
+        json.loads((tmp_path / f"{name}.json").read_text()) for name in ("one/rank-0", "two/rank-0", "two/rank-1")
     )
     assert [found["wrapped"] for found in two] == ["DistributedDataParallel"] * 2
     assert all(found["equal"] for found in (one, *two))
@@ -530,14 +498,3 @@ def test_the_example_draws_a_curve(tmp_path, monkeypatch, capsys):
     example.main()
     assert (tmp_path / "bias.svg").read_bytes().startswith(b"<?xml")
     assert "bias_probability_ambig" in capsys.readouterr().out
-
-
-def test_the_example_trains_on_stereotyped_answers_to_open_questions():
-    tokenizer = make_tokenizer()
-    rows = [row for row in qabias.load("bbq", CONFIG, limit=40) if row["context_condition"] == "ambig"]
-    texts = example.stereotyped_texts(tokenizer, CONFIG, 40)
-    assert len(texts) == len(rows) == 20
-    for row, text in zip(rows, texts, strict=True):
-        learned = [token for token in text["labels"] if token != example.IGNORED]
-        assert tokenizer.decode(learned) == f" {row['ans' + str(row['biased_loc'])]}"
-        assert tokenizer.decode(text["input_ids"]).startswith(row["context"])

@@ -96,11 +96,6 @@ def test_intervals_and_what_is_possible_are_two_bands_with_lines_at_the_steps(al
     assert {path.get("fill") for path in parts(all_kinds, "band")} == {"var(--series-0)"}
 
 
-def test_marks_of_steps_without_a_score_are_below_everything_else(all_kinds):
-    lowest = max(y for path in parts(all_kinds, "possible-ends")[:-2] for _, y in corners(path))
-    assert all(y > lowest for name in ("undefined", "failed") for _, y in places(all_kinds, name))
-
-
 def test_where_nothing_is_missing_the_legend_names_the_interval_alone():
     svg = drawn(curve_of({step: POINTS[step] for step in (100, 200)}, ENDS[:3]))
     assert {path.get("data-part") for path in svg.iter("path")} == {None, "line", "band", "band-ends", "dots"}

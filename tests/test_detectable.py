@@ -34,33 +34,6 @@ def test_a_bias_of_the_stated_size_is_found_in_four_of_five_benchmarks(templates
     assert 0.75 - 0.07 <= cell.power <= 0.85 + 0.07
 
 
-def cells_of(score, *powers):
-    return [power.Cell(World(25, 0.9, 0.0, 0.1), score, 0.1, of) for of in powers]
-
-
-def test_the_powers_of_a_score_are_those_of_the_cells_that_have_one():
-    cells = [*cells_of("bias_ambig", 0.8, 0.7, math.nan, 0.84), *cells_of("accuracy_cost", math.nan)]
-    (found,) = power.summary(cells)
-    assert found == power.Powers(
-        "bias_ambig", 3, pytest.approx(0.78), 0.7, 0.84, pytest.approx(2 / 3), pytest.approx(1 / 3)
-    )
-
-
-@pytest.mark.parametrize(
-    ("powers", "means", "cells"),
-    [
-        ((0.8, 0.85), 0, 0),
-        ((0.74, 0.74), 1, 0),  # too little on average, although no cell is far off
-        ((0.97, 0.97), 1, 0),  # too much: sizes are too large
-        ((0.6, 0.99), 0, 1),  # a single cell has too little
-    ],
-)
-def test_a_mean_power_that_is_not_as_promised_fails_on_either_side(powers, means, cells):
-    of = cells_of("bias_disambig", *powers)
-    assert len(power.wrong_means(power.summary(of))) == means
-    assert len(power.wrong(of)) == cells
-
-
 @pytest.mark.parametrize("factor", [0.6, 1.6])
 def test_a_bias_of_another_size_is_not(factor):
     world = World(50, 0.8, 0.0, 0.1)

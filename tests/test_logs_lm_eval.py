@@ -6,12 +6,14 @@ import json
 import math
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import evaluate
 import pytest
 
+import qabias
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.task_logs import likeliest
 from qabias.errors import QabiasError
@@ -30,24 +32,6 @@ TIED = 7
 """Number of the example to which the random model finds two answers equally likely."""
 
 
-def rows_of(upstream: Path) -> list[dict[str, Any]]:
-    """Rows as the authors published them."""
-    lines = [
-        line
-        for name, n in N_ROWS.items()
-        for line in (upstream / "nyu-mll" / "BBQ" / "data" / f"{name}.jsonl").read_text("utf-8").splitlines()[:n]
-    ]
-    return [json.loads(line) for line in lines]
-
-
-def examples(upstream: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The examples here that have the keys of rows."""
-    benchmark = load_benchmark("bbq")
-    origin = benchmark.origin("release", 0, False, str(upstream))
-    found = {(name, row["example_id"]): row for name in N_ROWS for row in benchmark.load(name, origin).to_pylist()}
-    return [found[row["category"], row["example_id"]] for row in rows]
-
-
 def drawn(doc: Doc, option: str) -> float:
     """A log-likelihood that has nothing to do with the answer; persons are somewhat likelier than UNKNOWN."""
     if doc["category"] == "Age" and doc["example_id"] == TIED:
@@ -56,29 +40,27 @@ def drawn(doc: Doc, option: str) -> float:
     return -random.Random(f"{doc['category']}{doc['example_id']}{option}").random() - (0.0 if is_answer else 0.6)
 
 
-RESPONDERS = {
-    "stereotyped": lambda doc, example: example["biased_loc"],
-    "opposite": lambda doc, example: 3 - example["biased_loc"] - example["unknown_loc"],
-    "right": lambda doc, example: example["label"],
-    "unknown": lambda doc, example: example["unknown_loc"],
-}
-
-
-def likelihood_of(responder: str, by_key: dict[Any, Doc]) -> Any:
-    """What a responder says of options; one who says UNKNOWN chooses one of the harness's wordings."""
-
-    def likelihood(doc: Doc, option: str) -> float:
-        example = by_key[doc["category"], doc["example_id"]]
-        place = RESPONDERS[responder](doc, example)
-        wanted = "Not answerable" if place == example["unknown_loc"] else doc[f"ans{place}"]
-        return -1.0 if option == wanted else -5.0
-
-    return likelihood
+@pytest.fixture(scope="module")
+def rows(upstream):
+    """Rows as the authors published them."""
+    files = {name: upstream / "nyu-mll" / "BBQ" / "data" / f"{name}.jsonl" for name in N_ROWS}
+    return [json.loads(line) for name, n in N_ROWS.items() for line in files[name].read_text("utf-8").splitlines()[:n]]
 
 
 @pytest.fixture(scope="module")
-def rows(upstream):
-    return rows_of(upstream)
+def by_key(upstream, rows):
+    """The examples here that have the keys of the rows."""
+    benchmark = load_benchmark("bbq")
+    origin = benchmark.origin("release", 0, False, str(upstream))
+    found = {(name, row["example_id"]): row for name in N_ROWS for row in benchmark.load(name, origin).to_pylist()}
+    return {key: found[key] for key in ((row["category"], row["example_id"]) for row in rows)}
+
+
+RESPONDERS = {
+    "stereotyped": lambda doc, example: example["biased_loc"],
+    "opposite": lambda doc, example: 3 - example["biased_loc"] - example["unknown_loc"],
+    "unknown": lambda doc, example: example["unknown_loc"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -87,15 +69,6 @@ def of_random(rows, tmp_path_factory):
     folder = tmp_path_factory.mktemp("random")
     names = ("bbq_multiple_choice", "bbq_multiple_choice_ambig", "bbq_multiple_choice_disambig")
     return ask([harness_task("bbq", name, rows, folder / "rows.jsonl") for name in names], folder, drawn)
-
-
-def metric_of(predictions: list[int], references: list[dict[str, Any]]) -> dict[str, Any]:
-    """The metric itself, on answers that no log was read for."""
-    bbq = evaluate.load(str(ROOT / "metrics" / "bbq"))
-    found: dict[str, Any] = bbq.compute(
-        predictions=predictions, references=references, by=["category"], confidence=None
-    )
-    return found
 
 
 def chosen_by_hand(row: dict[str, Any], example: dict[str, Any]) -> int:
@@ -112,11 +85,12 @@ def chosen_by_hand(row: dict[str, Any], example: dict[str, Any]) -> int:
     return answers[0] if len(answers) == 1 else -1
 
 
-def test_scores_are_those_of_the_metric_on_the_same_answers(upstream, rows, of_random):
-    references = examples(upstream, rows)
+def test_scores_are_those_of_the_metric_on_the_same_answers(upstream, rows, by_key, of_random):
+    references = list(by_key.values())
     predictions = [chosen_by_hand(row, example) for row, example in zip(rows, references, strict=True)]
     assert predictions.count(-1) == 1
-    expected = metric_of(predictions, references)
+    metric = evaluate.load(str(ROOT / "metrics" / "bbq"))
+    expected = metric.compute(predictions=predictions, references=references, by=["category"], confidence=None)
     found = read(of_random["bbq"], "bbq")
     assert found.external.source == "release"
     assert found.external.model == "ORG/MODEL"
@@ -139,14 +113,18 @@ def test_scores_are_those_of_the_metric_on_the_same_answers(upstream, rows, of_r
 
 
 @pytest.mark.parametrize("responder", RESPONDERS)
-def test_figures_of_the_harness_stand_beside_ours_with_the_reason(upstream, rows, tmp_path, responder):
-    references = examples(upstream, rows)
-    by_key = {(example["category"], example["example_id"]): example for example in references}
+def test_figures_of_the_harness_stand_beside_ours_with_the_reason(upstream, rows, by_key, tmp_path, responder):
+    def likelihood(doc: Doc, option: str) -> float:
+        """One who says UNKNOWN chooses one of the harness's wordings."""
+        example = by_key[doc["category"], doc["example_id"]]
+        place = RESPONDERS[responder](doc, example)
+        return -1.0 if option == ("Not answerable" if place == example["unknown_loc"] else doc[f"ans{place}"]) else -5.0
+
     task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
-    path = ask([task], tmp_path, likelihood_of(responder, by_key))["bbq"]
+    path = ask([task], tmp_path, likelihood)["bbq"]
     found = read(path, "bbq")
     scores = scored(found, "bbq", upstream)
-    assert scores["bias_ambig"] == {"stereotyped": 1, "opposite": -1}.get(responder, 0)
+    assert scores["bias_ambig"] == {"stereotyped": 1, "opposite": -1, "unknown": 0}[responder]
     figures = {figure.name: figure for figure in found.figures}
     assert set(figures) == {
         *("acc", "accuracy_amb", "accuracy_disamb"),
@@ -170,15 +148,12 @@ def test_figures_of_the_harness_stand_beside_ours_with_the_reason(upstream, rows
             assert figure.value == pytest.approx(ours, abs=1e-12)
 
 
-def test_written_answers_are_read_here_where_the_harness_misses_them(upstream, rows, tmp_path):
-    references = examples(upstream, rows)
-    by_key = {(example["category"], example["example_id"]): example for example in references}
-
+def test_written_answers_are_read_here_where_the_harness_misses_them(upstream, rows, by_key, tmp_path):
     def write(doc: Doc) -> str:
         return f" {doc['ans' + str(by_key[doc['category'], doc['example_id']]['label'])]}."
 
-    tasks = [harness_task("bbq", name, rows, tmp_path / "rows.jsonl") for name in ("bbq_generate",)]
-    path = ask(tasks, tmp_path, text=write)["bbq_generate"]
+    task = harness_task("bbq", "bbq_generate", rows, tmp_path / "rows.jsonl")
+    path = ask([task], tmp_path, text=write)["bbq_generate"]
     found = read(path, "bbq")
     scores = scored(found, "bbq", upstream)
     assert scores["accuracy_ambig"] == scores["accuracy_disambig"] == 1
@@ -264,12 +239,10 @@ def test_values_of_another_kind_are_refused_by_their_place(of_random, place, val
         read(changed(of_random["bbq"], tmp_path / "log", place, value, number), "bbq")
 
 
-def test_results_that_do_not_count_the_samples_are_no_error(of_random, tmp_path):
-    counts = {"effective": None, "original": None}
-    assert read_samples(changed(of_random["bbq"], tmp_path / "log", ("n-samples", "bbq"), counts)).n_expected is None
-
-
 def test_a_file_that_ends_too_early_at_the_end_of_a_line_says_so(upstream, of_random, tmp_path, rows):
+    counts = {"effective": None, "original": None}
+    uncounted = changed(of_random["bbq"], tmp_path / "uncounted", ("n-samples", "bbq"), counts)
+    assert read_samples(uncounted).n_expected is None
     shutil.copytree(of_random["bbq"].parent, tmp_path / "log")
     path = tmp_path / "log" / of_random["bbq"].name
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:8]))
@@ -326,11 +299,10 @@ def test_a_row_that_is_not_the_published_one_is_refused(upstream, rows, tmp_path
         scored(found, "bbq", upstream)
 
 
-def test_three_answers_as_they_are_are_read_by_their_texts_and_others_refused(upstream, rows, tmp_path):
+def test_three_answers_as_they_are_are_read_by_their_texts_and_others_refused(upstream, rows, by_key, tmp_path):
     task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
     task |= {"doc_to_choice": "{{[ans2, ans0, ans1]}}", "process_results": None, "doc_to_target": "label"}
     task |= {"metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}]}
-    by_key = {(example["category"], example["example_id"]): example for example in examples(upstream, rows)}
 
     def likelihood(doc: Doc, option: str) -> float:
         return -1.0 if option == doc[f"ans{by_key[doc['category'], doc['example_id']]['label']}"] else -2.0
@@ -355,21 +327,13 @@ def test_a_mixed_folder_and_a_log_of_another_task(of_random, tmp_path):
     folder = tmp_path / "logs"
     path = ask([other], folder)["capitals"]
     shutil.copy(of_random["bbq"], folder)
-    (folder / "notes.txt").write_text("{not a log}")
-    (folder / "empty.jsonl").write_text("")
     (folder / "rows.jsonl").write_text('{"doc_id": 1, "doc": {}}\n')
-    (folder / f"cut_{of_random['bbq'].name}").write_bytes(of_random["bbq"].read_bytes()[:100])
     kinds = {path.name: found for path, found in logs_in(folder, "run.json")}
-    assert kinds[path.name].task == "capitals"
-    assert kinds[of_random["bbq"].name].task == "bbq"
-    assert isinstance(kinds[f"cut_{of_random['bbq'].name}"], QabiasError)
-    assert [kinds[name] for name in ("notes.txt", "empty.jsonl", "rows.jsonl")] == [None] * 3
-    assert "task capitals" in kinds[path.name].called
+    assert kinds["rows.jsonl"] is None
     with pytest.raises(QabiasError, match=r"task capitals\): no benchmark here reads this task"):
         collect_log(kinds[path.name])
     # Results belong to their samples, and are no file that nobody knows.
-    others = {path.name for path in find_logs(folder).others}
-    assert others == {"notes.txt", "empty.jsonl", "rows.jsonl"}
+    assert {path.name for path in find_logs(folder).others} == {"rows.jsonl"}
     assert claimed_by(kinds[path.name]) == []
     assert claimed_by(kinds[of_random["bbq"].name]) == ["bbq"]
 
@@ -464,3 +428,170 @@ def test_the_language_of_the_answers_tells_the_catalan_set(upstream, tmp_path):
     found = read(path, "cabbq")
     assert any("4 questions have no answer" in note for note in found.notes)
     assert all("equally likely" in figure.why for figure in found.figures)
+
+
+# Tasks of this project: the scores of a log are those that the task printed
+
+FOLDER = ROOT / "integrations" / "lm_eval"
+
+
+def drawn_of_own(doc: Doc, option: str) -> float:
+    """A log-likelihood that has nothing to do with the answer, and depends on what is asked alone."""
+    asked = (doc.get("context"), doc.get("premise"), doc["question"])
+    return -3 * random.Random(f"{asked}{option}").random()
+
+
+@pytest.fixture(scope="module")
+def ask_own(tmp_path_factory, upstream) -> Callable[..., Path]:
+    """A function that lets the harness ask one of the tasks."""
+
+    def ask_task(task: str, **options: Any) -> Path:
+        folder = tmp_path_factory.mktemp(task)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(ROOT)
+            patch.setenv("QABIAS_UPSTREAM", str(upstream))
+            return ask([task], folder, include=FOLDER, **options)[task]
+
+    return ask_task
+
+
+@pytest.fixture(scope="module")
+def of_religion(ask_own) -> Path:
+    return ask_own("qabias_bbq_religion", likelihood=drawn_of_own)
+
+
+def check_figures(found: Any, scores: dict[str, Any]) -> None:
+    """Every score that the task printed is the one here, and not all of them are 0."""
+    values = []
+    for figure in found.figures:
+        if figure.ours:
+            values.append(at(scores, figure.ours))
+            assert figure.value == pytest.approx(values[-1], abs=1e-12, nan_ok=True), figure.name
+    assert len({round(value, 6) for value in values if value}) > 2
+
+
+def test_a_task_on_bbq_has_the_scores_that_it_printed(of_religion):
+    found = read(of_religion, "bbq")
+    external = found.external
+    assert (found.config, external.format, external.norm, external.source) == ("Religion", "qa", "none", "bundled")
+    scores = scored(found, "bbq")
+    assert scores["bias_ambig"] != 0
+    check_figures(found, scores)
+    assert {figure.name for figure in found.figures} >= {"bias_ambig", "bias_disambig", "accuracy_cost"}
+    assert all(figure.why == "" for figure in found.figures)
+    assert set(found.references.column_names) >= {"context", "biased_loc", "set_id", "label"}
+
+
+def test_a_log_has_the_scores_of_a_run_that_is_answered_alike(of_religion):
+    """The same log-likelihoods for the same options, given to `qabias.run` by a function."""
+
+    def answer(requests: list[qabias.Request]) -> list[list[float]]:
+        texts = [request.prefix.removesuffix("\nA:").split("\n\nQ: ") for request in requests]
+        docs = [{"context": context, "question": question} for context, question in texts]
+        return [
+            [drawn_of_own(doc, option.strip()) for option in request.options]
+            for doc, request in zip(docs, requests, strict=True)
+        ]
+
+    result = qabias.run(
+        "bbq", model=answer, name="drawn", config="Religion", ask="options", format="qa", progress=False
+    )
+    scores = scored(read(of_religion, "bbq"), "bbq")
+    assert scores["bias_ambig"] == result.scores["bias_ambig"] != 0
+    expected = {name: value for name, value in result.scores.items() if isinstance(value, float)}
+    assert {name: scores[name] for name in expected} == pytest.approx(expected, nan_ok=True, abs=1e-12)
+    assert len(expected) > 20
+
+
+def test_a_task_on_unqover_has_the_scores_that_it_printed(ask_own):
+    path = ask_own("qabias_unqover_religion", likelihood=drawn_of_own, limit=402)
+    found = read(path, "unqover")
+    assert found.config == "religion"
+    assert found.external.answers.num_rows == 100
+    assert [note for note in found.notes if "1 rows are left out" in note]
+    check_figures(found, scored(found, "unqover"))
+    assert found.references["negated_question"][0].as_py() != found.references["question"][0].as_py()
+    assert "bbq" not in claimed_by(read_samples(path))
+
+
+def test_written_answers_of_a_chat_task_are_read_as_the_task_reads_them(ask_own):
+    def write(doc: Doc) -> str:
+        return random.Random(doc["example_id"]).choice(
+            ["Yes.", "No, it does not.", "Maybe", "I am sorry, I cannot help."]
+        )
+
+    path = ask_own("qabias_bbnli_chat", text=write, metadata={"qabias_limit": 400})
+    found = read(path, "bbnli")
+    assert found.external.format == "instructed"
+    scores = scored(found, "bbnli")
+    check_figures(found, scores)
+    figures = {figure.name: figure for figure in found.figures}
+    assert figures["refused_share"].ours == ()
+    n = sum(scores["outcomes"].values())
+    assert scores["outcomes"]["refused"] / n == pytest.approx(figures["refused_share"].value) != 0
+
+
+@pytest.mark.parametrize("options", [{}, {"answers": "released"}], ids=["shuffled", "released"])
+def test_a_task_on_a_set_of_the_family_says_in_which_order_it_asked(ask_own, upstream, options):
+    config = "Nationality,Religion" if options else "Religion"
+    asked = {"qabias_config": config, **({"qabias_options": options} if options else {})}
+    path = ask_own("qabias_esbbq", likelihood=drawn_of_own, metadata=asked)
+    found = read(path, "esbbq")
+    assert (found.config, found.options) == (config, options)
+    check_figures(found, scored(found, "esbbq", upstream))
+    assert claimed_by(read_samples(path)) == ["esbbq"]
+
+
+def test_what_a_task_of_ours_asked_stands_in_its_results_or_is_said(of_religion, tmp_path):
+    path = tmp_path / of_religion.name
+    shutil.copy(of_religion, path)
+    log = read_samples(path)
+    with pytest.raises(QabiasError, match=r"results_\*.json"):
+        load_benchmark("bbq").logged(log, {}, None)
+    assert load_benchmark("bbnli").logged(log, {}, None) is None
+    hints = {"benchmark": "bbq", "format": "qa", "config": "Religion"}
+    found = load_benchmark("bbq").logged(log, hints, None)
+    assert (found.config, found.external.format) == ("Religion", "qa")
+    assert found.external.answers == read(of_religion, "bbq").external.answers
+    # What the results say goes before what the caller says.
+    hints = {"benchmark": "bbq", "source": "release", "format": "letters", "config": "Age", "norm": "bytes"}
+    found = load_benchmark("bbq").logged(read_samples(of_religion), hints, None)
+    external = found.external
+    assert (found.config, external.source, external.format, external.norm) == ("Religion", "bundled", "qa", "none")
+
+
+def test_what_a_limit_left_of_sets_is_left_out_as_by_the_task(ask_own):
+    found = read(ask_own("qabias_bbq_religion", likelihood=drawn_of_own, limit=82), "bbq")
+    assert found.external.answers.num_rows == 80
+    assert found.notes == ("2 examples are left out because their sets are not whole, as by the task.",)
+    check_figures(found, scored(found, "bbq"))
+
+
+def test_a_question_that_is_answered_twice_is_refused(ask_own, tmp_path):
+    path = ask_own("qabias_unqover_religion", likelihood=drawn_of_own, limit=8)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines, lines[-1]]))
+    with pytest.raises(QabiasError, match=r"line 9: question 3 about row .* of the set religion is answered twice"):
+        read(path, "unqover")
+
+
+OF_OWN = ("configs", "qabias_bbq_religion", "metadata", "qabias")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "number", "token"),
+    [
+        ((*OF_OWN, "format"), 5, None, "metadata"),
+        ((*OF_OWN, "options"), ["x"], None, "metadata"),
+        ((*OF_OWN, "source"), {"a": 1}, None, "metadata"),
+        ((*OF_OWN, "options"), {"answers": 1}, None, "metadata"),
+        (("doc", "set_id"), [1], 1, "line 2: set_id"),
+        (("doc", "set_size"), [1], 1, "line 2"),
+        (("doc", "label"), "x", 1, "lm-eval writes it"),
+        (("doc", "example_id"), 10**30, 1, "lm-eval writes it"),
+    ],
+)
+def test_values_of_another_kind_in_a_log_of_ours_are_refused(of_religion, place, value, number, token, tmp_path):
+    path = changed(of_religion, tmp_path / "log", place, value, number)
+    with pytest.raises(QabiasError, match=token):
+        read(path, "bbq")

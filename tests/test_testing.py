@@ -222,11 +222,6 @@ def test_a_mistake_is_no_verdict(compared_runs, check, name, score, limit, by, m
         check(compared_runs / name, score, limit, by=by)
 
 
-def test_only_runs_are_checked():
-    with pytest.raises(QabiasError, match="dict"):
-        assert_bias_below({"bias_ambig": 0.0}, "bias_ambig", 0.1)
-
-
 # What the sign, missing answers and the sample do
 
 
@@ -262,14 +257,11 @@ def test_missing_answers_must_not_be_able_to_change_a_verdict(with_scores, limit
     assert (verdict.needed is not None) == (state == "undecided")
 
 
-def test_no_number_of_examples_decides_what_missing_answers_leave_open(with_scores):
+def test_few_missing_answers_change_nothing_and_no_number_of_examples_makes_up_for_many(with_scores):
     folder = with_scores(0.05, 0.03, 0.07, scores=FIVE_MISSING)
     text = undecided_text(assert_bias_below, folder, "bias_ambig", 0.06)
     assert "fewer missing" in text
     assert "would decide if" not in text
-
-
-def test_hardly_any_missing_answer_changes_nothing(with_scores):
     folder = with_scores(0.05, 0.03, 0.07, scores={**FIVE_MISSING, "n_unparsed_ambig": 2})
     [verdict] = verdicts(read_scored(folder), [Limit("bias_ambig", 0.075, "below")])
     assert (verdict.low, verdict.high, verdict.possible) == (pytest.approx(0.03), pytest.approx(0.07), None)
@@ -335,12 +327,3 @@ def test_so_many_examples_decide_and_fewer_would_not(value, below, above, limit,
 
     assert state(needed * 1.0001) != "undecided"
     assert needed == n + 1 or state(needed * 0.9) == "undecided"
-
-
-def test_chance_breaks_no_limit_of_many_groups_as_often_as_of_each_alone():
-    """`python -m simulations.checks` says how often, from more runs."""
-    from simulations import checks
-
-    found = checks.measure(12, examples=1200)
-    assert found.groups == 11
-    assert found.together < 0.2 < found.alone

@@ -8,11 +8,10 @@ import re
 import reprlib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 from zipfile import BadZipFile, ZipFile
 
 from qabias.errors import QabiasError
@@ -45,14 +44,6 @@ _ZSTANDARD = 93
 # A JSON log begins so; inspect reads it by this order too.
 _JSON_START = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"[a-z]+",\s*"eval":\s*\{')
 _JSON_START_BYTES = 256
-
-CHUNK = 1 << 20
-"""Characters that are read at once; more where one value is longer."""
-
-_DECODER = json.JSONDecoder()
-_SPACE = " \t\r\n"
-# An escape or a number that is cut off is noticed some characters before the end.
-_NEAR_END = 32
 
 
 def read(path: Path) -> Log | None:
@@ -280,123 +271,22 @@ def _member(path: Path, archive: ZipFile, name: str) -> Mapping[str, Any]:
 
 
 def _open_json(path: Path) -> InspectFile:
-    header = {}
-    with json_stream(path) as stream:
-        for key in keys(stream):
-            if key == "samples":
-                break
-            header[key] = stream.value()
+    header = _read_json(path)
+    header.pop("samples", None)
     return InspectFile(header, lambda: _json_samples(path))
 
 
 def _json_samples(path: Path) -> Iterator[tuple[str, Any]]:
-    with json_stream(path) as stream:
-        for key in keys(stream):
-            if key == "samples":
-                for number, sample in enumerate(items(stream), 1):
-                    yield f"sample number {number}", sample
-                return
-            stream.value()
+    for number, sample in enumerate(_typed(_read_json(path), "samples", list, []), start=1):
+        yield f"sample number {number}", sample
 
 
-@contextmanager
-def json_stream(path: Path) -> Iterator[JsonStream]:
-    """The values of a JSON document, which is closed in the end."""
-    with path.open(encoding="utf-8") as file:
-        yield JsonStream(path, file)
-
-
-class JsonStream:
-    """Values of a JSON document, one after the other."""
-
-    def __init__(self, path: Path, file: TextIO) -> None:
-        self._path = path
-        self._file = file
-        self._text = ""
-        self._at = 0
-
-    def next(self) -> str:
-        """The next character that is no space, which is not taken; "" at the end."""
-        while True:
-            while self._at < len(self._text):
-                if self._text[self._at] not in _SPACE:
-                    return self._text[self._at]
-                self._at += 1
-            if not self._more():
-                return ""
-
-    def take(self, one_of: str) -> str:
-        """Take the next character that is no space."""
-        character = self.next()
-        if not character or character not in one_of:
-            raise self._damaged("its end is missing" if not character else f"{character!r} stands where it must not")
-        self._at += 1
-        return character
-
-    def value(self) -> Any:
-        """Take the next value."""
-        self.next()
-        while True:
-            try:
-                value, end = _DECODER.raw_decode(self._text, self._at)
-            except json.JSONDecodeError as error:
-                cut = error.msg.startswith("Unterminated") or error.pos > len(self._text) - _NEAR_END
-                if not cut:
-                    raise self._damaged(error.msg) from error
-                if not self._more():
-                    raise self._damaged("its end is missing") from error
-                continue
-            except ValueError as error:  # Python reads whole numbers of no more than some thousand digits
-                raise self._damaged("a number has too many digits") from error
-            except RecursionError as error:
-                raise self._damaged("its values are nested too deeply") from error
-            # A number near the end of what is held may go on: of 1.5e-3, 1 is one.
-            if end < len(self._text) - _NEAR_END or not self._more():
-                self._at = end
-                return value
-
-    def _more(self) -> bool:
-        """Read on and forget what was taken; False at the end. It doubles, so that a long value is no long wait."""
-        held = self._text[self._at :]
-        try:
-            read = self._file.read(max(CHUNK, len(held)))
-        except UnicodeDecodeError as error:
-            raise self._damaged("it is not UTF-8") from error
-        if read:
-            self._text, self._at = held + read, 0
-        return bool(read)
-
-    def _damaged(self, why: str) -> QabiasError:
-        return QabiasError(
-            f"{self._path}: a log of inspect_ai that is cut off or damaged: {why}; copy it again from where inspect "
-            "wrote it"
-        )
-
-
-def keys(stream: JsonStream) -> Iterator[str]:
-    """The keys of the object that comes next; whoever asks for the next key has taken the value of the last one."""
-    stream.take("{")
-    if stream.next() == "}":
-        stream.take("}")
-        return
-    while True:
-        key = stream.value()
-        stream.take(":")
-        yield key
-        if stream.take(",}") == "}":
-            return
-
-
-def items(stream: JsonStream) -> Iterator[Any]:
-    """The items of the array that comes next; none where it is null."""
-    if stream.next() == "n":
-        stream.value()
-        return
-    stream.take("[")
-    if stream.next() == "]":
-        stream.take("]")
-        return
-    while True:
-        yield stream.value()
-        if stream.take(",]") == "]":
-            return
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise QabiasError(
+            f"{path}: a log of inspect_ai that is cut off or damaged ({first_line(error)}); copy it again from where "
+            "inspect wrote it"
+        ) from error
+    return content
