@@ -1,6 +1,5 @@
 """BBQ asked by the real inspect_ai and inspect_evals: its log gives the scores of the answers in it."""
 
-import importlib.metadata
 import json
 import re
 from dataclasses import replace
@@ -88,11 +87,7 @@ def _scores(predictions, rows):
         return metric.compute(predictions=predictions, references=rows, confidence=None)
 
 
-def test_the_tools_are_those_of_which_the_docs_speak():
-    assert {name: importlib.metadata.version(name) for name in PINNED} == PINNED
-
-
-def test_the_scores_of_a_log_are_those_of_the_same_answers(log, examples):
+def test_scores_and_outcomes_of_a_log_are_those_of_the_same_answers(log, examples):
     logged = BBQ.logged(log)
     table, answers = join_answers(BBQ, examples, logged.external.answers, "log")
     rows = _rows(examples, N_EACH)
@@ -103,38 +98,22 @@ def test_the_scores_of_a_log_are_those_of_the_same_answers(log, examples):
     assert 0 < abs(found["bias_ambig"]) < 1
     check_references(BBQ, examples, logged.references)
     assert set(logged.references.column_names) >= {"context", "question", "ans0", "ans1", "ans2", "label"}
-
-
-def test_a_log_says_what_was_asked(log):
-    logged = BBQ.logged(log)
-    assert (log.tool, log.version, log.task, log.model) == (
-        "inspect_ai",
-        PINNED["inspect_ai"],
-        "inspect_evals/bbq",
-        "mockllm/model",
-    )
-    assert log.n_expected == len(CATEGORIES) * N_EACH == len(list(log.samples())) == logged.external.answers.num_rows
-    assert (logged.external.source, logged.external.model, logged.config) == (
-        "release",
-        "mockllm/model",
-        "Age,Religion",
-    )
+    assert (log.tool, log.version, log.task) == ("inspect_ai", PINNED["inspect_ai"], "inspect_evals/bbq")
+    assert log.n_expected == len(rows) == len(list(log.samples())) == logged.external.answers.num_rows
+    assert (logged.external.source, logged.external.model, logged.config) == ("release", log.model, "Age,Religion")
+    assert log.model == "mockllm/model"
     assert log.notes == logged.notes == ()
     BBQ.check_config(logged.config)
-
-
-def test_outcomes_say_why_an_answer_is_missing(log, examples):
-    answers = BBQ.logged(log).external.answers
     expected = []
-    for row in _rows(examples, N_EACH):
+    for row in rows:
         text, stop = said(_prompt(row))
         cut = "truncated" if stop == "max_tokens" else "refused" if text.startswith("I'm sorry") else "unread"
         expected.append("answered" if _answer(row) >= 0 else cut)
     # In the order of the file: categories come in order too.
-    answers = answers.sort_by([(name, "ascending") for name in BBQ.key])
+    answers = logged.external.answers.sort_by([(name, "ascending") for name in BBQ.key])
     assert answers["outcome"].to_pylist() == expected
     assert set(expected) == set(OUTCOMES) - {"filtered"}
-    assert answers["outputs"].to_pylist() == [[said(_prompt(row))[0]] for row in _rows(examples, N_EACH)]
+    assert answers["outputs"].to_pylist() == [[said(_prompt(row))[0]] for row in rows]
 
 
 def test_the_accuracy_of_inspect_is_ours_where_all_is_read(log, examples):
@@ -145,7 +124,7 @@ def test_the_accuracy_of_inspect_is_ours_where_all_is_read(log, examples):
     wrong = sum(_answer(row) != row["label"] for row in rows)
     assert figures["choice/accuracy"].value == pytest.approx(1 - wrong / len(rows))
     assert figures["choice/accuracy"].ours == ("accuracy",)
-    assert figures["choice/accuracy"].why == "inspect counts what it cannot read as wrong, and here it is not scored"
+    assert "wrong" in figures["choice/accuracy"].why
     assert figures["choice/stderr"].ours == ()
     read = [sample for sample in log.samples() if sample.answer in tuple(LETTERS)]
     whole = replace(log, samples=lambda: iter(read), n_expected=len(read))
@@ -255,8 +234,7 @@ def test_a_task_of_this_package_is_read_elsewhere(short):
         for sample in short.samples():
             yield replace(sample, asked={**sample.asked, "metadata": {**sample.asked["metadata"], "qabias": {}}})
 
-    for task in ("qabias/bbq", "mine"):
-        assert BBQ.logged(_renamed(replace(short, samples=samples), task)) is None
+    assert BBQ.logged(_renamed(replace(short, samples=samples), "qabias/bbq")) is None
 
 
 def _renamed(log, task):
