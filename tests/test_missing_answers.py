@@ -1,4 +1,4 @@
-"""Ranges of scores of which answers are missing: which rows count, and where they stand in the tables of runs."""
+"""Missing answers: which rows count, ranges beside the scores, and counts in comparisons, pools and results."""
 
 import io
 import json
@@ -7,26 +7,41 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
+from huggingface_hub import parse_eval_result_entries
+from typer.testing import CliRunner
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.base import Scored, headline_tiles
 from qabias.benchmarks.caveats import READ_RANGES, missing_share, possible_range, with_ranges
 from qabias.benchmarks.facts import Measure
 from qabias.benchmarks.scoring import stacked
+from qabias.cli import app
 from qabias.comparison import compare
-from qabias.hub.results import headlines
+from qabias.hub.results import headlines, model_index, result_files
+from qabias.pooling import pool
 from qabias.report.terminal import print_scores
+from qabias.report.writing import write_comparison
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import with_wordings
+from qabias.runs.outcomes import answered_in_words, answered_share, outcomes_tables, with_ranges_in_cells
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
+from qabias.runs.scored import read_scored
 from qabias.tables.model import Column, Estimate, Table, find
 from qabias.tables.terminal import Console
 
-from .test_outcomes_shown import invoke
 from .test_unqover_written import Writer
 
 BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))
+REFUSAL = "I'm sorry, but I can't help with that."
+MODEL, DATASET = "somebody/some-model", "somebody/questions"
+N = 48
+COUNTS = {"answered": 16, "refused": 31, "truncated": 1, "filtered": 0, "unread": 0}
+WORDS = "33.3\u00a0% of 48 answered (31 refused, 1 truncated)"
+ACCURACY = Measure("accuracy", "Accuracy", "share")
+
+
 INFERENCE = {"bbnli": "all", "bbq_nli": "Age_nli", "bbq_qa": "Age_qa"}
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*predictions (name|are) no answer")
@@ -194,29 +209,17 @@ def test_tables_of_bbq_have_ranges():
         assert row[places["bias_ambig"]].value is not None or row[places["range_bias_ambig"]] is None
 
 
-def test_tables_of_a_run_without_missing_answers_have_none():
-    table, given = right_answers(BBQ, "Age", 200)
-    _, analysis = analysed(BBQ, table, pa.table({"prediction": pa.array(given)}))
-    assert not any(column.name.startswith("range_") for of in analysis.tables for column in of.columns)
-
-
 def test_tables_of_bbnli_have_ranges():
     table, given = right_answers(BBNLI, "all")
     given[np.random.default_rng(0).random(len(given)) < 1 / 3] = -1
     scores, analysis = analysed(BBNLI, table, pa.table({"prediction": pa.array(given)}))
     check_tables(BBNLI, analysis, ["bias_by_subtopic", "bias_by_domain", "bias_by_hypothesis", "test_accuracy"])
     ranges = scores["range"]
-    by_subtopic = find(analysis.tables, "bias_by_subtopic")
-    mean = all_of(by_subtopic, "range_bias_score", "Mean of subtopics")
+    mean = all_of(find(analysis.tables, "bias_by_subtopic"), "range_bias_score", "Mean of subtopics")
     low, high = (100 * end for end in ranges["bias_score_mean_subtopics"])
     assert mean == f"{'+' if low > 0 else '−' if low < 0 else ''}{abs(low):.1f} to +{high:.1f}\u00a0%"
     assert all_of(find(analysis.tables, "test_accuracy"), "range_accuracy_pro") == in_words(ranges["accuracy_pro"])
-
-
-def test_the_average_of_table_6_has_the_mean_of_the_ranges():
-    table, given = right_answers(BBNLI, "all")
-    given[np.random.default_rng(0).random(len(given)) < 1 / 3] = -1
-    scores, analysis = analysed(BBNLI, table, pa.table({"prediction": pa.array(given)}))
+    # The average of the paper's Table 6 has the mean of the ranges of the subtopics that it lists.
     listed = find(analysis.tables, "test_accuracy_listed")
     subtopics = scores["by"]["subtopic"]
     names = [row[0] for row in listed.rows if row[0] in subtopics]
@@ -265,44 +268,138 @@ def test_tables_of_unqover_have_ranges():
     assert all_of(errors, "delta", "religion").low is None
 
 
-# Runs
+# Runs of answers that others collected
+
+
+def invoke(*arguments):
+    result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "250"})
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
 
 
 @pytest.fixture(scope="module")
 def where(tmp_path_factory):
-    """Answers that others collected: of `few` one in 25 disambiguated ones is missing, of `all` none."""
+    """Written answers to the same questions, a third of them there, all of them there, and a baseline."""
     folder = tmp_path_factory.mktemp("runs")
-    table, right = right_answers(BBQ, "Age", 400)
-    disambiguated = table["context_condition"].to_numpy(zero_copy_only=False) == "disambig"
-    for name, share in (("few", 0.04), ("fewer", 0.03), ("all", 0)):
-        given, _ = without_some(right, disambiguated, share)
-        rows = zip(table["example_id"].to_pylist(), given.tolist(), strict=True)
-        lines = [json.dumps({"example_id": number, "prediction": place}) for number, place in rows]
-        (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
-        invoke(
-            "score", folder / f"{name}.jsonl", "--config", "Age", "--model", f"org/{name}", "--output", folder / name
-        )
+    rows = load_examples(RunArguments("bbq", config="Age", limit=N)).table.to_pylist()
+    right = [row["ans" + str(row["label"])] for row in rows]
+    few = [text if number % 3 == 0 else REFUSAL for number, text in enumerate(right)]
+    few[1] = "<think>The text names two"
+    for name, texts in (("few", few), ("all", right), ("again", [*few[:-1], right[-1]])):
+        given = [{"example_id": row["example_id"], "prediction": text} for row, text in zip(rows, texts, strict=True)]
+        path = folder / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
+        invoke("score", path, "--config", "Age", "--model", f"org/{name}", "--output", folder / name)
+    run(RunArguments("bbq", "baseline:random", "Age", limit=N), folder / "baseline")
     return folder
 
 
-def test_comparisons_and_results_follow(where):
-    found = compare([where / "all", where / "few"], allow_mixed=True).analysis.tables
-    names = {table.name: [column.name for column in table.columns] for table in found}
-    assert "range_run_2" in names["accuracy_disambig"]
-    assert "range_run_1" not in names["accuracy_disambig"]
-    assert "range_run_2" not in names["accuracy_ambig"]
+def test_outcomes_are_counted_and_told_in_words():
+    scores = {"outcomes": COUNTS}
+    assert answered_share(scores) == pytest.approx(1 / 3)
+    assert answered_in_words(scores) == WORDS
+    assert answered_in_words({"outcomes": {**COUNTS, "refused": 0, "truncated": 0}}) == "100.0\u00a0% of 16 answered"
+    assert answered_share({}) is None
+    assert answered_in_words({"outcomes": dict.fromkeys(COUNTS, 0)}) == ""
+
+
+def test_a_terminal_shows_ranges_behind_their_scores():
+    columns = (
+        Column("group", "Group", "text"),
+        Column("run_1", "one", "share"),
+        Column("range_run_1", "Possible, one", "text"),
+        Column("run_2", "two", "share"),
+    )
+    rows = (("Age", Estimate(0.5), "25.0 to 75.0", Estimate(0.5, 0.4, 0.6)), ("SES", Estimate(0.5), None, None))
+    shown = with_ranges_in_cells(Table("t", "Accuracy", "", "", columns, rows))
+    assert [column.name for column in shown.columns] == ["group", "run_1", "run_2"]
+    assert shown.rows[0] == ("Age", "50.0\u00a0% (25.0 to 75.0)", Estimate(0.5, 0.4, 0.6))
+    assert shown.rows[1] == ("SES", Estimate(0.5), None)
+    plain = Table("t", "Accuracy", "", "", (columns[0], columns[3]), (("Age", Estimate(0.5)),))
+    assert with_ranges_in_cells(plain) is plain
+
+
+def test_a_comparison_counts_the_outcomes_of_every_run(where):
+    comparison = compare([where / name for name in ("few", "all", "baseline")], allow_mixed=True)
+    names = comparison.names
+    table = find(comparison.analysis.tables, "answers_by_run")
+    by_run = {row[0]: row[1:] for row in table.rows}
+    assert by_run[names[0]] == (pytest.approx(1 / 3), *COUNTS.values())
+    assert by_run[names[1]] == (1, N, 0, 0, 0, 0)
+    assert by_run[names[2]] == (None,) * 6  # likelihoods are no texts
+    (note,) = [note for note in comparison.analysis.notes if "answered" in note]
+    assert note.startswith(f"{names[0]}: only {WORDS}")
+    alone = compare([where / "baseline", where / "baseline"], allow_mixed=True).analysis
+    assert "answers_by_run" not in {table.name for table in alone.tables}
+    assert outcomes_tables(["a"], [{}]) == []
+
+
+def test_scores_of_a_few_answers_stand_with_their_range(where, tmp_path):
+    found = compare([where / "few", where / "all"], allow_mixed=True)
+    table = find(found.analysis.tables, "accuracy_ambig")
+    assert [column.name for column in table.columns] == ["group", "run_1", "range_run_1", "run_2", "n"]
+    (row,) = [row for row in table.rows if row[0] == "All"]
+    low, high = read_scored(where / "few").scores["range"]["accuracy_ambig"]
+    assert low < 0.5
+    assert row[1] == Estimate(1.0)
+    assert row[2] == in_words((low, high))
+    assert row[3].low is not None
+    assert "the range that it could take with the missing answers" in table.note
     # What is drawn at a glance does not stand alone either.
-    assert "range_bias_disambig" in names["bias_disambig_by_model"]
-    assert "range_bias_ambig" not in names["bias_ambig_by_model"]
+    drawn = find(found.analysis.tables, "bias_disambig_by_model")
+    assert "range_bias_disambig" in {column.name for column in drawn.columns}
     # The tables of the runs are joined with the ranges that one of them has.
-    cost = find(found, "alignment_cost")
+    cost = find(found.analysis.tables, "alignment_cost")
     place = [column.name for column in cost.columns].index("range_accuracy_cost")
     ranges = {(row[0], row[1]): row[place] for row in cost.rows}
     assert (ranges["all", "All"], bool(ranges["few", "All"])) == (None, True)
-    assert READ_RANGES in cost.note
-    possible = {score.name: score.possible for score in headlines(where / "few")}
-    assert possible["accuracy_disambig"] == pytest.approx((0.96, 1.0))
-    assert possible["accuracy_ambig"] is None
+    html = write_comparison(found, tmp_path / "compared").read_text(encoding="utf-8")
+    assert "What became of the written answers" in html
+    assert WORDS in html
+    output = invoke("compare", where / "few", where / "all", "--allow-mixed")
+    assert f"100.0 % ({100 * low:.1f} to {100 * high:.1f} %)" in output
+    assert "only 33.3 % of 48 answered" in output
+
+
+def test_a_pool_counts_the_outcomes_of_its_runs_and_shows_the_range_of_their_mean(where, tmp_path):
+    found = pool([where / "few", where / "again"], allow_mixed=True)
+    counts = [row[2:] for row in find(found.analysis.tables, "answers_by_run").rows]
+    assert counts == [tuple(COUNTS.values()), (17, 30, 1, 0, 0)]
+    table = find(found.analysis.tables, "pooled_accuracy_ambig")
+    assert [column.name for column in table.columns[:3]] == ["group", "mean", "range_mean"]
+    ranges = [read_scored(where / name).scores["range"]["accuracy_ambig"] for name in ("few", "again")]
+    ends = [sum(both) / 2 for both in zip(*ranges, strict=True)]
+    (row,) = [row for row in table.rows if row[0] == "All"]
+    assert row[1].low is None
+    assert row[2] == in_words(ends)
+    output = invoke("pool", where / "few", where / "again", "--allow-mixed", "--output", tmp_path / "again")
+    assert "({:.1f} to {:.1f} %)".format(*(100 * end for end in ends)) in output
+    assert "What became of the written answers" in output
+
+
+def test_results_say_how_many_answers_a_score_is_of(where):
+    found = {score.name: score for score in headlines(where / "few")}
+    scores = read_scored(where / "few").scores
+    accuracy = found["accuracy_ambig"]
+    assert accuracy.answered == pytest.approx(1 / 3)
+    assert accuracy.possible == pytest.approx(scores["range"]["accuracy_ambig"])
+    low, high = (100 * end for end in accuracy.possible)
+    words = f"{WORDS}; with the missing answers {low:.1f} to {high:.1f}\u00a0%"
+    assert accuracy.note == words
+
+    for name, more in (("few", f"; {words}"), ("all", "; 100.0\u00a0% of 48 answered"), ("baseline", "")):
+        [text] = result_files(where / name, MODEL, DATASET, sample=True).values()
+        notes = {entry.task_id: entry.notes for entry in parse_eval_result_entries(yaml.safe_load(text))}
+        assert notes["Age/accuracy_ambig"] == read_scored(where / name).signature + more
+    # The older form has share and range as numbers.
+    for name, keys in (("few", {"answered", "range"}), ("all", {"answered", "interval"}), ("baseline", {"interval"})):
+        older = {one.metric_type: one.metric_args for one in model_index(where / name, MODEL, DATASET, sample=True)}
+        assert set(older["accuracy_ambig"]) == {"signature", *keys}
+        if name == "few":
+            assert older["accuracy_ambig"]["answered"] == pytest.approx(1 / 3)
+            assert older["accuracy_ambig"]["range"] == scores["range"]["accuracy_ambig"]
 
 
 def test_means_over_wordings_and_each_of_them_have_ranges():
@@ -342,8 +439,5 @@ def test_a_comparison_has_how_alike_runs_answer_in_all_orders(tmp_path):
         (6, shares[2]["order_consistency"], 200),
     ]
     assert table.section == find(comparison.analysis.tables, "runs").section
-    output = invoke("compare", *folders, "--allow-mixed", "--output", tmp_path / "page")
-    assert "Answered alike in all orders of the answers" in output
-    assert "Answered alike in all orders of the answers" in (tmp_path / "page" / "compare.html").read_text("utf-8")
     alone = compare(folders[:1] * 2, allow_mixed=True).analysis.tables
     assert "order_consistency_by_run" not in {table.name for table in alone}
