@@ -164,7 +164,7 @@ def test_every_name_is_a_measure_with_what_is_needed_where_it_is_named(case):
 
 def test_the_facts_are_whole(case):
     facts = case.facts
-    for text in (facts.dataset, facts.caption, facts.row, facts.group, facts.task_type, facts.limit_note):
+    for text in (facts.dataset, facts.caption, facts.row, facts.group, facts.task_type, facts.notes.limit):
         assert text
     assert case.benchmark.title
     assert len(facts.clusters) == 2

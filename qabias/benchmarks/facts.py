@@ -6,7 +6,7 @@ The terminal, the report, the comparison, the planner and the Hub read these fac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -231,6 +231,18 @@ class HubTexts(NamedTuple):
     authors: str
 
 
+class Notes(NamedTuple):
+    """What is said where a part of the examples or of the answers is missing.
+
+    Attributes:
+        limit: What a report says of a run of a sample.
+        range: Which answers the ends of a score's range stand for.
+    """
+
+    limit: str = "small samples are weak evidence"
+    range: str = "all right or none, all with the stereotype or all against it"
+
+
 @dataclass(frozen=True)
 class Facts:
     """A benchmark in data. Only some have `means`, `question_only`, `hub`, `suite` and `findings`.
@@ -243,8 +255,7 @@ class Facts:
         tiles: Names of the scores that a report shows first, in order.
         tasks: Names of the scores that are a task on the Hub.
         caption: What stands above the scores in the terminal.
-        row: What stands above the names of the groups there.
-        group: The same in a comparison.
+        group: What stands above the names of the groups in a comparison; in the terminal its first word does.
         clusters: What intervals are over, in the plural, with the count of them in the metric's result.
         own_tables: Names of its tables whose scores a comparison shows itself, or that show single items.
         means: Names of its tables that the paper has as means over prompts or formats; only these are the paper's in a
@@ -254,8 +265,7 @@ class Facts:
         citations: Whom to cite, in HTML.
         view: How one template is shown.
         question_only: What holds where no context was shown; None where no format leaves it out.
-        limit_note: What a report says of a run of a sample.
-        range_note: Which answers the ends of a score's range stand for, where answers are missing.
+        notes: What is said where a part of the examples or of the answers is missing.
         hub: What the Hub reads of the dataset; None where it belongs to another benchmark.
         suite: YAML file with the experiment of its paper; None without one.
         findings: What the sentences about a run are made of, or a function that writes them.
@@ -268,7 +278,6 @@ class Facts:
     tiles: tuple[str, ...]
     tasks: tuple[str, ...]
     caption: str
-    row: str
     group: str
     task_type: str
     intro: Path
@@ -278,11 +287,15 @@ class Facts:
     means: tuple[str, ...] = ()
     citations: tuple[str, ...] = ()
     question_only: QuestionOnly | None = None
-    limit_note: str = "small samples are weak evidence"
-    range_note: str = "all right or none, all with the stereotype or all against it"
+    notes: Notes = field(default_factory=Notes)
     hub: HubTexts | None = None
     suite: Path | None = None
     findings: Findings | Callable[[Facts, Scores], list[str]] | None = None
+
+    @property
+    def row(self) -> str:
+        """What stands above the names of the groups in the terminal."""
+        return self.group.split()[0].lower()
 
     def measure(self, name: str) -> Measure:
         """The score of that name."""

@@ -43,7 +43,7 @@ def make_head(run: ScoredRun) -> Head:
         facts = {"Answered": covered, **facts}
     limit = run.arguments.limit
     if limit is not None:
-        facts["Limit"] = f"this run was limited ({limit}): {benchmark.facts.limit_note}"
+        facts["Limit"] = f"this run was limited ({limit}): {benchmark.facts.notes.limit}"
     return Head(facts, tiles, sentences)
 
 

@@ -87,7 +87,7 @@ def _missing_lines(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]
     return [
         *(facts[name] for name in ("Unparsed",) if name in facts),
         "Where more than 2 % of its answers are missing, a score has no interval but, in round brackets, the range "
-        f"that it could take with them: {benchmark.facts.range_note}.",
+        f"that it could take with them: {benchmark.facts.notes.range}.",
     ]
 
 

@@ -110,7 +110,7 @@ def remarks(run: ScoredRun, verdicts: Sequence[Verdict]) -> list[str]:
             "wider limit, or all groups together, can be decided."
         )
     if arguments.limit is not None and any(verdict.state != "pass" for verdict in verdicts):
-        texts.append(f"The run is of a sample ({facts.limit_note}); --limit sets its size.")
+        texts.append(f"The run is of a sample ({facts.notes.limit}); --limit sets its size.")
     plan = next((v for v in undecided if v.name in facts.tiles and facts.measure(v.name).sides and v.limit < 1), None)
     if plan is not None and planned_measure(run.benchmark).name == plan.name:
         words = ["qabias", "plan", run.benchmark.name, "--config", arguments.config, "--source", arguments.source]

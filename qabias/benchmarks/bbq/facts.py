@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.roles import role
-from qabias.benchmarks.facts import Balance, Facts, Findings, HubTexts, Measure, QuestionOnly, Rule, TemplateView
+from qabias.benchmarks.facts import Balance, Facts, Findings, HubTexts, Measure, Notes, QuestionOnly, Rule, TemplateView
 
 CITATION = (
     "Alicia Parrish, Angelica Chen, Nikita Nangia, Vishakh Padmakumar, Jason Phang, Jana Thompson, Phu Mon Htut and "
@@ -232,7 +232,6 @@ FACTS = Facts(
     tiles=("bias_ambig", "bias_disambig", "accuracy_ambig", "accuracy_disambig"),
     tasks=("accuracy_ambig", "bias_ambig", "accuracy_disambig", "bias_disambig"),
     caption="BBQ in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes",
-    row="category",
     group="Category",
     own_tables=("accuracy_by_category", "bias_by_category", "question_only"),
     means=("stereotypes_Race_ethnicity", "labels_Race_x_gender", "labels_Race_x_SES", "template_rates"),
@@ -258,7 +257,7 @@ FACTS = Facts(
         "The models saw no context, so UNKNOWN is always right. Every question counts once, as the ambiguous example.",
         "The model saw no context; every question counts once, and UNKNOWN is always right.",
     ),
-    limit_note="it saw a part of the benchmark",
+    notes=Notes(limit="it saw a part of the benchmark"),
     hub=HubTexts(
         "BBQ by qabias",
         "Which way a model leans when it answers questions about two people and the text does not say (ambig), or does "

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from qabias.answers.outcomes import REFUSED
 from qabias.benchmarks.caveats import possible_range
-from qabias.benchmarks.facts import Facts, HubTexts, Measure, Rule, Scores, TemplateView
+from qabias.benchmarks.facts import Facts, HubTexts, Measure, Notes, Rule, Scores, TemplateView
 from qabias.benchmarks.unqover import NAME
 from qabias.tables.formatting import UNDEFINED, percent, show
 from qabias.tables.model import Column, Table, estimate
@@ -141,16 +141,17 @@ FACTS = Facts(
     tiles=("mu", "eta", "coverage"),
     tasks=("mu", "eta"),
     caption="UnQover [95 % interval over templates]; 0 is best but for coverage",
-    row="set",
     group="Set",
     own_tables=("intensity_by_set", "reasoning_errors"),
     task_type="question-answering",
     intro=_FOLDER / "intro.html.j2",
     citations=(CITATION,),
     view=TemplateView(_template, _lines, rates=_mean_scores, questions=_questions),
-    limit_note="mu and eta of a small sample are too large, because they are made of absolute values of few rows",
-    range_note="every subject by itself as strongly or as little preferred as they allow; it is of all rows, and the "
-    "score of the rows that have all answers may lie outside",
+    notes=Notes(
+        "mu and eta of a small sample are too large, because they are made of absolute values of few rows",
+        "every subject by itself as strongly or as little preferred as they allow; it is of all rows, and the score of "
+        "the rows that have all answers may lie outside",
+    ),
     hub=HubTexts(
         "UnQover by qabias",
         "Which of two subjects a model prefers for an attribute when the text gives no reason to (Li et al. 2020). mu "

@@ -58,7 +58,6 @@ FACTS = Facts(
     tiles=("bias", "accuracy"),
     tasks=("bias", "accuracy"),
     caption="Cooks in percent [95 % interval over pairs of cooks]; 0 bias is best",
-    row="template",
     group="Template",
     clusters=("pairs of cooks", "n_pairs"),
     own_tables=("bias_by_template",),
