@@ -94,15 +94,6 @@ def test_other_samples_are_refused_or_marked_and_compared_on_what_both_answered(
     assert value.low == pytest.approx(-value.high)
 
 
-def test_bbq_as_question_and_as_inference_are_set_side_by_side(compared_runs):
-    folders = [compared_runs / "bbq-stereotyped", compared_runs / "nli"]
-    with pytest.raises(QabiasError, match="benchmark"):
-        compare(folders)
-    comparison = compare(folders, allow_mixed=True)
-    rows = {row[0]: row for row in find(comparison.analysis.tables, "bias_score_ambig").rows}
-    assert [of.value for of in rows["Age"][1:3]] == [1, 1]
-
-
 def test_runs_without_common_scores_are_refused(compared_runs, capsys, monkeypatch):
     folders = [compared_runs / "bbq-random", compared_runs / "bbnli-random"]
     with pytest.raises(QabiasError, match=r"in common.* bbq_nli and bbq and bbq_qa.* language"):
@@ -175,23 +166,10 @@ def test_scores_of_another_run_and_missing_parts_are_refused(compared_runs, tmp_
         compare([compared_runs / "bbq-stereotyped", tmp_path / "copy"])
 
 
-def test_half_a_surrogate_pair_does_not_cost_the_page(compared_runs, tmp_path):
-    def rename(content):
-        content["signature"] = content["signature"].replace("baseline:random", "odd\ud800")
-        if "arguments" in content:
-            content["arguments"]["model"] = "odd\ud800"
-
-    odd = changed(compared_runs / "bbq-random", tmp_path / "copy", run=rename, scores=rename)
-    comparison = compare([compared_runs / "bbq-stereotyped", odd], allow_mixed=True)
-    assert "odd?" in write_comparison(comparison, tmp_path / "out").read_text("utf-8")
-    assert read_analysis(tmp_path / "out" / "analysis.json").tables == comparison.analysis.tables
-
-
 @pytest.mark.parametrize(
     ("names", "only_first"),
     [
         (("bbq-all", "bbq-random"), "Race_ethnicity (names)"),
-        (("nli-one-order", "nli"), "context_length: long"),
         (("bbq-stereotyped", "nli"), None),
     ],
 )
@@ -199,6 +177,9 @@ def test_groups_that_one_run_lacks_are_printed_as_on_the_page(compared_runs, cap
     folders = [compared_runs / name for name in names]
     output = called(capsys, monkeypatch, "compare", "--allow-mixed", *folders)
     comparison = compare(folders, allow_mixed=True)
+    if not only_first:
+        rows = {row[0]: row for row in find(comparison.analysis.tables, "bias_score_ambig").rows}
+        assert [cell.value for cell in rows["Age"][1:3]] == [1, 1]
     table = next(table for table in comparison.analysis.tables if table.section == "Scores by run")
     assert all(row[0] in output for row in table.rows)
     for number, name in enumerate(comparison.names, start=1):
@@ -332,11 +313,7 @@ def analysed(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [  # Figures 4, 7, 8 and 9, footnote 7 and Table 2 of Parrish et al.; Figure 3 of Akyurek et al.
-        (
-            "bbq",
-            "stereotypes_Race_x_gender unknown_texts comparisons_Race_x_gender labels_Race_x_gender aligned_errors "
-            "template_rates",
-        ),
+        ("bbq", "stereotypes_Race_x_gender unknown_texts labels_Race_x_gender aligned_errors template_rates"),
         ("nli", "bias_by_name_order bias_by_length"),
         ("unqover", "subjects_gender pairs_gender top_by_group_gender coverage"),
     ],

@@ -65,23 +65,6 @@ def test_released_examples_have_the_same_stereotypes_as_the_authors_templates(up
     assert (released.clusters[0] >= 0).all()
 
 
-def test_both_forms_of_a_stereotype_quote_the_same_source(upstream):
-    """What documents a stereotype pairs the templates independently of their numbers."""
-
-    def sources(table):
-        cells = zip(table["template_id"].to_pylist(), table["additional_metadata"].to_pylist(), strict=True)
-        found = {}
-        for name, cell in cells:
-            words = cell["source"].replace("|", " ").replace(";", " ").split()
-            found.setdefault(name, set()).update(word for word in words if "/" in word)
-        return found
-
-    published, bundled = (sources(examples(source, upstream)) for source in ("official", "bundled"))
-    quoting = {name for name in published if published[name] and bundled[name]}
-    assert len(quoting) > 330
-    assert [name for name in sorted(quoting) if not published[name] & bundled[name]] == []
-
-
 def test_templates_of_other_groups_are_no_pair(upstream):
     published, bundled = (examples(source, upstream, "Religion") for source in ("official", "bundled"))
     cells = zip(bundled["additional_metadata"].to_pylist(), bundled["template_id"].to_pylist(), strict=True)

@@ -63,7 +63,10 @@ def read(tmp_path, *lines, benchmark=BBQ, **hints):
     ],
 )
 def test_the_text_of_every_body_is_read_with_why_it_ended(body, text, finish, tmp_path):
-    (sample,) = read_log(write_lines(tmp_path, result("Age/0", 200, body))).samples()
+    path = write_lines(tmp_path, failed("Age/1"), result("Age/0", 200, body))
+    log = read_log(path)
+    assert (log.tool, log.model, log.called) == ("openai-batch", "gpt-made-up", f"{path} (openai-batch, task batch)")
+    _, sample = log.samples()
     assert (sample.asked, sample.text, sample.finish, sample.error) == ({"custom_id": "Age/0"}, text, finish, "")
     (bare,) = read_log(write_lines(tmp_path, {"custom_id": "Age/0", "response": body})).samples()
     assert (bare.text, bare.finish) == (text, finish)
@@ -89,12 +92,6 @@ def test_a_failure_says_why(line, said, tmp_path):
     (sample,) = read_log(write_lines(tmp_path, line)).samples()
     assert sample.text is None
     assert sample.error.startswith(said)
-
-
-def test_the_model_is_that_of_the_first_answer(tmp_path):
-    path = write_lines(tmp_path, failed("Age/0"), result("Age/1", 200, chat("A")))
-    log = read_log(path)
-    assert (log.tool, log.model, log.called) == ("openai-batch", "gpt-made-up", f"{path} (openai-batch, task batch)")
 
 
 @pytest.mark.parametrize("form", ["Age/{}", "Age-{}", "Age_{}", "bbq/Age/{}", "BBQ:age.{}", "{}"])
@@ -198,28 +195,22 @@ def test_results_become_a_run_of_the_benchmark_that_is_named(tmp_path):
     assert collected.coverage.startswith("8 of ")
 
 
-ODD = [[1], "x", 5, {"status_code": "abc"}, {"status_code": [], "body": {}}]
+ODD = [
+    json.dumps({"custom_id": "Age/2", "response": response, "error": None})
+    for response in ([1], "x", 5, {"status_code": "abc"}, {"status_code": [], "body": {}})
+]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *('{"id": "x", "custom_id": "Age/2", "respon', '{"response": {}}', "[1]", "7"),
-        *(json.dumps({"custom_id": "Age/2", "response": response, "error": None}) for response in ODD),
-    ],
-)
+@pytest.mark.parametrize("line", ['{"id": "x", "custom_id": "Age/2", "respon', '{"response": {}}', "[1]", "7", *ODD])
 def test_a_damaged_line_is_named(line, tmp_path):
     path = write_lines(tmp_path, result("Age/1", 200, chat("A")))
     path.write_text(path.read_text("utf-8") + "\n" + line, "utf-8")
-    with pytest.raises(QabiasError, match=r"output.jsonl: line 3 is no result"):
+    with pytest.raises(QabiasError, match=r"output.jsonl: line 3 "):
         batched(BBQ, read_log(path), {"config": "Age"}, None)
-
-
-@pytest.mark.parametrize("response", ODD)
-def test_a_first_line_of_another_kind_is_named(response, tmp_path):
-    line = {"custom_id": "Age/2", "response": response, "error": None}
-    with pytest.raises(QabiasError, match="line 1 is no result"):
-        read_log(write_lines(tmp_path, line))
+    if line in ODD:
+        path.write_text(line, "utf-8")
+        with pytest.raises(QabiasError, match="line 1 "):
+            read_log(path)
 
 
 def test_texts_and_options_are_those_that_the_hints_say(tmp_path, upstream):

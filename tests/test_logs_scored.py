@@ -102,13 +102,6 @@ def test_a_log_is_a_run_with_the_figures_of_its_tool_beside_ours(tmp_path, rows)
     assert "What toy printed" in write_report_of(tmp_path / "run").read_text("utf-8")
 
 
-def test_the_same_answers_from_a_table_have_the_same_scores(tmp_path, rows):
-    result = qabias.score(write(tmp_path / "ages.toy", rows, n_failed=9))
-    answers = [None] * 9 + [row["biased_loc"] for row in rows[9:]]
-    beside = qabias.score(answers, qabias.load("bbq", "Age", limit=120))
-    assert json.dumps(result.scores, sort_keys=True) == json.dumps(beside.scores, sort_keys=True)
-
-
 def test_failed_and_missing_samples_are_told(tmp_path, rows):
     notes = " ".join(qabias.score(write(tmp_path / "ages.toy", rows, n_failed=12, expected=150)).notes)
     assert "12 of 120 samples failed" in notes

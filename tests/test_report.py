@@ -13,12 +13,16 @@ from hypothesis import strategies as st
 from qabias.benchmarks import load_benchmark
 from qabias.report.page import FOLDED, Chapter, comparison_intro, render_chapters
 from qabias.report.writing import write_combined_report, write_report_of
+from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
+from qabias.scorers.baseline import BaselineScorer
 from qabias.tables.drawing import LIGHT, SERIES
-from qabias.tables.model import FIGURES, Analysis
+from qabias.tables.model import FIGURES, Analysis, read_analysis
 
 from .report_pages import (
     BIAS,
     EXAMPLE,
+    EXAMPLES,
     HALF,
     SCORES,
     SIGNATURE,
@@ -40,18 +44,15 @@ def test_the_page_is_balanced_small_and_says_what_was_measured(filled):
     page = read_page(path)
     assert len(page.ids) == len(set(page.ids))
     for part in (
-        "smollm2",
-        SIGNATURE,
-        "2026-11-21 10:00 UTC",
-        "400 examples (200 ambiguous, 200 disambiguated) from 25 templates in 2 categories",
-        "this run was limited (400): it saw a part of the benchmark",
-        "10 outputs named no answer (2.5 %)",
-        "torch2.13.0",
-        "Revision1",
-        "Librariespython 3.11.7, torch 2.13.0",
-        "Figure 3 of the paper",
-        "How to read the bias.",
-        "4 of 2,000 examples, the worst first.",
+        *(
+            "smollm2",
+            SIGNATURE,
+            "2026-11-21 10:00 UTC",
+            "400 examples (200 ambiguous, 200 disambiguated)",
+            "limited (400)",
+        ),
+        *("10 outputs named no answer (2.5 %)", "torch2.13.0", "Revision1", "Librariespython 3.11.7, torch 2.13.0"),
+        *("Figure 3 of the paper", "How to read the bias.", "4 of 2,000 examples"),
     ):
         assert part in page.flat
     assert "limited" not in read_page(write_report_of(filled())).text
@@ -70,24 +71,19 @@ def test_the_head_pins_the_model_where_anything_does(page, pinned, asked, text):
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "sentences"),
+    ("benchmark", "words"),
     [
-        ("bbq", ["0 is best.", "lean towards the stereotypes", "U.S. English", "Parrish", "2086–2105", "12.5"]),
-        ("unqover", ["mu, religion", "0.250", "eta 0.500; 75.0 % of the scores are not 0", "Khashabi", "3 rows with"]),
-        ("bbnli", ["exchanged (anti)", "+50.0 %", "Akyürek", "551–564", "no interval: do not read a direction"]),
-        ("bbq_nli", ["BBQ as inference", "undefined: no answers that could show a bias", "Akyürek", "Parrish"]),
-        ("bbq_qa", ["in the prompts of BBNLI", "undefined: no answers that could show a bias", "Akyürek", "Parrish"]),
+        ("bbq", ["U.S. English", "Parrish", "2086–2105", "12.5"]),
+        ("unqover", ["mu, religion", "0.250", "eta 0.500; 75.0 %", "Khashabi"]),
+        ("bbnli", ["+50.0 %", "Akyürek", "551–564"]),
+        ("bbq_nli", ["undefined: no answers", "Akyürek", "Parrish"]),
+        ("bbq_qa", ["undefined: no answers", "Akyürek", "Parrish"]),
     ],
 )
-def test_every_benchmark_says_how_to_read_it_and_what_it_does_not_show(page, benchmark, sentences):
+def test_every_benchmark_has_its_scores_its_limits_and_its_paper(page, benchmark, words):
     text = page(run=run_of(benchmark)).flat
-    common = [
-        "does not prove that a model is unbiased",
-        "quotes stereotypes in order to measure",
-        "95 % intervals over",
-    ]
-    for sentence in (*common, *sentences):
-        assert sentence in text
+    for word in ("does not prove", "quotes stereotypes", "95 % intervals over", *words):
+        assert word in text
 
 
 @pytest.mark.parametrize("benchmark", sorted(SCORES))
@@ -258,16 +254,8 @@ def test_the_page_loads_nothing_and_runs_its_one_script_alone(page):
     assert page.tags.count("style") == 1  # none of Matplotlib's, which would rule the page
     (script,) = page.scripts
     assert page.tags.count("script") == 1
-    for forbidden in (
-        "innerHTML",
-        "outerHTML",
-        "insertAdjacentHTML",
-        "eval(",
-        "fetch(",
-        "XMLHttpRequest",
-        "document.write",
-    ):
-        assert forbidden not in script
+    writers = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write")
+    assert not [name for name in (*writers, "eval(", "fetch(", "XMLHttpRequest") if name in script]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     (policy,) = [
         value for tag, name, value in page.attributes if tag == "meta" and name == "content" and "src" in value
@@ -380,3 +368,69 @@ def test_any_table_gives_a_balanced_page_that_shows_no_undefined_value_as_a_numb
             if column.kind != "text":
                 assert (cell.strip() == "—") == (value is None)
                 assert value is None or math.isfinite(float(re.sub(r"[,\s%<]", "", cell).replace("−", "-")))
+
+
+# Prompts of examples are those that the model read
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "config", "prompt_format", "n_prompts"),
+    [
+        ("bbq", "Religion", "race", 1),
+        ("bbq", "Religion", "question_only", 1),
+        ("bbq", "Religion", "letters", 1),
+        ("unqover", "religion", "qa", 4),
+        ("bbnli", "man_is_to_surgeon", "quoref_given", 1),
+        ("bbq_nli", "Religion_nli", "does_this_imply", 1),
+        ("bbq_qa", "Religion_qa", "novel_2", 1),
+    ],
+)
+def test_examples_have_the_prompts_that_were_asked(tmp_path, monkeypatch, benchmark, config, prompt_format, n_prompts):
+    asked = []
+    score = BaselineScorer.score
+
+    def listen(self, requests):
+        asked.extend(request.prefix for request in requests)
+        return score(self, requests)
+
+    monkeypatch.setattr(BaselineScorer, "score", listen)
+    arguments = RunArguments(benchmark, "baseline:stereotyped", config, limit=30, format=prompt_format)
+    if benchmark == "unqover":
+        arguments = dataclasses.replace(arguments, model="baseline:random")
+    folder = run(arguments, tmp_path / "run").folder
+    page = read_page(write_report_of(folder))
+    examples = read_analysis(folder / "analysis.json").examples
+    assert examples
+    assert len(page.quoted) == n_prompts * len(examples)
+    assert set(page.quoted) <= set(asked)
+    assert len(set(page.quoted)) > len(examples) / 8
+    assert page.tags.count("pre") == len(page.quoted)
+
+
+def signed(prompt_format, scorer="causal"):
+    return f"bbq|source:bundled@1|format:{prompt_format}|model:smollm2@1|scorer:{scorer}|norm:none"
+
+
+def test_prompts_show_as_text_with_their_lines(page):
+    hostile = {**EXAMPLE, "context": "<b>One</b>\n\n  two &amp; three"}
+    page = page(run=run_of() | {"signature": signed("qa@1")}, analysis=Analysis((BIAS,), (hostile,), "One."))
+    assert page.quoted == ["<b>One</b>\n\n  two &amp; three\n\nQ: Who was forgetful?\nA:"]
+    assert "b" not in page.tags
+
+
+def test_sentence_pairs_show_as_the_texts_that_are_read(page):
+    page = page(run=run_of() | {"signature": signed("pair@1", "multiple_choice")})
+    first = f"{EXAMPLE['context']} Who was forgetful? The old man"
+    assert page.quoted[0] == first
+    assert len(page.quoted) == 3 * len(EXAMPLES)
+
+
+@pytest.mark.parametrize("signature", [signed("qa@1", "extractive_qa"), signed("pair@1", "nli+x=1"), "bbq|model:x@1"])
+def test_where_no_prompt_was_read_none_is_shown(page, signature):
+    assert page(run=run_of() | {"signature": signature}).quoted == []
+
+
+def test_prompts_of_another_version_are_not_made_up(page):
+    page = page(run=run_of() | {"signature": signed("qa@99")})
+    assert page.quoted == []
+    assert "qa@99" in page.flat
