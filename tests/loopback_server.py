@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server on loopback that counts what it answers, and fails when a test wants it to."""
+"""An OpenAI-compatible server on loopback that counts what it answers; for one that fails see `faulty_server`."""
 
 import hashlib
 import json
@@ -15,7 +15,6 @@ from qabias.scorers.server.client import Client, Patience
 
 KEY = "sk-very-secret-0123456789"
 TIMEOUT = 2.0
-FAULTS = ("500", "503", "429", "429 with Retry-After", "cut before", "cut within", "stall")
 
 
 def digest(text):
@@ -92,19 +91,6 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def _spoil(self, fault):
-        self.close_connection = True
-        if fault[:3].isdecimal():
-            headers = {"Retry-After": "0.1"} if fault.endswith("Retry-After") else {}
-            self._send(int(fault[:3]), {"error": {"message": "busy"}}, headers)
-        elif fault == "cut within":
-            self.send_response(200)
-            self.send_header("Content-Length", "1000")
-            self.end_headers()
-            self.wfile.write(b'{"choices": [')
-        elif fault == "stall":
-            time.sleep(TIMEOUT + 0.5)
-
 
 def chat_reply(path, body):
     """A letter, and where they are asked for the probabilities of the first token."""
@@ -116,18 +102,22 @@ def chat_reply(path, body):
     return {"choices": [{"message": {"role": "assistant", "content": letter}, "logprobs": logprobs}]}
 
 
+def start(server):
+    """Let a server serve; end it by `shutdown` and `server_close`."""
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    return server
+
+
 @pytest.fixture
 def serve():
     """Starts servers; takes the arguments of `Server`."""
     servers = []
 
-    def start(*args, **options):
-        server = Server(*args, **options)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        servers.append(server)
-        return server
+    def begin(*args, make=Server, **options):
+        servers.append(start(make(*args, **options)))
+        return servers[-1]
 
-    yield start
+    yield begin
     for server in servers:
         server.shutdown()
         server.server_close()
@@ -149,12 +139,3 @@ def chat(server, journal=None, **options):
 def written(scorer, prompts):
     """The answers to prompts, which are their own keys."""
     return [text for (text,) in scorer.generate(prompts, prompts)]
-
-
-def faulty(text, attempt):
-    """A third of first attempts fail, and a third of those that follow them; a few stall."""
-    draw = digest(f"{text}/{attempt}")
-    if draw % 3 or attempt > 3:
-        return None
-    fault = FAULTS[draw // 3 % len(FAULTS)]
-    return "500" if fault == "stall" and draw // 100 % 6 else fault

@@ -1,6 +1,5 @@
 """The causal scorer gives the log-likelihoods of the definition, however its work is arranged."""
 
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -215,12 +214,6 @@ def test_a_model_that_ignores_mask_or_positions_is_found_out(kind, dropped):
         assert CausalScorer(load(model)).layout == "flat"
 
 
-def test_a_good_model_gives_no_warning():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert CausalScorer(load(make_model("llama"))).layout == "tree"
-
-
 def test_capped_or_scaled_logits_run_the_whole_model():
     assert CausalNetwork(make_model("llama"), "cpu").has_plain_head
     for kind in ("gemma2", "granite"):
@@ -248,24 +241,6 @@ def test_bfloat16_takes_the_tree():
 
 
 # Nothing but the request matters
-
-
-@pytest.mark.parametrize("layout", ["tree", "flat"])
-def test_order_duplicates_and_budget_do_not_matter(layout):
-    loaded = load(make_model("llama"))
-    expected = [score.loglikelihoods for score in CausalScorer(loaded, layout=layout).score(REQUESTS)]
-    backwards = CausalScorer(loaded, layout=layout).score(REQUESTS[::-1])
-    assert_equal_scores(backwards[::-1], expected)
-    assert_equal_scores(CausalScorer(loaded, layout=layout).score(REQUESTS * 2), expected * 2)
-    for budget in (1, 60, 100_000):
-        assert_equal_scores(CausalScorer(loaded, layout=layout, token_budget=budget).score(REQUESTS), expected)
-
-
-@pytest.mark.parametrize("layout", ["tree", "flat"])
-def test_the_same_requests_give_the_same_bytes(layout):
-    scorer = CausalScorer(load(make_model("llama")), layout=layout)
-    first, second = ([score.loglikelihoods.tobytes() for score in scorer.score(REQUESTS)] for _ in range(2))
-    assert first == second
 
 
 def test_small_blocks_of_logits_do_not_matter(monkeypatch):
@@ -296,32 +271,6 @@ def test_the_tree_runs_fewer_tokens():
 
 
 # Limits
-
-
-@pytest.mark.parametrize("layout", ["auto", "tree"])
-def test_a_lack_of_memory_is_not_taken_for_a_model_that_takes_no_tree(layout, monkeypatch):
-    model = make_model("llama")
-    limit_memory(model, 20, torch.OutOfMemoryError("CUDA out of memory."), monkeypatch)
-    with pytest.raises(QabiasError, match=r"fit in memory"):
-        CausalScorer(load(model), layout=layout)
-
-
-def limit_memory(model, n_tokens, error, monkeypatch):
-    """Let passes of more than `n_tokens` tokens fail."""
-    forward = model.base_model.forward
-
-    def limited(input_ids, **inputs):
-        if input_ids.numel() > n_tokens:
-            raise error
-        return forward(input_ids, **inputs)
-
-    monkeypatch.setattr(model.base_model, "forward", limited)
-
-
-@pytest.mark.parametrize(("options", "message"), [({"layout": "bush"}, "layout"), ({"token_budget": 0}, "budget")])
-def test_wrong_options_are_named(options, message):
-    with pytest.raises(QabiasError, match=message):
-        CausalScorer(load(make_model("llama")), **options)
 
 
 # Loading

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
-from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.errors import QabiasError
 from qabias.models.loading import CAUSAL, load_model
 from qabias.runs.arguments import RunArguments
-from qabias.runs.question import load_examples
 from qabias.runs.run import run
 from qabias.scorers.base import Request, TextScorer
 from qabias.scorers.causal import CausalScorer
@@ -116,15 +113,6 @@ def test_options_are_scored_as_one_at_a_time_after_the_template(kind, template, 
     assert max(np.abs(p.loglikelihoods - e).max() for p, e in zip(plain, expected, strict=True)) > 0.01
 
 
-def test_order_batch_and_layout_do_not_matter():
-    loaded = chat_model()
-    expected = one_at_a_time(loaded, REQUESTS)
-    for options in ({"token_budget": 1}, {"token_budget": 100}, {"layout": "flat"}, {"layout": "tree"}):
-        scorer = CausalScorer(loaded, template=ChatTemplate(loaded), **options)
-        assert_equal_scores(scorer.score(REQUESTS[::-1]), expected[::-1])
-        assert_equal_scores(scorer.score(REQUESTS * 2), expected * 2)
-
-
 def test_spaces_before_an_option_do_not_count():
     loaded = chat_model()
     scorer = CausalScorer(loaded, template=ChatTemplate(loaded))
@@ -134,22 +122,6 @@ def test_spaces_before_an_option_do_not_count():
     assert score.loglikelihoods[3] != score.loglikelihoods[0]
     with pytest.raises(QabiasError, match="request 'a/0': option '' adds no token"):
         scorer.score([Request("Who?", ("A", " "), key="a/0")])
-
-
-@pytest.mark.parametrize("adds_bos", [False, True])
-def test_the_start_token_stands_once_and_the_header_ends_before_the_option(adds_bos):
-    loaded = chat_model(adds_bos=adds_bos)
-    bos = loaded.tokenizer.bos_token_id
-    template = ChatTemplate(loaded)
-    for request, sequences in zip(REQUESTS, template.encode_options(REQUESTS), strict=True):
-        header = turns(loaded.tokenizer, request.prefix)
-        assert (header[0], header.count(bos)) == (bos, 1)
-        for option, sequence in zip(request.options, sequences, strict=True):
-            written = loaded.tokenizer.encode(option, add_special_tokens=False)
-            assert list(sequence.tokens) == header + written
-            assert sequence.n_scored == len(written)
-    assert template.encode_prompts([]) == {}
-    assert template.encode_options([]) == []
 
 
 # Written answers
@@ -292,32 +264,3 @@ def test_a_run_says_in_its_signature_that_it_chatted(folders, tmp_path):
         in json.loads((tmp_path / "run" / "run.json").read_text())["signature"]
     )
     assert sum(result.scores[f"share_position_{place}"] for place in range(3)) == pytest.approx(1)
-
-
-@pytest.mark.slow
-def test_smollm2_answers_by_letters_as_one_at_a_time():
-    pytest.importorskip("gguf")
-    loaded = load_model(CAUSAL, "smollm2", device="cpu")
-    table = load_examples(RunArguments("bbq", config="Age", limit=12)).table
-    examples = table.to_pylist()
-    requests = [BBQ.request(example, FORMATS["letters"]) for example in examples]
-    assert len(requests) == 12
-    template = ChatTemplate(loaded)
-    scores = CausalScorer(loaded, template=template).score(requests)
-    # A letter is one token, so that one pass a question gives all three.
-    letters = [loaded.tokenizer.convert_tokens_to_ids(letter) for letter in "ABC"]
-    for request, score in zip(requests, scores, strict=True):
-        with torch.no_grad():
-            logits = loaded.model(torch.tensor([turns(loaded.tokenizer, request.prefix)])).logits[0, -1].double()
-        expected = logits.log_softmax(dim=-1)[letters]
-        np.testing.assert_allclose(score.loglikelihoods, expected, rtol=0, atol=1e-4)
-        assert score.n_tokens.tolist() == [1, 1, 1]
-    prompts = [request.prefix for request in requests]
-    scorer = GenerationScorer(loaded, template=template, max_new_tokens=2)
-    answers = scorer.generate(prompts, [request.key for request in requests])
-    assert answers[:2] == written_one_at_a_time(loaded, prompts[:2], 2)
-    # A letter that it writes is the likeliest of the three, and is read as that answer.
-    lettered = [place for place, (text,) in enumerate(answers) if text.rstrip(".") in ("A", "B", "C")]
-    assert len(lettered) > 6
-    for place in lettered:
-        assert BBQ.read(answers[place][0], "none", examples[place]) == int(scores[place].loglikelihoods.argmax())

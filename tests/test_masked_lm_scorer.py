@@ -53,12 +53,6 @@ def texts_of(items, i):
     return text if items.context_of is None else f"{items.contexts[items.context_of[i]]} {text}"
 
 
-def subset(items, chosen):
-    return replace(
-        items, text_of=items.text_of[chosen], subject_of=items.subject_of[chosen], context_of=items.context_of[chosen]
-    )
-
-
 # The definition, one example at a time
 
 
@@ -155,18 +149,6 @@ def test_rows_that_only_ask_for_dropped_subjects_are_not_run():
 
 
 # Nothing but the item matters
-
-
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_order_duplicates_and_budget_do_not_matter(kind):
-    loaded, items = load(kind, "AutoModelForMaskedLM"), cross()
-    expected = MaskedLMScorer(loaded).score(items)
-    chosen = np.random.default_rng(0).integers(len(expected), size=60)
-    for budget in (1, 60, 100_000):
-        scorer = MaskedLMScorer(loaded, token_budget=budget)
-        assert_close(scorer.score(subset(items, chosen)), expected[chosen])
-        if budget == 1:
-            assert scorer.stats.batches == len(set(chosen.tolist()))  # equal texts are run once
 
 
 def test_one_text_can_be_asked_for_several_pairs():

@@ -8,8 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import transformers
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
@@ -127,21 +125,6 @@ def test_a_model_that_cannot_have_pads_on_the_right_is_asked_row_by_row(kind):
 # Nothing but the request matters
 
 
-@given(
-    st.sampled_from(["bert", "roberta", "deberta-v2"]),
-    st.lists(st.integers(0, len(REQUESTS) - 1), max_size=30),
-    st.sampled_from([1, 60, 100_000]),
-)
-@settings(max_examples=30, deadline=None)
-def test_order_company_and_budget_do_not_matter(kind, chosen, budget):
-    scorer = MultipleChoiceScorer(load(kind), token_budget=budget)
-    requests = [REQUESTS[i] for i in chosen]
-    assert_same(scorer.score(requests), [reference(kind)[i] for i in chosen])
-    distinct = {(request.prefix, option) for request in requests for option in request.options}
-    if budget == 1:
-        assert scorer.stats.batches == len(distinct)  # each pair is asked once
-
-
 def test_equal_options_have_equal_scores():
     (score,) = MultipleChoiceScorer(load("roberta")).score(
         [Request("Mary left.", (" Who? Mary", "Who? Mary", " Who?"))]
@@ -189,20 +172,6 @@ def test_a_tokenizer_that_puts_the_context_last_is_asked_pair_by_pair():
 # Limits
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_too_long_a_pair_names_its_request_and_the_longest_is_run(kind):
-    loaded = load(kind)
-    context, options = "Mary saw James" + " a" * 60, (" Who? Mary", " Who? James")
-    room = 64 - max(len(loaded.tokenizer(context, option.strip())["input_ids"]) for option in options)
-    longest = Request(context[: len(context) + 2 * room] if room < 0 else context + " a" * room, options, key="Age/7")
-    assert max(len(loaded.tokenizer(longest.prefix, option.strip())["input_ids"]) for option in options) == 64
-    scorer = MultipleChoiceScorer(loaded)
-    assert_same(scorer.score([longest]), one_at_a_time(loaded, [longest]))
-    longer = Request(longest.prefix + " a", options, key="Age/8")
-    with pytest.raises(QabiasError, match=r"'Age/8'.* 65 tokens are more than the 64"):
-        scorer.score([*REQUESTS, longer])
-
-
 def break_model(model, monkeypatch, breaks, answer):
     """Let `answer` stand for the model where `breaks` is true of its input."""
     forward = model.forward
@@ -222,13 +191,6 @@ def test_what_is_no_number_is_an_error(value, monkeypatch):
     break_model(load("bert").model, monkeypatch, lambda tokens: True, spoil)
     with pytest.raises(QabiasError, match=r"'0/0', option 'Who was a nurse\? Mary'"):
         scorer.score(REQUESTS)
-
-
-def test_an_empty_option_and_a_budget_of_nothing_are_refused():
-    with pytest.raises(QabiasError, match="request 'Age/1': option ' ' is empty"):
-        MultipleChoiceScorer(load("bert")).score([Request("Mary left.", (" Who? Mary", " "), key="Age/1")])
-    with pytest.raises(QabiasError, match="multiple_choice: token budget 0"):
-        MultipleChoiceScorer(load("bert"), token_budget=0)
 
 
 # Runs

@@ -74,18 +74,6 @@ def test_probabilities_are_those_of_one_pair_at_a_time(kind):
     assert probabilities.std(axis=0).min() > 1e-4  # the model has an opinion on each label
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "bart"])
-def test_order_duplicates_and_budget_do_not_matter(kind):
-    loaded = make_loaded(kind)
-    expected = one_at_a_time(loaded, PAIRS)
-    chosen = np.random.default_rng(0).integers(len(PAIRS), size=120)
-    pairs = [PAIRS[i] for i in chosen]
-    for budget in (1, 60, 100_000):
-        scorer = NLIScorer(loaded, token_budget=budget)
-        assert_close(scorer.classify(pairs), expected[chosen])
-        assert budget > 1 or scorer.stats.batches == len(set(pairs))  # each pair is asked once
-
-
 def test_premise_and_hypothesis_are_not_exchanged():
     probabilities = NLIScorer(make_loaded("bert")).classify([PAIRS[0], PAIRS[0][::-1]])
     assert np.abs(probabilities[0] - probabilities[1]).max() > 1e-4

@@ -1,6 +1,5 @@
 """A machine that others use too: threads that wait sleep, and no more of them than the user says."""
 
-import ast
 import os
 import subprocess
 import sys
@@ -24,14 +23,6 @@ print(os.environ["OMP_WAIT_POLICY"], torch.get_num_threads())
 """
 
 
-def test_tests_and_the_processes_they_start_compute_on_one_thread():
-    import torch
-
-    assert torch.get_num_threads() == 1
-    assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
-    assert os.environ["TOKENIZERS_PARALLELISM"] == "false"
-
-
 @pytest.mark.parametrize(
     ("given", "found"),
     [
@@ -45,15 +36,3 @@ def test_the_command_line_lets_threads_sleep_and_leaves_what_the_user_has_set(gi
         [sys.executable, "-c", SHOW], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert shown.stdout.splitlines()[-1] == found
-
-
-def test_the_package_sets_no_number_of_threads():
-    """`OMP_NUM_THREADS` and `TOKENIZERS_PARALLELISM` decide, and torch and tokenizers read them themselves."""
-    found = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in (ROOT / "qabias").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if (isinstance(node, ast.Attribute) and node.attr in ("set_num_threads", "set_num_interop_threads"))
-        or (isinstance(node, ast.Constant) and node.value in ("OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM"))
-    ]
-    assert found == []

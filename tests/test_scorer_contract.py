@@ -4,6 +4,7 @@ import copy
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,33 @@ import transformers
 from qabias.errors import QabiasError
 from qabias.models.loading import CAUSAL, SEQ2SEQ, LoadedModel, load_model
 from qabias.scorers import extractive_qa, masked_lm, multiple_choice, nli
-from qabias.scorers.base import Request
+from qabias.scorers.base import MaskedSentences, Request, SpanQuestions
 from qabias.scorers.causal import CausalScorer
+from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.generation import GenerationScorer
 from qabias.scorers.registry import default_scorer, load_scorer
 from qabias.scorers.seq2seq import Seq2SeqScorer
 
-from . import test_causal_scorer, test_extractive_qa_scorer, test_masked_lm_scorer, test_multiple_choice_scorer
+from . import (
+    test_causal_scorer,
+    test_chat,
+    test_extractive_qa_scorer,
+    test_masked_lm_scorer,
+    test_multiple_choice_scorer,
+)
 from . import tiny_models as tiny
+from .test_chat import chat_model
 from .test_nli_scorer import PAIRS, make_loaded
 from .test_seq2seq_scorer import REQUESTS, load_tiny
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-TEXTS = ("Who was forgetful?", "A baker and a carpenter shared a table at the library.", "The nurse")
+TEXTS = [
+    ("Who was forgetful?", "a"),
+    ("A baker and a carpenter shared a table at the library.", "b"),
+    ("The nurse", ""),
+]
+LONG = ("Z" * 600, "Age/9")
 MASKED, SPANS = "AutoModelForMaskedLM", "AutoModelForQuestionAnswering"
 
 
@@ -37,15 +51,16 @@ class Case:
 
     load: Callable[[], LoadedModel]
     make: Callable[..., Any]
-    ask: Callable[[Any], Any]
+    items: Any
+    ask: Callable[[Any, Any], Any] = lambda scorer, items: scorer.score(items)
     limited: Callable[[Any], Any] = lambda model: model
     n_tokens: int = 90
     place: str = "tiny"
-    too_long: Callable[[Any], Any] | None = None
+    too_long: Any = None
+    distinct: Callable[[Any], set[Any]] | None = None
 
-
-def values(scores):
-    return np.concatenate([score.loglikelihoods for score in scores])
+    def all(self, scorer):
+        return self.ask(scorer, self.items)
 
 
 def request_of(text):
@@ -60,77 +75,93 @@ def causal():
     return tiny.load(tiny.make_model("llama"))
 
 
-def long_span(scorer):
-    return scorer.score(test_extractive_qa_scorer.cross({"Mary saw James" + " again" * 100: ("Mary", "James")}))
+def chat_causal(loaded, **options):
+    return CausalScorer(loaded, template=ChatTemplate(loaded), **options)
 
 
-def long_mask(scorer):
-    items = test_masked_lm_scorer.cross()
-    texts = [*items.texts[:2], "[MASK] was" + " very" * 100 + " poor."]
-    return scorer.score(replace(items, texts=texts))
+def pairs_of(requests):
+    return {(request.prefix, option.strip()) for request in requests for option in request.options}
 
 
+def write(scorer, items):
+    return scorer.generate(*zip(*items, strict=True))
+
+
+def subset(items, chosen):
+    """Some items, by their numbers."""
+    if isinstance(items, SpanQuestions):
+        return replace(items, context_of=items.context_of[chosen], question_of=items.question_of[chosen])
+    if isinstance(items, MaskedSentences):
+        return replace(
+            items, **{name: getattr(items, name)[chosen] for name in ("text_of", "subject_of", "context_of")}
+        )
+    return [items[i] for i in chosen]
+
+
+SPAN_ITEMS, MASK_ITEMS = test_extractive_qa_scorer.cross(), test_masked_lm_scorer.cross()
+LONG_MASK = [*MASK_ITEMS.texts[:2], "[MASK] was" + " very" * 100 + " poor."]
 CASES = {
     "causal tree": Case(
         causal,
-        lambda loaded, **options: CausalScorer(loaded, layout="tree", **options),
-        lambda scorer: values(scorer.score(test_causal_scorer.REQUESTS)),
-        base,
+        partial(CausalScorer, layout="tree"),
+        test_causal_scorer.REQUESTS,
+        limited=base,
         place="request 'Age/0'",
-        too_long=lambda scorer: scorer.score(request_of("Z" * 600)),
+        too_long=request_of("Z" * 600),
     ),
     "causal flat": Case(
-        causal,
-        lambda loaded, **options: CausalScorer(loaded, layout="flat", **options),
-        lambda scorer: values(scorer.score(test_causal_scorer.REQUESTS)),
-        base,
-        place="request 'Age/0'",
+        causal, partial(CausalScorer, layout="flat"), test_causal_scorer.REQUESTS, limited=base, place="request 'Age/0'"
     ),
+    "causal chat": Case(chat_model, chat_causal, test_chat.REQUESTS, limited=base, place="request 'a/0'"),
     "generation": Case(
         causal,
-        lambda loaded, **options: GenerationScorer(loaded, max_new_tokens=5, **options),
-        lambda scorer: scorer.generate(TEXTS, TEXTS),
+        partial(GenerationScorer, max_new_tokens=5),
+        TEXTS,
+        write,
         base,
         n_tokens=40,
-        too_long=lambda scorer: scorer.generate(["Z" * 600], ["Age/9"]),
+        too_long=[("Z" * 600, "Age/9")],
     ),
     "seq2seq": Case(
         lambda: load_tiny("bart"),
         Seq2SeqScorer,
-        lambda scorer: values(scorer.score(REQUESTS)),
-        lambda model: model.get_encoder(),
+        REQUESTS,
+        limited=lambda model: model.get_encoder(),
         n_tokens=150,
         place="request 'Age/0'",
-        too_long=lambda scorer: scorer.score(request_of("Z" * 150)),
+        too_long=request_of("Z" * 150),
     ),
     "extractive_qa": Case(
         lambda: tiny.load_encoder("bert"),
         extractive_qa.ExtractiveQAScorer,
-        lambda scorer: scorer.score(test_extractive_qa_scorer.cross()),
+        SPAN_ITEMS,
         place="context 'Mary got",
-        too_long=long_span,
+        too_long=test_extractive_qa_scorer.cross({"Mary saw James" + " again" * 100: ("Mary", "James")}),
     ),
     "masked_lm": Case(
         lambda: tiny.load_encoder("bert", MASKED),
         masked_lm.MaskedLMScorer,
-        lambda scorer: scorer.score(test_masked_lm_scorer.cross()),
+        MASK_ITEMS,
         n_tokens=60,
         place=r"text '\[MASK\] was a nurse.'",
-        too_long=long_mask,
+        too_long=replace(MASK_ITEMS, texts=LONG_MASK),
     ),
     "multiple_choice": Case(
         lambda: tiny.load_encoder("bert", "AutoModelForMultipleChoice"),
         multiple_choice.MultipleChoiceScorer,
-        lambda scorer: values(scorer.score(test_multiple_choice_scorer.REQUESTS)),
+        test_multiple_choice_scorer.REQUESTS,
         place="request '0/0', option",
-        too_long=lambda scorer: scorer.score(request_of("Mary saw" + " a" * 100)),
+        too_long=request_of("Mary saw" + " a" * 100),
+        distinct=pairs_of,
     ),
     "nli": Case(
         lambda: make_loaded("bert"),
         nli.NLIScorer,
-        lambda scorer: scorer.classify(PAIRS),
+        PAIRS,
+        lambda scorer, pairs: scorer.classify(pairs),
         place="premise '.*' with hypothesis '",
-        too_long=lambda scorer: scorer.classify([("Mary saw" + " a" * 100, "Mary left.")]),
+        too_long=[("Mary saw" + " a" * 100, "Mary left.")],
+        distinct=set,
     ),
 }
 EVERY = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -150,11 +181,31 @@ def limit_memory(case, model, n_tokens, error, monkeypatch):
     monkeypatch.setattr(part, "forward", limited)
 
 
-def assert_equal(found, expected):
-    if isinstance(expected, list):
-        assert found == expected
-    else:
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+def figures(answers):
+    """The answers to items: texts, or numbers."""
+    return [getattr(answer, "loglikelihoods", answer) for answer in answers]
+
+
+def assert_equal(answers, expected):
+    for found, wanted in zip(figures(answers), figures(expected), strict=True):
+        if isinstance(wanted, tuple):
+            assert found == wanted
+        else:
+            is_logarithm = np.nanmin(wanted, initial=0) < 0
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 if is_logarithm else 1e-6)
+
+
+@EVERY
+def test_order_company_duplicates_and_budget_do_not_matter(case):
+    loaded = case.load()
+    expected = figures(case.all(case.make(loaded)))
+    chosen = np.random.default_rng(0).integers(len(expected), size=60)
+    items = subset(case.items, chosen)
+    for budget in (1, 60, 100_000):
+        scorer = case.make(loaded, token_budget=budget)
+        assert_equal(case.ask(scorer, items), [expected[i] for i in chosen])
+        if budget == 1 and case.distinct:
+            assert scorer.stats.batches == len(case.distinct(items))  # each pair is asked once
 
 
 @EVERY
@@ -164,14 +215,14 @@ def assert_equal(found, expected):
 def test_batches_shrink_when_memory_runs_out_and_stay_small(case, error, caplog, monkeypatch):
     loaded = case.load()
     scorer = case.make(loaded)
-    expected = case.ask(scorer)
+    expected = case.all(scorer)
     limit_memory(case, loaded.model, case.n_tokens, error, monkeypatch)
     with caplog.at_level(logging.WARNING):
-        assert_equal(case.ask(scorer), expected)
+        assert_equal(case.all(scorer), expected)
     assert 0 < len(caplog.records) < 10
     assert "out of memory; going on with batches of" in caplog.text
     caplog.clear()
-    case.ask(scorer)
+    case.all(scorer)
     assert not caplog.records
 
 
@@ -186,7 +237,7 @@ def test_one_row_that_does_not_fit_and_other_errors_are_errors(case, monkeypatch
         with monkeypatch.context() as patch:
             limit_memory(case, loaded.model, 0, error, patch)
             with pytest.raises(raised, match=message):
-                case.ask(scorer)
+                case.all(scorer)
 
 
 @EVERY
@@ -197,14 +248,14 @@ def test_nan_is_an_error_that_names_the_text(case):
     for weight in loaded.model.parameters():
         weight.data.fill_(float("nan"))
     with pytest.raises(QabiasError, match=f"{case.place}.* answers with NaN"):
-        case.ask(scorer)
+        case.all(scorer)
 
 
 @EVERY
 def test_too_long_a_text_is_named(case):
     if case.too_long is not None:
         with pytest.raises(QabiasError, match=r"(Age/9|Mary).* tokens are more than the \d+ that .*'tiny'"):
-            case.too_long(case.make(case.load()))
+            case.ask(case.make(case.load()), case.too_long)
 
 
 @EVERY
@@ -218,26 +269,26 @@ def test_no_questions_have_no_answers():
         assert CASES[name].make(CASES[name].load()).score([]) == []
     assert GenerationScorer(causal()).generate([], []) == []
     assert nli.NLIScorer(make_loaded("bert")).classify([]).shape == (0, 3)
-    spans, masks = test_extractive_qa_scorer, test_masked_lm_scorer
-    nothing = np.arange(0)
-    assert CASES["extractive_qa"].make(tiny.load_encoder("bert")).score(spans.cross({}, ())).shape == (0, 2)
-    chosen = masks.subset(masks.cross(), nothing)
-    assert CASES["masked_lm"].make(tiny.load_encoder("bert", MASKED)).score(chosen).shape == (0, 2)
+    for name in ("extractive_qa", "masked_lm"):
+        case = CASES[name]
+        assert case.ask(case.make(case.load()), subset(case.items, np.arange(0))).shape == (0, 2)
 
 
 # Loading
 
 
-@pytest.mark.parametrize(("name", "case"), [(name, case) for name, case in CASES.items() if name != "generation"])
+@pytest.mark.parametrize(
+    ("name", "case"), [pair for pair in CASES.items() if pair[0] not in ("generation", "causal chat")]
+)
 def test_a_saved_model_is_known_by_its_head_and_scores_alike(name, case, tmp_path):
     loaded = case.load()
     loaded.model.float().save_pretrained(tmp_path)
     loaded.tokenizer.save_pretrained(tmp_path)
-    expected = case.ask(case.make(loaded))
+    expected = case.all(case.make(loaded))
     scorer = load_scorer(None, str(tmp_path), device="cpu")
     assert scorer.name == name.split()[0] == default_scorer(str(tmp_path))
     assert scorer.model_signature == "local/float32"
-    assert_equal(case.ask(scorer), expected)
+    assert_equal(case.all(scorer), expected)
 
 
 @pytest.mark.parametrize(
@@ -301,13 +352,13 @@ def test_what_cannot_be_loaded_is_one_line(models, model, options, message):
 def test_a_tokenizer_saved_to_cut_texts_does_not(name, tmp_path):
     case = CASES[name]
     loaded = case.load()
-    expected = case.ask(case.make(loaded))
+    expected = case.all(case.make(loaded))
     loaded.model.save_pretrained(tmp_path)
     loaded.tokenizer.save_pretrained(tmp_path)
     cutting = transformers.AutoTokenizer.from_pretrained(tmp_path)
     cutting.backend_tokenizer.enable_truncation(8)
     cutting.save_pretrained(tmp_path)
-    assert_equal(case.ask(load_scorer(name, str(tmp_path), device="cpu", dtype="float32")), expected)
+    assert_equal(case.all(load_scorer(name, str(tmp_path), device="cpu", dtype="float32")), expected)
 
 
 def test_a_slow_tokenizer_is_refused():

@@ -15,7 +15,6 @@ from tokenizers import models as tokenizer_models
 from qabias.errors import QabiasError
 from qabias.models import loading as models
 from qabias.scorers.base import Request
-from qabias.scorers.batches import pad_rows
 from qabias.scorers.registry import default_scorer
 from qabias.scorers.seq2seq import Seq2SeqScorer
 from tests.tiny_models import SENTENCES, make_model
@@ -132,16 +131,6 @@ def test_scores_are_those_of_one_token_at_a_time(kind):
     assert np.abs(expected[0] - expected[1]).max() > 0.1
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_order_duplicates_and_budget_do_not_matter(kind):
-    loaded = load_tiny(kind)
-    expected = [score.loglikelihoods for score in Seq2SeqScorer(loaded).score(REQUESTS)]
-    assert_equal_scores(Seq2SeqScorer(loaded).score(REQUESTS[::-1])[::-1], expected, atol=0)
-    assert_equal_scores(Seq2SeqScorer(loaded).score(REQUESTS * 2), expected * 2, atol=0)
-    for budget in (1, 60, 300, 100_000):
-        assert_equal_scores(Seq2SeqScorer(loaded, token_budget=budget).score(REQUESTS), expected)
-
-
 def test_every_distinct_prefix_is_encoded_once(t5):
     read = []
     encoder = t5.model.get_encoder()
@@ -180,15 +169,6 @@ def test_a_tokenizer_that_ends_no_text_gets_the_end_and_loses_the_start(t5):
     with torch.no_grad():
         loss = float(t5.model(input_ids=torch.tensor([source]), labels=torch.tensor([written])).loss)
     assert score.loglikelihoods[0] == pytest.approx(-loss * len(written), abs=1e-4)
-
-
-def test_pads_stand_where_they_should():
-    tokens, real = pad_rows([(5, 6), (7,)], 9)
-    assert tokens.tolist() == [[5, 6], [7, 9]]
-    assert real.tolist() == [[True, True], [True, False]]
-    tokens, real = pad_rows([(5, 6), (7,)], 9, left=True)
-    assert tokens.tolist() == [[5, 6], [9, 7]]
-    assert real.tolist() == [[True, True], [False, True]]
 
 
 # Limits

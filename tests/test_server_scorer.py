@@ -9,7 +9,7 @@ from qabias.errors import QabiasError
 from qabias.planning import estimate_run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
-from qabias.scorers.base import ConfiguredScorer, GeneratingScorer, Request
+from qabias.scorers.base import Request
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.registry import load_scorer
 from qabias.scorers.server.echo import sum_option
@@ -67,13 +67,6 @@ def test_a_token_across_the_boundary_counts_with_the_option():
     assert sum_option(answer, "Who? A baker.", len(" baker."), 0) == {"loglikelihood": -6.0, "n_tokens": 2}
 
 
-@pytest.mark.parametrize("offset", [-1, 0])
-def test_offsets_that_a_server_does_not_know_are_refused(offset):
-    logprobs = {"tokens": ["Who?", " a", " b"], "token_logprobs": [-3.0, -1.0, -2.0], "text_offset": [offset] * 3}
-    with pytest.raises(QabiasError, match="offsets"):
-        sum_option({"choices": [{"logprobs": logprobs}]}, "Who? a b", len(" a b"), 0)
-
-
 def logprobs_reply(**changes):
     whole = {"tokens": ["a", " b"], "token_logprobs": [None, -1.0], "text_offset": [0, 1]}
     return lambda path, body: {"choices": [{"logprobs": {**whole, **changes}}]}
@@ -88,6 +81,7 @@ def logprobs_reply(**changes):
         lambda path, body: (404, {"detail": "Not Found"}, {}),
         logprobs_reply(tokens=[" c", " dog"]),  # what was generated, without an echo
         logprobs_reply(text_offset=[-1, -1]),
+        logprobs_reply(tokens=["a", " ", "b"], token_logprobs=[-3.0, -1.0, -2.0], text_offset=[0, 0, 0]),
         logprobs_reply(token_logprobs=[None, None]),
         logprobs_reply(token_logprobs=[None, float("nan")]),
         logprobs_reply(tokens=[], token_logprobs=[], text_offset=[]),
@@ -248,22 +242,24 @@ def test_options_are_read_from_texts():
     assert (options.max_new_tokens, options.top_logprobs, dict(options.body), options.batch) == (None, 20, {}, "")
     with pytest.raises(QabiasError, match="url"):
         parse_options({})
-
-
-@pytest.mark.parametrize("wrong", [{"revision": "main"}, {"dtype": "float16"}])
-def test_what_only_the_server_can_choose_is_refused(wrong):
-    with pytest.raises(QabiasError, match="revision and dtype"):
-        load_scorer("server", "m", scorer_options={"url": "http://127.0.0.1:1/v1"}, **wrong)
+    for wrong in ({"revision": "main"}, {"dtype": "float16"}):
+        with pytest.raises(QabiasError, match="revision and dtype"):
+            load_scorer("server", "m", scorer_options={"url": "http://127.0.0.1:1/v1"}, **wrong)
 
 
 # The room for an answer
 
 
-@pytest.mark.parametrize(("word", "tokens"), [("write", 4 * 64), ("reason", 4 * 1024)])
-def test_an_answer_has_four_times_the_room_that_its_format_needs(serve, tmp_path, word, tokens):
+@pytest.mark.parametrize(
+    ("word", "given", "tokens"),
+    [("write", {}, 4 * 64), ("reason", {}, 4 * 1024), ("reason", {"max_new_tokens": "7"}, 7)],
+)
+def test_an_answer_has_the_room_that_a_user_sets_or_four_times_what_its_format_needs(
+    serve, tmp_path, word, given, tokens
+):
     bodies = []
     server = serve(saying({"content": "ANSWER: A"}, bodies=bodies))
-    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=4, options={"url": server.url})
+    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=4, options={"url": server.url, **given})
     arguments = arguments.resolve(ask=word)
     estimate = estimate_run(arguments)
     signature = run(arguments, tmp_path / "run").signature
@@ -272,20 +268,13 @@ def test_an_answer_has_four_times_the_room_that_its_format_needs(serve, tmp_path
     assert estimate.generated_tokens == 4 * tokens
 
 
-def test_a_limit_that_a_user_sets_stays(serve):
-    scorer = chat(serve())
-    assert isinstance(scorer, GeneratingScorer)
-    assert isinstance(scorer, ConfiguredScorer)
-    scorer.limit_new_tokens(100)
-    assert (scorer.new_tokens, scorer.settings["max_new_tokens"]) == (400, "400")
-    fixed = load(max_new_tokens="7")
-    fixed.limit_new_tokens(100)
-    assert (fixed.new_tokens, fixed.settings["max_new_tokens"]) == (7, "7")
-
-
 # Messages and thinking
 
 
+CHUNKS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "It is A"}]},
+    {"type": "text", "text": "B"},
+]
 CHANNELS = "<|channel|>analysis<|message|>A or B?<|end|><|start|>assistant<|channel|>final<|message|>B"
 
 
@@ -300,6 +289,8 @@ CHANNELS = "<|channel|>analysis<|message|>A or B?<|end|><|start|>assistant<|chan
         ({"content": None, "reasoning_content": "It is A"}, "length", "", "It is A", -1, "truncated"),
         ({"content": None, "reasoning": None, "refusal": "I can't help."}, "stop", "I can't help.", "", -1, "refused"),
         ({"content": None}, "stop", "", "", -1, "unread"),
+        ({"content": CHUNKS}, "stop", "B", "It is A", 1, "answered"),
+        ({"content": CHUNKS[:1]}, "length", "", "It is A", -1, "truncated"),
     ],
 )
 def test_text_thinking_and_why_an_answer_ended_are_kept(
@@ -314,24 +305,13 @@ def test_text_thinking_and_why_an_answer_ended_are_kept(
     assert server.attempts["q"] == 1
 
 
-def test_what_a_filter_held_back_is_filtered(serve):
-    server = serve(lambda path, body: (400, {"error": {"message": "no", "code": "content_filter"}}, {}))
-    ((text,),) = chat(server).generate(["q"], ["q"])
-    assert outcome(text, -1) == "filtered"
-
-
-@pytest.mark.parametrize("field", ["reasoning_content", "chunks"])
-def test_thinking_stands_in_a_column_of_its_own_and_is_not_read(serve, tmp_path, field):
+def test_thinking_stands_in_a_column_of_its_own_and_is_not_read(serve, tmp_path):
     def reply(path, body):
         prompt = body["messages"][0]["content"]
         is_cut = digest(prompt) % 4 == 0
         thought = f"It may be {'ABC'['ABC'.index(letter_of(prompt)) - 1]}. The answer is A."
         letter = "" if is_cut else letter_of(prompt)
-        if field == "chunks":
-            message = {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": thought}]}]}
-            message["content"] += [{"type": "text", "text": letter}] if letter else []
-        else:
-            message = {"content": letter, field: thought}
+        message = {"content": letter, "reasoning_content": thought}
         return {"choices": [{"message": message, "finish_reason": "length" if is_cut else "stop"}]}
 
     server = serve(reply)

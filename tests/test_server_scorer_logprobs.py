@@ -4,7 +4,6 @@ import json
 import math
 import re
 import string
-import warnings
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,7 +16,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.registry import load_scorer
-from qabias.scorers.server.logprobs import sum_options, top_tokens
+from qabias.scorers.server.logprobs import sum_options
 
 from . import tiny_models
 from .loopback_server import KEY, digest, letter_of
@@ -139,10 +138,7 @@ def test_tokens_belong_to_options(top, options, expected):
     [
         ([("(A", -0.02), ("B", -9)], [-0.02, -9, -math.inf]),
         ([("A.", -0.01), ("**A", -5), ("B", -6)], [math.log(math.exp(-0.01) + math.exp(-5)), -6, -math.inf]),
-        (
-            [("The", math.log(0.5)), ("A", math.log(0.3)), ("B", math.log(0.2))],
-            [math.log(0.3), math.log(0.2), -math.inf],
-        ),
+        ([("The", -0.694), ("A", math.log(0.3)), ("B", math.log(0.2))], [math.log(0.3), math.log(0.2), -math.inf]),
     ],
 )
 def test_an_answer_is_what_the_model_says_with_half_of_the_probability(serve, recwarn, top, expected):
@@ -161,20 +157,11 @@ def test_letters_that_together_hold_less_than_half_are_no_answer(serve):
     }
     named = {prompt: content(top) if top else {"content": []} for prompt, top in replies.items()}
     asked_one = scorer(serve(lambda path, body: answer(named[body["messages"][0]["content"]])))
-    with pytest.warns(UserWarning, match=r"after 3 of 4 prompts") as told:
-        found = asked_one.score([Request(prompt, LETTERS) for prompt in replies])
-    assert len(told) == 1
-    missing = [np.isneginf(scores.loglikelihoods).all() for scores in found]
-    assert missing == [True, True, False, True]
-
-    with warnings.catch_warnings():  # once is enough, the scores count them
-        warnings.simplefilter("error")
-        asked_one.score([Request("says A", LETTERS), Request("thinks", LETTERS)])
-
-
-def test_an_answer_that_ends_at_once_names_no_token():
-    assert top_tokens(answer({"content": []})) == []
-    assert top_tokens(answer({"tokens": [], "top_logprobs": []})) == []
+    prompts = [Request(prompt, LETTERS) for prompt in replies]
+    with pytest.warns(UserWarning, match=r"after 3 of 4 prompts") as warned:
+        found, _ = asked_one.score(prompts), asked_one.score(prompts)  # once is enough, the scores count them
+    assert len(warned) == 1
+    assert [np.isneginf(scores.loglikelihoods).all() for scores in found] == [True, True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -197,12 +184,6 @@ def test_a_server_that_gives_none_says_what_to_do(serve, reply):
     with pytest.raises(QabiasError, match=r"top_logprobs=5") as error:
         scorer(server).score([Request("q", LETTERS)])
     assert KEY not in str(error.value)
-
-
-def test_other_refusals_are_those_of_any_request(serve):
-    server = serve(lambda path, body: (401, {"error": {"message": "who?"}}, {}))
-    with pytest.raises(QabiasError, match=r"QABIAS_API_KEY$"):
-        scorer(server).score([Request("q", LETTERS)])
 
 
 @pytest.mark.parametrize("options", [(" the baker", " the cook"), (" A", " can't be known"), ("", " A")])
@@ -237,11 +218,8 @@ def test_a_run_counts_questions_whose_letters_are_not_named(serve, tmp_path):
     assert lost > 0
     assert [row["prediction"] for row in answers].count(-1) == lost
     assert result.scores["n_unparsed_ambig"] + result.scores["n_unparsed_disambig"] == lost
-    low, high = result.scores["range"]["accuracy"]
-    assert low < result.scores["accuracy"] < high
-    counts = [[row["prediction"] for row in answers].count(place) for place in range(3)]
     kept = [letter_of(prompt) for prompt in prompts if digest(prompt + "?") % 10]
-    assert counts == [kept.count(letter) for letter in "ABC"]
+    assert [[row["prediction"] for row in answers].count(place) for place in range(3)] == [*map(kept.count, "ABC")]
     assert {tuple(sorted(np.round(np.exp(row["loglikelihoods"]), 6))) for row in answers} == {(0, 0, 0), (0, 0.3, 0.6)}
 
     # From the journal, nothing is asked again.
@@ -274,21 +252,3 @@ def test_what_a_filter_held_back_has_no_answer_and_the_journal_says_why(serve, t
     kept = [json.loads(line)["answer"] for line in journal.read_text("utf-8").splitlines()]
     assert kept.count({"finish": "content_filter"}) == 2
     assert [["A", -0.1]] in kept
-
-
-def test_the_limit_and_the_temperature_are_those_of_written_answers(serve):
-    bodies = []
-    server = serve(lambda path, body: bodies.append(body) or answer(content([("A", -0.1)])))
-    options = {"body.max_completion_tokens": "1", "body.temperature": "null", "top_logprobs": "5", "body.seed": "1"}
-    scorer(server, **options).score([Request("q", LETTERS)])
-    sent = {"max_completion_tokens": 1, "logprobs": True, "top_logprobs": 5, "seed": 1}
-    assert bodies == [{"model": "m", "messages": [{"role": "user", "content": "q"}], **sent}]
-
-
-def test_inference_is_asked_for_its_words(serve, tmp_path):
-    server = serve(lambda path, body: answer(content([("No", math.log(0.6)), ("May", math.log(0.3))])))
-    options = {"url": server.url, "mode": "logprobs"}
-    run(RunArguments("bbnli", "m", scorer="server", limit=8, options=options), tmp_path / "run")
-    answers = pq.read_table(tmp_path / "run" / "predictions").to_pylist()
-    assert {row["prediction"] for row in answers} == {0}
-    assert {tuple(np.round(np.exp(row["loglikelihoods"]), 6)) for row in answers} == {(0.6, 0.3, 0.0)}

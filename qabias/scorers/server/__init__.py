@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from qabias.errors import QabiasError
@@ -22,7 +21,6 @@ def _load(loading: Loading) -> ServerScorer:
         raise QabiasError(f"server: model {loading.model!r} is in memory here; choose a scorer that asks it, or none")
     from qabias.scorers.server.batch import BatchClient
     from qabias.scorers.server.client import Client
-    from qabias.scorers.server.modes import explain_failure
     from qabias.scorers.server.openai_client import OpenAIClient
 
     model, has_client = loading.model, loading.handed_over is not None
@@ -34,7 +32,6 @@ def _load(loading: Loading) -> ServerScorer:
         client = OpenAIClient(loading.handed_over, options.concurrency, loading.journal)
     else:
         client = Client(options.url, concurrency=options.concurrency, timeout=options.timeout, journal=loading.journal)
-    client.explain_failure = partial(explain_failure, client, model, options)
     return make_scorer(model, client, options)
 
 

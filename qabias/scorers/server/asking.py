@@ -39,10 +39,6 @@ class RefusedError(QabiasError):
         self.code = code
 
 
-class ModeError(QabiasError):
-    """The answer lacks what this mode needs."""
-
-
 class NoChoiceError(QabiasError):
     """The server answers, and has no choice for this prompt."""
 
@@ -82,14 +78,10 @@ class Asker(ABC):
 class ConcurrentAsker(Asker):
     """Asks several requests at a time, each once, and keeps every answer as it comes."""
 
-    explain_failure: Callable[[QabiasError], None] | None = None
-    """Takes the failure of a first request: raises a better one, or returns if the request is worth another try."""
-
     def __init__(self, concurrency: int, journal: Path | None, key: str = "") -> None:
         self._concurrency = concurrency
         # A run that is resumed has had its first request.
         self.has_answered = journal is not None and journal.exists()
-        self._is_proven = False
         self._journal = Journal(journal)
         self._key = key
         self._stopped = threading.Event()
@@ -108,7 +100,7 @@ class ConcurrentAsker(Asker):
         return [self._journal[name] for name in hashes]
 
     def _ask_missing(self, missing: Mapping[str, Body], ask_one: Callable[[Body], Any]) -> None:
-        def ask_and_keep(name: str, body: Body, ask_one: Callable[[Body], Any]) -> None:
+        def ask_and_keep(name: str, body: Body) -> None:
             if self._stopped.is_set():
                 raise StoppedError
             try:
@@ -117,24 +109,14 @@ class ConcurrentAsker(Asker):
                 self._stopped.set()  # at once: a quick client would send all the others before this is noticed
                 raise
 
-        def ask_first(body: Body) -> Any:
-            try:
-                return ask_one(body)
-            except QabiasError as error:
-                if self.explain_failure is None:
-                    raise
-                self.explain_failure(error)
-                self._is_proven = True
-                return ask_one(body)
-
         self._stopped.clear()
         left = list(missing.items())
         with self._connected(), ThreadPoolExecutor(self._concurrency) as pool:
             try:
                 if not self.has_answered:
-                    ask_and_keep(*left.pop(0), ask_first)
+                    ask_and_keep(*left.pop(0))
                     self.has_answered = True
-                futures = [pool.submit(ask_and_keep, name, body, ask_one) for name, body in left]
+                futures = [pool.submit(ask_and_keep, name, body) for name, body in left]
                 n_first = len(missing) - len(left)
                 for n_answered, future in enumerate(as_completed(futures), start=1 + n_first):
                     if not isinstance(future.exception(), StoppedError):

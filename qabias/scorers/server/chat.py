@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from qabias.answers.outcomes import Written
-from qabias.scorers.server.asking import Asker, Body, ModeError, NoChoiceError, RefusedError
+from qabias.errors import QabiasError
+from qabias.scorers.server.asking import Asker, Body, NoChoiceError, RefusedError
 from qabias.scorers.server.options import ServerOptions
 
 PATH = "chat/completions"
@@ -120,7 +121,7 @@ def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
         content = message.get("content") if thinking or refusal else message["content"]
         text, thought = _parts(content)
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise ModeError("server: the answer has no choices[0].message.content; does the server chat?") from None
+        raise QabiasError("server: the answer has no choices[0].message.content; does the server chat?") from None
     finish = str(choice.get("finish_reason") or "")
     return {"text": text or str(refusal), "finish": finish, "thinking": thinking or thought}
 

@@ -44,7 +44,10 @@ FIRST_ATTEMPTS = 3
 EMPTY_ATTEMPTS = 3
 """How often a prompt may get an answer without a choice."""
 
-_LONGER = "; a server that needs longer gets it by --option timeout=SECONDS"
+_LONGER = (
+    "; a server that needs longer gets it by --option timeout=SECONDS, and one that lacks this mode another by "
+    "--option mode=MODE"
+)
 
 # So many bytes of a body that is no answer are looked at for a message.
 _SHOWN = 20_000
@@ -129,7 +132,7 @@ class Client(ConcurrentAsker):
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
         """Send a request, again and again while the failure is a passing one."""
         most = self._patience.attempts
-        doubtful = doubtful or (most if self.has_answered or self._is_proven else FIRST_ATTEMPTS)
+        doubtful = doubtful or (most if self.has_answered else FIRST_ATTEMPTS)
         limits = {_Kind.PASSING: most, _Kind.DOUBTFUL: min(most, doubtful), _Kind.EMPTY: min(most, EMPTY_ATTEMPTS)}
         counts: Counter[_Kind] = Counter()
         while True:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.server.asking import Asker, Body, ModeError, NoChoiceError, RefusedError
+from qabias.scorers.server.asking import Asker, Body, NoChoiceError, RefusedError
 from qabias.scorers.server.chat import ServerScorer
 from qabias.scorers.server.client import GaveUpError
 from qabias.scorers.server.options import ServerOptions
@@ -62,7 +63,7 @@ class ServerEchoScorer(ServerScorer):
         except RefusedError as error:
             raise RefusedError(f"{error}; {_CHAT_INSTEAD}", error.status, error.code) from None
         except NoChoiceError as error:
-            raise ModeError(f"{error}, at prompt ...{body['prompt'][-60:]!r}; {_CHAT_INSTEAD}") from None
+            raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}; {_CHAT_INSTEAD}") from None
         return sum_option(answer, body["prompt"], body[_LENGTH], max_tokens)
 
     def _may_be_the_zero(self, error: RefusedError | GaveUpError) -> bool:
@@ -94,9 +95,9 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
         fits = ends[-1] == len(prompt) or (is_option and len("".join(tokens[first + 1 :])) < option_length)
         counted = [float(value) for value in values[first:]]
     except (KeyError, IndexError, TypeError, ValueError, StopIteration):
-        raise ModeError(f"server: it gives no log-probabilities of the prompt; {_CHAT_INSTEAD}") from None
+        raise QabiasError(f"server: it gives no log-probabilities of the prompt; {_CHAT_INSTEAD}") from None
     if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
-        raise ModeError(
+        raise QabiasError(
             f"server: its log-probabilities or text offsets are not those of the prompt ...{prompt[-60:]!r}; "
             f"{_CHAT_INSTEAD}"
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.server.asking import Asker, Body, ModeError, NoChoiceError, RefusedError
+from qabias.scorers.server.asking import Asker, Body, NoChoiceError, RefusedError
 from qabias.scorers.server.chat import FILTERED_FINISH, PATH, ServerScorer, chat_body, is_filtered
 from qabias.scorers.server.options import ServerOptions
 
@@ -150,7 +150,7 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         top = [("", math.nan)]
     if any(math.isnan(logprob) for _, logprob in top):
-        raise ModeError(f"server: it gives no log-probabilities of the likeliest tokens; {_INSTEAD}")
+        raise QabiasError(f"server: it gives no log-probabilities of the likeliest tokens; {_INSTEAD}")
     return top
 
 
