@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import pytest
 
-from . import loopback_server
 from .loopback_server import Handler, Server, digest
 
 AGAIN, ANSWER, ENDS = "again", "answer", "ends"
@@ -285,11 +284,6 @@ _BOMB = gzip.compress(b" " * BOMB_BYTES)
 def names(outcome):
     """The faults with an outcome."""
     return [name for name, fault in FAULTS.items() if fault.outcome == outcome]
-
-
-def start(*args, **options):
-    """Start a server, see `FaultyServer`; end it by `shutdown` and `server_close`."""
-    return loopback_server.start(FaultyServer(*args, **options))
 
 
 @pytest.fixture

@@ -102,20 +102,16 @@ def chat_reply(path, body):
     return {"choices": [{"message": {"role": "assistant", "content": letter}, "logprobs": logprobs}]}
 
 
-def start(server):
-    """Let a server serve; end it by `shutdown` and `server_close`."""
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    return server
-
-
 @pytest.fixture
 def serve():
     """Starts servers; takes the arguments of `Server`."""
     servers = []
 
     def begin(*args, make=Server, **options):
-        servers.append(start(make(*args, **options)))
-        return servers[-1]
+        server = make(*args, **options)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        servers.append(server)
+        return server
 
     yield begin
     for server in servers:

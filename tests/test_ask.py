@@ -48,22 +48,32 @@ def test_every_word_of_a_benchmark_names_one_of_its_formats():
         ("letter", {}, "letters", {"chat": "auto"}),
         ("write", {}, "letters", {"chat": "auto", "mode": "generate"}),
         ("reason", {}, "letters_cot", {"chat": "auto", "mode": "generate"}),
-        (
-            "write",
-            {"chat": "no", "max_new_tokens": "5"},
-            "letters",
-            {"chat": "no", "mode": "generate", "max_new_tokens": "5"},
-        ),
+        ("write", {"chat": "no", "samples": "1"}, "letters", {"chat": "no", "mode": "generate", "samples": "1"}),
     ],
 )
 def test_a_word_is_a_format_and_options(word, given, prompt_format, options):
     arguments = RunArguments("bbq", "smollm2", options=given)
     assert arguments.resolve(ask=word) == RunArguments("bbq", "smollm2", format=prompt_format, options=options)
+    assert replace(arguments, format="five").resolve(ask="letter").format == "five"
 
 
-def test_a_format_that_is_given_goes_before_that_of_the_word():
-    assert RunArguments("bbq", "smollm2", format="race").resolve(ask="write").format == "race"
-    assert RunArguments("bbq", "smollm2", format="five").resolve(ask="letter").format == "five"
+@pytest.mark.parametrize(
+    ("arguments", "word", "message"),
+    [
+        (RunArguments("bbq"), "letters", "'letters'.*'letter'"),
+        (RunArguments("bbq", "baseline:first"), "write", "baseline .*options, letter"),
+        (RunArguments("bbq", options={"mode": "likelihood"}), "write", "mode=likelihood contradict"),
+        (RunArguments("bbq", options={"mode": "generate"}), "letter", "mode=generate contradict"),
+        (RunArguments("bbq", "smollm2", format="qa"), "letter", "is for options; .*letters"),
+        (RunArguments("bbq", "smollm2", format="letters"), "reason", "letters_cot"),
+        (RunArguments("unqover", "smollm2", format="choose_cot"), "write", "is for reason; .*choose choose"),
+        (RunArguments("bbq", "smollm2", format="fil"), "fill", "'fil'.*'fill'"),
+        (RunArguments("bbq", "m", scorer="nli"), "options", "nli"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(arguments, word, message):
+    with pytest.raises(QabiasError, match=message):
+        arguments.resolve(ask=word)
 
 
 def test_a_server_is_asked_for_texts_letters_or_an_echo():
@@ -79,45 +89,6 @@ def test_what_is_the_default_anyway_makes_no_other_run():
     named = replace(plain, options={**SERVER, "mode": "chat"})
     assert plain.resolve(ask="write") == named.resolve(ask="write") == plain
     assert default_folder(replace(plain, format=None).resolve(ask="write")) == default_folder(plain)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word", "message"),
-    [
-        (RunArguments("bbq"), "letters", "unknown way of asking 'letters'.*did you mean 'letter'"),
-        (
-            RunArguments("bbq", "baseline:first"),
-            "write",
-            "--ask write: the scorer baseline cannot be asked so.*options, letter",
-        ),
-        (
-            RunArguments("bbq", options={"mode": "likelihood"}),
-            "write",
-            "--ask write and --option mode=likelihood contradict each other",
-        ),
-        (
-            RunArguments("bbq", options={"mode": "generate"}),
-            "letter",
-            "--ask letter and --option mode=generate contradict",
-        ),
-        (
-            RunArguments("bbq", "smollm2", format="qa"),
-            "letter",
-            "--format qa do not.*is for options; .*letters",
-        ),
-        (
-            RunArguments("bbq", "smollm2", format="letters"),
-            "reason",
-            "--format letters do not.*letters_cot",
-        ),
-        (RunArguments("unqover", "smollm2", format="choose_cot"), "write", "the format is for reason; .*choose choose"),
-        (RunArguments("bbq", "smollm2", format="fil"), "fill", "unknown format 'fil'.*did you mean 'fill'"),
-        (RunArguments("bbq", "m", scorer="nli"), "options", "bbq cannot be asked by the scorer nli"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(arguments, word, message):
-    with pytest.raises(QabiasError, match=message):
-        arguments.resolve(ask=word)
 
 
 def test_a_format_for_writers_is_refused_where_likelihoods_are_asked(tmp_path):
@@ -139,6 +110,7 @@ def test_what_a_writer_may_write_stands_in_the_signature(folders, tmp_path):
         (TEMPLATE, None, 64, 64),
         (TEMPLATE, None, 1024, 1024),
         (TEMPLATE, 7, 1024, 7),
+        (TEMPLATE, None, 60_000, 50_000),  # half of the positions is left to the prompt
         (OPENED, None, 64, THINKING_TOKENS),
         (OPENED, 100, 64, 100),
     ],
@@ -152,13 +124,6 @@ def test_a_model_may_write_what_the_format_needs_and_more_if_it_thinks(template,
     assert isinstance(scorer, ConfiguredScorer)
     scorer.limit_new_tokens(needed)
     assert scorer.settings["max_new_tokens"] == str(allowed)
-
-
-def test_half_of_few_positions_is_left_to_the_prompt():
-    loaded = chat_model()
-    scorer = GenerationScorer(loaded)
-    scorer.limit_new_tokens(THINKING_TOKENS)
-    assert scorer.settings["max_new_tokens"] == str(loaded.model.config.max_position_embeddings // 2)
 
 
 def test_a_run_is_named_after_all_its_arguments():

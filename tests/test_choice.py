@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from qabias.answers import NO_ANSWER, parse_choice
 from qabias.answers.choice import UNKNOWN_WORDINGS, is_unknown_wording, unknown_place
 from qabias.answers.outcomes import OUTCOMES, Written, outcome, outcomes
-from qabias.answers.thinking import set_thinking_aside
 
 from .conftest import ROOT
 
@@ -307,15 +306,6 @@ def test_the_wordings_of_unknown_are_known():
 def test_what_became_of_an_answer(text, expected):
     assert outcome(text, parse_choice(text, ANSWERS)) == expected
     assert outcomes([text, "B"], [parse_choice(text, ANSWERS), 1]) == [expected, "answered"]
-
-
-def test_thinking_is_kept_and_not_read():
-    said = set_thinking_aside("<think>Is it A?</think>\nB<|im_end|>")
-    assert said == ("B", "Is it A?", False)
-    assert set_thinking_aside("no marks") == ("no marks", "", False)
-    assert set_thinking_aside("first <think>then") == ("first", "then", True)
-    written = Written("B", "stop", "Is it A?")
-    assert (written, written.finish, written.thinking) == ("B", "stop", "Is it A?")
 
 
 # Real answers

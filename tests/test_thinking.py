@@ -1,7 +1,5 @@
 """Models that think before they answer: told by their templates, given room, and their thoughts set aside."""
 
-import json
-
 import pyarrow.parquet as pq
 import pytest
 
@@ -64,6 +62,8 @@ ON, OFF = {"enable_thinking": True}, {"enable_thinking": False}
         ("analysisWe need to choose A", "", "We need to choose A", True),
         ("Analysis: it is B", "Analysis: it is B", "", False),
         ("analysis of the text: B", "analysis of the text: B", "", False),
+        ("first <think>then", "first", "then", True),
+        ("<think>Is it A?</think>\nB<|im_end|>", "B", "Is it A?", False),
     ],
 )
 def test_thinking_is_set_aside(text, answer, thinking, is_open):
@@ -135,79 +135,52 @@ def test_a_template_tells_whether_its_model_thinks(template, arguments, thinks, 
     assert list(found.encode_prompts(["Who?"])["Who?"]) == expected
 
 
-def test_an_argument_that_a_template_does_not_take_is_refused():
-    switched, plain = make_chat_model(SWITCHED), make_chat_model(PLAIN)
-    with pytest.raises(QabiasError) as error:
-        ChatTemplate(switched, arguments={"enable_thinkin": False})
-    assert str(error.value) == (
-        "chat: the template of model 'tiny' has no argument 'enable_thinkin'; it takes enable_thinking; "
-        "did you mean 'enable_thinking'?"
-    )
-    with pytest.raises(QabiasError, match="'enable_thinking'"):
-        ChatTemplate(plain, arguments=OFF)
-    for name in ("messages", "add_generation_prompt", "bos_token"):
-        with pytest.raises(QabiasError, match=f"has no argument '{name}'"):
-            ChatTemplate(switched, arguments={name: "x"})
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("true", True), ("false", False), ("low", "low"), ("3", 3), ("0.5", 0.5), ('"3"', "3"), ("null", None), ("", "")],
-)
-def test_arguments_are_json_or_text(text, value):
-    options = {"chat": "yes", "template.effort": text}
-    if text:
-        assert parse_arguments("causal", options) == {"effort": value}
-    else:
-        with pytest.raises(QabiasError, match=r"causal: template\.effort must be one line"):
-            parse_arguments("causal", options)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"template.enable_thinking": "False"}, "causal: template.enable_thinking is 'False'; write false"),
-        ({"template.enable_thinking": "off"}, "causal: template.enable_thinking is 'off'; write true or false"),
-        ({"template.thinking": "1"}, "causal: template.thinking is '1'; write true or false"),
-        ({"template.effort": "a|b"}, "causal: template.effort must be one line of text without '|'"),
-        ({"template.effort": "a\nb"}, "causal: template.effort must be one line of text without '|'"),
-        ({"template.": "a"}, "causal: template. names no argument; write template.NAME=VALUE"),
-        ({"chat": "no", "template.effort": "low"}, "causal: template.effort is for chat; add --option chat=yes"),
-        ({"template.effort": "low"}, "causal: template.effort is for chat; add --option chat=yes"),
+        ({"template.enable_thinking": "False"}, "write false"),
+        ({"template.enable_thinking": "off"}, "write true or false"),
+        ({"template.thinking": "1"}, "write true or false"),
+        *(({"template.effort": text}, "template.effort") for text in ("a|b", "a\nb", "")),
+        ({"template.": "a"}, "template.NAME"),
+        ({"chat": "no", "template.effort": "low"}, "chat=yes"),
     ],
 )
 def test_bad_arguments_are_named_before_a_model_is_loaded(options, message):
-    chat = {} if "for chat" in message else {"chat": "yes"}
-    with pytest.raises(QabiasError) as error:
-        load_scorer("causal", "nowhere", scorer_options={**chat, **options})
-    assert str(error.value).startswith(message)
+    with pytest.raises(QabiasError, match=message):
+        load_scorer("causal", "nowhere", scorer_options={"chat": "yes", **options})
+
+
+@pytest.mark.parametrize(
+    ("template", "name", "message"),
+    [
+        (SWITCHED, "enable_thinkin", "did you mean 'enable_thinking'"),
+        (PLAIN, "enable_thinking", "'enable_thinking'"),
+        *((SWITCHED, name, name) for name in ("messages", "add_generation_prompt", "bos_token")),
+    ],
+)
+def test_an_argument_that_a_template_does_not_take_is_refused(template, name, message):
+    with pytest.raises(QabiasError, match=message):
+        ChatTemplate(make_chat_model(template), arguments={name: False})
+
+
+def test_arguments_are_json_or_text():
+    texts = ("true", "false", "low", "3", "0.5", '"3"', "null")
+    values = [parse_arguments("causal", {"chat": "yes", "template.effort": text})["effort"] for text in texts]
+    assert values == [True, False, "low", 3, 0.5, "3", None]
 
 
 # Texts
 
 
 @pytest.mark.parametrize("special", [True, False])
-@pytest.mark.parametrize(
-    ("template", "written"),
-    [(SWITCHED, ("B", "stop", "It be A")), (OPENED, ("B", "stop", "It be A"))],
-    ids=["opened by the model", "opened by the template"],
-)
-def test_what_a_model_thought_is_no_part_of_its_answer(template, written, special):
+@pytest.mark.parametrize("template", [SWITCHED, OPENED], ids=["opened by the model", "opened by the template"])
+def test_thoughts_that_are_cut_off_are_no_answer(template, special):
     loaded = make_scripted(template, special=special)
-    scorer = GenerationScorer(loaded, template=ChatTemplate(loaded))
-    ((text,),) = scorer.generate(["Who?"], ["a/0"])
-    assert (str(text), text.finish, text.thinking) == written
     ((short,),) = GenerationScorer(loaded, template=ChatTemplate(loaded), max_new_tokens=4).generate(["Who?"], ["a/0"])
     assert (str(short), short.finish) == ("", "length")
     assert short.thinking.startswith("It be")
     assert outcome(short, parse_choice(short, ANSWERS)) == "truncated"
-
-
-def test_without_thinking_the_answer_comes_at_once():
-    loaded = make_scripted(SWITCHED)
-    scorer = GenerationScorer(loaded, template=ChatTemplate(loaded, arguments=OFF))
-    ((text,),) = scorer.generate(["Who?"], ["a/0"])
-    assert (str(text), text.finish, text.thinking) == ("B", "stop", "")
 
 
 def test_channels_keep_their_tokens_where_others_are_dropped():
@@ -225,12 +198,9 @@ def test_channels_keep_their_tokens_where_others_are_dropped():
     first = tokens.index(tokenizer.convert_tokens_to_ids("<|message|>"))
     cut = decoder.decode(tokens[: first + 4], "length")
     assert (str(cut), outcome(cut, parse_choice(cut, ANSWERS))) == ("", "truncated")
-
-
-def test_a_text_without_thinking_stays_as_it_is():
     decoder = WrittenDecoder(make_chat_model(PLAIN).tokenizer)
     tokens = decoder._tokenizer.encode(" B\n and", add_special_tokens=False)
-    assert str(decoder.decode([*tokens, 1, 1], "stop")) == " B\n and"
+    assert str(decoder.decode([*tokens, 1, 1], "stop")) == " B\n and"  # as it is
 
 
 # Runs
@@ -239,64 +209,40 @@ def test_a_text_without_thinking_stays_as_it_is():
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """Saved models that say what they think."""
-    found = {}
-    for name, template, make in (
-        ("switched", SWITCHED, make_scripted),
-        ("opened", OPENED, make_scripted),
-    ):
-        loaded = make(template)
-        found[name] = save(tmp_path_factory.mktemp(name), loaded.model, loaded.tokenizer)
-    return found
+    saved = {}
+    for name, template in (("switched", SWITCHED), ("opened", OPENED)):
+        loaded = make_scripted(template)
+        saved[name] = save(tmp_path_factory.mktemp(name), loaded.model, loaded.tokenizer)
+    return saved
 
 
 def ask(model, folder, word="write", **options):
     """Run eight examples; returns what was answered, the signature and the scores."""
-    arguments = RunArguments(
-        "bbq",
-        model,
-        config="Age",
-        limit=8,
-        scorer="causal",
-        options={n.replace("__", "."): v for n, v in options.items()},
-    )
+    options = {name.replace("__", "."): value for name, value in options.items()}
+    arguments = RunArguments("bbq", model, config="Age", limit=8, scorer="causal", options=options)
     result = run(arguments.resolve(ask=word), folder)
     return pq.read_table(folder / "predictions").to_pylist(), result.signature, result.scores
 
 
-@pytest.mark.parametrize("name", ["switched", "opened"])
-def test_a_run_keeps_thoughts_and_reads_the_answer(name, folders, tmp_path):
-    rows, signature, scores = ask(folders[name], tmp_path / "run")
+@pytest.mark.parametrize(
+    ("name", "options", "thinking", "signed"),
+    [
+        ("switched", {}, "It be A", "+thinking=yes"),
+        ("opened", {}, "It be A", "+thinking=yes"),
+        ("switched", {"template__enable_thinking": "true"}, "It be A", "+template.enable_thinking=true"),
+        ("switched", {"template__enable_thinking": "false"}, "", "+template.enable_thinking=false"),
+    ],
+)
+def test_a_run_keeps_thoughts_reads_the_answer_and_signs_the_switch(name, options, thinking, signed, folders, tmp_path):
+    rows, signature, scores = ask(folders[name], tmp_path / "run", **options)
     assert len(rows) == 8
     for row in rows:
-        assert (row["outputs"], row["thinking"], row["prediction"], row["outcome"]) == (["B"], "It be A", 1, "answered")
-    assert f"+max_new_tokens={THINKING_TOKENS}+" in signature
-    assert "+thinking=yes" in signature
+        assert (row["outputs"], row["prediction"], row["outcome"]) == (["B"], 1, "answered")
+        assert row.get("thinking", "") == thinking
+    assert f"+max_new_tokens={THINKING_TOKENS if thinking else 64}+" in signature
+    assert ("+thinking=yes" in signature) == bool(thinking)
+    assert signed in signature
     assert scores["share_position_1"] == 1
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["signature"] == signature
-
-
-def test_the_switch_changes_prompt_budget_and_signature(folders, tmp_path):
-    thought, on, _ = ask(folders["switched"], tmp_path / "on", template__enable_thinking="true")
-    direct, off, _ = ask(folders["switched"], tmp_path / "off", template__enable_thinking="false")
-    assert [row["prediction"] for row in thought] == [row["prediction"] for row in direct] == [1] * 8
-    assert all(row["thinking"] for row in thought)
-    assert all("thinking" not in row for row in direct)
-    assert f"+max_new_tokens={THINKING_TOKENS}+" in on
-    assert "+template.enable_thinking=true" in on
-    assert "+thinking=yes" in on
-    assert "+max_new_tokens=64+" in off
-    assert "+template.enable_thinking=false" in off
-    assert "thinking=yes" not in off
-
-
-@pytest.mark.parametrize("name", ["switched", "opened"])
-def test_thoughts_that_are_cut_off_are_truncated(name, folders, tmp_path):
-    rows, signature, scores = ask(folders[name], tmp_path / "run", max_new_tokens="4")
-    for row in rows:
-        assert (row["outputs"], row["prediction"], row["outcome"]) == ([""], NO_ANSWER, "truncated")
-        assert row["thinking"].startswith("It be")
-    assert "+max_new_tokens=4+" in signature
-    assert scores["outcomes"]["truncated"] == 8
 
 
 def test_likelihoods_of_a_model_that_would_think_are_warned_of(folders, tmp_path):
