@@ -1,7 +1,6 @@
 """A chat model reads the turns of its own template and nothing else, and an option is the beginning of its answer."""
 
 import copy
-import json
 import warnings
 
 import numpy as np
@@ -18,6 +17,7 @@ from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.generation import GenerationScorer
 from qabias.scorers.registry import load_scorer
 from tests import tiny_models
+from tests.tiny_models import first_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -102,7 +102,7 @@ def assert_equal_scores(scores, expected, atol=1e-5):
 
 @pytest.mark.parametrize("adds_bos", [False, True])
 @pytest.mark.parametrize("template", [TEMPLATE, BARE], ids=["own start token", "none"])
-@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
+@pytest.mark.parametrize("kind", first_of("llama", "gpt2", "gemma2", n=2))
 @pytest.mark.parametrize("system", [None, "Answer with one letter."])
 def test_options_are_scored_as_one_at_a_time_after_the_template(kind, template, adds_bos, system):
     loaded = chat_model(template, kind, adds_bos)
@@ -132,10 +132,8 @@ def test_spaces_before_an_option_do_not_count():
 def test_written_answers_are_those_of_one_prompt_at_a_time(kind, adds_bos, system):
     loaded = chat_model(kind=kind, adds_bos=adds_bos)
     expected = written_one_at_a_time(loaded, PROMPTS, 8, system)
-    for budget in (1, 10_000):
-        scorer = GenerationScorer(loaded, template=ChatTemplate(loaded, system), max_new_tokens=8, token_budget=budget)
-        assert scorer.generate(PROMPTS, KEYS) == expected
-        assert scorer.generate(PROMPTS[::-1], KEYS[::-1]) == expected[::-1]
+    scorer = GenerationScorer(loaded, template=ChatTemplate(loaded, system), max_new_tokens=8)
+    assert scorer.generate(PROMPTS, KEYS) == expected
     assert isinstance(scorer, TextScorer)
     assert scorer.name == "causal"
     assert GenerationScorer(loaded, max_new_tokens=8).generate(PROMPTS, KEYS) != expected
@@ -146,19 +144,9 @@ def test_written_answers_are_those_of_one_prompt_at_a_time(kind, adds_bos, syste
 
 def test_the_system_message_is_read_and_stands_instead_of_the_templates_own():
     loaded = chat_model(BARE)
-    header = {
-        system: loaded.tokenizer.decode(ChatTemplate(loaded, system).encode_prompts(["Who?"])["Who?"])
-        for system in (None, "Be brief.")
-    }
-    assert header == {
-        None: "Be kind. user: Who? assistant:",
-        "Be brief.": "system: Be brief. user: Who? assistant:",
-    }
-
-
-def test_a_tokenizer_without_a_template_is_refused():
-    with pytest.raises(QabiasError, match="no chat template"):
-        ChatTemplate(chat_model(None))
+    for system, begin in ((None, "Be kind."), ("Be brief.", "system: Be brief.")):
+        header = loaded.tokenizer.decode(ChatTemplate(loaded, system).encode_prompts(["Who?"])["Who?"])
+        assert header == f"{begin} user: Who? assistant:"
 
 
 def test_a_template_without_system_messages_is_refused_where_there_is_one():
@@ -210,45 +198,30 @@ def test_chat_is_off_unless_asked_for(folders):
         assert_equal_scores(load(folders["chat"], **options).score(REQUESTS), [s.loglikelihoods for s in expected])
     system = load(folders["chat"], chat="auto", system="Be brief.").score(REQUESTS)
     assert_equal_scores(system, one_at_a_time(loaded, REQUESTS, "Be brief."))
+    written = {"mode": "generate", "max_new_tokens": "6"}
+    answers = load(folders["chat"], chat="yes", system="Hm.", **written).generate(PROMPTS, KEYS)
+    assert answers == written_one_at_a_time(loaded, PROMPTS, 6, "Hm.")
+    plain_answers = GenerationScorer(loaded, max_new_tokens=6).generate(PROMPTS, KEYS)
+    assert load(folders["plain"], chat="auto", **written).generate(PROMPTS, KEYS) == plain_answers
     assert_equal_scores(load(folders["plain"], chat="auto").score(REQUESTS), [score.loglikelihoods for score in plain])
 
 
-def test_written_answers_have_the_option_too(folders):
-    loaded = load_model(CAUSAL, folders["chat"], device="cpu")
-    options = {"mode": "generate", "max_new_tokens": "6"}
-    plain = GenerationScorer(loaded, max_new_tokens=6).generate(PROMPTS, KEYS)
-    assert load(folders["chat"], **options).generate(PROMPTS, KEYS) == plain
-    assert load(folders["plain"], chat="auto", **options).generate(PROMPTS, KEYS) == plain
-    for given, system in (({"chat": "yes"}, None), ({"chat": "auto"}, None), ({"chat": "yes", "system": "Hm."}, "Hm.")):
-        answers = load(folders["chat"], **given, **options).generate(PROMPTS, KEYS)
-        assert answers == written_one_at_a_time(loaded, PROMPTS, 6, system)
-
-
-@pytest.mark.parametrize("mode", ["likelihood", "generate"])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"chat": "on"}, "causal: chat is 'on'; choose one of yes, auto, no"),
-        ({"system": "Be brief."}, "causal: a system message is for chat; add --option chat=yes"),
-        ({"chat": "no", "system": "Be brief."}, "causal: a system message is for chat"),
-        ({"chat": "yes", "system": "Be\nbrief."}, "causal: the system message must be one line of text without '|'"),
-        ({"chat": "yes", "system": "a|b"}, "causal: the system message must be one line of text without '|'"),
-        ({"chat": "yes", "system": ""}, "causal: the system message must be one line"),
-        ({"chat": "yes"}, "has no chat template"),
-        ({"chat": "auto", "system": "Be brief."}, "has no chat template"),
+        ({"chat": "on"}, "chat is 'on'"),
+        ({"system": "Be brief."}, "chat=yes"),
+        ({"chat": "no", "system": "Be brief."}, "chat=yes"),
+        *(({"chat": "yes", "system": text}, "one line") for text in ("Be\nbrief.", "a|b", "")),
+        ({"chat": "yes"}, "no chat template"),
+        ({"chat": "auto", "system": "Be brief.", "mode": "generate"}, "no chat template"),
+        ({"layout": "bush"}, "'bush'"),
+        ({"layout": "flat", "mode": "generate"}, "layout is for"),
     ],
 )
-def test_bad_options_are_named(folders, options, message, mode):
-    with pytest.raises(QabiasError) as error:
-        load(folders["plain"], mode=mode, **options)
-    assert message in str(error.value)
-
-
-def test_the_layout_is_for_likelihoods():
-    with pytest.raises(QabiasError, match="'bush'"):
-        load("nowhere", layout="bush")
-    with pytest.raises(QabiasError, match="layout is for"):
-        load("nowhere", layout="flat", mode="generate")
+def test_bad_options_are_named(folders, options, message):
+    with pytest.raises(QabiasError, match=message):
+        load(folders["plain"], **options)
 
 
 # Runs
@@ -259,8 +232,5 @@ def test_a_run_says_in_its_signature_that_it_chatted(folders, tmp_path):
         "bbq", folders["chat"], config="Age", format="letters", limit=8, options={"chat": "yes", "system": "Be brief."}
     )
     result = run(arguments, tmp_path / "run")
-    assert (
-        "|scorer:causal+chat=yes+system=Be brief.|"
-        in json.loads((tmp_path / "run" / "run.json").read_text())["signature"]
-    )
+    assert "|scorer:causal+chat=yes+system=Be brief.|" in result.signature
     assert sum(result.scores[f"share_position_{place}"] for place in range(3)) == pytest.approx(1)

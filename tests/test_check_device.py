@@ -1,6 +1,7 @@
 """`qabias check-device` on the CPU with tiny models: every scorer, its verdicts, its time limit and its file."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -96,26 +97,7 @@ def test_a_wrong_scorer_is_found(monkeypatch, name, make, states):
     assert not result.is_right
 
 
-class Words:
-    def decode(self, tokens, skip_special_tokens):
-        return " ".join(f"word{token}" for token in tokens)
-
-
-@pytest.mark.parametrize(
-    ("text", "margin"),
-    [
-        ("word1 word2 word3", 0.0),
-        ("word1 word9 word3", 0.2),
-        ("word9", 0.1),
-        ("word1 word2 word3 word4", 0.3),
-        ("", 0.1),
-    ],
-)
-def test_texts_part_where_the_first_token_differs(text, margin):
-    assert Written(Words(), [1, 2, 3], np.array([0.1, 0.2, 0.3])).parts_from(text) == margin
-
-
-@pytest.mark.parametrize("name", ["causal", "seq2seq", "causal, written", "multiple_choice"])
+@pytest.mark.parametrize("name", ["causal", "seq2seq"])
 def test_speed_counts_the_tokens_that_the_model_is_given(name, monkeypatch):
     (row,) = checked(monkeypatch, case_of(name, timed=True)).rows
     assert list(row.outcomes) == list(MEASURES)
@@ -124,17 +106,12 @@ def test_speed_counts_the_tokens_that_the_model_is_given(name, monkeypatch):
     figures = outcome.figures
     assert figures["questions"] >= 16
     assert figures["tokens"] > figures["batches"] > 0
-    assert figures["tokens_per_second"] == pytest.approx(figures["tokens"] / figures["seconds"])
-
-
-def test_a_call_of_a_model_is_counted_once_with_its_pads():
     loaded = cases.make_model(TINY["causal"].shape, cases.CAUSAL, "float32", "cpu")
     with speed.watched(loaded.model) as calls, torch.inference_mode():
         loaded.model(input_ids=torch.ones(3, 5, dtype=torch.long))
         loaded.model.base_model(input_ids=torch.ones(2, 7, dtype=torch.long))
     assert calls == [(3, 5), (2, 7)]
-    loaded.model(input_ids=torch.ones(1, 1, dtype=torch.long))
-    assert len(calls) == 2
+    assert figures["tokens_per_second"] == pytest.approx(figures["tokens"] / figures["seconds"])
 
 
 @pytest.mark.parametrize(
@@ -154,33 +131,32 @@ def test_what_a_device_cannot_do_stops_nothing(monkeypatch, error, state, why):
     assert len(result.rows) == 2
 
 
+def test_texts_part_where_the_first_token_differs():
+    words = SimpleNamespace(decode=lambda tokens, skip_special_tokens: " ".join(f"word{token}" for token in tokens))
+    written = Written(words, [1, 2, 3], np.array([0.1, 0.2, 0.3]))
+    texts = ("word1 word2 word3", "word1 word9 word3", "word9", "word1 word2 word3 word4", "")
+    assert [written.parts_from(text) for text in texts] == [0.0, 0.2, 0.1, 0.3, 0.1]
+
+
 def test_published_shapes_have_the_published_numbers_of_parameters():
-    encoders = models.LARGE_ENCODERS
-    shapes = (models.SMALL_CAUSAL, models.MIDDLE_CAUSAL, encoders["bert"], encoders["roberta"])
-    assert [round(shape.parameters / 1e6, 1) for shape in shapes] == [134.5, 1711.4, 335.1, 355.4]
-    assert round(models.LARGE_CAUSAL.weights_bytes("bfloat16") / 2e9, 2) == 8.03
-    assert round(encoders["deberta"].parameters / 1e6) == 434
-    # The published one has one matrix of embeddings for all.
-    assert round(models.LARGE_T5.parameters / 1e6) == 738
+    encoders = [models.LARGE_ENCODERS[family] for family in ("bert", "roberta", "deberta")]
+    # That of T5 has one matrix of embeddings for all.
+    shapes = (models.SMALL_CAUSAL, models.MIDDLE_CAUSAL, models.LARGE_CAUSAL, models.LARGE_T5, *encoders)
+    assert [int(shape.parameters / 1e6) for shape in shapes] == [134, 1711, 8030, 737, 335, 355, 434]
 
 
-def test_a_model_that_does_not_fit_is_not_made(monkeypatch):
-    monkeypatch.setattr(check, "free_memory", lambda device: 2**20)
-    large = Case(cases.CAUSAL, models.LARGE_CAUSAL, "bfloat16", True)
-    result = checked(monkeypatch, large, case_of("causal"))
-    assert {outcome.state for outcome in result.outcomes} == {NOT_MEASURED}
-    assert [row.outcomes["equality"].why.partition(" (")[0] for row in result.rows] == ["too large for a CPU", "memory"]
-    assert list(result.rows[0].outcomes) == list(MEASURES)
-
-
-def test_nothing_is_begun_when_the_time_is_over_and_all_of_it_is_listed(monkeypatch):
+def test_a_model_that_does_not_fit_is_not_made_and_what_no_time_is_left_for_is_listed(monkeypatch):
     ticks, kept = itertools.count(0.0, 10.0), []
-    monkeypatch.setattr(check, "cases", lambda sizes, usual: [case_of("causal")] * 3)
+    large = Case(cases.CAUSAL, models.LARGE_CAUSAL, "bfloat16", True)
+    monkeypatch.setattr(check, "cases", lambda sizes, usual: [large, case_of("causal"), case_of("causal")])
+    monkeypatch.setattr(check, "free_memory", lambda device: 2**20 if len(kept) == 1 else None)
     result = check.check_device(
         "cpu", "tiny", 25.0, lambda _: None, lambda: next(ticks), keep=lambda so_far: kept.append(len(so_far.rows))
     )
-    assert [row.outcomes["equality"].state for row in result.rows] == [HOLDS, NOT_MEASURED, NOT_MEASURED]
-    assert result.rows[-1].outcomes["equality"].why == "time"
+    assert {outcome.state for outcome in result.outcomes} == {NOT_MEASURED}
+    reasons = [row.outcomes["equality"].why.partition(" (")[0] for row in result.rows]
+    assert reasons == ["too large for a CPU", "memory", "time"]
+    assert list(result.rows[0].outcomes) == list(MEASURES)
     assert kept == [1, 2, 3]
     assert result.is_right
 
@@ -218,16 +194,3 @@ def test_the_command_shows_and_writes_every_case_and_ends_with_1_where_one_is_wr
     assert result.exit_code == 1, result.output
     assert read_json(path)["is_right"] is False
     assert "fails" in result.output
-
-
-@pytest.mark.parametrize(
-    ("options", "token"),
-    [
-        (["--minutes", 0], "--minutes"),
-        (["--shapes", "huge"], "huge"),
-        (["--device", "nowhere"], "nowhere"),
-        (["--output", "."], "folder"),
-    ],
-)
-def test_a_mistake_is_one_line(options, token):
-    assert token in str(invoke("check-device", *options).exception)

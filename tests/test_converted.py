@@ -9,60 +9,37 @@ from qabias.models.loading import CAUSAL, SMOLLM2, find_smollm2, load_model
 NAME, DIGEST = "tiny", "0123456789abcdef0123"
 
 
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("QABIAS_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+def fill(folder):
+    """A conversion that writes two files."""
+    (folder / "model.safetensors").write_bytes(b"weights" * 1000)
+    (folder / "config.json").write_text("{}", "utf-8")
 
 
-class Conversion:
-    """Fills a folder with two files, and counts how often."""
+def test_a_model_is_converted_once_whole_or_not_at_all(tmp_path, monkeypatch, caplog):
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("QABIAS_CACHE", str(cache))
 
-    def __init__(self):
-        self.count = 0
-
-    def __call__(self, folder):
-        self.count += 1
-        (folder / "model.safetensors").write_bytes(b"weights" * 1000)
-        (folder / "config.json").write_text("{}", "utf-8")
-
-
-def test_a_model_is_converted_once(cache):
-    convert = Conversion()
-    folders = {converted(NAME, DIGEST, convert) for _ in range(3)}
-    assert folders == {cache / "models" / f"{NAME}-{DIGEST[:16]}"}
-    assert convert.count == 1
-    assert [path.name for path in (cache / "models").iterdir()] == [f"{NAME}-{DIGEST[:16]}"]
-    converted(NAME, DIGEST[::-1], convert)
-    assert convert.count == 2
-
-
-def test_a_conversion_that_fails_leaves_nothing(cache):
     def fail(folder):
-        (folder / "model.safetensors").write_bytes(b"half")
+        fill(folder)
         raise RuntimeError("stopped")
 
     with pytest.raises(RuntimeError, match="stopped"):
         converted(NAME, DIGEST, fail)
     assert list((cache / "models").iterdir()) == []
 
+    def late(folder):  # another process finishes first
+        fill(folder)
+        converted(NAME, DIGEST, fill)
 
-def test_a_conversion_that_another_process_finished_first_is_used(cache):
-    convert, other = Conversion(), Conversion()
-
-    def convert_late(folder):
-        convert(folder)
-        converted(NAME, DIGEST, other)
-
-    folder = converted(NAME, DIGEST, convert_late)
-    assert (convert.count, other.count) == (1, 1)
+    folder = cache / "models" / f"{NAME}-{DIGEST[:16]}"
+    assert converted(NAME, DIGEST, late) == converted(NAME, DIGEST, fail) == folder
     assert {path.name for path in folder.iterdir()} == {"model.safetensors", "config.json"}
-
-
-def test_where_the_cache_cannot_be_written_it_is_said_and_the_file_itself_is_read(tmp_path, monkeypatch, caplog):
-    (tmp_path / "cache").write_text("a file", "utf-8")
-    monkeypatch.setenv("QABIAS_CACHE", str(tmp_path / "cache"))
-    assert converted(NAME, DIGEST, Conversion()) is None
+    assert list((cache / "models").iterdir()) == [folder]
+    with pytest.raises(RuntimeError, match="stopped"):
+        converted(NAME, DIGEST[::-1], fail)
+    # Where the cache cannot be written, it is said and the file itself is read.
+    monkeypatch.setenv("QABIAS_CACHE", str(folder / "config.json"))
+    assert converted(NAME, DIGEST, fill) is None
     assert "is converted at every start" in caplog.text
 
 

@@ -41,11 +41,6 @@ MAPS = {
         "model.embed_tokens": "disk",
         "lm_head": "disk",
     },
-    "gemma2": {
-        **dict.fromkeys(("model.embed_tokens", "model.rotary_emb", "model.layers.1", "model.norm"), HERE),
-        "model.layers.0": "disk",
-        "lm_head": HERE,
-    },
     "t5": {
         **dict.fromkeys(("shared", "encoder", "decoder.embed_tokens", "decoder.final_layer_norm", "lm_head"), HERE),
         **dict.fromkeys(("decoder.dropout", "decoder.block.1"), HERE),
@@ -57,7 +52,7 @@ MAPS = {
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """Saved models."""
-    networks = {name: tiny_models.make_model(name) for name in ("llama", "gemma2")} | {"t5": make_t5()}
+    networks = {"llama": tiny_models.make_model("llama", max_position_embeddings=2048), "t5": make_t5()}
     return {
         name: save(tmp_path_factory.mktemp(name), network, tiny_models.make_tokenizer())
         for name, network in networks.items()
@@ -69,7 +64,7 @@ def loglikelihoods(scorer):
 
 
 @pytest.mark.parametrize("layout", ["tree", "flat"])
-@pytest.mark.parametrize("name", ["llama", "first on disk", "gemma2"])
+@pytest.mark.parametrize("name", ["llama", "first on disk"])
 def test_trees_and_rows_score_as_on_one_device(name, layout, folders):
     folder = folders[name if name in folders else "llama"]
     one = load_model(CAUSAL, folder, device=HERE, dtype="float32")
@@ -97,46 +92,37 @@ def test_encoder_and_decoder_score_as_on_one_device(folders):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("name", ["llama", "gemma2"])
-def test_layers_on_gpu_and_cpu_score_as_on_the_gpu(name, folders):
+def test_layers_on_gpu_and_cpu_score_as_on_the_gpu(folders):
     """The states leave the model on another device than the one that reads the tokens."""
     from accelerate import dispatch_model
 
-    one = load_model(CAUSAL, folders[name], device="cuda:0", dtype="float32")
+    one = load_model(CAUSAL, folders["llama"], device="cuda:0", dtype="float32")
     expected = loglikelihoods(CausalScorer(one))
-    split = load_model(CAUSAL, folders[name], device="cpu", dtype="float32")
-    layout = {**dict.fromkeys(MAPS[name], "cuda:0"), "model.layers.1": "cpu"}
+    split = load_model(CAUSAL, folders["llama"], device="cpu", dtype="float32")
+    layout = {**dict.fromkeys(MAPS["llama"], "cuda:0"), "model.layers.1": "cpu"}
     dispatch_model(split.model, layout, main_device="cuda:0")
     object.__setattr__(split, "device", "cuda:0")
     np.testing.assert_allclose(loglikelihoods(CausalScorer(split)), expected, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("scorer", ["causal", "seq2seq"])
-def test_auto_is_an_option_of_the_scorer(scorer, folders):
-    folder = folders["llama" if scorer == "causal" else "t5"]
-    expected = loglikelihoods(load_scorer(scorer, folder))
-    found = loglikelihoods(load_scorer(scorer, folder, scorer_options={"device_map": "auto"}))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+def test_auto_is_an_option_of_the_scorer_and_what_cannot_be_laid_out_is_refused(folders):
+    automatic = load_scorer("seq2seq", folders["t5"], scorer_options={"device_map": "auto"})
+    expected = loglikelihoods(load_scorer("seq2seq", folders["t5"]))
+    np.testing.assert_allclose(loglikelihoods(automatic), expected, rtol=0, atol=1e-5)
+    for scorer, device_map, more, message in (
+        ("causal", "atuo", {}, r"'atuo'.*'auto'"),
+        ("causal", "auto", {"device": "cpu"}, "device is 'cpu'"),
+        ("nli", "auto", {}, "'device_map'"),
+    ):
+        with pytest.raises(QabiasError, match=message):
+            load_scorer(scorer, folders["llama"], scorer_options={"device_map": device_map}, **more)
 
 
-@pytest.mark.parametrize("scorer", ["causal", None])
-def test_a_run_goes_on_with_another_layout(scorer, tmp_path):
-    folder = save(
-        tmp_path / "model", tiny_models.make_model("llama", max_position_embeddings=2048), tiny_models.make_tokenizer()
-    )
-    arguments = RunArguments("bbq", folder, config="Age", limit=4, scorer=scorer)
+def test_a_run_goes_on_with_another_layout(folders, tmp_path):
+    arguments = RunArguments("bbq", folders["llama"], config="Age", limit=4)
     laid_out = run(replace(arguments, options={"device_map": "auto"}), tmp_path / "run")
     assert "device_map" not in (tmp_path / "run" / "run.json").read_text()
     # The same run in the same folder, without it.
     again = run(arguments, tmp_path / "run")
     assert again.signature == laid_out.signature
     np.testing.assert_equal(again.scores, laid_out.scores)
-
-
-def test_what_cannot_be_laid_out_is_refused(folders):
-    with pytest.raises(QabiasError, match=r"'atuo'.*'auto'"):
-        load_scorer("causal", "nowhere", scorer_options={"device_map": "atuo"})
-    with pytest.raises(QabiasError, match="device is 'cpu'"):
-        load_scorer("causal", folders["llama"], device="cpu", scorer_options={"device_map": "auto"})
-    with pytest.raises(QabiasError, match="'device_map'"):
-        load_scorer("nli", "nowhere", scorer_options={"device_map": "auto"})

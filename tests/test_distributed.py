@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from qabias.cli.commands import COMMANDS
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.checksums import write_checked
@@ -209,14 +208,6 @@ def test_an_error_in_one_process_ends_all_of_them(tmp_path, slow_module):
     assert result.stderr.count("qabias: error: rank 1 of 2: the model burns") == 1
 
 
-@pytest.mark.slow
-def test_an_error_of_all_processes_is_printed_once(tmp_path):
-    result = _launch(2, ["run", "bbq", "--model", "baseline:random", "--config", "Aeg"], tmp_path)
-    assert result.returncode != 0
-    assert result.stderr.count("qabias: error:") == 1
-    assert "unknown configuration 'Aeg'" in result.stderr
-
-
 # Merging.
 
 
@@ -228,30 +219,6 @@ def test_shards_in_folders_of_their_own_are_merged_to_the_same_bytes(tmp_path, w
     run(RANDOM, tmp_path / "half", Machine(shard=(1, 2)))
     merge([whole, *shards], tmp_path / "half")
     assert _bytes(tmp_path / "half") == _bytes(whole)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
-def test_shards_that_a_model_answered_are_merged_to_the_same_bytes(tmp_path, tiny):
-    arguments = RunArguments(benchmark="bbq", model=tiny, config="Age", limit=1040)
-    alone = run(arguments, tmp_path / "alone").folder
-    folders = [run(arguments, tmp_path / str(i), Machine(shard=(i, 3))).folder for i in range(3)]
-    assert [len(list((folder / "predictions").iterdir())) for folder in folders] == [2, 2, 1]
-    merge(folders, tmp_path / "merged")
-    assert _bytes(tmp_path / "merged") == _bytes(alone)
-
-
-def test_merge_is_a_command(tmp_path, monkeypatch, capsys):
-    from qabias import cli
-
-    arguments = replace(RANDOM, config="Age", limit=1040)
-    folders = [run(arguments, tmp_path / str(i), Machine(shard=(i, 2))).folder for i in range(2)]
-    monkeypatch.setattr(sys, "argv", ["qabias", "merge", *map(str, folders), "--output", str(tmp_path / "merged")])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert not stopped.value.code
-    assert f"run folder: {tmp_path / 'merged'}" in capsys.readouterr().out
-    assert "merge" in COMMANDS
 
 
 def test_missing_parts_are_named_with_the_shards_that_make_them(tmp_path, shards):
@@ -327,9 +294,3 @@ def test_parts_that_differ_or_are_damaged_are_named(tmp_path, monkeypatch):
 
 
 # Examples.
-
-
-@pytest.mark.parametrize("name", ["slurm_array", "slurm_models"])
-def test_the_slurm_scripts_are_correct_shell(name):
-    result = _command(["bash", "-n", EXAMPLES / f"{name}.sbatch"], ROOT)
-    assert result.returncode == 0, result.stderr

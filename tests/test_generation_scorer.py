@@ -10,7 +10,7 @@ import transformers
 from qabias.errors import QabiasError
 from qabias.models import loading as models
 from qabias.scorers.base import TextScorer
-from qabias.scorers.generation import GenerationScorer, GumbelNoise, Writing, parse_mode, parse_writing
+from qabias.scorers.generation import GenerationScorer, GumbelNoise, Writing, parse_mode
 from qabias.scorers.registry import load_scorer
 from tests import tiny_models
 from tests.test_seq2seq_scorer import load_tiny as load_seq2seq
@@ -213,29 +213,26 @@ def test_a_tokenizer_without_pad_and_end_is_enough():
 # Options
 
 
-def test_options_are_read_from_texts():
-    assert parse_writing({}) == Writing(samples=1, temperature=0.0, max_new_tokens=None)
-    assert parse_writing({"samples": "5", "temperature": "0.7", "max_new_tokens": "3"}) == Writing(5, 0.7, 3)
-
-
-def test_a_mode_is_read_before_the_options_of_its_answers():
+def test_options_are_read_from_texts_after_the_mode():
     assert parse_mode("causal", {"layout": "flat"}) is None
-    assert parse_mode("causal", {"mode": "generate", "samples": "1"}) == Writing()
-    with pytest.raises(QabiasError, match="'talk'"):
-        parse_mode("causal", {"mode": "talk"})
-    with pytest.raises(QabiasError, match="samples"):
-        parse_mode("seq2seq", {"samples": "5"})
+    assert parse_mode("causal", {"mode": "generate", "samples": "1"}) == Writing(1, 0.0, None)
+    options = {"mode": "generate", "samples": "5", "temperature": "0.7", "max_new_tokens": "3"}
+    assert parse_mode("causal", options) == Writing(5, 0.7, 3)
+    for wrong, message in (({"mode": "talk"}, "'talk'"), ({"samples": "5"}, "mode=generate")):
+        with pytest.raises(QabiasError, match=message):
+            parse_mode("seq2seq", wrong)
 
 
 @pytest.mark.parametrize(
-    ("option", "text"),
+    ("option", "texts"),
     [
-        *(("samples", text) for text in ("five", "1.5", "0", "5")),  # five at temperature 0 would all be equal
-        *(("temperature", text) for text in ("warm", "-1", "nan", "inf")),
-        ("max_new_tokens", "0"),
-        ("top_k", "5"),
+        ("samples", ("five", "1.5", "0", "5")),  # five at temperature 0 would all be equal
+        ("temperature", ("warm", "-1", "nan", "inf")),
+        ("max_new_tokens", ("0",)),
+        ("top_k", ("5",)),
     ],
 )
-def test_wrong_options_are_named(option, text):
-    with pytest.raises(QabiasError, match=option):
-        load_scorer("seq2seq", "nowhere", scorer_options={"mode": "generate", option: text})
+def test_wrong_options_are_named(option, texts):
+    for text in texts:
+        with pytest.raises(QabiasError, match=option):
+            load_scorer("seq2seq", "nowhere", scorer_options={"mode": "generate", option: text})

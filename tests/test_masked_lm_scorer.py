@@ -126,6 +126,10 @@ def test_subjects_of_several_tokens_score_nan(kind):
     items = MaskedSentences(["[MASK] was a nurse."], subjects, np.zeros(len(pairs), dtype=int), pairs)
     scores = MaskedLMScorer(load(kind, "AutoModelForMaskedLM")).score(items)
     assert np.isnan(scores.ravel()).tolist() == [subject not in ("Mary", "James", "Ann") for subject in subjects]
+    # Rows that only ask for them are not run.
+    scorer = MaskedLMScorer(load(kind, "AutoModelForMaskedLM"))
+    assert np.isnan(scorer.score(replace(items, subject_of=np.full_like(pairs, SUBJECTS.index(RARE))))).all()
+    assert scorer.stats.batches == 0
 
 
 def test_subjects_are_tokens_as_they_stand_inside_a_sentence():
@@ -138,14 +142,6 @@ def test_subjects_are_tokens_as_they_stand_inside_a_sentence():
         expected = loaded.model(**encoded).logits[0, 1].double().softmax(dim=-1)[inside[0]]
     items = MaskedSentences(["[MASK] was a nurse."], ["Mary"], np.zeros(1, dtype=int), np.zeros((1, 2), dtype=int))
     assert_close(MaskedLMScorer(loaded).score(items), np.full((1, 2), float(expected)))
-
-
-def test_rows_that_only_ask_for_dropped_subjects_are_not_run():
-    items = cross()
-    items = replace(items, subject_of=np.full_like(items.subject_of, SUBJECTS.index(RARE)))
-    scorer = MaskedLMScorer(load("bert", "AutoModelForMaskedLM"))
-    assert np.isnan(scorer.score(items)).all()
-    assert scorer.stats.batches == 0
 
 
 # Nothing but the item matters
@@ -245,9 +241,10 @@ def test_items_that_do_not_fit_each_other_are_refused(changes, message):
         MaskedLMScorer(load("bert", "AutoModelForMaskedLM")).score(replace(cross(), **changes))
 
 
-def test_another_mask_in_a_text_is_an_error():
+def test_the_neutral_mark_becomes_the_tokenizers_mask_and_another_one_in_a_text_is_an_error():
     tokenizer = make_tokenizer("bytes", mask="<mask>")
     loaded = load("roberta", "AutoModelForMaskedLM", tokenizer=tokenizer)
+    assert_close(MaskedLMScorer(loaded).score(cross()), one_at_a_time(loaded, cross()))
     items = replace(cross(), texts=["[MASK] was <mask>.", *SENTENCES[1:]])
     with pytest.raises(QabiasError, match=r"\[MASK\] was <mask>"):
         MaskedLMScorer(loaded).score(items)
@@ -256,40 +253,15 @@ def test_another_mask_in_a_text_is_an_error():
         MaskedLMScorer(loaded).score(items)
 
 
-def test_the_neutral_mark_becomes_the_tokenizers_mask():
-    loaded = load("roberta", "AutoModelForMaskedLM", tokenizer=make_tokenizer("bytes", mask="<mask>"))
-    assert_close(MaskedLMScorer(loaded).score(cross()), one_at_a_time(loaded, cross()))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"topk": 0}, "topk 0 is not between 1 and"), ({"topk": 9999}, "topk 9999"), ({"token_budget": 0}, "budget")],
-)
-def test_wrong_options_are_named(options, message):
-    with pytest.raises(QabiasError, match=message):
-        MaskedLMScorer(load("bert", "AutoModelForMaskedLM"), **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"topk": "nonsense"}, "topk is 'nonsense'; give a whole number such as 10, or all"),
-        ({"topk": "0"}, "topk is '0'"),
-        ({"pronouns": "she"}, "pronouns is 'she'; give yes or no"),
-        ({"top_k": "3"}, "no option 'top_k'; it has topk, pronouns; did you mean 'topk'"),
-    ],
-)
-def test_wrong_texts_of_options_are_named_before_a_model_is_loaded(options, message):
-    with pytest.raises(QabiasError, match=message):
-        load_scorer("masked_lm", "nowhere", scorer_options=options)
-
-
-def test_options_are_read_from_texts():
+def test_options_are_read_from_texts_and_wrong_ones_named():
     assert parse_options({}) == parse_options({"topk": "all", "pronouns": "no"}) == (None, None)
     assert parse_options({"topk": "10", "pronouns": "yes"}) == (10, PRONOUNS)
-
-
-def test_a_tokenizer_without_a_mask_is_refused():
+    for options in ({"topk": "nonsense"}, {"topk": "0"}, {"pronouns": "she"}):
+        with pytest.raises(QabiasError, match=next(iter(options))):
+            load_scorer("masked_lm", "nowhere", scorer_options=options)
+    for topk in (0, 9999):
+        with pytest.raises(QabiasError, match=f"topk {topk}"):
+            MaskedLMScorer(load("bert", "AutoModelForMaskedLM"), topk=topk)
     tokenizer = make_tokenizer("wordpiece", pair="[CLS] $A [SEP] $B [SEP]")
     tokenizer.mask_token = None
     with pytest.raises(QabiasError, match="no mask token"):

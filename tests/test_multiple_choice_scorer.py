@@ -132,13 +132,6 @@ def test_equal_options_have_equal_scores():
     assert score.loglikelihoods[0] == score.loglikelihoods[1] != score.loglikelihoods[2]
 
 
-def test_context_and_option_are_not_exchanged():
-    scorer = MultipleChoiceScorer(load("bert"))
-    texts = "Mary got off the flight.", "Who was a nurse? Mary", "Who was a nurse? James"
-    there, back = scorer.score([Request(texts[0], texts[1:]), Request(texts[1], (texts[0], texts[2]))])
-    assert abs(there.loglikelihoods[0] - back.loglikelihoods[0]) > 1e-3
-
-
 def test_contexts_are_tokenised_once_and_options_counted():
     loaded, read = load("roberta"), []
 
@@ -170,27 +163,6 @@ def test_a_tokenizer_that_puts_the_context_last_is_asked_pair_by_pair():
 
 
 # Limits
-
-
-def break_model(model, monkeypatch, breaks, answer):
-    """Let `answer` stand for the model where `breaks` is true of its input."""
-    forward = model.forward
-    monkeypatch.setattr(
-        model, "forward", lambda **inputs: answer(forward, inputs) if breaks(inputs["input_ids"]) else forward(**inputs)
-    )
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_is_no_number_is_an_error(value, monkeypatch):
-    def spoil(forward, inputs):
-        answer = forward(**inputs)
-        answer.logits[:] = value
-        return answer
-
-    scorer = MultipleChoiceScorer(load("bert"))
-    break_model(load("bert").model, monkeypatch, lambda tokens: True, spoil)
-    with pytest.raises(QabiasError, match=r"'0/0', option 'Who was a nurse\? Mary'"):
-        scorer.score(REQUESTS)
 
 
 # Runs

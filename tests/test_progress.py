@@ -8,9 +8,7 @@ import pytest
 
 import qabias
 from qabias.runs.run import RunProgress
-from qabias.scorers.base import Request
 from qabias.scorers.batches import BatchRunner
-from qabias.scorers.causal import CausalScorer
 from qabias.support.progress import listening, tell, within
 
 from . import tiny_models
@@ -50,24 +48,14 @@ def test_elsewhere_there_is_a_line_a_minute_with_rate_and_time_left(clock):
         "bbq: 220 of 1,000 examples, 2 examples/s, time left 06:30",
         "bbq: 340 of 1,000 examples, 2 examples/s, time left 05:30",
     ]
-
-
-def test_a_short_run_says_nothing_elsewhere(clock):
-    stream = io.StringIO()
-    progress = RunProgress("bbq", 10, 0, stream, clock)
-    with progress.part(10):
-        clock.now += 59
-    progress.close()
-    assert stream.getvalue() == ""
-
-
-def test_nothing_answered_in_the_first_minute_has_no_time_left(clock):
-    stream = io.StringIO()
+    stream.truncate(0)
     progress = RunProgress("bbq", 1000, 0, stream, clock)
     with progress.part(10):
-        clock.now += 61
+        clock.now += 59
+        assert stream.getvalue() == ""
+        clock.now += 2
         tell(0.01)
-    assert stream.getvalue() == "bbq: 0 of 1,000 examples, 0 examples/s, time left unknown\n"
+    assert "time left unknown" in stream.getvalue()
 
 
 def test_on_a_terminal_the_bar_moves_within_a_part_and_never_back():
@@ -118,18 +106,6 @@ def test_a_batch_counts_by_its_tokens_and_one_that_does_not_fit_not_at_all():
         BatchRunner(loaded, "seq2seq", 40).run([1, 10, 4, 5, 10], ask)
     assert [len(chosen) for chosen in asked] == [2, 1, 1, 1]
     assert np.allclose(heard, [20 / 30, 25 / 30, 29 / 30, 1])
-
-
-def test_log_likelihoods_tell_after_every_batch():
-    loaded = tiny_models.load(tiny_models.make_model("llama"))
-    scorer = CausalScorer(loaded, token_budget=32)
-    heard = []
-    requests = [Request(f"Who was {number} years old? The", (" man", " woman")) for number in range(12)]
-    with listening(heard.append):
-        scorer.score(requests)
-    assert len(heard) == scorer.stats.batches > 3
-    assert heard == sorted(heard)
-    assert heard[-1] == 1
 
 
 @pytest.mark.parametrize("head", HEADS)

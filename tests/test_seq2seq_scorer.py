@@ -174,22 +174,19 @@ def test_a_tokenizer_that_ends_no_text_gets_the_end_and_loses_the_start(t5):
 # Limits
 
 
-def test_too_long_a_prefix_or_option_is_named():
+def test_too_long_or_empty_an_option_is_named(t5):
     scorer = Seq2SeqScorer(load_tiny("bart"))
-    with pytest.raises(QabiasError, match=r"request 'Age/9': 152 tokens are more than the 128 that the encoder"):
-        scorer.score([Request("Z" * 150, ("A",), key="Age/9")])
-    with pytest.raises(QabiasError, match=r"request 'Age/9': 202 tokens are more than the 128 that the decoder"):
+    with pytest.raises(QabiasError, match=r"request 'Age/9': 202 tokens .* 128 .* decoder"):
         scorer.score([Request("Who", ("Z" * 200,), key="Age/9")])
+    with pytest.raises(QabiasError, match=r"request 'Age/7': option ' ' is empty"):
+        scorer.score([Request("Who", ("A", " "), key="Age/7")])
+    with pytest.raises(QabiasError, match="LlamaForCausalLM"):
+        Seq2SeqScorer(models.LoadedModel(make_model("llama"), make_causal_tokenizer(), "tiny", "", "cpu", "float32"))
 
 
 def test_t5_reads_texts_of_any_length(t5):
     request = Request("Z" * 700, ("A", "nurse"), key="Age/9")
     assert_equal_scores(Seq2SeqScorer(t5).score([request]), one_at_a_time(t5, [request]))
-
-
-def test_an_empty_option_is_an_error(t5):
-    with pytest.raises(QabiasError, match=r"request 'Age/7': option ' ' is empty"):
-        Seq2SeqScorer(t5).score([Request("Who", ("A", " "), key="Age/7")])
 
 
 def test_batches_of_the_decoder_shrink_when_memory_runs_out(t5, caplog, monkeypatch):
@@ -207,12 +204,6 @@ def test_batches_of_the_decoder_shrink_when_memory_runs_out(t5, caplog, monkeypa
     with caplog.at_level(logging.WARNING):
         assert_equal_scores(Seq2SeqScorer(t5).score(REQUESTS), expected)
     assert "seq2seq: out of memory" in caplog.text
-
-
-def test_a_model_without_a_decoder_is_named():
-    causal = models.LoadedModel(make_model("llama"), make_causal_tokenizer(), "tiny", "local", "cpu", "float32")
-    with pytest.raises(QabiasError, match="LlamaForCausalLM"):
-        Seq2SeqScorer(causal)
 
 
 # Loading
@@ -240,10 +231,7 @@ def test_the_old_name_of_t5_is_known(tmp_path):
         ({"model_type": "t5", "architectures": ["T5EncoderModel"]}, "a T5EncoderModel"),
         ({"model_type": "bert"}, "a model of type bert"),
         # In the library's list of text-to-text models, but a decoder that listens.
-        (
-            {"model_type": "qwen2_audio", "architectures": ["Qwen2AudioForConditionalGeneration"]},
-            "a Qwen2AudioForConditionalGeneration",
-        ),
+        ({"model_type": "qwen2_audio", "architectures": ["Qwen2AudioForConditionalGeneration"]}, "a Qwen2Audio"),
     ],
 )
 def test_models_of_another_kind_are_refused(config, found, tmp_path):
