@@ -184,10 +184,9 @@ def test_waits_are_random_and_double_up_to_a_minute(serve, monkeypatch):
     assert waits == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
 
 
-def test_a_time_to_wait_is_read_as_seconds_or_date():
-    assert [seconds_to_wait(value) for value in ("7", "-3", "nan", "soon", None)] == [7, 0, 0, 0, 0]
-    assert seconds_to_wait("Wed, 01 Jan 2200 00:00:00 GMT") > 365 * 24 * 3600
-    assert seconds_to_wait("Thu, 01 Jan 1970 00:00:00 GMT") == 0
+def test_a_time_to_wait_is_read_as_seconds():
+    values = ("7", "-3", "nan", "soon", None, "Wed, 01 Jan 2200 00:00:00 GMT")
+    assert [*map(seconds_to_wait, values)] == [7, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

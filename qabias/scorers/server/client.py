@@ -1,7 +1,5 @@
 """HTTP to an OpenAI-compatible server: a few requests at a time, patiently repeated, every answer kept."""
 
-import datetime
-import email.utils
 import json
 import logging
 import math
@@ -239,16 +237,9 @@ def _read_key() -> tuple[str, str]:
 
 
 def seconds_to_wait(value: str | None) -> float:
-    """Return the seconds that the header `Retry-After` asks for, a number or a date; 0 if it cannot be read."""
-    if value is None:
-        return 0.0
+    """Return the seconds that the header `Retry-After` asks for; 0 where it names none."""
     try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            then = email.utils.parsedate_to_datetime(value)
-        except ValueError:
-            return 0.0
-        now = datetime.datetime.now(datetime.timezone.utc)
-        seconds = (then.replace(tzinfo=then.tzinfo or datetime.timezone.utc) - now).total_seconds()
+        seconds = float(value or 0)
+    except ValueError:  # a date, as some proxies give it
+        return 0.0
     return max(seconds, 0.0) if math.isfinite(seconds) else 0.0
