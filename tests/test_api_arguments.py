@@ -9,7 +9,6 @@ import qabias
 from qabias.errors import QabiasError
 from qabias.testing import assert_bias_below
 
-from .conftest import ROOT
 from .test_api_models import HEADS
 
 AGE = {"benchmark": "bbq", "model": "baseline:random", "config": "Age", "limit": 40, "progress": False}
@@ -84,10 +83,6 @@ def test_all_examples_are_those_that_the_model_can_be_asked():
     assert RunArguments("unqover", "m", config="").resolve(handed_over=given.handed_over).config == "all_mlm"
 
 
-def test_a_limit_takes_whole_sets_and_one_at_least():
-    assert [len(qabias.load("bbq", "Age", limit=limit)) for limit in (1, 2, 4, 7, 8, 41)] == [4, 4, 4, 4, 8, 40]
-
-
 # Temporary folders
 
 
@@ -117,8 +112,3 @@ def test_the_report_of_a_temporary_result_must_go_somewhere(result, tmp_path):
 
 
 # The gate of a release
-
-
-def test_the_release_gate_of_the_docs_asks_a_new_model_under_an_old_name():
-    """A folder that stays would hold the answers of whatever had the name before."""
-    assert "output=" not in (ROOT / "docs" / "examples" / "test_release.py").read_text("utf-8")

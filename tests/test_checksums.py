@@ -13,7 +13,6 @@ from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.checksums import read_checked
-from qabias.runs.collected import score_otherwise
 from qabias.runs.folder import read_all_answers, read_answers, read_part, read_run
 from qabias.runs.merging import merge
 from qabias.runs.question import read_question
@@ -144,12 +143,6 @@ def test_a_full_disk_at_merge_names_the_destination(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left on device") as refused:
         merge([whole], tmp_path / "merged")
     assert refused.value.filename == str(tmp_path / "merged" / "predictions" / "part-00000.parquet")
-
-
-def test_answers_counted_by_other_rules_are_a_run_of_their_own(copied, tmp_path):
-    other = score_otherwise(copied, {"unparsed": "wrong"}, tmp_path / "other").folder
-    assert answers_of(other).equals(answers_of(copied))
-    assert read_run(other).digest != read_run(copied).digest
 
 
 def test_scoring_a_run_with_missing_parts_fails_and_keeps_the_former_scores(tmp_path):

@@ -136,13 +136,6 @@ def test_a_report_is_written_by_run_and_else_on_demand(tmp_path):
     assert report.read_bytes() == page
 
 
-def test_without_a_configuration_all_examples_are_meant(tmp_path):
-    output = ("--output", tmp_path / "run")
-    result = invoke("run", "bbq_nli", "--model", "baseline:random", "--limit", "1", *output)
-    assert result.exit_code == 0, result.output
-    assert "|config:all_nli|" in result.output
-
-
 def test_run_in_shards(tmp_path):
     waiting = invoke(*RUN, "--output", tmp_path / "run", "--shard", "1/2")
     assert "parts are still missing" in waiting.output
@@ -198,15 +191,6 @@ def test_a_mistake_is_one_line_and_exit_code_2(fails, tmp_path, arguments, token
     assert len(line) < 1000
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--hepl"], ["rn"], ["run"], ["run", "bbq", "--modle", "x"], ["run", "bbq", "--limit", "many"]]
-)
-def test_typos_in_the_command_itself_exit_with_2_and_no_traceback(arguments):
-    result = invoke(*arguments)
-    assert result.exit_code == 2
-    assert "Traceback" not in result.output
-
-
 @pytest.fixture(scope="module")
 def small_run(tmp_path_factory):
     """A finished run of a few examples."""
@@ -244,9 +228,6 @@ def test_a_typo_is_one_line_with_what_was_probably_meant(fails, small_run, argum
 
 BAD_ANSWERS = {
     "bbq": ("Age", {"prediction": 7}, "7"),
-    "bbnli": ("man_is_to_surgeon", {"prediction": 7}, "7"),
-    "bbq_nli": ("Religion_nli", {"prediction": 7}, "7"),
-    "bbq_qa": ("Religion_qa", {"prediction": 7}, "7"),
     "unqover": ("religion", {"s1_21": 1.5}, "1.5"),
 }
 
@@ -265,18 +246,6 @@ def test_what_a_metric_refuses_is_one_line(fails, tmp_path, benchmark):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     line = fails("score", path, "--benchmark", benchmark, "--config", config)
     assert re.search(rf"answers\.jsonl: .*predictions row 1: .*{re.escape(shown)} is not", line)
-
-
-def test_a_broken_template_is_one_line(fails, monkeypatch, tmp_path):
-    from qabias.share.bbq_dataset import bundled
-
-    def broken(category, *, seed):
-        (tmp_path / "templates").mkdir()
-        (tmp_path / "templates" / "Age.yaml").write_text("category: Age\ntemplates: [{id: 1}]")
-        return bundled.read_templates(category, None, tmp_path)
-
-    monkeypatch.setattr(bundled, "generate", broken)
-    assert "Age.yaml: template 1: field style: is missing" in fails("build", "bbq", "--config", "Age", "--output", "x")
 
 
 def test_disk_full_is_one_line_and_the_run_continues_later(fails, monkeypatch, tmp_path):
@@ -302,25 +271,6 @@ def test_disk_full_is_one_line_and_the_run_continues_later(fails, monkeypatch, t
     before = (folder / "predictions" / "part-00000.parquet").read_bytes()
     assert invoke(*command, folder).exit_code == 0
     assert (folder / "predictions" / "part-00000.parquet").read_bytes() == before
-
-
-def test_the_runner_script_prints_scores(tmp_path):
-    result = subprocess.run(
-        [
-            sys.executable,
-            *("-m", "runners.bbq"),
-            "--model",
-            "baseline:anti-stereotyped",
-            "--config",
-            "Religion",
-        ],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(result.stdout)["bias_ambig"] == -1
 
 
 def test_a_model_from_a_folder_is_measured(tmp_path, monkeypatch):

@@ -100,30 +100,17 @@ def test_it_is_the_same_on_a_gpu(network):
 # All else that decides answers
 
 
-def change_merges(model, tokenizer):
-    tokenizer.add_tokens(["carpenter"])
-
-
-def change_generation(model, tokenizer):
-    model.generation_config.repetition_penalty = 1.5
-
-
-def change_labels(model, tokenizer):
-    model.config.rms_norm_eps = 1e-2
-
-
-def change_template(model, tokenizer):
-    tokenizer.chat_template = "{{ messages[0].content }}"
-
-
-def change_special(model, tokenizer):
-    tokenizer.eos_token = "<s>"
-
-
 @pytest.mark.parametrize(
     "change",
-    [change_merges, change_generation, change_labels, change_template, change_special],
-    ids=lambda f: f.__name__,
+    [
+        lambda model, tokenizer: tokenizer.add_tokens(["carpenter"]),
+        lambda model, tokenizer: setattr(tokenizer, "chat_template", "{{ messages[0].content }}"),
+        lambda model, tokenizer: setattr(tokenizer, "eos_token", "<s>"),
+        lambda model, tokenizer: setattr(model.generation_config, "repetition_penalty", 1.5),
+        lambda model, tokenizer: setattr(model.config, "rms_norm_eps", 1e-2),
+        lambda model, tokenizer: setattr(model.config, "id2label", {0: "contradiction", 1: "entailment"}),
+    ],
+    ids=["tokens", "template", "special", "generation", "epsilon", "labels"],
 )
 def test_what_else_decides_answers_is_covered(change):
     model, tokenizer = HEADS["causal"][0]()
@@ -131,13 +118,6 @@ def test_what_else_decides_answers_is_covered(change):
     before = fingerprint(model, tokenizer)
     change(model, tokenizer)
     assert fingerprint(model, tokenizer) != before
-
-
-def test_the_order_of_labels_is_covered():
-    model, words = HEADS["nli"][0]()
-    before = fingerprint(model, words)
-    model.config.id2label = {0: "contradiction", 1: "neutral", 2: "entailment"}
-    assert fingerprint(model, words) != before
 
 
 def test_use_and_training_change_nothing():
@@ -157,7 +137,7 @@ def test_use_and_training_change_nothing():
         assert from_memory(model, tokenizer, "m").version == f"memory-{before}"
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", ["causal", "nli"])
 def test_saved_and_loaded_it_is_the_same(head, tmp_path):
     model, tokenizer = HEADS[head][0]()
     folder = save(tmp_path / "model", model, tokenizer)

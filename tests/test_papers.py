@@ -53,27 +53,6 @@ def test_the_page_is_what_the_script_writes(content):
     assert written == papers.page(content), "python -m docs.papers --write"
 
 
-def test_an_item_that_is_not_there_is_found(tmp_path):
-    folder = tmp_path / "run"
-    papers.run("run bbq --config Age --model baseline:random --limit 40", folder)
-    there = {"item": "Figure 5", "what": "accuracy", "check": {"step": "run", "tables": ["accuracy_by_category"]}}
-    papers.check(there, {"run": folder})
-    for wrong in (
-        {**there, "item": "Figure 4"},
-        {**there, "item": "Table 5"},
-        {**there, "check": {"tested_by": "tests/no_such_file.py"}},
-        {**there, "check": {}},
-        {**there, "check": {"step": "run", "tables": ["comparisons_Race_x_gender"]}},
-        {**there, "check": {"step": "run", "scores": ["mu"]}},
-        {**there, "check": {"columns": ["bbq", "Age", "no_such_column"]}},
-        {**there, "check": {"rows": ["bbq", 1]}},
-        {**there, "check": {"formats": ["bbq", "no_such_format"]}},
-        {**there, "check": {"step": "run", "file": "none.csv"}},
-    ):
-        with pytest.raises((papers.MissingError, papers.QabiasError)):
-            papers.check(wrong, {"run": folder})
-
-
 @pytest.mark.slow
 def test_every_item_comes_from_its_command(content, tmp_path):
     folders = papers.run_steps(content["steps"], tmp_path)

@@ -15,7 +15,7 @@ from qabias.benchmarks.caveats import reasons
 from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.hub.contents import eval_yaml
-from qabias.hub.results import LONGEST_NAME, check_replaceable, headlines, model_index, result_files, update_card
+from qabias.hub.results import LONGEST_NAME, check_replaceable, model_index, result_files, update_card
 from qabias.runs.arguments import RunArguments
 from qabias.runs.collected import score_otherwise
 from qabias.runs.run import run
@@ -109,15 +109,6 @@ def test_eval_results_are_read_back_by_the_library_of_the_hub(runs, name):
         assert f"# {CONFIGS[name]}/{score} is left out: {reason}." in text.decode()
 
 
-def test_undefined_scores_are_left_out_of_the_baseline_that_says_unknown(runs):
-    assert {score.name: score.value is None for score in headlines(runs / "bbq")} == {
-        "accuracy_ambig": False,
-        "bias_ambig": False,
-        "accuracy_disambig": False,
-        "bias_disambig": True,
-    }
-
-
 def test_the_dataset_and_the_source_can_be_named(runs):
     [text] = result_files(runs / "bbq", MODEL, "org/bbq", "https://example.org/report", sample=True).values()
     entry = parse_eval_result_entries(yaml.safe_load(text))[0]
@@ -177,6 +168,7 @@ def test_runs_that_were_asked_otherwise_have_other_files(runs, tmp_path):
         ({}, signature),
         ({"limit": None}, signature.replace("limit:40", "limit:none")),
         ({"format": "arc"}, signature.replace("format:qa@1", "format:arc@1")),
+        ({"orders": 3}, signature.replace("format:qa@1", "format:qa@1+orders=3")),
         ({"norm": "byte"}, signature.replace("norm:none", "norm:byte")),
         ({"options": {"mode": "generate"}}, signature.replace("scorer:baseline", "scorer:causal+mode=generate")),
         ({"source": "official"}, signature.replace("source:bundled@1", "source:official")),
@@ -252,16 +244,6 @@ def test_a_signature_without_a_field_is_refused(runs, tmp_path, name, export):
 
 
 # Names of files
-
-
-def test_runs_that_differ_in_orders_only_have_files_of_their_own(tmp_path):
-    signatures, paths = set(), set()
-    for orders in (1, 3):
-        arguments = RunArguments("bbq", "baseline:oracle", "Age", limit=40, format="letters", orders=orders)
-        signatures.add(run(arguments, tmp_path / str(orders)).signature.replace(f"+orders={orders}", ""))
-        paths.update(result_files(tmp_path / str(orders), MODEL, DATASET, sample=True))
-    assert len(signatures) == 1
-    assert paths == {f".eval_results/bbq-Age-letters{name}-baseline-sample40.yaml" for name in ("", "-orders3")}
 
 
 def _signed(folder, copied, **fields):

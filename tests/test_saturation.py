@@ -14,8 +14,7 @@ from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.caveats import tiles
 from qabias.comparison import compare
 from qabias.hub.results import model_index
-from qabias.pooling import pool
-from qabias.report.terminal import print_compared, print_scores, show_folder
+from qabias.report.terminal import print_scores, show_folder
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run, score_run
@@ -231,16 +230,6 @@ def test_the_released_logits_are_probabilities():
     assert given.answers["prediction"].to_pylist() == [2, -1]
 
 
-def test_wordings_and_pools_have_the_means(causal, models, tmp_path):
-    token = run(RunArguments("bbq", models["causal"], config="Age", limit=160, norm="token"), tmp_path / "token")
-    pooled = pool([causal.folder, token.folder])
-    for name in OF_PROBABILITIES:
-        values = [result.scores[name] for result in (causal, token)]
-        assert pooled.scores[name] == pytest.approx(np.mean(values), abs=1e-12)
-        table = find(pooled.analysis.tables, f"pooled_{name}")
-        assert table.rows[-1][1].value == pooled.scores[name]
-
-
 # What people see
 
 
@@ -327,22 +316,6 @@ def test_a_headline_score_stands_beside_its_bound(causal):
     results = {result.metric_type: result for result in model_index(causal.folder, "org/model", "org/bbq", sample=True)}
     assert results["bias_ambig"].metric_args["bound"] == causal.scores["bias_bound_ambig"]
     assert "bound" not in results["accuracy_ambig"].metric_args
-
-
-def test_a_comparison_has_them_where_all_runs_do(causal, tmp_path):
-    other = run(RunArguments("bbq", "baseline:random", config="Age", limit=160), tmp_path / "random")
-    comparison = compare([causal.folder, other.folder])
-    for name in SATURATION:
-        table = find(comparison.analysis.tables, name)
-        assert [value.value for value in table.rows[-1][1:3]] == [
-            pytest.approx(result.scores[name]) for result in (causal, other)
-        ]
-        difference = find(comparison.analysis.tables, f"difference_{name}").rows[-1][1]
-        assert difference.value == pytest.approx(other.scores[name] - causal.scores[name], abs=1e-12)
-    counts = [result.scores[f"n_{side}_ambig"] for result in (causal, other) for side in ("biased", "counter_biased")]
-    assert list(find(comparison.analysis.tables, "bias_ambig_among_errors").rows[-1][3:]) == counts
-    assert not any("Not compared" in note for note in comparison.analysis.notes)
-    assert "probability bias, ambiguous contexts" in printed(lambda c: print_compared(comparison, c))
 
 
 def test_a_comparison_says_what_it_leaves_out_and_why(causal, tmp_path):

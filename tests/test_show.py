@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 from qabias import cli
@@ -74,30 +73,6 @@ def test_a_long_table_is_shown_in_part_and_whole_if_asked(tmp_path, show):
     _, output, _ = show(tmp_path, "--table", "long")
     assert all(str(n) in output for n in range(100, 140))
     assert "more rows" not in output
-
-
-def test_the_rates_of_a_template_are_its_answers_counted(folders):
-    arguments = RunArguments(benchmark="bbq", model="baseline:random", **RUNS["bbq"])
-    examples = load_examples(arguments).table.to_pylist()
-    answers = [
-        answer
-        for part in sorted((folders / "bbq" / "predictions").iterdir())
-        for answer in pq.read_table(part)["prediction"].to_pylist()
-    ]
-    rows = [{**e, "prediction": a} for e, a in zip(examples, answers, strict=True) if e["template_id"] == "Age-02"]
-    counts = Counter()
-    for row in rows:
-        key = row["context_condition"], row["question_polarity"]
-        counts[key] += 1
-        counts[(*key, "UNKNOWN")] += row["prediction"] == row["unknown_loc"]
-        counts[(*key, "group")] += row["prediction"] == row["target_loc"]
-    table = rates(view_of("bbq"), "Age-02", pa.Table.from_pylist(rows))
-    assert len(table.rows) == 4
-    for context, polarity, group, other, unknown, n in table.rows:
-        assert n == counts[context, polarity]
-        assert unknown == counts[context, polarity, "UNKNOWN"] / n
-        assert group == counts[context, polarity, "group"] / n
-        assert other == pytest.approx(1 - group - unknown)
 
 
 def test_the_rates_of_a_template_are_those_of_the_report():
@@ -235,9 +210,3 @@ def test_a_template_is_shown_with_rates_and_items(folders, show, benchmark, temp
     assert code == 0, error
     assert text in output
     assert " items" in output
-
-
-def test_a_folder_without_analysis_says_what_to_do(tmp_path, show):
-    code, _, error = show(tmp_path)
-    assert code == 2
-    assert "qabias score" in error
