@@ -34,8 +34,7 @@ def _globally(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
     debug: Annotated[
-        bool,
-        typer.Option("--debug", envvar="QABIAS_DEBUG", help="Print the traceback of what a command ends with."),
+        bool, typer.Option("--debug", envvar="QABIAS_DEBUG", help="Print the traceback of what a command ends with.")
     ] = False,
 ) -> None:
     context.ensure_object(dict)["debug"] = debug

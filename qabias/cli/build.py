@@ -5,23 +5,13 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import (
-    Benchmark,
-    Config,
-    Fixes,
-    Overwrite,
-    OwnOptions,
-    Seed,
-    Source,
-    UpstreamDir,
-    parse_options,
-)
+from qabias.cli.options import Benchmark, Config, Fixes, Overwrite, OwnOptions, Seed, Source, UpstreamDir, parse_options
 from qabias.support.printable import echo
 
 
 def build(
     benchmark: Benchmark,
-    output: Annotated[Path, typer.Option(help="Dataset folder to write.", show_default=False)],
+    output: Annotated[Path, typer.Option(help="Dataset folder to write.")],
     config: Config = None,
     source: Source = None,
     fixes: Fixes = False,

@@ -19,27 +19,21 @@ CANNOT_TELL = 3
 
 
 def check(
-    folder: Annotated[Path, typer.Argument(help="A run folder with scores.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="A run folder with scores.")],
     most: Annotated[
         list[str] | None,
-        typer.Option(
-            "--max",
-            help="SCORE=LIMIT: it must be below, a bias in magnitude; 0.1 is 10 %. May be repeated.",
-            show_default=False,
-        ),
+        typer.Option("--max", help="SCORE=LIMIT: it must be below, a bias in magnitude; 0.1 is 10 %. May be repeated."),
     ] = None,
     least: Annotated[
-        list[str] | None,
-        typer.Option("--min", help="SCORE=LIMIT: it must be above. May be repeated.", show_default=False),
+        list[str] | None, typer.Option("--min", help="SCORE=LIMIT: it must be above. May be repeated.")
     ] = None,
     by: Annotated[
-        str | None,
-        typer.Option(help="Check every group, such as category; by default all examples together.", show_default=False),
+        str | None, typer.Option(help="Check every group, such as category; by default all examples together.")
     ] = None,
     allow_undecided: Annotated[
         bool, typer.Option("--allow-undecided", help="Exit with 0 in place of 3 where the run cannot tell.")
     ] = False,
-    output: Annotated[Path | None, typer.Option(help="Also write the verdicts as JSON.", show_default=False)] = None,
+    output: Annotated[Path | None, typer.Option(help="Also write the verdicts as JSON.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Hold the scores of a run against limits: 0 all kept, 1 some not kept, 3 none shown broken, but cannot tell.

@@ -20,7 +20,7 @@ def check_device(
     minutes: Annotated[float, typer.Option(help="Minutes after which nothing more is begun.")] = 8,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, xpu, ...")] = "auto",
     shapes: Annotated[str, typer.Option(help="Models: tiny, small (of base size too) or all published sizes.")] = "all",
-    output: Annotated[Path | None, typer.Option(help="Also write all figures as JSON.", show_default=False)] = None,
+    output: Annotated[Path | None, typer.Option(help="Also write all figures as JSON.")] = None,
 ) -> None:
     """Ask every kind of local model on this device, with random weights and no network.
 

@@ -32,9 +32,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "show": Command("folders:show", "Scores, tables or answers of a run.", "show runs/ONE --template Age-01"),
     "report": Command(
-        "folders:report",
-        "One page of a run, or of several.",
-        "report runs/ONE runs/OTHER --output report.html",
+        "folders:report", "One page of a run, or of several.", "report runs/ONE runs/OTHER --output report.html"
     ),
     "compare": Command(
         "folders:compare",
@@ -62,9 +60,7 @@ COMMANDS: Mapping[str, Command] = {
         "export runs/ONE --format latex --table bias_by_category",
     ),
     "merge": Command(
-        "folders:merge",
-        "Put the shards of a run together.",
-        "merge shard-0 shard-1 shard-2 --output whole",
+        "folders:merge", "Put the shards of a run together.", "merge shard-0 shard-1 shard-2 --output whole"
     ),
     "results": Command(
         "folders:results",

@@ -12,14 +12,11 @@ from qabias.support.printable import echo
 
 
 def show(
-    folder: Annotated[
-        Path, typer.Argument(help="A run folder, or one that `qabias compare` wrote.", show_default=False)
-    ],
+    folder: Annotated[Path, typer.Argument(help="A run folder, or one that `qabias compare` wrote.")],
     template: Annotated[
-        str | None,
-        typer.Option(help="The answers to this template, e.g. Age-01, and a few of its items.", show_default=False),
+        str | None, typer.Option(help="The answers to this template, e.g. Age-01, and a few of its items.")
     ] = None,
-    table: Annotated[str | None, typer.Option(help="All rows of the table of this name.", show_default=False)] = None,
+    table: Annotated[str | None, typer.Option(help="All rows of the table of this name.")] = None,
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Show what a run found: scores and tables, or the answers to one template."""
@@ -40,9 +37,9 @@ def show(
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores.", show_default=False)],
+    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores.")],
     output: Annotated[
-        Path | None, typer.Option(help="File to write; by default report.html in the run's folder.", show_default=False)
+        Path | None, typer.Option(help="File to write; by default report.html in the run's folder.")
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -58,16 +55,10 @@ def report(
 
 
 def export(
-    folder: Annotated[
-        Path, typer.Argument(help="A run folder, or one of `qabias compare` or `qabias pool`.", show_default=False)
-    ],
-    output: Annotated[
-        Path | None, typer.Option(help="Folder for the files; by default export in that folder.", show_default=False)
-    ] = None,
+    folder: Annotated[Path, typer.Argument(help="A run folder, or one of `qabias compare` or `qabias pool`.")],
+    output: Annotated[Path | None, typer.Option(help="Folder for the files; by default export in that folder.")] = None,
     kind: Annotated[str, typer.Option("--format", help="csv, md, latex, svg, all of these, or pdf or png.")] = "all",
-    table: Annotated[
-        str | None, typer.Option(help="Only the table of this name (see `qabias show`).", show_default=False)
-    ] = None,
+    table: Annotated[str | None, typer.Option(help="Only the table of this name (see `qabias show`).")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Write the tables as CSV, Markdown and LaTeX and the figures as SVG, PDF or PNG."""
@@ -78,8 +69,8 @@ def export(
 
 
 def merge(
-    folders: Annotated[list[Path], typer.Argument(help="Run folders of the shards of one run.", show_default=False)],
-    output: Annotated[Path, typer.Option(help="Run folder to write.", show_default=False)],
+    folders: Annotated[list[Path], typer.Argument(help="Run folders of the shards of one run.")],
+    output: Annotated[Path, typer.Option(help="Run folder to write.")],
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Put shards that were computed into several run folders into one; then score and report it."""
@@ -90,10 +81,9 @@ def merge(
 
 
 def compare(
-    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.", show_default=False)],
+    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.")],
     output: Annotated[
-        Path | None,
-        typer.Option(help="Folder for compare.html and analysis.json; by default none.", show_default=False),
+        Path | None, typer.Option(help="Folder for compare.html and analysis.json; by default none.")
     ] = None,
     allow_mixed: Annotated[
         bool,
@@ -122,17 +112,14 @@ def compare(
 
 
 def pool(
-    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.", show_default=False)],
+    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.")],
     output: Annotated[
-        Path | None,
-        typer.Option(help="Folder for pool.html, analysis.json and scores.json; by default none.", show_default=False),
+        Path | None, typer.Option(help="Folder for pool.html, analysis.json and scores.json; by default none.")
     ] = None,
     allow_mixed: Annotated[
         bool, typer.Option("--allow-mixed", help="Pool runs of several models too; what differs is marked.")
     ] = False,
-    claim: Annotated[
-        str, typer.Option(help="The cell of a paper that the mean answers to, for the page.", show_default=False)
-    ] = "",
+    claim: Annotated[str, typer.Option(help="The cell of a paper that the mean answers to, for the page.")] = "",
     overwrite: Overwrite = False,
     upstream_dir: UpstreamDir = None,
 ) -> None:
@@ -151,13 +138,12 @@ def pool(
 
 
 def results(
-    run: Annotated[Path, typer.Argument(help="A run folder with scores.", show_default=False)],
-    model_id: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.", show_default=False)],
-    dataset: Annotated[str, typer.Option(help="Dataset on the Hub that was asked, ORG/NAME.", show_default=False)],
+    run: Annotated[Path, typer.Argument(help="A run folder with scores.")],
+    model_id: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.")],
+    dataset: Annotated[str, typer.Option(help="Dataset on the Hub that was asked, ORG/NAME.")],
     output: Annotated[Path, typer.Option(help="Where to write, e.g. a clone of the model's repository.")] = Path(),
     source_url: Annotated[
-        str | None,
-        typer.Option(help="Where the evaluation can be looked at; by default the dataset.", show_default=False),
+        str | None, typer.Option(help="Where the evaluation can be looked at; by default the dataset.")
     ] = None,
     model_index: Annotated[
         bool, typer.Option("--model-index", help="Also put the scores into the head of README.md, the older way.")

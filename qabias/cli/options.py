@@ -11,28 +11,21 @@ from qabias.support.options import parse_options as parse_options
 
 BENCHMARKS = f"{', '.join(benchmark_names()[:-1])} or {benchmark_names()[-1]}"
 
-Benchmark = Annotated[
-    str, typer.Argument(help=f"Benchmark: {BENCHMARKS}; or a folder of templates.", show_default=False)
-]
+Benchmark = Annotated[str, typer.Argument(help=f"Benchmark: {BENCHMARKS}; or a folder of templates.")]
 Config = Annotated[
-    str | None,
-    typer.Option(
-        help="Configuration of the dataset (see `qabias list`); by default that of all examples.", show_default=False
-    ),
+    str | None, typer.Option(help="Configuration of the dataset (see `qabias list`); by default that of all examples.")
 ]
 Source = Annotated[
     str | None,
     typer.Option(
-        help="Source of the texts, such as bundled, official or release (see `qabias list`); by default the first one.",
-        show_default=False,
+        help="Source of the texts, such as bundled, official or release (see `qabias list`); by default the first one."
     ),
 ]
 Sources = Annotated[
     str | None,
     typer.Option(
         help="Source of the texts, such as bundled, official or release (see `qabias list`); by default the first one. "
-        "A published one and the bundled one with a comma between make two runs and their comparison.",
-        show_default=False,
+        "A published one and the bundled one with a comma between make two runs and their comparison."
     ),
 ]
 Fixes = Annotated[bool, typer.Option("--fixes", help="Correct the known defects of official or released texts.")]
@@ -43,14 +36,11 @@ Rules = Annotated[
     typer.Option(
         "--score",
         help="NAME=VALUE for how answers are counted, e.g. delta=released (see `qabias list`); may be repeated.",
-        show_default=False,
     ),
 ]
 OwnOptions = Annotated[
     list[str] | None,
-    typer.Option(
-        "--option", help="NAME=VALUE for the benchmark (see `qabias list`); may be repeated.", show_default=False
-    ),
+    typer.Option("--option", help="NAME=VALUE for the benchmark (see `qabias list`); may be repeated."),
 ]
 Overwrite = Annotated[
     bool,
@@ -60,8 +50,7 @@ Overwrite = Annotated[
     ),
 ]
 UpstreamDir = Annotated[
-    str | None,
-    typer.Option(envvar="QABIAS_UPSTREAM", help="Local mirror of the authors' published files.", show_default=False),
+    str | None, typer.Option(envvar="QABIAS_UPSTREAM", help="Local mirror of the authors' published files.")
 ]
 
 

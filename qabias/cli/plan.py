@@ -18,13 +18,9 @@ def plan(
     benchmark: Annotated[str, typer.Argument(help="Name of a benchmark, or the path of a folder with templates.")],
     detect: Annotated[float, typer.Option(help="A bias above 0 and below 1, such as 0.02 for 2 points.")],
     config: Config = None,
-    source: Annotated[
-        str | None, typer.Option(help="Source of the texts; by default the first one.", show_default=False)
-    ] = None,
+    source: Annotated[str | None, typer.Option(help="Source of the texts; by default the first one.")] = None,
     option: OwnOptions = None,
-    limit: Annotated[
-        int | None, typer.Option(help="Measure at most so many examples, as for run.", show_default=False)
-    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Measure at most so many examples, as for run.")] = None,
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Show how many templates and examples show a bias of some size, and such a difference of two models."""

@@ -21,7 +21,7 @@ push = typer.Typer(
     help="Push a dataset, a metric or results to the Hugging Face Hub.", no_args_is_help=True, rich_markup_mode=None
 )
 
-To = Annotated[str, typer.Option(help="Repository on the Hub, ORG/NAME.", show_default=False)]
+To = Annotated[str, typer.Option(help="Repository on the Hub, ORG/NAME.")]
 CreatePr = Annotated[
     bool,
     typer.Option(
@@ -31,7 +31,7 @@ CreatePr = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan; ask the Hub nothing and send it nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Send without asking first.")]
 Private = Annotated[bool, typer.Option("--private", help="Make a new repository private.")]
-Name = Annotated[str, typer.Argument(help="A benchmark with a dataset (see `qabias list`).", show_default=False)]
+Name = Annotated[str, typer.Argument(help="A benchmark with a dataset (see `qabias list`).")]
 
 
 @push.command(epilog=f"Example: qabias push dataset {_FIRST} --to my-name/{_FIRST} --dry-run")
@@ -80,10 +80,7 @@ def metric(
     benchmark: Name,
     to: To,
     dataset_id: Annotated[
-        str | None,
-        typer.Option(
-            "--dataset", help="Dataset of the example in the card; by default ORG/NAME too.", show_default=False
-        ),
+        str | None, typer.Option("--dataset", help="Dataset of the example in the card; by default ORG/NAME too.")
     ] = None,
     create_pr: CreatePr = True,
     private: Private = False,
@@ -101,11 +98,9 @@ def metric(
     epilog=f"Example: qabias push results runs/my-run --to my-name/my-model --dataset my-name/{_FIRST} --dry-run"
 )
 def results(
-    run: Annotated[Path, typer.Argument(help="A run folder with scores.", show_default=False)],
-    to: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.", show_default=False)],
-    dataset_id: Annotated[
-        str, typer.Option("--dataset", help="Dataset on the Hub that was asked, ORG/NAME.", show_default=False)
-    ],
+    run: Annotated[Path, typer.Argument(help="A run folder with scores.")],
+    to: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.")],
+    dataset_id: Annotated[str, typer.Option("--dataset", help="Dataset on the Hub that was asked, ORG/NAME.")],
     sample: Sample = False,
     create_pr: CreatePr = True,
     dry_run: DryRun = False,

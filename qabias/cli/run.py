@@ -17,8 +17,7 @@ def run(
         str,
         typer.Argument(
             help=f"Benchmark: {BENCHMARKS}; a folder of templates; or the experiment of a benchmark's paper: "
-            f"{SUITE_PREFIX}BENCHMARK.",
-            show_default=False,
+            f"{SUITE_PREFIX}BENCHMARK."
         ),
     ],
     model: Annotated[str, typer.Option(help="smollm2, baseline:KIND, a folder or a Hub id.")] = "smollm2",
@@ -29,20 +28,17 @@ def run(
         str | None,
         typer.Option(
             help="How the model is asked, in one word: options (likelihood of each answer), letter, write, reason, "
-            "fill or open (both experimental; see `qabias list`); chooses --format and --option.",
-            show_default=False,
+            "fill or open (both experimental; see `qabias list`); chooses --format and --option."
         ),
     ] = None,
     prompt_format: Annotated[
-        str | None,
-        typer.Option("--format", help="Prompt format (see `qabias list`); by default what fits.", show_default=False),
+        str | None, typer.Option("--format", help="Prompt format (see `qabias list`); by default what fits.")
     ] = None,
     orders: Annotated[
         int, typer.Option(help="Ask every question in so many orders of its answers: 1, 3 (circulant) or 6 (all).")
     ] = 1,
     scorer: Annotated[
-        str | None,
-        typer.Option(help="Way of asking the model (see `qabias list`); by default its own.", show_default=False),
+        str | None, typer.Option(help="Way of asking the model (see `qabias list`); by default its own.")
     ] = None,
     norm: Annotated[
         str, typer.Option(help="How a log-likelihood becomes a score, or a text an answer (see `qabias list`).")
@@ -50,29 +46,23 @@ def run(
     option: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=VALUE for the scorer or the benchmark (see `qabias list`), e.g. mode=generate; may be repeated.",
-            show_default=False,
+            help="NAME=VALUE for the scorer or the benchmark (see `qabias list`), e.g. mode=generate; may be repeated."
         ),
     ] = None,
     score: Rules = None,
     limit: Annotated[
-        int | None,
-        typer.Option(
-            help="Measure at most so many examples: whole sets from all templates, one at least.", show_default=False
-        ),
+        int | None, typer.Option(help="Measure at most so many examples: whole sets from all templates, one at least.")
     ] = None,
     seed: Seed = 0,
-    revision: Annotated[
-        str | None, typer.Option(help="Branch, tag or commit of a Hub model.", show_default=False)
-    ] = None,
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hub model.")] = None,
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")] = "auto",
     token_budget: Annotated[
-        int | None, typer.Option(help="Tokens in a batch; by default what suits the device.", show_default=False)
+        int | None, typer.Option(help="Tokens in a batch; by default what suits the device.")
     ] = None,
     shard: Annotated[str, typer.Option(help="i/n: compute the i-th of n shares (from 0) of the run.")] = "0/1",
     output: Annotated[
-        Path | None, typer.Option(help="Run folder; by default runs/NAME made from the arguments.", show_default=False)
+        Path | None, typer.Option(help="Run folder; by default runs/NAME made from the arguments.")
     ] = None,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html in the run folder.")] = True,
     dry_run: Annotated[
@@ -82,8 +72,7 @@ def run(
         list[str] | None,
         typer.Option(
             help="Models of a paper's experiment: names in its table (see `qabias list`), or others as for --model; "
-            "may be repeated, or with commas between.",
-            show_default=False,
+            "may be repeated, or with commas between."
         ),
     ] = None,
     published: Annotated[

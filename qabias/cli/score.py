@@ -46,43 +46,33 @@ def score(
         Path,
         typer.Argument(
             help="A run folder; a CSV, JSON lines or Parquet file of predictions; a log of another tool (inspect, "
-            "lm-evaluation-harness, an OpenAI batch), or a folder of logs.",
-            show_default=False,
+            "lm-evaluation-harness, an OpenAI batch), or a folder of logs."
         ),
     ],
     benchmark: Annotated[str, typer.Option(help="Benchmark of a predictions file.")] = default_name(),
     config: Config = None,
     source: Annotated[
-        str | None,
-        typer.Option(help="Source of the texts that were asked; by default the first one.", show_default=False),
+        str | None, typer.Option(help="Source of the texts that were asked; by default the first one.")
     ] = None,
     fixes: Fixes = False,
     seed: Seed = 0,
     option: OwnOptions = None,
     answers: Annotated[
-        str | None,
-        typer.Option(help="Which answers, where a file of the authors holds several models'.", show_default=False),
+        str | None, typer.Option(help="Which answers, where a file of the authors holds several models'.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Name of the model that gave the predictions.", show_default=False)
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="Name of the model that gave the predictions.")] = None,
     prompt_format: Annotated[
         str | None,
-        typer.Option(
-            "--format", help="Prompt format in which they were asked, such as a question-only one.", show_default=False
-        ),
+        typer.Option("--format", help="Prompt format in which they were asked, such as a question-only one."),
     ] = None,
-    norm: Annotated[
-        str | None, typer.Option(help="How a text is read (see `qabias list`); none by default.", show_default=False)
-    ] = None,
+    norm: Annotated[str | None, typer.Option(help="How a text is read (see `qabias list`); none by default.")] = None,
     rule: Rules = None,
     upstream_dir: UpstreamDir = None,
     output: Annotated[
         Path | None,
         typer.Option(
             help="Run folder for the predictions, with tables; or a file NAME.json for the scores alone. "
-            "Of a folder of logs the folder of their run folders.",
-            show_default=False,
+            "Of a folder of logs the folder of their run folders."
         ),
     ] = None,
     report: Annotated[bool, typer.Option("--report", help="Write report.html in the run folder too.")] = False,
