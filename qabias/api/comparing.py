@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qabias.api.calls import in_python_words, upstream
-from qabias.api.result import Result
-from qabias.api.tabled import Tabled
+from qabias.api.result import Result, Tabled
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:

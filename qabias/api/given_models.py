@@ -55,16 +55,7 @@ class GivenModel(NamedTuple):
 
 
 def given_model(model: Model, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> GivenModel:
-    """Return what a caller gave as a model, as runs take it.
-
-    Args:
-        model: A name or folder, a model in memory, a pipeline, a function, or a client.
-        tokenizer: The tokenizer of a model in memory.
-        name: What it is called; needed where it has no name.
-
-    Raises:
-        QabiasError: If it is none of these, its tokenizer or name is missing, or one is given that it does not need.
-    """
+    """Return what a caller gave as a model, as runs take it."""
     if name is not None:
         check_given(name)
     if isinstance(model, str | Path):
@@ -105,15 +96,7 @@ def _asked_elsewhere(model: Any, tokenizer: object, name: str | None) -> GivenMo
 
 
 def check_given(name: str, argument: str = "name") -> None:
-    """Refuse a name of a model that a signature cannot hold, or by which something else would be asked.
-
-    Args:
-        name: What the caller gave.
-        argument: Name of the argument, for the message.
-
-    Raises:
-        QabiasError: If it is no text that a signature can hold, or begins as the name of a baseline or a function.
-    """
+    """Refuse a name of a model that a signature cannot hold, or by which something else would be asked."""
     check_name(name, argument)
     if name.startswith(_TAKEN):
         raise QabiasError(f"{argument} is {name!r}; choose one that does not begin with {' or '.join(_TAKEN)}")

@@ -157,12 +157,7 @@ def _check_format(benchmark: Benchmark, name: str | None, ask: str) -> None:
 
 
 def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Machine = HERE) -> None:
-    """Refuse what no run can do, before anything heavy is loaded.
-
-    Raises:
-        QabiasError: If format, norm, an option or a rule are unknown, or limit, seed, token budget or
-            shard are no whole numbers or out of range.
-    """
+    """Refuse what no run can do, before anything heavy is loaded."""
     check_rules(benchmark.rules, arguments.rules, benchmark.name)
     if arguments.format is not None:
         sources = choose_format(benchmark.formats, arguments.format).sources
@@ -196,11 +191,7 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
 
 
 def check_own_options(benchmark: Benchmark, options: Collection[str]) -> None:
-    """Refuse options that are none of the benchmark's, where no model is asked that could have others.
-
-    Raises:
-        QabiasError: If there is one.
-    """
+    """Refuse options that are none of the benchmark's, where no model is asked that could have others."""
     for name in options:
         if name not in benchmark.options:
             offer = f"it has {', '.join(benchmark.options)}" if benchmark.options else "it has none"
@@ -210,16 +201,7 @@ def check_own_options(benchmark: Benchmark, options: Collection[str]) -> None:
 
 
 def check_whole(name: str, value: object, least: int) -> None:
-    """Refuse what is no whole number, or too small.
-
-    Args:
-        name: What it is, for the message.
-        value: What was given; True and False are no numbers here.
-        least: The smallest that it may be.
-
-    Raises:
-        QabiasError: If it is none.
-    """
+    """Refuse what is no whole number, or too small."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise QabiasError(f"{name} is {value!r}; it must be a whole number")
     if value < least:
@@ -227,11 +209,7 @@ def check_whole(name: str, value: object, least: int) -> None:
 
 
 def check_scorer(benchmark: Benchmark, scorer: str) -> None:
-    """Refuse a scorer that cannot answer a benchmark.
-
-    Raises:
-        QabiasError: If it cannot.
-    """
+    """Refuse a scorer that cannot answer a benchmark."""
     known = scorers_for(benchmark.interfaces)
     if scorer not in known:
         raise QabiasError(

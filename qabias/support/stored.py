@@ -42,12 +42,7 @@ def write_stored(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_fields(path: Path, remedy: str) -> dict[str, Any]:
-    """Read an object and compare its checksum.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        QabiasError: If the file cannot be read, or is not as it was written.
-    """
+    """Read an object and compare its checksum."""
     try:
         content = read_json(path)
     except FileNotFoundError:
@@ -79,11 +74,7 @@ def typed(kind: type[T], fields: Mapping[str, Any], path: Path, remedy: str) -> 
 
 
 def parse(kind: type[T], content: Any) -> T:
-    """JSON as a value of a type: dataclasses and named tuples from objects, tuples from lists.
-
-    Raises:
-        ValueError: If a value has another type, or an object lacks a field or has an unknown one.
-    """
+    """JSON as a value of a type: dataclasses and named tuples from objects, tuples from lists."""
     result: T = _parse(kind, content, "")
     return result
 
