@@ -287,37 +287,34 @@ def test_a_folder_is_for_one_function_and_one_mode(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("function", "message"),
     [
-        (lambda prompts: ["A"], r"function 'f' gave 1 elements for a list of 16; give one for each, in the same order"),
-        (lambda prompts: ["A"] * 20, r"gave 20 elements for a list of 16"),
-        (lambda prompts: None, r"gave None for a list of 16; give a list"),
-        (lambda prompts: "A" * len(prompts), r"gave a str for a list of 16"),
-        (lambda prompts: dict.fromkeys(prompts, "A"), r"gave a dict for a list"),
-        (lambda prompts: 3, r"gave a int for a list"),
-        (lambda prompts: [*["A"] * 5, None, *["A"] * 10], r"item 5 of 16: the answer is None, not a text; give a str"),
-        (lambda prompts: [["A"] for _ in prompts], r"item 0 of 16: the answer is a list, not a text"),
-        (lambda prompts: [[-1.0, -2.0, -3.0] for _ in prompts], r"given with ask=\"options\" or ask=\"letter\""),
+        (lambda prompts: ["A"], "1 elements for a list of 16"),
+        (lambda prompts: ["A"] * 20, "20 elements for a list of 16"),
+        (lambda prompts: None, "None"),
+        (lambda prompts: "A" * len(prompts), "a str"),
+        (lambda prompts: dict.fromkeys(prompts, "A"), "a dict"),
+        (lambda prompts: 3, "a int"),
+        (lambda prompts: [*["A"] * 5, None, *["A"] * 10], "item 5 of 16: .* None"),
+        (lambda prompts: [["A"] for _ in prompts], "item 0 of 16: .* list"),
+        (lambda prompts: [[-1.0, -2.0, -3.0] for _ in prompts], "ask="),
     ],
 )
-def test_answers_that_are_none_are_refused_with_their_place(given, message):
+def test_answers_that_are_none_are_refused_with_their_place(function, message):
     with pytest.raises(qabias.QabiasError, match=message):
-        qabias.run(**AGE, model=given, name="f", limit=16)
+        qabias.run(**AGE, model=function, name="f", limit=16)
+
+
+ODD = (0.5, math.nan, None, "-1", math.inf, [-1.0, -2.0], torch.zeros(2))
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([-1.0, -2.0], r"item 0 of 16: 2 log-likelihoods were given for 3 options; give one for each, in the order of"),
-        ([-1.0, -2.0, 0.5], r"item 0 of 16: the log-likelihood of option 2 is 0.5; give the natural logarithm"),
-        ([-1.0, math.nan, -1.0], r"the log-likelihood of option 1 is nan"),
-        ([None, -1.0, -1.0], r"the log-likelihood of option 0 is None"),
-        (["-1", -1.0, -1.0], r"the log-likelihood of option 0 is '-1'"),
-        ([math.inf, -1.0, -1.0], r"the log-likelihood of option 0 is inf"),
-        ([[-1.0, -2.0], -1.0, -1.0], r"the log-likelihood of option 0 is \[-1.0, -2.0\]"),
-        ([torch.zeros(2), -1.0, -1.0], r"the log-likelihood of option 0 is tensor"),
-        (-1.0, r"item 0 of 16: a float was given; give 3 log-likelihoods, one for each option"),
-        ("A", r"item 0 of 16: a str was given; give 3 log-likelihoods"),
+        ([-1.0, -2.0], "item 0 of 16: 2 log-likelihoods were given for 3 options"),
+        *(([-1.0, value, -2.0], "log-likelihood of option 1 is") for value in ODD),
+        (-1.0, "item 0 of 16: a float"),
+        ("A", "item 0 of 16: a str"),
     ],
 )
 def test_log_likelihoods_that_are_none_are_refused_with_their_place(values, message):

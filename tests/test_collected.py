@@ -102,14 +102,6 @@ def test_the_same_file_may_be_scored_again_and_another_not(answers, tmp_path):
         invoke("score", answers, "--config", "Age", "--output", folder)
 
 
-def test_question_only_answers_are_told_by_their_format(answers, tmp_path):
-    output = invoke("score", answers, "--config", "Age", "--format", "race_question_only", "--output", tmp_path / "run")
-    assert "The model saw no context" in output
-    names = {table.name for table in read_analysis(tmp_path / "run" / "analysis.json").tables}
-    assert "question_only" in names
-    assert "accuracy_by_category" not in names
-
-
 def test_missing_answers_are_accounted_for_first_of_all(tmp_path):
     """The third of 12 answers that could be read are right: without the others nobody knows what the model does."""
     rows = load_examples(RunArguments("bbq", config="Age", limit=12)).table.to_pylist()

@@ -174,17 +174,6 @@ def test_what_is_not_one_question_is_refused(compared_runs, tmp_path, other, mes
         pool([compared_runs / "bbq-random", *([compared_runs / other] if other else [])])
 
 
-def test_the_command_prints_the_means_and_writes_a_page(compared_runs, tmp_path):
-    folders = [str(compared_runs / name) for name in ("bbq-random", "bbq-race")]
-    result = CliRunner().invoke(app, ["pool", *folders, "--output", str(tmp_path / "pool")])
-    assert result.exit_code == 0, result.output
-    assert "mean over 2 runs" in result.output
-    assert (tmp_path / "pool" / "pool.html").exists()
-    result = CliRunner().invoke(app, ["pool", *folders, "--output", folders[0]])
-    assert isinstance(result.exception, QabiasError)
-    assert "holds a run" in str(result.exception)
-
-
 # Published cells
 
 

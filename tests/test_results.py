@@ -127,13 +127,6 @@ def test_a_model_index_survives_the_card(runs, name):
     assert update_card(card, results, MODEL) == card
 
 
-def test_a_card_gets_a_head_and_keeps_the_results_of_others(runs):
-    card = update_card("", model_index(runs / "bbq", MODEL, DATASET, sample=True), MODEL)
-    card = update_card(card, model_index(runs / "bbnli", MODEL, DATASET, sample=True), MODEL)
-    both = [model_index(runs / name, MODEL, DATASET, sample=True) for name in ("bbq", "bbnli")]
-    assert ModelCard(card).data.eval_results == [*both[0], *both[1]]
-
-
 def test_an_older_score_does_not_survive_where_the_new_run_leaves_it_undefined(runs):
     results = model_index(runs / "bbq", MODEL, DATASET, sample=True)
     older = [*results, dataclasses.replace(results[0], metric_type="bias_disambig", metric_value=0.7)]

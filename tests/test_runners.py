@@ -60,7 +60,7 @@ def models(tmp_path_factory):
         "nli": save(folder / "nli", transformers.BertForSequenceClassification(small), plain),
         "extractive_qa": save(folder / "spans", make_encoder("bert", **SIZE), plain),
         "masked_lm": save(folder / "masks", masked, knowing),
-        **{name: f"baseline:{name}" for name in ("random", "stereotyped", "consistent")},
+        **{name: f"baseline:{name}" for name in ("random", "stereotyped")},
     }
 
 
@@ -90,7 +90,6 @@ def runner(monkeypatch, capsys):
 GENERATE = {"mode": "generate"}
 SAMPLED = {**GENERATE, "temperature": "1", "max_new_tokens": "6"}
 ASKED = {
-    "bbq-causal": ("bbq", "causal", {"config": "Religion", "limit": 280}),
     "bbq-causal-keys": ("bbq", "causal", {"config": "Age", "limit": 16, "options": SAMPLED, "seed": 3}),
     "bbq-unifiedqa": (
         "bbq",
@@ -104,7 +103,6 @@ ASKED = {
         {"config": "religion", "limit": 24, "options": {"span": "released"}},
     ),
     "unqover-masked_lm": ("unqover", "masked_lm", {"config": "religion_mlm", "limit": 3000}),
-    "unqover-baseline": ("unqover", "consistent", {"config": "religion", "limit": 5000, "seed": 1}),
     "bbnli-nli": ("bbnli", "nli", {"config": "gender", "limit": 40}),
     "bbnli-samples": (
         "bbnli",
@@ -148,16 +146,6 @@ def test_a_script_gives_the_scores_of_the_run_with_the_same_arguments(tmp_path, 
     assert answers.column_names == [name for name in stored.column_names if name not in load_benchmark(benchmark).key]
     for name in answers.column_names:
         assert_close(answers[name].to_pylist(), stored[name].to_pylist())
-
-
-def test_written_answers_depend_on_the_key_of_their_question(runner, models):
-    arguments = ASKED["bbnli-samples"][2]
-    _, answers = runner("bbnli", f"--model={models['seq2seq']}", *as_options(arguments))
-    _, others = runner("bbnli", f"--model={models['seq2seq']}", *as_options({**arguments, "seed": 9}))
-    texts = answers["outputs"].to_pylist()
-    assert {len(written) for written in texts} == {2}
-    assert len({written[0] for written in texts}) > 10
-    assert texts != others["outputs"].to_pylist()
 
 
 def test_the_rows_of_a_folder_that_somebody_built_are_asked(tmp_path, runner):

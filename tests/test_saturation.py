@@ -14,12 +14,11 @@ from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.caveats import tiles
 from qabias.comparison import compare
 from qabias.hub.results import model_index
-from qabias.report.terminal import print_scores, show_folder
+from qabias.report.terminal import print_scores
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run, score_run
 from qabias.runs.scored import read_scored
-from qabias.tables.formatting import percent
 from qabias.tables.model import Estimate, find, read_analysis
 from qabias.tables.terminal import Console
 
@@ -237,23 +236,6 @@ def printed(show, *arguments):
     console = Console(file=io.StringIO(), width=300)
     show(*arguments, console)
     return " ".join(console.file.getvalue().replace("\u00a0", " ").replace("−", "-").split())
-
-
-def in_percent(value):
-    return percent(value, signed=True).replace("\u00a0", " ").replace("−", "-")
-
-
-def test_the_terminal_says_what_the_errors_say(causal):
-    scores = causal.scores
-    text = printed(print_scores, load_benchmark("bbq"), scores)
-    n_biased, n_counter = scores["n_biased_ambig"], scores["n_counter_biased_ambig"]
-    assert f"errors in ambiguous contexts: {n_biased:,} with the stereotypes, {n_counter:,} against them; " in text
-    direction = in_percent(scores["bias_ambig_among_errors"])
-    assert f"direction {direction} [" in text or f"direction {direction} (no interval: too few templates" in text
-    assert f"of at most {100 * scores['bias_bound_ambig']:.1f} % at this accuracy" in text
-    assert "probability of the stereotype minus that against it, ambiguous: " in text
-    assert f"ambiguous: {in_percent(scores['bias_probability_ambig'])} [" in text
-    assert "Saturation: what the errors in ambiguous contexts say" in printed(lambda c: show_folder(causal.folder, c))
 
 
 def test_a_model_that_names_nobody_has_no_direction(tmp_path):

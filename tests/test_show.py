@@ -177,35 +177,22 @@ def test_a_run_without_any_answer_is_scored_reported_and_shown(tmp_path, show, m
     assert code == 0, error
     assert "no answer" in output
     assert "written: '?'" in output
-    shown = {row[2:] for row in rates(view_of("bbq"), template, _unanswered(template)).rows}
-    assert all(row[:4] == (None, None, None, 0) for row in shown)
-
-
-def _unanswered(template):
-    """All examples of a template without an answer."""
-    table = load_examples(RunArguments("bbq", "silent", "Age")).table
-    table = table.filter(pc.equal(table["template_id"], template))
-    return table.append_column("prediction", pa.array([-1] * table.num_rows, pa.int8()))
 
 
 @pytest.mark.parametrize(
     ("benchmark", "template", "text"),
     [
         ("bbq", "Age-01", "UNKNOWN"),
-        ("bbnli", None, "(right: neutral)"),
+        ("bbnli", "TEMPLATE", "(right: neutral)"),
         ("bbq_nli", "Age-01", "statement about"),
         ("unqover", "religion-1", "negated question"),
     ],
 )
 def test_a_template_is_shown_with_rates_and_items(folders, show, benchmark, template, text):
-    if template is None:
-        arguments = RunArguments(benchmark=benchmark, model="baseline:random", **RUNS[benchmark])
-        # A premise that has a hypothesis about stereotypes, to which neutral is right, and no other.
-        table = load_examples(arguments).table
-        kinds = defaultdict(set)
-        for row in table.to_pylist():
-            kinds["-".join(row["example_id"].split("-")[:2])].add(row["kind"])
-        template = next(name for name, of in kinds.items() if of == {"stereotypical"})
+    if template == "TEMPLATE":  # a premise that has a hypothesis about stereotypes, to which neutral is right
+        rows = load_examples(RunArguments(benchmark, **RUNS[benchmark])).table.to_pylist()
+        named = next(row["example_id"] for row in rows if row["kind"] == "stereotypical")
+        template = named.rsplit("-", 1)[0]
     code, output, error = show(folders / benchmark, "--template", template)
     assert code == 0, error
     assert text in output
