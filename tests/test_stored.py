@@ -155,14 +155,8 @@ def test_json_is_read_as_its_type():
 
 
 WRONG = {"text": (5, None), "flag": (1,), "number": (True, "1"), "count": (1.0, True), "texts": ("ab",), "named": ([],)}
-WRONG |= {
-    "texts.1": (2,),
-    "named.a": (1,),
-    "inner": ([],),
-    "inner.kind": (None,),
-    "inner.colour": ("red",),
-    "other": (1,),
-}
+WRONG |= {"texts.1": (2,), "named.a": (1,), "inner": ([],), "inner.kind": (None,), "inner.colour": ("red",)}
+WRONG |= {"other": (1,)}
 
 
 @pytest.mark.parametrize(("place", "value"), [(place, value) for place, values in WRONG.items() for value in values])

@@ -66,27 +66,24 @@ def test_of_two_different_runs_in_one_fresh_folder_one_wins_and_alone_writes_par
         shutil.rmtree(folder)
 
 
+AT_ONCE = {
+    "four shards": [("--shard", f"{shard}/4") for shard in range(4)],
+    "two equal ones": [()] * 2,
+    "five equal ones": [()] * 5,
+}
+
+
+@pytest.mark.parametrize("kind", AT_ONCE)
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_four_shards_at_once_end_with_the_bytes_of_one_run(benchmark, alone, tmp_path):
-    model = RIVALS[benchmark][0]
+def test_shards_and_equal_commands_at_once_end_with_the_bytes_of_one_run(benchmark, kind, alone, tmp_path):
+    model = RIVALS[benchmark][1]
     for trial in range(size(6, quick=1)):
         folder = tmp_path / str(trial)
-        shards = [_arguments(benchmark, model, "--shard", f"{shard}/4") for shard in range(4)]
-        assert [ended.code for ended in _at_once(folder, shards)] == [0] * 4
-        # The last of them scores it, unless two ended at once; the same command again then does.
-        assert call(*shards[0], folder=folder).code == 0
-        assert contents(folder / "run") == alone(benchmark, model)
-        assert hidden(folder) == []
-
-
-@pytest.mark.parametrize("n_equal", [2, 5])
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_the_same_command_several_times_at_once_waits_or_says_so(benchmark, n_equal, alone, tmp_path):
-    model = RIVALS[benchmark][1]
-    for trial in range(size(8 if n_equal == 2 else 4, quick=1)):
-        folder = tmp_path / str(trial)
-        for ended in _at_once(folder, [_arguments(benchmark, model)] * n_equal):
+        commands = [_arguments(benchmark, model, *more) for more in AT_ONCE[kind]]
+        for ended in _at_once(folder, commands):
             assert ended.code == 0 or _says_that_another_is_at_work(ended), ended
+        # The last of the shards scores it, unless two ended at once; the same command again then does.
+        assert call(*commands[0], folder=folder).code == 0
         assert contents(folder / "run") == alone(benchmark, model)
         assert hidden(folder) == []
 
