@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from .bbnli_rows import make_pair, mixed_statements
 from .bbq_rows import answer, answers, make_set
 from .helpers import inner_module, same
 
@@ -99,19 +101,19 @@ def by_hand(
         correlation(jackknife(departures), moved * (1 - moved)),
     )
     known = [value for value in (between, erring) if value is not None]
-    rho = min(max(max(known), INTERVALS.LEAST_CORRELATION), 0.9) if known else INTERVALS.PRIOR_CORRELATION
+    rho = min(max(max(known), 0.02), 0.9) if known else 0.3
     rare = min(moved, 1 - abs(difference))
     worth = 1 / (alone + rho * (together - alone))
     smoothed = min((rare * worth + 1) / (worth + 2), 0.5)
     excess = excess_kurtosis_of_beta(smoothed * (1 / rho - 1), (1 - smoothed) * (1 / rho - 1))
-    information = min(1.0, (INTERVALS.HEAVY_TAIL - 1) / max(excess + 2, 1))
+    information = min(1.0, (5.0 - 1) / max(excess + 2, 1))
     freedom = (templates - 1) * information
-    weight = INTERVALS.PRIOR_WEIGHT * (1 - information) + INTERVALS.SURE_WEIGHT * information
+    weight = 3.0 * (1 - information) + 0.8 * information
     taken = alone + prior * (together - alone)
     variance = (weight * largest * taken + freedom * jackknife(replicates)) / (weight + freedom)
     n = max(largest / variance, templates) if variance > 0 else 1 / taken
-    most = max(INTERVALS.PRIOR_WEIGHT, templates)
-    t = float(INTERVALS.student(min(INTERVALS.PRIOR_WEIGHT + freedom, most), 0.95))
+    most = max(3.0, templates)
+    t = float(INTERVALS.student(min(3.0 + freedom, most), 0.95))
     if down is None:
         middle, half = (up + t**2 / (2 * n)) / (1 + t**2 / n), t * math.sqrt(up * (1 - up) / n + t**2 / (4 * n**2))
         half /= 1 + t**2 / n
@@ -121,53 +123,100 @@ def by_hand(
     return [middle - half, middle + half]
 
 
+# For each form: its rows of a cluster, the column that names the cluster, and for each score the shares of the rows
+# that raise and that lower it, their number, the factor to the score, and the correlation that is taken for granted.
+FORMS = {
+    "bbq": (
+        lambda k: [row for n in range(6) for row in make_set(6 * k + n, f"Age-{k:02d}")],
+        "template_id",
+        {
+            "accuracy_ambig": (lambda of: (of["accuracy_ambig"], None), "n_ambig", 1, 0.3),
+            "bias_ambig": (
+                lambda of: [of[f"n_{side}_ambig"] / of["n_ambig"] for side in ("biased", "counter_biased")],
+                "n_ambig",
+                1,
+                0.2,
+            ),
+            "accuracy_cost": (
+                lambda of: [(1 - of[f"accuracy_{side}"]) / 2 for side in ("aligned", "nonaligned")],
+                "n_disambig",
+                2,
+                0.06,
+            ),
+        },
+    ),
+    "bbnli": (
+        lambda k: [
+            row
+            for n in range(12)
+            for row in make_pair(12 * k + n, *(("test", n % 3) if n % 2 else ()), premise_id=k, subtopic="ab"[k % 2])
+        ],
+        "premise_id",
+        {
+            "accuracy_pro": (lambda of: (of["accuracy_pro"], None), "n_test_pro", 1, 0.3),
+            "bias_score": (
+                lambda of: [of[f"n_{side}"] / of["n_bias"] for side in ("aligned", "opposed")],
+                "n_bias",
+                1,
+                0.2,
+            ),
+            "accuracy_gap": (
+                lambda of: [(1 - of[f"accuracy_{stance}"]) / 2 for stance in ("anti", "pro")],
+                "n_test",
+                2,
+                0.06,
+            ),
+        },
+    ),
+}
+
+
 @pytest.mark.parametrize("rare", [0.5, 0.05, 0.0])
-@pytest.mark.parametrize("templates", [2, 5, 25])
-def test_intervals_equal_the_steps_in_plain_python(bbq, templates, rare):
-    rng = np.random.default_rng(templates)
-    names = [f"Age-{number:02d}" for number in range(templates)]
-    rows = [row for place, name in enumerate(names * 6) for row in make_set(place, name)]
-    tilt = dict(zip(names, rng.uniform(0.0, 2.0, templates), strict=True))
-    kinds = ["biased" if rng.random() < rare * tilt[row["template_id"]] else "unknown" for row in rows]
-    said = [
-        answer(row, "counter" if rng.random() < 0.3 else kind) if kind == "biased" else answer(row, kind)
-        for row, kind in zip(rows, kinds, strict=True)
-    ]
-    chosen = [k for k, row in enumerate(rows) if row["context_condition"] == "ambig"]
+@pytest.mark.parametrize("clusters", [2, 5, 25])
+@pytest.mark.parametrize("form", FORMS)
+def test_intervals_equal_the_steps_in_plain_python(request, form, clusters, rare):
+    metric, (make, column, scores) = request.getfixturevalue(form), FORMS[form]
+    random = np.random.default_rng(clusters)
+    rows, said = [], []
+    for k, tilt in enumerate(random.uniform(0.0, 2.0, clusters)):
+        rows += make(k)
+        for row in rows[len(said) :]:
+            said.append(int(random.integers(3)) if random.random() < rare * tilt else row["label"])
 
     def scored(kept: list[int], confidence: float | None = None):
-        return bbq.compute(
+        return metric.compute(
             predictions=[said[k] for k in kept], references=[rows[k] for k in kept], confidence=confidence
         )
 
-    result = scored(chosen, 0.95)
-    rest = [scored([k for k in chosen if rows[k]["template_id"] != name]) for name in names]
-    right = [of["accuracy_ambig"] for of in rest]
-    expected = by_hand(result["accuracy_ambig"], None, right, right, len(chosen), INTERVALS.PRIOR_CORRELATION)
-    assert result["ci"]["accuracy_ambig"] == pytest.approx(np.clip(expected, 0, 1), abs=1e-9)
-    sides = [result[f"n_{side}_ambig"] / len(chosen) for side in ("biased", "counter_biased")]
-    bias, wrong = [of["bias_ambig"] for of in rest], [1 - share for share in right]
-    expected = by_hand(*sides, bias, wrong, len(chosen), INTERVALS.CONTRAST_CORRELATION)
-    assert result["ci"]["bias_ambig"] == pytest.approx(np.clip(expected, -1, 1), abs=1e-9)
-
-
-def test_with_many_templates_an_interval_is_that_of_a_mean_of_templates(bbq):
-    # 400 templates whose accuracies are known: the mean of them has the standard error s / sqrt(400).
-    rng = np.random.default_rng(0)
-    rows = [row for k in range(400) for row in (make_set(2 * k, f"Age-{k}") + make_set(2 * k + 1, f"Age-{k}"))]
-    rows = [row for row in rows if row["context_condition"] == "ambig"]
-    hard = dict(enumerate(rng.beta(2.0, 2.0, 400)))
-    said = [answer(row, "biased" if rng.random() < hard[k // 4] else "unknown") for k, row in enumerate(rows)]
-    result = bbq.compute(predictions=said, references=rows)
-    of_template = [
-        statistics.fmean(said[k] == rows[k]["label"] for k in range(4 * number, 4 * number + 4))
-        for number in range(400)
+    result = scored(list(range(len(rows))), 0.95)
+    rest = [
+        scored([k for k, row in enumerate(rows) if row[column] != name])
+        for name in dict.fromkeys(row[column] for row in rows)
     ]
-    expected = 2 * 1.966 * statistics.stdev(of_template) / math.sqrt(400)
-    low, high = result["ci"]["accuracy_ambig"]
-    assert high - low == pytest.approx(expected, rel=0.03)
-    low, high = result["ci"]["bias_ambig"]  # always towards the stereotype: the bias is the share of wrong answers
-    assert high - low == pytest.approx(expected, rel=0.03)
+    for name, (sides, n, scale, prior) in scores.items():
+        up, down = sides(result)
+        moved = [sum(filter(None, sides(of))) for of in rest]
+        ends = by_hand(up, down, [of[name] / scale for of in rest], moved, result[n], prior)
+        expected = [result[name] + scale * (end - up + (down or 0)) for end in ends]
+        least = 0 if down is None else -1
+        assert result["ci"][name] == pytest.approx(np.clip(expected, least, 1), abs=1e-9), name
+
+
+def test_where_every_answer_takes_a_side_the_other_biases_have_the_interval_of_the_accuracy_gap(bbq, bbnli):
+    def answered(metric: Any, rows: list[dict[str, Any]], kinds: Any) -> dict[str, Any]:
+        random = np.random.default_rng(7)
+        rows = [row for row in rows if row["context_condition"] == "disambig"]
+        said = [int(random.choice(kinds(row))) if random.random() < 0.4 else row["label"] for row in rows]
+        return metric.compute(predictions=said, references=rows)
+
+    rows = [row for k in range(6) for row in FORMS["bbq"][0](k)]
+    result = answered(bbq, rows, lambda row: [answer(row, "biased"), answer(row, "counter")])
+    assert same(result["bias_disambig"], -result["accuracy_cost"])
+    assert same(result["ci"]["bias_disambig"], [-end for end in reversed(result["ci"]["accuracy_cost"])])
+    result = answered(bbnli, mixed_statements(24), lambda row: [0, 2])
+    for name, factor in (("bias_score_disambig", 1), ("table5_style", 2)):
+        assert same(result[name], factor * result["accuracy_gap"])
+        assert same(result["ci"][name], [factor * end for end in result["ci"]["accuracy_gap"]])
 
 
 # What always holds
@@ -199,7 +248,7 @@ TURNED = ("bias_ambig", "bias_disambig", "bias_ambig_among_errors", "accuracy_co
 SIGNED = (*TURNED, "bias_probability_ambig", "bias_probability_disambig")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(answers=COUNTS, order=st.randoms(use_true_random=False), unparsed=st.sampled_from(["exclude", "wrong"]))
 def test_what_holds_of_every_interval(answers, order, unparsed):
     counts = count_matrix(answers)

@@ -1,4 +1,4 @@
-"""What holds of every metric whatever the answers: ends of the scale, signs, order, and rows that come twice."""
+"""What holds of every metric whatever the answers: signs, groups, order, and rows that come twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from . import bbnli_rows, bbq_rows
-from .helpers import folder, inner_module, quiet, same, unsigned
+from .helpers import folder, quiet, same, unsigned
 from .unqover_rows import make_rows, random_scores
 
 OTHER = {"pro": "anti", "anti": "pro", "target": "nontarget", "nontarget": "target"}
@@ -26,7 +26,7 @@ class Form(NamedTuple):
     rows: list[dict[str, Any]]
     signed: tuple[str, ...]
     full: tuple[str, ...] = ("bias_score", "bias_score_disambig")
-    """Scores that are 1 where every answer agrees with the stereotype."""
+    """Scores that opposite answers turn round."""
 
 
 FORMS = {
@@ -50,11 +50,6 @@ anything = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 often = settings(max_examples=15, deadline=None)
 
 
-def agreeing(row: dict[str, Any]) -> int:
-    """The answer that agrees with the stereotype."""
-    return row["biased_loc"] if "biased_loc" in row else 2 * bbnli_rows.with_stereotype(row)
-
-
 def opposite(row: dict[str, Any], answer: int) -> int:
     """The same answer about the other person."""
     neither = row.get("unknown_loc", 1)
@@ -71,20 +66,6 @@ def exchanged(row: dict[str, Any]) -> dict[str, Any]:
 def score(form: Form, predictions: Any, rows: Any = None, **options: Any) -> dict[str, Any]:
     rows = form.rows if rows is None else rows
     return quiet(METRICS[form.metric], predictions=predictions, references=rows, **options)
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_always_with_the_stereotype_is_1_and_always_against_it_minus_1(name):
-    form = FORMS[name]
-    with_it = [agreeing(row) for row in form.rows]
-    against = [opposite(row, answer) for row, answer in zip(form.rows, with_it, strict=True)]
-    for predictions, expected in ((with_it, 1.0), (against, -1.0)):
-        result = score(form, predictions)
-        for bias in form.full:
-            assert result[bias] == expected
-            low, high = result["ci"][bias]
-            assert low < high
-            assert expected in (low, high)
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -156,20 +137,3 @@ def test_each_group_of_a_breakdown_has_the_result_of_its_rows_alone(name, by, sc
     if name == "bbnli":
         parts = [part["bias_score"] for part in whole["subtopic"].values()]
         assert same(score(form, predictions, **options)["bias_score_mean_subtopics"], float(np.mean(parts)))
-
-
-@pytest.mark.parametrize("name", ["bbnli", "bbq_nli", "bbq_qa"])
-def test_the_work_for_a_range_does_not_grow_with_the_missing_rows(name, monkeypatch):
-    """Ratios are counted, and the ends are those of as many rows answered one way or the other."""
-    scores = inner_module("bbnli", "scores")
-    metric = inner_module("bbnli", "computing").Computing()
-    rows, ratios, ends, of = FORMS[name].rows, [], [], scores.ratio
-    monkeypatch.setattr(scores, "ratio", lambda part, whole: ratios.append(np.size(part)) or of(part, whole))
-    for n_samples in (1, 50):
-        ratios.clear()
-        table = [{**row, "sample": sample} for sample in range(n_samples) for row in rows]
-        result = quiet(metric, predictions=[None] * len(table), references=table, confidence=None)
-        ends.append((sum(ratios), result["range"]))
-    assert ends[0][0] == ends[1][0]
-    assert ends[1][1]["bias_score"] == [-1, 1]
-    assert same(ends[0][1], ends[1][1])
