@@ -48,6 +48,9 @@ def example(code):
     return {"context": "CONTEXT.", "question": "QUESTION?", **texts}
 
 
+READ_BY_NATIVES: set[str] = set()  # languages whose words a native speaker has read
+
+
 def test_there_are_outputs_for_every_language_but_english():
     assert {"ca", "de", "en", "es", "eu", "ja", "ko", "nl", "tr"} <= set(CODES)
     assert sorted(OUTPUTS) == FOREIGN
@@ -57,7 +60,7 @@ def test_there_are_outputs_for_every_language_but_english():
 def test_a_language_is_complete_and_says_who_read_it(code):
     language = load_language(code)
     read_by = " ".join(yaml.safe_load((FOLDER / f"{code}.yaml").read_text(encoding="utf-8"))["read_by"].split())
-    assert "native speaker" in read_by
+    assert code in READ_BY_NATIVES or "no native speaker has read it yet" in read_by
     assert language.name[0] in string.ascii_uppercase
     assert language.question[-1] == language.answer[-1]
     assert language.answer[-1] in ":："
