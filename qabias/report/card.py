@@ -30,7 +30,7 @@ _numbers = itertools.count(1)
 
 def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
     """Headline scores with intervals, findings, and the first figure of intervals of a run."""
-    facts, tiles, sentences = make_head(run)
+    facts, tiles, sentences, _ = make_head(run)
     return _rendered(
         "run_card.html.j2",
         run.signature,

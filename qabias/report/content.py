@@ -1,10 +1,10 @@
-"""What a page shows of a run beside its tables: the sample, the headline scores, and examples with their prompts."""
+"""What a page shows of a run beside its tables: the sample, the headline scores, and the prompts of examples."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 from qabias.benchmarks import PromptFormat
 from qabias.benchmarks.base import headline_tiles
@@ -15,21 +15,16 @@ from qabias.benchmarks.prompt_format import Example
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import coverage_of, scorer_name, signature_fields
 from qabias.scorers.registry import kinds
-from qabias.tables.formatting import UNDEFINED, percent, show
 from qabias.tables.model import Analysis, Column, Estimate, Table, Value
-
-_SHORT, _SHORT_CHOICE = 60, 40  # characters
-_MOST_CHOICES = 40
-# Long texts that repeat what the other columns show are folded.
-_FOLDED = ("prompt",)
 
 
 class Head(NamedTuple):
-    """Facts, headline scores and findings of a run."""
+    """Facts, headline scores and findings of a run, and the version of its model."""
 
     facts: Mapping[str, str]
     tiles: Sequence[Tile]
     findings: Sequence[str]
+    revision: str
 
 
 def make_head(run: ScoredRun) -> Head:
@@ -44,10 +39,10 @@ def make_head(run: ScoredRun) -> Head:
     limit = run.arguments.limit
     if limit is not None:
         facts["Limit"] = f"this run was limited ({limit}): {benchmark.facts.notes.limit}"
-    return Head(facts, tiles, sentences)
+    return Head(facts, tiles, sentences, _revision(run))
 
 
-def revision(run: ScoredRun) -> str:
+def _revision(run: ScoredRun) -> str:
     """The revision that was asked for, and the version and precision of the model that answered."""
     model = run.arguments.model
     pinned = signature_fields(run.signature).get("model", "")
@@ -110,111 +105,3 @@ def with_prompts(analysis: Analysis, run: ScoredRun) -> Analysis:
 def _prompt(prompt_format: PromptFormat, questions: Sequence[Example]) -> str | list[str]:
     prompts = [text for question in questions for text in prompt_format.texts(question)]
     return prompts[0] if len(prompts) == 1 else prompts
-
-
-@dataclass(frozen=True)
-class Field:
-    """A column of the examples."""
-
-    title: str
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Examples, laid out."""
-
-    labels: Mapping[str, str]
-    folds: Mapping[str, str]
-    fields: Sequence[Field]
-    filters: Mapping[str, Sequence[str]]
-    rows: Sequence[Mapping[str, Any]]
-
-
-def lay_out_examples(examples: Sequence[Mapping[str, Any]]) -> Examples:
-    """Find out which columns examples have, and show their values as texts."""
-    present = [name for name in dict.fromkeys(name for row in examples for name in row) if _any(examples, name)]
-    folds = [name for name in present if name in _FOLDED]
-    names = [name for name in present if name not in _FOLDED]
-    labels = _labels(examples, names)
-    fields = _fields(examples, names[len(labels) :])
-    filters = {name: values for name in names for values in [_choices(examples, name)] if len(values) > 1}
-    rows = [
-        {
-            "labels": [_text(name, row.get(name)) for name in labels],
-            "folds": [_texts(name, row.get(name)) for name in folds],
-            "cells": [_cell(row, one.names) for one in fields],
-            "filters": [_text(name, row.get(name)) for name in filters],
-        }
-        for row in examples
-    ]
-    titles, fold_titles = ({name: _title(name) for name in some} for some in (labels, folds))
-    return Examples(titles, fold_titles, fields, filters, rows)
-
-
-def _any(examples: Sequence[Mapping[str, Any]], name: str) -> bool:
-    return any(row.get(name) is not None for row in examples)
-
-
-def _labels(examples: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
-    """The leading keys whose values are short."""
-    labels = []
-    for name in names:
-        if any(isinstance(row.get(name), (list, dict)) or len(_text(name, row.get(name))) > _SHORT for row in examples):
-            break
-        labels.append(name)
-    return labels
-
-
-def _fields(examples: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Field]:
-    fields: list[Field] = []
-    for name in names:
-        if fields and _parallel(examples, fields[-1].names[0], name):
-            fields[-1] = Field(f"{fields[-1].title} · {name.replace('_', ' ')}", (*fields[-1].names, name))
-        else:
-            fields.append(Field(_title(name), (name,)))
-    return fields
-
-
-def _parallel(examples: Sequence[Mapping[str, Any]], first: str, name: str) -> bool:
-    """Whether two keys hold lists of the same lengths (or nothing)."""
-    pairs = [(row.get(first), row.get(name)) for row in examples if row.get(name) is not None]
-    return all(isinstance(one, list) and isinstance(other, list) and len(one) == len(other) for one, other in pairs)
-
-
-def _choices(examples: Sequence[Mapping[str, Any]], name: str) -> list[str]:
-    """The values of a key that few texts share, in order; none for numbers and long texts."""
-    values = {row.get(name) for row in examples if not isinstance(row.get(name), (list, dict))}
-    texts = sorted(value for value in values if isinstance(value, str))
-    if len(texts) != len(values - {None}) or len(texts) > min(_MOST_CHOICES, len(examples) / 2):
-        return []
-    return texts if all(len(text) <= _SHORT_CHOICE for text in texts) else []
-
-
-def _cell(row: Mapping[str, Any], names: Sequence[str]) -> str | list[str]:
-    first = row.get(names[0])
-    if not isinstance(first, list):
-        return _text(names[0], first)
-    columns = [[_text(name, value) for value in row[name]] for name in names if row.get(name) is not None]
-    return [" · ".join(parts) for parts in zip(*columns, strict=True)]
-
-
-def _texts(name: str, value: Any) -> list[str]:
-    return [_text(name, inner) for inner in value] if isinstance(value, list) else [_text(name, value)]
-
-
-def _text(name: str, value: Any) -> str:
-    if value is None:
-        return UNDEFINED
-    if isinstance(value, float):
-        return percent(value) if name.startswith("probabilit") else show(value, "number")
-    if isinstance(value, dict):
-        return ", ".join(f"{_title(key)}: {_text(key, inner)}" for key, inner in value.items())
-    if isinstance(value, list):
-        return ", ".join(_text(name, inner) for inner in value)
-    return str(value)
-
-
-def _title(name: str) -> str:
-    text = name.replace("_", " ")
-    return text[:1].upper() + text[1:]

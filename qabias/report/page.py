@@ -9,18 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jinja2
 from markupsafe import Markup
 
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.facts import Tile
-from qabias.report.content import lay_out_examples
 from qabias.support.outputs import Own
 from qabias.tables.drawing import LIGHT
 from qabias.tables.figures import deepest, draw, hidden_rows
-from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
+from qabias.tables.formatting import UNDEFINED, as_estimate, percent, show, show_interval
 from qabias.tables.model import ALL, Analysis, Column, Table, Value
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -29,6 +28,10 @@ FOLDED = 30
 """Tables with more rows are folded."""
 
 _NUMBERS = "the table below has its numbers"
+_SHORT, _SHORT_CHOICE = 60, 40  # characters
+_MOST_CHOICES = 40
+# Long texts that repeat what the other columns show are folded.
+_FOLDED = ("prompt",)
 _DARK = {
     **{"paper": "#15191d", "panel": "#1e2429", "ink": "#e6e9ec", "muted": "#a3adb6", "grid": "#3b444c"},
     **{"link": "#7cc4f0", "series-0": "#56b4e9", "series-1": "#f0a132", "series-2": "#3fc79b"},
@@ -195,6 +198,114 @@ def _cell(value: Value, column: Column) -> dict[str, str]:
 
 def _plain(number: float | None) -> str:
     return "" if number is None else f"{number:.6g}" if isinstance(number, float) else str(number)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of the examples."""
+
+    title: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Examples, laid out."""
+
+    labels: Mapping[str, str]
+    folds: Mapping[str, str]
+    fields: Sequence[Field]
+    filters: Mapping[str, Sequence[str]]
+    rows: Sequence[Mapping[str, Any]]
+
+
+def lay_out_examples(examples: Sequence[Mapping[str, Any]]) -> Examples:
+    """Find out which columns examples have, and show their values as texts."""
+    present = [name for name in dict.fromkeys(name for row in examples for name in row) if _any(examples, name)]
+    folds = [name for name in present if name in _FOLDED]
+    names = [name for name in present if name not in _FOLDED]
+    labels = _labels(examples, names)
+    fields = _fields(examples, names[len(labels) :])
+    filters = {name: values for name in names for values in [_choices(examples, name)] if len(values) > 1}
+    rows = [
+        {
+            "labels": [_text(name, row.get(name)) for name in labels],
+            "folds": [_texts(name, row.get(name)) for name in folds],
+            "cells": [_example_cell(row, one.names) for one in fields],
+            "filters": [_text(name, row.get(name)) for name in filters],
+        }
+        for row in examples
+    ]
+    titles, fold_titles = ({name: _title(name) for name in some} for some in (labels, folds))
+    return Examples(titles, fold_titles, fields, filters, rows)
+
+
+def _any(examples: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return any(row.get(name) is not None for row in examples)
+
+
+def _labels(examples: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+    """The leading keys whose values are short."""
+    labels = []
+    for name in names:
+        if any(isinstance(row.get(name), (list, dict)) or len(_text(name, row.get(name))) > _SHORT for row in examples):
+            break
+        labels.append(name)
+    return labels
+
+
+def _fields(examples: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Field]:
+    fields: list[Field] = []
+    for name in names:
+        if fields and _parallel(examples, fields[-1].names[0], name):
+            fields[-1] = Field(f"{fields[-1].title} · {name.replace('_', ' ')}", (*fields[-1].names, name))
+        else:
+            fields.append(Field(_title(name), (name,)))
+    return fields
+
+
+def _parallel(examples: Sequence[Mapping[str, Any]], first: str, name: str) -> bool:
+    """Whether two keys hold lists of the same lengths (or nothing)."""
+    pairs = [(row.get(first), row.get(name)) for row in examples if row.get(name) is not None]
+    return all(isinstance(one, list) and isinstance(other, list) and len(one) == len(other) for one, other in pairs)
+
+
+def _choices(examples: Sequence[Mapping[str, Any]], name: str) -> list[str]:
+    """The values of a key that few texts share, in order; none for numbers and long texts."""
+    values = {row.get(name) for row in examples if not isinstance(row.get(name), (list, dict))}
+    texts = sorted(value for value in values if isinstance(value, str))
+    if len(texts) != len(values - {None}) or len(texts) > min(_MOST_CHOICES, len(examples) / 2):
+        return []
+    return texts if all(len(text) <= _SHORT_CHOICE for text in texts) else []
+
+
+def _example_cell(row: Mapping[str, Any], names: Sequence[str]) -> str | list[str]:
+    first = row.get(names[0])
+    if not isinstance(first, list):
+        return _text(names[0], first)
+    columns = [[_text(name, value) for value in row[name]] for name in names if row.get(name) is not None]
+    return [" · ".join(parts) for parts in zip(*columns, strict=True)]
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    return [_text(name, inner) for inner in value] if isinstance(value, list) else [_text(name, value)]
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return UNDEFINED
+    if isinstance(value, float):
+        return percent(value) if name.startswith("probabilit") else show(value, "number")
+    if isinstance(value, dict):
+        return ", ".join(f"{_title(key)}: {_text(key, inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(_text(name, inner) for inner in value)
+    return str(value)
+
+
+def _title(name: str) -> str:
+    text = name.replace("_", " ")
+    return text[:1].upper() + text[1:]
 
 
 def _breakable(name: str) -> Markup:

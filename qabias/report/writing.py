@@ -17,7 +17,7 @@ from qabias.comparison.comparable import are_question_only, run_names
 from qabias.comparison.languages import names_by_language
 from qabias.errors import QabiasError
 from qabias.pooling import Pool, pool_content
-from qabias.report.content import headline_table, make_head, revision, with_prompts
+from qabias.report.content import headline_table, make_head, with_prompts
 from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
@@ -165,12 +165,11 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
 
 
 def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
-    facts, tiles, sentences = make_head(run)
+    facts, tiles, sentences, revision = make_head(run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
-    pinned = {"Revision": revision(run)} if revision(run) else {}
     made = {
-        **pinned,
+        **({"Revision": revision} if revision else {}),
         "Measured": f"{_readable_time(run.file.created)}, with qabias {run.file.qabias_version}",
         "Libraries": ", ".join(f"{name} {version}" for name, version in versions.items()),
     }
