@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from qabias.benchmarks import Benchmark
 from qabias.report.terminal import print_findings, print_scores
 from qabias.runs.distributed import is_first
 from qabias.runs.run import RunResult
-from qabias.runs.scored import is_question_only, scores_content
-from qabias.support.files import write_json
-from qabias.support.outputs import check_file, json_with
+from qabias.runs.scored import is_question_only
 from qabias.support.printable import echo
 
 if TYPE_CHECKING:
@@ -57,25 +54,6 @@ def print_forms(result: FormsResult, *, report: bool) -> None:
             write_report_of(each.folder)
     if result.page is not None:
         echo(f"comparison: {result.page.resolve()}")
-
-
-def write_scores_file(
-    path: Path,
-    benchmark: Benchmark,
-    signature: str,
-    scores: Mapping[str, Any],
-    *,
-    overwrite: bool = False,
-    inputs: Iterable[Path] = (),
-) -> None:
-    """Write scores alone; older scores of the same answers are replaced, and nothing else unless it is asked for."""
-    check_scores_file(path, signature, overwrite=overwrite, inputs=inputs)
-    write_json(path, scores_content(benchmark, signature, scores))
-
-
-def check_scores_file(path: Path, signature: str, *, overwrite: bool = False, inputs: Iterable[Path] = ()) -> None:
-    """Refuse to replace what is no file of scores of the same answers."""
-    check_file(path, json_with("benchmark", "scores", signature=signature), overwrite=overwrite, inputs=inputs)
 
 
 def print_with_signature(benchmark: Benchmark, scores: Mapping[str, Any], signature: str) -> None:

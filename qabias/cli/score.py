@@ -128,9 +128,12 @@ def score(
 
 def _finish(collected: "Collected", path: Path, output: Path | None, *, report: bool, overwrite: bool) -> None:
     """Print the scores of answers, beside those of the tool that asked; write a run folder or a file of scores."""
-    from qabias.cli.printing import print_result, print_with_signature, write_scores_file
+    from qabias.cli.printing import print_result, print_with_signature
     from qabias.runs.collected import refused, write_collected
     from qabias.runs.run import scores_of
+    from qabias.runs.scored import scores_content
+    from qabias.support.files import write_json
+    from qabias.support.outputs import check_file, json_with
 
     other, question = collected.other, collected.question
     for line in other.notes if other else filter(None, [collected.coverage]):
@@ -148,7 +151,9 @@ def _finish(collected: "Collected", path: Path, output: Path | None, *, report: 
     _print_other(other, scores)
     print_with_signature(question.benchmark, scores, question.signature)
     if output is not None:
-        write_scores_file(output, question.benchmark, question.signature, scores, overwrite=overwrite, inputs=[path])
+        is_own = json_with("benchmark", "scores", signature=question.signature)
+        check_file(output, is_own, overwrite=overwrite, inputs=[path])
+        write_json(output, scores_content(question.benchmark, question.signature, scores))
 
 
 def _print_other(other: "OtherTool | None", scores: Mapping[str, object]) -> None:

@@ -1,7 +1,6 @@
-"""Reading somebody's table: CSV, JSON lines or Parquet, as columns of an Arrow table or row by row."""
+"""Reading somebody's table: CSV, JSON lines or Parquet, as columns of an Arrow table; CSV row by row too."""
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,9 +24,16 @@ _READERS = {
 
 def read_table(path: Path) -> pa.Table:
     """Read a table from a file whose ending tells its kind; the types of CSV columns are guessed."""
-    _check_file(path)
+    known = ", ".join(_READERS)
+    if path.is_dir():
+        raise QabiasError(f"{path}: is a folder; name a file whose name ends in one of {known}")
+    if not path.exists():
+        raise missing(path)
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        raise QabiasError(f"{path}: unknown kind of file; its name must end in one of {known}")
     try:
-        return _READERS[_kind(path)](path)
+        return read(path)
     except OSError as error:
         raise _unreadable(path, path.suffix[1:], error) from error
     except pa.ArrowInvalid as error:
@@ -43,16 +49,6 @@ def check_columns(table: pa.Table, where: str) -> None:
         )
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read a table row by row from a file whose ending tells its kind; a cell of a CSV file is a text."""
-    _check_file(path)
-    kind = _kind(path)
-    if kind == ".parquet":
-        yield from enumerate(read_table(path).to_pylist(), start=1)
-    else:
-        yield from read_csv_rows(path) if kind == ".csv" else _read_json_rows(path)
-
-
 def read_csv_rows(path: Path, columns: Sequence[str] = (), what: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
     """Read a CSV file with a header row by row."""
     try:
@@ -66,40 +62,6 @@ def read_csv_rows(path: Path, columns: Sequence[str] = (), what: str = "") -> It
                 yield reader.line_num, row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise _unreadable(path, "a CSV file", error) from error
-
-
-def _read_json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    cells = json.loads(line)
-                except json.JSONDecodeError as error:
-                    raise QabiasError(
-                        f"{path}: line {number} is not JSON ({error}); write one object in each line"
-                    ) from error
-                if not isinstance(cells, dict):
-                    raise QabiasError(
-                        f"{path}: line {number} is no object; write one object with all columns in each line"
-                    )
-                yield number, cells
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, "JSON lines", error) from error
-
-
-def _check_file(path: Path) -> None:
-    """Refuse what is no file."""
-    if path.is_dir():
-        raise QabiasError(f"{path}: is a folder; name a file whose name ends in one of {', '.join(_READERS)}")
-    if not path.exists():
-        raise missing(path)
-
-
-def _kind(path: Path) -> str:
-    kind = path.suffix.lower()
-    if kind not in _READERS:
-        raise QabiasError(f"{path}: unknown kind of file; its name must end in one of {', '.join(_READERS)}")
-    return kind
 
 
 def _unreadable(path: Path, kind: str, error: Exception) -> QabiasError:

@@ -11,7 +11,7 @@ from typing import Any
 
 from qabias.errors import QabiasError
 from qabias.support.suggest import first_line
-from qabias.support.table_files import read_rows
+from qabias.support.table_files import read_csv_rows, read_table
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ def _short(value: Any) -> str:
 
 def read_file(path: Path, limit: int | None = None) -> list[Row]:
     """Read the rows of a file."""
-    return _number(str(path), (cells for _, cells in read_rows(path)), limit)
+    if path.suffix.lower() == ".csv":  # whose cells stay texts
+        return _number(str(path), (cells for _, cells in read_csv_rows(path)), limit)
+    return _number(str(path), read_table(path).to_pylist(), limit)
 
 
 def read_dataset(name: str, config: str | None, split: str, limit: int | None = None) -> list[Row]:

@@ -317,10 +317,10 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path, suffix, rows, parse):
     ("name", "content", "message"),
     [
         ("a.txt", b"x", "must end in one of .*jsonl"),
-        ("a.jsonl", b"", "has no rows"),
-        ("a.jsonl", b'{"a": 1}\n{"a"\n', "line 2 is not JSON"),
-        ("a.jsonl", b"[1]\n", "line 1 is no object"),
-        ("a.jsonl", b"\xff\xfe", "UTF-8"),
+        ("a.csv", b"", "has no rows"),
+        ("a.jsonl", b'{"a": 1}\n{"a"\n', "not readable as jsonl"),
+        ("a.jsonl", b"[1]\n", "not readable as jsonl"),
+        ("a.csv", b"\xff\xfe", "UTF-8"),
         ("a.parquet", b"x", "not readable as parquet"),
     ],
 )
