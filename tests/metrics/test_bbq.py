@@ -325,7 +325,7 @@ def test_no_bias_of_the_same_accuracy_exceeds_the_bound_and_one_attains_it(
         n_right = int((np.array(said) == columns[0]).sum())
         by_right.setdefault(n_right, []).append(scores.count(np.array(said), *columns, 1)[0])
     for counts in by_right.values():
-        (bound,) = {scores.bounds(of, unparsed)[f"bias_bound_{condition}"] for of in counts}
+        (bound,) = {float(scores.bounds(of, unparsed)[f"bias_bound_{condition}"]) for of in counts}
         biases = scores.scores_from_counts(np.array(counts), unparsed)[f"bias_{condition}"]
         assert np.nanmax(np.abs(biases)) == pytest.approx(bound, abs=1e-12)
 
