@@ -49,7 +49,7 @@ from qabias.scorers.base import SpanQuestions
 from qabias.scorers.batches import CPU_TOKEN_BUDGET, ENCODER_GPU_TOKEN_BUDGET
 from qabias.scorers.encoders import EncoderRunner
 from qabias.scorers.extractive_qa import ExtractiveQAScorer, SpanRows
-from qabias.scorers.spans import locate as locate_span
+from qabias.scorers.extractive_qa import locate as locate_span
 from speed.clock import take_turns, time_of
 from speed.options import add_threads, make_parser, threads_of, verdict
 from speed.random_models import make_bert, make_tokenizer

@@ -14,8 +14,14 @@ from qabias.scorers import causal_network
 from qabias.scorers.base import Request
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.causal_network import CausalNetwork
-from qabias.scorers.causal_rows import encode_options
-from qabias.scorers.prefix_tree import ancestor_mask, build_tree, shared_lengths, split_into_chains, split_into_trees
+from qabias.scorers.causal_rows import (
+    ancestor_mask,
+    build_tree,
+    encode_options,
+    shared_lengths,
+    split_into_chains,
+    split_into_trees,
+)
 from tests.tiny_models import first_of, load, make_model, make_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -11,8 +11,7 @@ from qabias.cli.check_device import SIZES
 from qabias.devices import cases, check, models, speed
 from qabias.devices.cases import Case
 from qabias.devices.check import MEASURES
-from qabias.devices.correct import FAILS, HOLDS, MEASURED, NOT_MEASURED
-from qabias.devices.loops import Written
+from qabias.devices.correct import FAILS, HOLDS, MEASURED, NOT_MEASURED, Written
 from qabias.support.files import read_json
 
 from .test_cli import invoke
@@ -152,7 +151,7 @@ def test_a_model_that_does_not_fit_is_not_made_and_what_no_time_is_left_for_is_l
     monkeypatch.setattr(check, "cases", lambda sizes, usual: [large, case_of("causal"), case_of("causal")])
     monkeypatch.setattr(check, "free_memory", lambda device: 2**20 if len(kept) == 1 else None)
     result = check.check_device(
-        "cpu", "tiny", 25.0, lambda _: None, lambda: next(ticks), keep=lambda so_far: kept.append(len(so_far.rows))
+        "cpu", "tiny", 35.0, lambda _: None, lambda: next(ticks), keep=lambda so_far: kept.append(len(so_far.rows))
     )
     assert {outcome.state for outcome in result.outcomes} == {NOT_MEASURED}
     reasons = [row.outcomes["equality"].why.partition(" (")[0] for row in result.rows]

@@ -3,8 +3,7 @@
 import pytest
 
 from qabias.models import loading
-from qabias.models.converted import converted
-from qabias.models.loading import CAUSAL, SMOLLM2, find_smollm2, load_model
+from qabias.models.loading import CAUSAL, SMOLLM2, converted, find_smollm2, load_model
 
 NAME, DIGEST = "tiny", "0123456789abcdef0123"
 

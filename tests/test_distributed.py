@@ -128,22 +128,6 @@ def test_two_launched_processes_end_with_the_same_bytes_as_one(tmp_path, tiny):
     assert "examples" not in two.stderr
 
 
-@pytest.mark.slow
-def test_a_shard_is_split_further_and_another_number_of_processes_continues(tmp_path, whole):
-    first = _launch(2, [*RUN, "--shard", "1/3"], tmp_path)
-    assert first.returncode == 0, first.stderr
-    numbers = sorted(int(path.stem[5:]) for path in (tmp_path / "run" / "predictions").iterdir())
-    n_parts = len(list((whole / "predictions").iterdir()))
-    assert numbers == list(range(1, n_parts, 3))
-    assert f"{n_parts - len(numbers)} parts are still missing" in first.stdout
-    times = {number: (tmp_path / "run" / "predictions" / f"part-{number:05d}.parquet").stat() for number in numbers}
-    second = _launch(3, RUN, tmp_path)
-    assert second.returncode == 0, second.stderr
-    assert _bytes(tmp_path / "run") == _bytes(whole)
-    for number, before in times.items():
-        assert (tmp_path / "run" / "predictions" / f"part-{number:05d}.parquet").stat().st_ino == before.st_ino
-
-
 @pytest.fixture
 def slow_module(tmp_path):
     """A module that is qabias with a baseline that takes its time, and fails in rank 1 if the environment says so."""

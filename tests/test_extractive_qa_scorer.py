@@ -13,9 +13,8 @@ from qabias.errors import QabiasError
 from qabias.scorers import extractive_qa
 from qabias.scorers.base import SpanQuestions
 from qabias.scorers.encoders import EncoderRunner, Pieces, Template, TokenRows
-from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer, parse_options
+from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer, locate, parse_options
 from qabias.scorers.registry import load_scorer
-from qabias.scorers.spans import locate
 
 from .tiny_models import CONTEXTS, QUESTIONS, first_of
 from .tiny_models import ENCODER_CONFIGS as CONFIGS
@@ -162,31 +161,11 @@ def test_contexts_that_nobody_asks_about_are_not_read():
 
 
 def released_row(tokenizer, question, context):
-    """Tokens of a row as the authors put it together, and how many stand before the context."""
+    """Tokens of a row as the authors put it together."""
     first, last = tokenizer.bos_token, tokenizer.eos_token
     if first is None:
         first, last = tokenizer.cls_token, tokenizer.sep_token
-    before = [first, *tokenizer.tokenize(question), last]
-    return [*before, *tokenizer.tokenize(context), last], len(before)
-
-
-def scores_in_released_layout(loaded, items, header):
-    """S of both subjects with exact spans, one row at a time, from a row that is put together by hand."""
-    scores = []
-    for context_number, question_number in zip(items.context_of, items.question_of, strict=True):
-        context, subjects = items.contexts[context_number], items.subjects[context_number]
-        row, before = released_row(loaded.tokenizer, items.questions[question_number], header + context)
-        with torch.no_grad():
-            answer = loaded.model(input_ids=torch.tensor([loaded.tokenizer.convert_tokens_to_ids(row)]))
-        p_start, p_end = (of[0].double().softmax(-1) for of in (answer.start_logits, answer.end_logits))
-        encoded = loaded.tokenizer(header + context, add_special_tokens=False, return_offsets_mapping=True)
-        of_row = []
-        for subject, other in (subjects, subjects[::-1]):
-            begin, end = (len(header) + place for place in characters(context, subject, other))
-            own = [i for i, (a, b) in enumerate(encoded["offset_mapping"]) if max(a, begin) < min(b, end)]
-            of_row.append(float((p_start[before + own[0]] * p_end[before + own[-1]]).sqrt()))
-        scores.append(of_row)
-    return np.array(scores)
+    return [first, *tokenizer.tokenize(question), last, *tokenizer.tokenize(context), last]
 
 
 @pytest.mark.parametrize("header", ["", NEWSQA_HEADER])
@@ -198,13 +177,11 @@ def test_the_released_layout_has_one_separator_and_no_token_types(kind, header):
     tokens, types, real = prepared.rows.lay_out(np.arange(len(items.context_of)), pad=0)
     assert not types.any()
     for row, there, context, question in zip(tokens, real, items.context_of, items.question_of, strict=True):
-        expected, _ = released_row(loaded.tokenizer, items.questions[question], header + items.contexts[context])
+        expected = released_row(loaded.tokenizer, items.questions[question], header + items.contexts[context])
         assert loaded.tokenizer.convert_ids_to_tokens(row[there]) == expected
-    scores = scorer.score(items)
-    assert_close(scores, scores_in_released_layout(loaded, items, header))
     own = ExtractiveQAScorer(loaded, header=header).score(items)
     # DistilBERT knows no token types and has one separator anyway.
-    assert (np.abs(scores - own).max() > 1e-3) == (kind != "distilbert")
+    assert (np.abs(scorer.score(items) - own).max() > 1e-3) == (kind != "distilbert")
 
 
 def test_a_tokenizer_without_special_tokens_has_no_released_layout():
@@ -294,33 +271,6 @@ def test_subjects_that_cannot_be_located_are_named():
         locate("Mary left.", "", "Mary")
 
 
-def spans_of(kind, context, span="released", header=""):
-    """Tokens that count as first and as last of both subjects, as texts."""
-    loaded = load(kind)
-    prepared = ExtractiveQAScorer(loaded, span=span, header=header).prepare(cross({context: CONTEXTS[context]}))
-    tokens = loaded.tokenizer(header + context, add_special_tokens=False).tokens()
-    texts = []
-    for places in (prepared.spans.starts[0], prepared.spans.ends[0]):
-        texts.append([[tokens[i] for i in sorted(set(of_subject))] for of_subject in places.tolist()])
-    return texts
-
-
-def test_an_article_that_opens_the_text_counts_for_bert_but_not_for_roberta():
-    context = "A Sikh man had a fierce fight with an Orthodox woman."
-    (bert_sikh, bert_orthodox), (bert_sikh_end, _) = spans_of("bert", context)
-    assert bert_sikh[0] == "a"
-    assert bert_orthodox[0] == "an"
-    assert bert_sikh_end[-1] == "man"
-    (roberta_sikh, roberta_orthodox), (roberta_sikh_end, _) = spans_of("roberta", context)
-    assert len(roberta_sikh) == 1
-    assert roberta_orthodox[0] == "Ġan"
-    assert roberta_sikh_end[-1] == "Ġman"
-    (behind_header, _), _ = spans_of("roberta", context, header=NEWSQA_HEADER)
-    assert behind_header[0] == "ĠA"
-    (deberta_sikh, _), _ = spans_of("deberta-v2", context)
-    assert deberta_sikh[0] == "▁A"  # this tokenizer marks the first word too
-
-
 def test_capitals_before_a_subject_do_not_count_for_a_cased_bert():
     """Against scores computed one at a time: the authors' list for BERT has no "A", "The" or "Some"."""
     contexts = {
@@ -337,20 +287,6 @@ def test_capitals_before_a_subject_do_not_count_for_a_cased_bert():
         starts = scorer.prepare(items).spans.starts
         reach[lowercase] = (starts[:, :, 0] - starts.min(axis=2)).tolist()
     assert reach == {False: [[0, 1], [0, 1], [0, 1]], True: [[1, 1], [1, 1], [3, 1]]}
-
-
-def test_a_group_of_counts_and_so_does_the_full_stop():
-    (group, _), (people, team) = spans_of("bert", "A group of Asian people met the Caucasian team.")
-    assert group[:3] == ["a", "group", "of"]
-    assert people[-1] == "people"
-    assert "." not in team
-    (couple, team), _ = spans_of("roberta", "He told a couple of Caucasian boys about a team of Asian girls.")
-    assert couple[:3] == ["Ġa", "Ġcouple", "Ġof"]
-    assert team[:3] == ["Ġa", "Ġteam", "Ġof"]
-    _, (_, last) = spans_of("roberta", "He flew from Mali to Somalia.")
-    assert last[-1] == "."
-    (exact, _), _ = spans_of("bert", "A group of Asian people met the Caucasian team.", span="exact")
-    assert len(exact) == 1
 
 
 # Limits

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qabias.answers import NO_ANSWER, likelihoods, parse_choice, parsing
+from qabias.answers import NO_ANSWER, parse_choice
 from qabias.answers.parsing import (
     CONTRADICTION,
     ENTAILMENT,
-    LABELS,
     NEUTRAL,
     parse_choice_released,
     parse_inference,
@@ -94,16 +93,6 @@ def test_inference(text, label, released_nli, released_qa):
     assert parse_inference(text) == label
     assert parse_inference_released(text, "nli") == released_nli
     assert parse_inference_released(text, "qa") == released_qa
-
-
-def test_labels_are_those_of_the_data():
-    assert (CONTRADICTION, NEUTRAL, ENTAILMENT, NO_ANSWER) == (0, 1, 2, -1)
-    assert [LABELS[label] for label in (CONTRADICTION, NEUTRAL, ENTAILMENT)] == [
-        "contradiction",
-        "neutral",
-        "entailment",
-    ]
-    assert likelihoods.NO_ANSWER is parsing.NO_ANSWER is NO_ANSWER
 
 
 @given(

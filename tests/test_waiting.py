@@ -1,7 +1,6 @@
 """Coroutines run on one loop in the background, whatever they raise."""
 
 import asyncio
-import sys
 
 import pytest
 
@@ -28,13 +27,4 @@ def test_whatever_is_raised_reaches_the_caller_and_the_loop_lives_on(error):
     with pytest.raises(type(error)) as caught:
         wait_for(fails())
     assert caught.value is error
-    assert wait_for(_answer()) == 42
-
-
-def test_an_exit_inside_a_coroutine_ends_no_other():
-    async def leave():
-        sys.exit(3)
-
-    with pytest.raises(SystemExit, match="3"):
-        wait_for(leave())
     assert wait_for(_answer()) == 42

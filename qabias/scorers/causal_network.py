@@ -12,8 +12,7 @@ import numpy as np
 import torch
 
 from qabias.scorers.batches import LOGITS_PER_BATCH
-from qabias.scorers.causal_rows import Row, TokenSequence
-from qabias.scorers.prefix_tree import ancestor_mask
+from qabias.scorers.causal_rows import Row, TokenSequence, ancestor_mask
 
 # Logits in memory at once, in numbers, where they can be computed in blocks.
 LOGITS_AT_ONCE = 2**22
