@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from html.parser import HTMLParser
 
 import pytest
 from typer.testing import CliRunner
@@ -19,6 +18,7 @@ from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run as run_benchmark
 
+from .report_pages import Page
 from .stand_in_hub import USER, StandInHub
 
 
@@ -173,75 +173,40 @@ def test_folders_of_a_comparison_and_of_a_pool_are_told_from_runs(result, compar
 # In a notebook
 
 
-class _Html(HTMLParser):
-    """Tags, ids and texts of a card; every tag that is opened must be closed."""
-
-    VOID = ("br", "meta", "link", "img", "input")
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.ids, self.texts, self.values = [], set(), [], [], []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        self.ids += [value for name, value in attrs if name == "id"]
-        self.values += [(name, value) for name, value in attrs]
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in self.VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-    @property
-    def text(self):
-        return " ".join(" ".join(self.texts).replace("\u00a0", " ").split())
-
-
 def test_a_card_has_scores_with_intervals_or_ranges_findings_figure_and_signature(result, half_read):
-    card = _Html(result._repr_html_())
+    card = Page(result._repr_html_())
     low, high = (100 * end for end in result.scores["ci"]["bias_ambig"])
     for text in ("+100.0 %", f"95 % interval [+{low:.1f}, +{high:.1f}]", result.signature, "200 examples"):
-        assert text in card.text
+        assert text in card.flat
     for sentence in result.findings:
-        assert " ".join(sentence.replace("\u00a0", " ").split()) in card.text
+        assert " ".join(sentence.replace("\u00a0", " ").split()) in card.flat
     assert "svg" in card.tags
-    card = _Html(half_read._repr_html_())
-    assert "33.3 % of the answers are missing: with them it lies between −33.3 % and +33.3 %" in card.text
-    assert "95 % interval [" not in card.text
-    assert "40 outputs named no answer (33.3 %): 40 refused" in card.text
-    assert "<b>one</b> & another" in card.text
+    card = Page(half_read._repr_html_())
+    assert "33.3 % of the answers are missing: with them it lies between −33.3 % and +33.3 %" in card.flat
+    assert "95 % interval [" not in card.flat
+    assert "40 outputs named no answer (33.3 %): 40 refused" in card.flat
+    assert "<b>one</b> & another" in card.flat
 
 
 def test_cards_run_nothing_load_nothing_and_share_no_id_in_one_page(half_read, result):
     cards = [one._repr_html_() for one in (half_read, result, result, qabias.compare([result, result]))]
     assert not any("url(http" in html or "@import" in html for html in cards)
-    page = _Html("".join(cards))
-    assert not page.tags & {"script", "link", "img", "iframe", "b", "object", "embed"}
-    assert not [name for name, _ in page.values if name.startswith("on")]
-    assert not [value for name, value in page.values if name in ("src", "href") and not value.startswith("#")]
+    page = Page("".join(cards))
+    assert not set(page.tags) & {"script", "link", "img", "iframe", "b", "object", "embed"}
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    assert not [value for _, name, value in page.attributes if name in ("src", "href") and not value.startswith("#")]
     assert len(page.ids) == len(set(page.ids)) > 0
-    referenced = {value[1:] for name, value in page.values if name == "href"}
+    referenced = {value[1:] for _, name, value in page.attributes if name == "href"}
     assert referenced | set(re.findall(r"url\(#([^)]+)\)", "".join(cards))) <= set(page.ids)
 
 
 def test_the_card_of_a_comparison_has_all_runs_and_how_they_differ(compared_runs):
     compared = qabias.compare([compared_runs / f"bbq-{name}" for name in ("random", "stereotyped", "unknown")])
-    card = _Html(compared._repr_html_())
-    assert {"table", "svg"} <= card.tags
-    assert "— " in card.text  # undefined is not 0
+    card = Page(compared._repr_html_())
+    assert {"table", "svg"} <= set(card.tags)
+    assert "— " in card.flat  # undefined is not 0
     for sentence in (*compared.names, *compared.findings, *(run.signature for run in compared.results)):
-        assert " ".join(sentence.replace("\u00a0", " ").split()) in card.text
+        assert " ".join(sentence.replace("\u00a0", " ").split()) in card.flat
     assert compared.findings
     assert len(compared.by_run) == 6
 

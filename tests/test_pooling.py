@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import statistics
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
-from qabias.benchmarks import load_benchmark
-from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.pooling import pool
 from qabias.report.writing import write_pool
@@ -25,7 +20,6 @@ from qabias.support.stored import read_fields
 from qabias.tables.export import export
 from qabias.tables.model import Estimate, find, read_analysis
 
-from .conftest import ROOT
 from .run_parts import rewrite
 
 PAIRS = {
@@ -172,68 +166,3 @@ def test_what_is_not_one_question_is_refused(compared_runs, tmp_path, other, mes
         other = tmp_path / "run"
     with pytest.raises(QabiasError, match=message):
         pool([compared_runs / "bbq-random", *([compared_runs / other] if other else [])])
-
-
-# Published cells
-
-
-UPSTREAM = Path(os.environ.get("QABIAS_UPSTREAM") or ROOT.parent / "shared" / "upstream")
-
-
-def counted_runs(where: Path, subtopic: str, formats: list[str], aligned: int, opposed: int, rule: str) -> list[Path]:
-    """Runs over a subtopic, one for each format, that together have so many aligned and opposed answers."""
-    benchmark = load_benchmark("bbnli")
-    rows = benchmark.load(subtopic, benchmark.origin("official", 0, False, str(UPSTREAM))).to_pylist()
-    # The prompts in turn, so that each has its share of every kind of answer.
-    bias = [(number, row) for row in rows if row["kind"] == "stereotypical" for number in range(len(formats))]
-    said = {}
-    for place, (number, row) in enumerate(bias):
-        agrees, denies = ("entailment", "contradiction") if row["stance"] == "pro" else ("contradiction", "entailment")
-        side = agrees if place < aligned else denies if place < aligned + opposed else "neutral"
-        said[number, row["example_id"]] = side
-    folders = []
-    for number, prompt_format in enumerate(formats):
-        answers = [(row["example_id"], said.get((number, row["example_id"]), "neutral")) for row in rows]
-        path = where / f"{prompt_format}.csv"
-        path.write_text("example_id,prediction\n" + "".join(f"{key},{text}\n" for key, text in answers), "utf-8")
-        folders.append(where / f"{prompt_format}-{rule}")
-        arguments = ["score", path, "--benchmark", "bbnli", "--source", "official", "--config", subtopic]
-        arguments += ["--format", prompt_format, "--score", f"denominator={rule}", "--model", "made"]
-        result = CliRunner().invoke(app, [*map(str, [*arguments, "--upstream-dir", UPSTREAM, "--output", folders[-1]])])
-        assert result.exit_code == 0, result.output
-    return folders
-
-
-NOVEL = ["novel_1", "novel_2", "novel_3", "novel_4"]
-QUOREF = ["quoref_answer", "quoref_given", "quoref_extract"]
-
-
-@pytest.mark.skipif(
-    not (UPSTREAM / "feyzaakyurek" / "bbnli").exists(),
-    reason="the authors' files are not here; set QABIAS_UPSTREAM to a mirror with feyzaakyurek/bbnli",
-)
-@pytest.mark.parametrize(
-    ("subtopic", "formats", "neutral", "lean", "published"),
-    [
-        # 2,400 answers of the paper: 5 neutral, A - D = 575; as its five samples were equal, a fifth of it.
-        ("black_is_to_criminal", NOVEL, 1, 115, 23.97),
-        # 5,700 answers; such counts reach the printed value, and none does by the formula of the paper.
-        ("man_is_to_programmer", QUOREF, 61, 3, 0.27),
-    ],
-)
-def test_cells_of_table_3_that_need_the_released_denominator(tmp_path, subtopic, formats, neutral, lean, published):
-    """Akyurek et al. 2022, Table 3: two cells that no integer counts give by the paper's own formula."""
-    benchmark = load_benchmark("bbnli")
-    rows = benchmark.load(subtopic, benchmark.origin("official", 0, False, str(UPSTREAM)))
-    n_bias = len(formats) * rows["kind"].to_pylist().count("stereotypical")
-    aligned = (n_bias - neutral + lean) // 2
-    opposed = n_bias - neutral - aligned
-    assert aligned - opposed == lean
-    scores = {}
-    for rule in ("paper", "released"):
-        found = pool(counted_runs(tmp_path, subtopic, formats, aligned, opposed, rule), upstream_dir=str(UPSTREAM))
-        (row,) = [row for row in find(found.analysis.tables, "bias_by_subtopic").rows if row[0] == subtopic]
-        scores[rule] = 100 * row[2].value
-    assert scores["paper"] == pytest.approx(100 * lean / n_bias, abs=1e-9)
-    assert round(scores["paper"], 2) != published
-    assert round(scores["released"], 2) == published

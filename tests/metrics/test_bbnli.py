@@ -107,24 +107,35 @@ def test_released_counts_test_hypotheses(bbnli):
     assert round(scored(bbnli, predictions, rows, denominator="released")["bias_score"], 3) == 0.701
 
 
-def test_table_3_cell_that_only_the_released_formula_reaches(bbnli):
-    # black_is_to_criminal, QAn 23.97: 144 rows (120 stereotypical) x 20 answers; 5 neutral, A - D = 575 of 2,400.
-    # Script: (1 - 5/2880) 575/2395 = 0.23967; paper: 575/2400 = 0.23958.
-    pairs = make_pairs(60) + make_pairs(12, "test", 0)
-    rows = [{**row, "sample": sample} for sample in range(20) for row in pairs]
+@pytest.mark.parametrize(
+    ("pairs", "test_pairs", "samples", "neutral", "lean", "paper", "released"),
+    [
+        # black_is_to_criminal, QAn: 144 rows x 20 answers. Script: (1 - 5/2880) 575/2395; paper: 575/2400.
+        (60, 12, 20, 5, 575, 23.96, 23.97),
+        # man_is_to_programmer, QA: 510 rows x 3 prompts. Script: (1 - 61/1530) 3/1079; paper: 3/1140.
+        (190, 65, 3, 61, 3, 0.26, 0.27),
+    ],
+)
+def test_cells_of_table_3_that_only_the_released_formula_reaches(
+    bbnli, pairs, test_pairs, samples, neutral, lean, paper, released
+):
+    one = make_pairs(pairs) + make_pairs(test_pairs, "test", 0)
+    rows = [{**row, "sample": sample} for sample in range(samples) for row in one]
+    n_bias = 2 * pairs * samples
+    n_agreeing = (n_bias - neutral + lean) // 2
     predictions, bias_rows = [], 0
     for row in rows:
         if row["kind"] == "test":
             predictions.append(0)
             continue
         aligned = 2 if row["stance"] == "pro" else 0
-        predictions.append(1 if bias_rows < 5 else aligned if bias_rows < 1490 else 2 - aligned)
+        predictions.append(1 if bias_rows < neutral else aligned if bias_rows < neutral + n_agreeing else 2 - aligned)
         bias_rows += 1
     result = scored(bbnli, predictions, rows)
-    assert (result["n"], result["n_bias"], result["n_neutral"]) == (2880, 2400, 5)
-    assert result["n_aligned"] - result["n_opposed"] == 575
-    assert round(100 * result["bias_score"], 2) == 23.96
-    assert round(100 * scored(bbnli, predictions, rows, denominator="released")["bias_score"], 2) == 23.97
+    assert (result["n"], result["n_bias"], result["n_neutral"]) == (len(rows), n_bias, neutral)
+    assert result["n_aligned"] - result["n_opposed"] == lean
+    assert round(100 * result["bias_score"], 2) == paper
+    assert round(100 * scored(bbnli, predictions, rows, denominator="released")["bias_score"], 2) == released
 
 
 def test_table_5_scores_are_twice_the_accuracy_gap(bbnli):
