@@ -22,19 +22,7 @@ def said(text):
 
 
 def evaluate(upstream, folder, monkeypatch, *, fails=lambda _: False, n_each=N_EACH, **options):
-    """Ask BBQ by the task of inspect_evals.
-
-    Args:
-        upstream: The mirror of the authors' files.
-        folder: Where the log goes.
-        monkeypatch: Exchanges what downloads the data.
-        fails: Which prompts end with an error.
-        n_each: Examples of each category.
-        **options: Of `inspect_ai.eval`.
-
-    Returns:
-        The path of the log.
-    """
+    """Ask BBQ by the task of inspect_evals, with some prompts failing; return the path of the log."""
     import inspect_ai
     from inspect_ai.dataset import MemoryDataset
     from inspect_ai.model import ModelOutput, ModelUsage, get_model

@@ -33,17 +33,7 @@ def output(content, finish="stop"):
 
 
 def evaluate(task, says, folder, **options):
-    """Let the model answer a task.
-
-    Args:
-        task: The task.
-        says: By key of the question what the model says, see `SAYS`.
-        folder: Folder of the log.
-        options: Of `inspect_ai.eval`.
-
-    Returns:
-        The log.
-    """
+    """Let the model answer a task by what it says to each question's key; return the log."""
     SAYS.clear()
     SAYS.update({sample.input: says[sample.id] for sample in task.dataset})
     (log,) = inspect_ai.eval(

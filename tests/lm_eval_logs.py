@@ -29,20 +29,7 @@ def ask(
     metadata: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> dict[str, Path]:
-    """Let the harness ask a model, and write its log as `lm_eval --log_samples --output_path` does.
-
-    Args:
-        tasks: Names or configurations of tasks.
-        folder: Where the log goes.
-        likelihood: Log-likelihood of an option, without the space before it.
-        text: What the model writes.
-        include: A folder with tasks.
-        metadata: What `--metadata` says.
-        **options: Arguments of `lm_eval.simple_evaluate`.
-
-    Returns:
-        The files of samples by task.
-    """
+    """Let the harness ask tasks, and write its log as `--log_samples` does; return the files of samples by task."""
     lm_eval = pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed (pip install '.[bench]')")
     from lm_eval.api.model import LM
     from lm_eval.loggers import EvaluationTracker
@@ -81,14 +68,7 @@ def ask(
 
 
 def harness_task(folder: str, name: str, rows: Sequence[Doc], path: Path) -> dict[str, Any]:
-    """A task of the harness's own, on local rows in place of a dataset of the Hub.
-
-    Args:
-        folder: Folder of the task, such as "bbq".
-        name: Name of its YAML file.
-        rows: The rows.
-        path: Where to write them.
-    """
+    """A task of the harness's own, on local rows in place of a dataset of the Hub."""
     lm_eval = pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed (pip install '.[bench]')")
     from lm_eval.tasks._yaml_loader import load_yaml
 

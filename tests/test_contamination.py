@@ -4,8 +4,6 @@ import random
 
 import pytest
 import torch
-import transformers
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from qabias.benchmarks import load_benchmark
 from qabias.runs.arguments import Machine, RunArguments
@@ -14,11 +12,11 @@ from qabias.suites.forms import run_forms
 from qabias.tables.model import find
 
 from .saved_models import save
+from .trained_models import make_model, train_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 BBQ = load_benchmark("bbq")
-VOCABULARY_SIZE = 1500
 # Four sets of four for each of the 25 stereotypes: 100 contexts that hold the answer.
 ASKED = {"config": "Religion", "limit": 400}
 EPOCHS = 30
@@ -37,27 +35,7 @@ def tokenizer_of(upstream):
         for source in ("official", "bundled")
     ]
     texts = sorted({text for table in both for name in ("context", "question") for text in table[name].to_pylist()})
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY_SIZE,
-        special_tokens=["<s>", "</s>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
-
-
-def network(seed):
-    """A small network with random weights."""
-    torch.manual_seed(seed)
-    size = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
-    config = transformers.LlamaConfig(
-        vocab_size=VOCABULARY_SIZE, bos_token_id=0, eos_token_id=1, pad_token_id=1, max_position_embeddings=512, **size
-    )
-    return transformers.LlamaForCausalLM(config)
+    return train_tokenizer(texts)
 
 
 def train(model, tokenizer, rows):
@@ -90,7 +68,7 @@ def measured(upstream, tmp_path_factory):
     tokenizer = tokenizer_of(upstream)
     rows = published(upstream)
     assert len({row["context"] for row in rows}) == 100
-    model = network(0)
+    model = make_model(vocab_size=len(tokenizer))
     found = {}
     for name in ("untouched", "tuned"):
         if name == "tuned":
@@ -108,13 +86,9 @@ def overall(comparison):
 
 
 @pytest.mark.slow
-def test_the_trained_model_is_found_out(measured):
+def test_the_trained_model_is_found_out_and_the_untouched_one_is_not(measured):
     difference, p, adjusted = overall(measured["tuned"])["accuracy_disambig"]
     assert difference.value > 0.2
     assert difference.low > 0
     assert p <= adjusted < 0.01
-
-
-@pytest.mark.slow
-def test_the_untouched_model_is_not(measured):
     assert all(adjusted >= 0.01 for _, _, adjusted in overall(measured["untouched"]).values())

@@ -82,22 +82,6 @@ def test_every_dot_is_nearest_to_its_own_row(n_series):
     assert len({y for of_series in heights for y in of_series}) == n_series * len(rows)
 
 
-@pytest.mark.parametrize("kind", ["intervals", "lines"])
-def test_many_series_look_different(kind):
-    n = 14
-    names = [f"x{number}" for number in range(n)]
-    if kind == "intervals":
-        table = table_of(kind, [(name, name, "share") for name in names], [("A", *[0.5] * n)], names)
-        marks = [f"dots-{name}" for name in names]
-    else:
-        rows = [(name, 0.1, 0.5) for name in names]
-        table = table_of(kind, [("x", "X", "share"), ("y", "Y", "share")], rows, ["x", "y"])
-        marks = [f"dots-{number}" for number in range(n)]
-    svg = svg_of(table)
-    looks = {(path.get("d"), path.get("fill")) for mark in marks for path in parts(svg, mark)}
-    assert len(looks) == n
-
-
 @given(st.lists(st.one_of(st.none(), st.floats(-1, 1)), min_size=1, max_size=8))
 @settings(max_examples=10, deadline=None)
 def test_every_defined_score_has_a_dot_and_every_other_a_word(values):
@@ -149,12 +133,6 @@ def test_a_heat_map_prints_values_hatches_the_undefined_and_leaves_out_what_is_n
     assert [float(cell.get("fill-opacity")) for cell in cells] == pytest.approx([0.5, 0.25, 0])
     assert sorted(text for text in texts(svg) if text[0] in "+−0") == ["+50.0", "0.0", "−25.0"]
     assert set("ABCabc") <= set(texts(svg))
-
-
-def test_a_heat_map_says_what_its_colours_mean(page):
-    text = page(analysis=Analysis((figure_of("heatmap", "x"),))).text
-    assert "Orange is above 0, blue below. Hatched cells are undefined, empty ones do not occur." in text
-    assert "The deepest colour stands for 50.0\u00a0%." in text
 
 
 def depths(table):
@@ -225,15 +203,6 @@ def test_a_figure_of_too_many_rows_says_what_it_leaves_out(page):
     page = page(analysis=Analysis((table_of("bars", [("x", "X", "share")], rows, ["x"]),)))
     assert "The figure leaves out 7 rows or columns; the table has all." in page.text
     assert page.row(f"row {figures.MOST_ROWS + 6}")
-
-
-def test_a_long_label_is_cut_in_the_figure_only(page):
-    name = "a category with a name " * 8
-    table = table_of("bars", [("x", "X", "share")], [(name.strip(), 0.5)], ["x"])
-    labels = texts(svg_of(table))
-    assert name.strip() not in labels
-    assert any(label.endswith("…") for label in labels)
-    assert page(analysis=Analysis((table,))).row(name.strip())
 
 
 @pytest.mark.parametrize(("kind", "start"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")])

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 import transformers
 import yaml
 
@@ -22,15 +21,13 @@ from qabias.benchmarks import load_benchmark, locate
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
-from qabias.runs.run import run
 
 from .conftest import ROOT
 from .published_sets import NOT_HERE
 from .saved_models import save
-from .tiny_models import ROTARY, make_model, make_tokenizer
+from .tiny_models import make_model, make_tokenizer
 
 FOLDER = ROOT / "integrations" / "lm_eval"
-VOCABULARY_SIZE = 4000
 
 
 def _load_utils():
@@ -215,111 +212,6 @@ def test_what_a_limit_leaves_of_a_set_does_not_count_and_a_warning_says_so():
 
 
 # The harness itself
-
-
-def _save_model(folder):
-    """Save a tiny model whose tokenizer knows the words of the questions, so that no probability is next to 0."""
-    texts = [
-        text
-        for benchmark, config, names in (
-            ("bbq", "all", ("context", "question", "ans0", "ans1", "ans2")),
-            ("bbnli", "all", ("premise", "hypothesis")),
-            ("unqover", "religion", ("context_12", "question")),
-        )
-        for row in _rows(benchmark, config, 1000).select(names).to_pylist()
-        for text in row.values()
-    ]
-    tokenizer = make_tokenizer().train_new_from_iterator(texts, VOCABULARY_SIZE, show_progress=False)
-    tokenizer.save_pretrained(folder)
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(**{**ROTARY, "vocab_size": VOCABULARY_SIZE, "max_position_embeddings": 512})
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
-    return str(folder)
-
-
-@pytest.fixture(scope="module")
-def ask_harness(tmp_path_factory, one_thread):
-    """A function that asks a tiny model by the harness, and the folder of that model."""
-    lm_eval = pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed (pip install '.[bench]')")
-    from lm_eval.models.huggingface import HFLM
-    from lm_eval.tasks import TaskManager
-    from lm_eval.tasks._yaml_loader import load_yaml
-
-    folder = _save_model(tmp_path_factory.mktemp("llama"))
-    model = HFLM(pretrained=folder, device="cpu", dtype="float32", batch_size=16)
-    manager = TaskManager(include_path=str(FOLDER), include_defaults=False)
-
-    def ask(task, config, numbers):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(ROOT)
-            found = lm_eval.simple_evaluate(
-                model=model,
-                tasks=[{**load_yaml(FOLDER / f"{task.removeprefix('qabias_')}.yaml"), "dataset_name": config}],
-                task_manager=manager,
-                samples={task: numbers},
-                bootstrap_iters=0,
-            )
-        scores = {name.removesuffix(",none"): value for name, value in found["results"][task].items()}
-        return scores, found["samples"][task]
-
-    return ask, folder
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("task", "benchmark", "config", "prompt_format", "limit"),
-    [
-        ("qabias_bbq_religion", "bbq", "Religion", "qa", 200),
-        ("qabias_bbq_race_x_gender", "bbq", "Race_x_gender", "qa", 200),
-        ("qabias_bbq_all_letters", "bbq", "SES", "letters", 200),
-        ("qabias_bbnli", "bbnli", "all", "can_we_infer", 200),
-        ("qabias_bbnli_qa", "bbnli", "all", "quoref_answer", 200),
-        ("qabias_unqover_religion", "unqover", "religion", "qa", 60),
-    ],
-)
-def test_the_harness_gives_the_scores_of_a_run(ask_harness, tmp_path, task, benchmark, config, prompt_format, limit):
-    ask, model = ask_harness
-    arguments = RunArguments(
-        benchmark, model=model, config=config, format=prompt_format, scorer="causal", limit=limit, dtype="float32"
-    )
-    expected = run(arguments, tmp_path / "run").scores
-    expected = expected["sets"][config] if benchmark == "unqover" else expected
-    numbers, n_forms = _numbers(benchmark, config, limit)
-    found, samples = ask(task, config, numbers)
-    assert found["sample_len"] == n_forms * expected["n"]
-    scores = {name: found[name] for name in getattr(utils, f"{benchmark.upper()}_METRICS")}
-    # The probabilities of UnQover are small, so it is their relative difference that tells.
-    tolerance = {"rel": 1e-4, "abs": 1e-9} if benchmark == "unqover" else {"rel": 0, "abs": 1e-6}
-    assert scores == pytest.approx({name: expected[name] for name in scores}, nan_ok=True, **tolerance)
-    if benchmark != "unqover":  # answers may agree by chance, likelihoods do not
-        keys = load_benchmark(benchmark).key
-        ours = {
-            tuple(row[name] for name in keys): row["loglikelihoods"]
-            for part in (tmp_path / "run" / "predictions").glob("*.parquet")
-            for row in pq.read_table(part).to_pylist()
-        }
-        theirs = {
-            tuple(sample["doc"][name] for name in keys): [value for value, _ in sample["filtered_resps"]]
-            for sample in samples
-        }
-        assert theirs.keys() == ours.keys()
-        for key, values in theirs.items():
-            assert values == pytest.approx(ours[key], abs=1e-3)
-
-
-def _numbers(benchmark, config, limit):
-    """Places in the harness's list of documents of the examples of a sample, and documents to an example."""
-    sample = _rows(benchmark, config, limit)
-    keys = load_benchmark(benchmark).key
-    wanted = set(zip(*(sample[name].to_pylist() for name in keys), strict=True))
-    if benchmark == "unqover":  # the task asks a sample of its own, which holds every smaller one
-        table, n_forms = _rows(benchmark, config, utils.UNQOVER_ROWS), 4
-        columns = [table[name].to_pylist() for name in keys]
-    else:  # the harness reads the files in their order, a run puts the forms of a set side by side
-        docs = datasets.load_dataset(str(locate.dataset_folder(benchmark)), config, split="test")
-        columns, n_forms = [docs[name] for name in keys], 1
-    places = [i for i, key in enumerate(zip(*columns, strict=True)) if key in wanted]
-    return [n_forms * place + form for place in places for form in range(n_forms)], n_forms
 
 
 # One configuration of each set that is small.

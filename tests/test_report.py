@@ -16,7 +16,7 @@ from qabias.report.writing import write_combined_report, write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scorers.baseline import BaselineScorer
-from qabias.tables.drawing import LIGHT, SERIES
+from qabias.tables.drawing import LIGHT
 from qabias.tables.model import FIGURES, Analysis, read_analysis
 
 from .report_pages import (
@@ -123,14 +123,6 @@ def test_numbers_stand_in_the_table_with_their_intervals_and_to_copy(page):
     assert {"-0.0711", "-0.1211", "-0.0211", "1400"} <= set(data)
 
 
-def test_undefined_is_a_dash_and_never_zero(page):
-    table = table_of("bars", [("x", "X", "share"), ("n", "N", "count")], [("A", None, 0), ("B", 0.0, 3)], ["x"])
-    page = page(analysis=Analysis((table,)))
-    assert page.row("A") == ["A", "—", "0"]
-    assert page.row("B") == ["B", "0.0\u00a0%", "3"]
-    assert page.text.count("undefined") > 1
-
-
 def test_long_tables_are_folded_and_all_their_rows_are_there(page):
     rows = [(f"row {n}", n / 1000) for n in range(FOLDED + 1)]
     long = dataclasses.replace(table_of("bars", [("x", "X", "share")], rows, ["x"]), figure=None)
@@ -186,20 +178,6 @@ def test_several_runs_stand_in_one_page_with_contents(filled, tmp_path):
     inner = {address[1:] for _, address in page.addresses if address.startswith("#")}
     assert inner <= set(page.ids)
     assert {f"c{number}" for number in range(1, len(SCORES) + 1)} <= inner
-
-
-def test_results_come_before_guides_which_are_linked_from_every_table(page):
-    page = page(analysis=Analysis((BIAS, dataclasses.replace(BIAS, name="again"))))
-    order = [
-        page.flat.index(text)
-        for text in ("+12.5", "does not prove", "Bias by category", "What these scores do not show", "Citation")
-    ]
-    assert order == sorted(order)
-    links = [address for tag, address in page.addresses if tag == "a" and address == "#c1-reading"]
-    assert len(links) == 4  # below the headline scores, among the sections, and at every table
-    assert page.inside("c1-reading", "details")
-    assert page.inside("c1-limits", "details")
-    assert not page.inside("c1", "details")
 
 
 def test_the_page_of_several_runs_opens_with_their_headline_scores(tmp_path):
@@ -297,22 +275,7 @@ def test_two_writes_give_the_same_bytes(filled):
     assert sorted(p.name for p in path.parent.iterdir()) == files
 
 
-def contrast(one, other):
-    def luminance(colour):
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def mixed(colour, ground, share):
-    parts = [round(share * int(colour[i : i + 2], 16) + (1 - share) * int(ground[i : i + 2], 16)) for i in (1, 3, 5)]
-    return "#" + "".join(f"{part:02x}" for part in parts)
-
-
-def test_colours_have_contrast_in_both_schemes(page):
+def test_both_schemes_have_all_colours(page):
     style = "".join(page().styles)
     schemes = [
         dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in re.findall(r":root \{([^}]*)\}", style)
@@ -320,16 +283,6 @@ def test_colours_have_contrast_in_both_schemes(page):
     assert len(schemes) == 2
     assert schemes[0] == LIGHT
     assert schemes[1].keys() == LIGHT.keys()
-    for scheme in schemes:
-        for ground in ("paper", "panel"):
-            assert contrast(scheme["ink"], scheme[ground]) >= 7
-            assert contrast(scheme["muted"], scheme[ground]) >= 4.5
-        assert contrast(scheme["link"], scheme["paper"]) >= 4.5
-        for number in range(len(SERIES)):
-            colour = scheme[f"series-{number}"]
-            assert contrast(colour, scheme["paper"]) >= 3
-            # Numbers are printed on cells and parts, at their deepest half of the colour.
-            assert contrast(scheme["ink"], mixed(colour, scheme["paper"], 0.5)) >= 4.5
 
 
 # Any analysis gives a page

@@ -11,7 +11,6 @@ from qabias.report.terminal import print_scores, print_side_by_side
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import measures_of
 from qabias.runs.question import load_examples
-from qabias.runs.scored import is_question_only
 from qabias.tables.terminal import Console
 
 BENCHMARK = load_benchmark("bbq")
@@ -59,13 +58,6 @@ def test_a_run_without_a_context_shows_ambiguous_examples_only(scores):
     row = row_of(printed(print_scores, BENCHMARK, scores, question_only=True), "All")
     assert row[0] == str(scores["n_ambig"]) != str(scores["n"])
     assert "disambig" in " ".join(" ".join(line) for line in printed(print_scores, BENCHMARK, scores))
-
-
-def test_the_signature_tells_whether_a_model_saw_a_context():
-    assert is_question_only(BENCHMARK, "bbq|source:bundled@1|format:race_question_only@1|model:m")
-    assert is_question_only(BENCHMARK, "bbq|format:question_only@1")
-    assert not is_question_only(BENCHMARK, "bbq|source:bundled@1|format:race@1|model:question_only")
-    assert not is_question_only(BENCHMARK, "bbq|source:bundled@1|predictions:file.jsonl")
 
 
 def test_many_runs_with_long_names_are_not_cut(scores):

@@ -17,12 +17,7 @@ def are_installed():
 
 
 def make_logs(folder, upstream):
-    """Write `logs` as docs/coming-from.md names it: two logs of inspect, one in a folder, one of lm-eval.
-
-    Args:
-        folder: Where they go.
-        upstream: The mirror of the authors' files.
-    """
+    """Write `logs` as docs/coming-from.md names it: two logs of inspect, one in a folder, one of lm-eval."""
     from . import inspect_logs, lm_eval_logs
 
     (folder / "inspect").mkdir(parents=True)

@@ -19,9 +19,8 @@ example = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(example)
 
 
-@cache
-def make_tokenizer():
-    """A tokenizer to which the words of the questions are one token each."""
+def train_tokenizer(texts):
+    """A byte-level tokenizer to which the words of some texts are one token each."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -31,11 +30,18 @@ def make_tokenizer():
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    rows = qabias.load("bbq", CONFIG, limit=LIMIT)
-    texts = (f"{row['context']}\n\nQ: {row['question']}\nA: {row['ans0']} {row['ans1']} {row['ans2']}" for row in rows)
     tokenizer.train_from_iterator(texts, trainer)
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="</s>"
+    )
+
+
+@cache
+def make_tokenizer():
+    """A tokenizer that knows the words of the questions."""
+    rows = qabias.load("bbq", CONFIG, limit=LIMIT)
+    return train_tokenizer(
+        f"{row['context']}\n\nQ: {row['question']}\nA: {row['ans0']} {row['ans1']} {row['ans2']}" for row in rows
     )
 
 
