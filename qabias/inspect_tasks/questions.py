@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
-from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -24,6 +23,9 @@ from qabias.runs.question import Examples, load_examples
 from qabias.scorers.registry import FUNCTION, load_kind
 from qabias.scorers.server.chat import ROOM_TO_THINK
 from qabias.support.version import __version__
+
+_MOST_KEPT = 4
+"""Tasks whose questions are kept, so that a few that are evaluated in turn are loaded once."""
 
 
 @dataclass(frozen=True)
@@ -144,44 +146,29 @@ def load_questions(
     )
     check_own_options(chosen_benchmark, arguments.options)
     check_arguments(chosen_benchmark, arguments)
-    return _load(arguments, upstream_dir)
-
-
-class QuestionCache:
-    """The questions of a task by the facts of its samples, kept as long as this object lives."""
-
-    def __init__(self, upstream_dir: str | None) -> None:
-        self._upstream_dir = upstream_dir
-        self._chosen: dict[str, Any] = {}
-        self._asked: TaskQuestions | None = None
-
-    def get(self, facts: Mapping[str, Any]) -> TaskQuestions:
-        """The questions of the task of a sample."""
-        chosen = {name: facts[name] for name in _CHOSEN}
-        if self._asked is None or chosen != self._chosen:
-            arguments = {**chosen, "format": facts["format"].partition("@")[0]}
-            self._asked, self._chosen = load_questions(**arguments, upstream_dir=self._upstream_dir), chosen
-        return self._asked
+    return _load(json.dumps(asdict(arguments), sort_keys=True), upstream_dir)
 
 
 _CHOSEN = ("benchmark", "config", "source", "fixes", "format", "norm", "orders", "limit", "seed", "options")
 """The facts that choose the questions."""
 
-_in_use: WeakValueDictionary[tuple[str, str | None], TaskQuestions] = WeakValueDictionary()
-"""The questions that somebody still has, by what was asked for: scorer and metrics of a task share them."""
 
-_latest: list[TaskQuestions] = []
-"""The last questions, so that a task that was just made has them when its scorer begins."""
+def find_questions(facts: Mapping[str, Any], upstream_dir: str | None) -> TaskQuestions:
+    """The questions of the task of a sample, by the facts that the sample has."""
+    chosen = {name: facts[name] for name in _CHOSEN} | {"format": facts["format"].partition("@")[0]}
+    return _find(json.dumps(chosen, sort_keys=True), upstream_dir)
 
 
-def _load(arguments: RunArguments, upstream_dir: str | None) -> TaskQuestions:
-    """The questions of a task; loaded once for all that use them at a time."""
-    key = json.dumps(asdict(arguments), sort_keys=True), upstream_dir
-    asked = _in_use.get(key)
-    if asked is None:
-        examples = load_examples(arguments, upstream_dir)
-        prompt_format = written_format(examples.benchmark, arguments.format, arguments.orders)
-        questions = questions_of(examples.benchmark, examples.table, prompt_format, arguments.norm)
-        asked = _in_use[key] = TaskQuestions(arguments, examples, prompt_format, questions)
-    _latest[:] = [asked]
-    return asked
+@lru_cache(maxsize=_MOST_KEPT)
+def _find(chosen: str, upstream_dir: str | None) -> TaskQuestions:
+    return load_questions(**json.loads(chosen), upstream_dir=upstream_dir)
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _load(arguments: str, upstream_dir: str | None) -> TaskQuestions:
+    """The questions of a task; loaded once for its samples, its scorer and its metrics."""
+    asked = RunArguments(**json.loads(arguments))
+    examples = load_examples(asked, upstream_dir)
+    prompt_format = written_format(examples.benchmark, asked.format, asked.orders)
+    questions = questions_of(examples.benchmark, examples.table, prompt_format, asked.norm)
+    return TaskQuestions(asked, examples, prompt_format, questions)

@@ -13,7 +13,7 @@ from qabias.answers.outcomes import Written
 from qabias.benchmarks import benchmark_names
 from qabias.benchmarks.task_logs import FACTS, FINISHES, KEY
 from qabias.errors import QabiasError
-from qabias.inspect_tasks.questions import QuestionCache, load_questions
+from qabias.inspect_tasks.questions import find_questions, load_questions
 from qabias.inspect_tasks.scores import TaskScores, score_texts
 from qabias.support.suggest import unknown
 
@@ -101,10 +101,9 @@ def make_tasks() -> dict[str, Callable[..., Task]]:
 @metric(scores="unreduced")
 def scores(upstream_dir: str | None = None) -> Metric:
     """The scores of all answers, with 95 % intervals over templates, and how many were refused, cut off or not read."""
-    cache = QuestionCache(upstream_dir)
 
     def compute(samples: list[SampleScore]) -> dict[str, float]:
-        return dict(_scored(samples, cache).overall)
+        return dict(_scored(samples, upstream_dir).overall)
 
     return compute
 
@@ -112,10 +111,9 @@ def scores(upstream_dir: str | None = None) -> Metric:
 @metric(scores="unreduced")
 def by_group(upstream_dir: str | None = None) -> Metric:
     """The headline scores of every category or set, with 95 % intervals over templates."""
-    cache = QuestionCache(upstream_dir)
 
     def compute(samples: list[SampleScore]) -> dict[str, float]:
-        return dict(_scored(samples, cache).by_group)
+        return dict(_scored(samples, upstream_dir).by_group)
 
     return compute
 
@@ -123,13 +121,12 @@ def by_group(upstream_dir: str | None = None) -> Metric:
 @scorer(metrics=[scores(), by_group()], name="qabias")
 def answers(upstream_dir: str | None = None) -> Scorer:
     """What every text is read as; its value is what became of it, see `qabias.answers.outcomes.OUTCOMES`."""
-    cache = QuestionCache(upstream_dir)
 
     async def score(state: TaskState, target: Target) -> Score:
         facts = state.metadata[FACTS]
         if not state.output.choices:
             return Score(value=_MISSING, metadata={"outcome": _MISSING, _EPOCH: state.epoch})
-        asked = cache.get(facts)
+        asked = find_questions(facts, upstream_dir)
         text = written(state.output)
         place, outcome = asked.read(facts[KEY], text)
         return Score(
@@ -159,23 +156,23 @@ def written(output: ModelOutput) -> Written:
 _last: list[tuple[list[SampleScore], TaskScores]] = []
 
 
-def _scored(samples: list[SampleScore], cache: QuestionCache) -> TaskScores:
+def _scored(samples: list[SampleScore], upstream_dir: str | None) -> TaskScores:
     """The scores of a log, computed once for both metrics."""
     if not samples:
         return TaskScores({}, {})
     if not (_last and len(_last[0][0]) == len(samples) and all(map(operator.is_, _last[0][0], samples))):
-        _last[:] = [(list(samples), _score_all(samples, cache))]
+        _last[:] = [(list(samples), _score_all(samples, upstream_dir))]
     return _last[0][1]
 
 
-def _score_all(samples: list[SampleScore], cache: QuestionCache) -> TaskScores:
+def _score_all(samples: list[SampleScore], upstream_dir: str | None) -> TaskScores:
     epochs: dict[int, dict[str, str]] = {}
     for one in samples:
         said: Mapping[str, Any] = one.score.metadata or {}
         texts = epochs.setdefault(said[_EPOCH], {})
         if said["outcome"] != _MISSING:
             texts[_facts(one)[KEY]] = Written(one.score.explanation or "", said[_FINISH], said[_THINKING])
-    return score_texts(cache.get(_facts(samples[0])), [epochs[number] for number in sorted(epochs)])
+    return score_texts(find_questions(_facts(samples[0]), upstream_dir), [epochs[number] for number in sorted(epochs)])
 
 
 def _facts(one: SampleScore) -> Mapping[str, Any]:
