@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from qabias.scorers.server import client
-from qabias.scorers.server.chat import ServerChatScorer
 from qabias.scorers.server.client import Client, Patience
+from qabias.scorers.server.modes import ServerChatScorer
 
 KEY = "sk-very-secret-0123456789"
 TIMEOUT = 2.0

@@ -22,7 +22,7 @@ from qabias.scorers.causal_rows import (
     split_into_chains,
     split_into_trees,
 )
-from tests.tiny_models import first_of, load, make_model, make_tokenizer
+from tests.tiny_models import assert_equal_scores, first_of, load, make_model, make_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -56,12 +56,6 @@ def one_at_a_time(model, tokenizer, requests):
             values.append(sum(float(torch.log(probabilities[i - 1, whole[i]])) for i in range(len(prefix), len(whole))))
         answers.append(np.array(values))
     return answers
-
-
-def assert_equal_scores(scores, expected, atol=1e-5):
-    assert len(scores) == len(expected)
-    for score, values in zip(scores, expected, strict=True):
-        np.testing.assert_allclose(score.loglikelihoods, values, rtol=0, atol=atol)
 
 
 # Prefix trees

@@ -17,7 +17,8 @@ from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.generation import GenerationScorer
 from qabias.scorers.registry import load_scorer
 from tests import tiny_models
-from tests.tiny_models import first_of
+from tests.test_generation_scorer import generated_one_at_a_time
+from tests.tiny_models import assert_equal_scores, first_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -80,21 +81,7 @@ def one_at_a_time(loaded, requests, system=None):
 
 
 def written_one_at_a_time(loaded, prompts, n_new, system=None):
-    """The likeliest answers by the definition: the model run once for every token."""
-    answers = []
-    for prompt in prompts:
-        tokens = turns(loaded.tokenizer, prompt, system)
-        n_given = len(tokens)
-        while len(tokens) < n_given + n_new and tokens[-1:] != [loaded.tokenizer.eos_token_id]:
-            with torch.no_grad():
-                tokens.append(int(loaded.model(torch.tensor([tokens])).logits[0, -1].argmax()))
-        answers.append((loaded.tokenizer.decode(tokens[n_given:], skip_special_tokens=True),))
-    return answers
-
-
-def assert_equal_scores(scores, expected, atol=1e-5):
-    for score, values in zip(scores, expected, strict=True):
-        np.testing.assert_allclose(score.loglikelihoods, values, rtol=0, atol=atol)
+    return generated_one_at_a_time(loaded, [turns(loaded.tokenizer, prompt, system) for prompt in prompts], n_new)
 
 
 # Log-likelihoods

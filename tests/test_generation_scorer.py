@@ -43,10 +43,13 @@ def llama():
 
 
 def one_at_a_time(loaded, prompts, n_new):
-    """The likeliest answers by the definition: the model run once for every token."""
+    return generated_one_at_a_time(loaded, map(loaded.tokenizer.encode, prompts), n_new)
+
+
+def generated_one_at_a_time(loaded, prompts, n_new):
+    """The likeliest answers to encoded prompts by the definition: the model run once for every token."""
     answers = []
-    for prompt in prompts:
-        prompt_tokens = loaded.tokenizer.encode(prompt)
+    for prompt_tokens in prompts:
         is_causal = not loaded.model.config.is_encoder_decoder
         written = [] if is_causal else [loaded.model.config.decoder_start_token_id]
         for _ in range(n_new):

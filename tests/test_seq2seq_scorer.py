@@ -17,7 +17,7 @@ from qabias.models import loading as models
 from qabias.scorers.base import Request
 from qabias.scorers.registry import default_scorer
 from qabias.scorers.seq2seq import Seq2SeqScorer
-from tests.tiny_models import SENTENCES, make_model
+from tests.tiny_models import SENTENCES, assert_equal_scores, make_model
 from tests.tiny_models import make_tokenizer as make_causal_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -111,12 +111,6 @@ def one_at_a_time(loaded, requests):
             values.append(total)
         answers.append(np.array(values))
     return answers
-
-
-def assert_equal_scores(scores, expected, atol=1e-5):
-    assert len(scores) == len(expected)
-    for score, values in zip(scores, expected, strict=True):
-        np.testing.assert_allclose(score.loglikelihoods, values, rtol=0, atol=atol)
 
 
 # Equality with the definition

@@ -15,8 +15,8 @@ from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.registry import load_scorer
 from qabias.scorers.server.asking import printable, redacted, redacted_answer
-from qabias.scorers.server.chat import ServerChatScorer
 from qabias.scorers.server.client import EMPTY_ATTEMPTS, FIRST_ATTEMPTS, Client, Patience, seconds_to_wait
+from qabias.scorers.server.modes import ServerChatScorer
 from qabias.support.progress import listening
 
 from .echo_model import EchoModel

@@ -12,7 +12,7 @@ from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.registry import load_scorer
-from qabias.scorers.server.echo import sum_option
+from qabias.scorers.server.modes import sum_option
 from qabias.scorers.server.options import CONCURRENCY, check_url, parse_body, parse_options
 
 from . import tiny_models

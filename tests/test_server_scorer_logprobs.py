@@ -16,7 +16,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.registry import load_scorer
-from qabias.scorers.server.logprobs import sum_options
+from qabias.scorers.server.modes import sum_options
 
 from . import tiny_models
 from .loopback_server import KEY, digest, letter_of

@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -82,6 +83,12 @@ def load(model: Any, *, adds_bos: bool = False, dtype: str = "float32") -> Loade
         device="cpu",
         dtype=dtype,
     )
+
+
+def assert_equal_scores(scores, expected, atol=1e-5):
+    """Compare scores of options with log-likelihoods."""
+    for score, values in zip(scores, expected, strict=True):
+        np.testing.assert_allclose(score.loglikelihoods, values, rtol=0, atol=atol)
 
 
 # Encoders

@@ -21,7 +21,7 @@ from qabias.benchmarks.task_logs import FACTS, KEY
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
 from qabias.runs.question import Examples, load_examples
 from qabias.scorers.registry import FUNCTION, load_kind
-from qabias.scorers.server.chat import ROOM_TO_THINK
+from qabias.scorers.server.modes import ROOM_TO_THINK
 from qabias.support.version import __version__
 
 _MOST_KEPT = 4

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.scorers.batches import RunStats, TokenBudget
+from qabias.scorers.batches import RunStats, TokenBudget, nan_error
 from qabias.support.progress import tell
 
 if TYPE_CHECKING:
@@ -272,6 +272,24 @@ class EncoderRunner:
         if 2 * (end - start) < n_rows:
             end = end_of(math.ceil(NEARLY_EQUAL * longest))
         return min(start + n_rows, end)
+
+
+class EncoderScorer:
+    """What scorers of encoders have in common."""
+
+    name = ""
+
+    def __init__(self, loaded: LoadedModel, token_budget: int | None = None, **limits: int) -> None:
+        self.model_signature = loaded.signature
+        self._name, self._model, self._tokenizer = loaded.name, loaded.model, loaded.tokenizer
+        self._runner = EncoderRunner(loaded, self.name, token_budget, **limits)
+        self.stats = self._runner.stats
+
+    def _refuse_nan(self, figures: np.ndarray, describe: Callable[[int], str]) -> None:
+        """Refuse rows of figures of which one is no number."""
+        unanswered = np.flatnonzero(~np.isfinite(figures).all(axis=tuple(range(1, figures.ndim))))
+        if unanswered.size:
+            raise nan_error(self._name, describe(int(unanswered[0])))
 
 
 def longest_row(model: Any, tokenizer: Any) -> float:

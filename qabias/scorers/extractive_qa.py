@@ -12,9 +12,8 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import SpanQuestions
-from qabias.scorers.batches import nan_error
 from qabias.scorers.encoders import (
-    EncoderRunner,
+    EncoderScorer,
     Pieces,
     Template,
     TokenRows,
@@ -185,7 +184,7 @@ class SpanRows:
     spans: TokenSpans
 
 
-class ExtractiveQAScorer:
+class ExtractiveQAScorer(EncoderScorer):
     """Scores the two subjects of a context by the probabilities of their spans."""
 
     name = "extractive_qa"
@@ -202,12 +201,7 @@ class ExtractiveQAScorer:
         self.span = _check("span", span, SPANS)
         self.layout = _check("layout", layout, LAYOUTS)
         self._header = header
-        self.model_signature = loaded.signature
-        self._name = loaded.name
-        self._model = loaded.model
-        self._tokenizer = loaded.tokenizer
-        self._runner = EncoderRunner(loaded, self.name, token_budget)
-        self.stats = self._runner.stats
+        super().__init__(loaded, token_budget)
         self._released = _released_template(loaded) if layout == "released" else None
 
     def score(self, items: SpanQuestions) -> np.ndarray:
@@ -225,10 +219,7 @@ class ExtractiveQAScorer:
             self._score_pairs(used, scores)
         else:
             self._run(used, prepared, scores)
-        unanswered = np.flatnonzero(np.isnan(scores).any(axis=1))
-        if unanswered.size:
-            context = items.contexts[items.context_of[unanswered[0]]]
-            raise nan_error(self._name, f"context {context!r}")
+        self._refuse_nan(scores, lambda item: f"context {items.contexts[items.context_of[item]]!r}")
         return scores
 
     def prepare(self, items: SpanQuestions) -> SpanRows | None:

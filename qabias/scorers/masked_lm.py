@@ -13,7 +13,7 @@ from qabias.models.loading import ModelKind
 from qabias.scorers.base import MARK, MaskedSentences
 from qabias.scorers.batches import nan_error
 from qabias.scorers.encoders import (
-    EncoderRunner,
+    EncoderScorer,
     Pieces,
     Template,
     TokenRows,
@@ -34,7 +34,7 @@ MODELS = ModelKind("AutoModelForMaskedLM", "masked language model")
 PROBE_TOLERANCE = {"float32": 1e-3, "float16": 5e-2, "bfloat16": 2e-1}
 
 
-class MaskedLMScorer:
+class MaskedLMScorer(EncoderScorer):
     """Scores two subjects by their probability at the mask of a sentence."""
 
     name = "masked_lm"
@@ -51,17 +51,7 @@ class MaskedLMScorer:
 
         self._network = MaskedNetwork(loaded.model, loaded.device, PROBE_TOLERANCE[loaded.dtype])
         self.gathers = self._network.gathers  # only the states at the mask go through the head
-        self._runner = EncoderRunner(
-            loaded,
-            self.name,
-            token_budget,
-            row_limit=self._network.row_limit,
-            token_limit=self._network.token_limit,
-        )
-        self.stats = self._runner.stats
-        self.model_signature = loaded.signature
-        self._name = loaded.name
-        self._tokenizer = loaded.tokenizer
+        super().__init__(loaded, token_budget, row_limit=self._network.row_limit, token_limit=self._network.token_limit)
         if self._tokenizer.mask_token is None:
             raise QabiasError(f"masked_lm: the tokenizer of model {self._name!r} has no mask token")
         if topk is not None and not 1 <= topk <= self._network.vocabulary_size:

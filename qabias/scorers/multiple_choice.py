@@ -12,7 +12,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.encoders import EncoderRunner, Pieces, Template, TokenRows, encode_plain
+from qabias.scorers.encoders import EncoderScorer, Pieces, Template, TokenRows, encode_plain
 from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:
@@ -23,18 +23,13 @@ if TYPE_CHECKING:
 MODELS = ModelKind("AutoModelForMultipleChoice", "model trained for multiple choice, e.g. on RACE")
 
 
-class MultipleChoiceScorer:
+class MultipleChoiceScorer(EncoderScorer):
     """Scores options by their probability among the options of a request."""
 
     name = "multiple_choice"
 
     def __init__(self, loaded: LoadedModel, *, token_budget: int | None = None) -> None:
-        self.model_signature = loaded.signature
-        self._name = loaded.name
-        self._model = loaded.model
-        self._tokenizer = loaded.tokenizer
-        self._runner = EncoderRunner(loaded, self.name, token_budget, row_limit=_row_limit(loaded))
-        self.stats = self._runner.stats
+        super().__init__(loaded, token_budget, row_limit=_row_limit(loaded))
         self._template = Template.read(loaded.tokenizer, 2)
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
@@ -52,12 +47,7 @@ class MultipleChoiceScorer:
             logits[chosen] = answer.logits[:, 0].double().cpu().numpy()
 
         self._runner.run(rows, ask, lambda row: _describe(requests, pairs, row))
-        unanswered = np.flatnonzero(~np.isfinite(logits))
-        if unanswered.size:
-            raise QabiasError(
-                f"{_describe(requests, pairs, unanswered[0])}: model {self._name!r} answers with "
-                "NaN or infinity; try --dtype float32 or bfloat16"
-            )
+        self._refuse_nan(logits, lambda row: _describe(requests, pairs, row))
         n_tokens = np.array([len(tokens) for tokens in endings], dtype=np.int32)
         n_bytes = np.array([len(ending.encode()) for ending in pairs.endings], dtype=np.int32)
         return [

@@ -11,8 +11,7 @@ import numpy as np
 from qabias.answers.parsing import LABELS
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
-from qabias.scorers.batches import nan_error
-from qabias.scorers.encoders import EncoderRunner, Pieces, TokenRows
+from qabias.scorers.encoders import EncoderScorer, Pieces, TokenRows
 from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:
@@ -29,13 +28,12 @@ _LABEL_OF_NAME = {
 }
 
 
-class NLIScorer:
+class NLIScorer(EncoderScorer):
     """Gives the probabilities of the three labels of natural language inference."""
 
     name = "nli"
 
     def __init__(self, loaded: LoadedModel, *, labels: str = "", token_budget: int | None = None) -> None:
-        self.model_signature = loaded.signature
         self.labels = parse_labels(labels) or _own_labels(loaded)
         n_outputs = loaded.model.config.num_labels
         if n_outputs != len(LABELS):
@@ -44,11 +42,7 @@ class NLIScorer:
                 "these, e.g. on MNLI"
             )
         self._places = [self.labels.index(label) for label in LABELS]
-        self._name = loaded.name
-        self._model = loaded.model
-        self._tokenizer = loaded.tokenizer
-        self._runner = EncoderRunner(loaded, self.name, token_budget, row_limit=_row_limit(loaded))
-        self.stats = self._runner.stats
+        super().__init__(loaded, token_budget, row_limit=_row_limit(loaded))
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Classify every pair of a premise and a hypothesis; equal pairs are asked once."""
@@ -65,9 +59,7 @@ class NLIScorer:
             probabilities[chosen] = logits.softmax(dim=-1)[:, self._places].cpu().numpy()
 
         self._runner.run(rows, ask, lambda row: _describe(distinct[row]))
-        unanswered = np.flatnonzero(np.isnan(probabilities).any(axis=1))
-        if unanswered.size:
-            raise nan_error(self._name, _describe(distinct[unanswered[0]]))
+        self._refuse_nan(probabilities, lambda row: _describe(distinct[row]))
         return probabilities[pair_of]
 
     def _encode(self, pairs: Sequence[tuple[str, str]]) -> TokenRows:

@@ -11,7 +11,7 @@ from qabias.scorers.server.options import ECHO, LOGPROBS, PREFIX, ServerOptions,
 
 if TYPE_CHECKING:
     from qabias.scorers.server.asking import Asker
-    from qabias.scorers.server.chat import ServerScorer
+    from qabias.scorers.server.modes import ServerScorer
 
 
 def _load(loading: Loading) -> ServerScorer:
@@ -37,9 +37,7 @@ def _load(loading: Loading) -> ServerScorer:
 
 def make_scorer(model: str, client: Asker, options: ServerOptions) -> ServerScorer:
     """Make the scorer of a mode."""
-    from qabias.scorers.server.chat import ServerChatScorer
-    from qabias.scorers.server.echo import ServerEchoScorer
-    from qabias.scorers.server.logprobs import ServerLogprobScorer
+    from qabias.scorers.server.modes import ServerChatScorer, ServerEchoScorer, ServerLogprobScorer
 
     made_for = {ECHO: ServerEchoScorer, LOGPROBS: ServerLogprobScorer}
     return made_for.get(options.mode, ServerChatScorer)(model, client, options)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from qabias.errors import QabiasError
 from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.server.asking import Asker, Body, RefusedError, failure, is_failure, printable
-from qabias.scorers.server.chat import PATH
+from qabias.scorers.server.modes import PATH
 from qabias.scorers.server.options import READ, WRITE
 from qabias.support.files import write_atomically
 

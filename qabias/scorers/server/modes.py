@@ -1,0 +1,389 @@
+"""The modes of a server: written answers, probabilities of texts that are echoed, and of the first token."""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from qabias.answers.outcomes import Written
+from qabias.errors import QabiasError
+from qabias.scorers.base import OptionScores, Request
+from qabias.scorers.server.asking import Asker, Body, NoChoiceError, RefusedError
+from qabias.scorers.server.client import GaveUpError
+from qabias.scorers.server.options import ServerOptions
+
+PATH = "chat/completions"
+FILTERED_FINISH = "content_filter"
+"""What ends an answer that a service's filter held back."""
+
+ROOM_TO_THINK = 4
+"""How much longer an answer of a server may be than its prompt format needs: what a model thinks counts, and whether it
+thinks is not known."""
+
+# What formats need that name no number, see `qabias.benchmarks.prompt_format.PromptFormat.new_tokens`.
+_NEW_TOKENS = 64
+# Fields in which servers give what a model thought before its answer.
+_THINKING = ("reasoning_content", "reasoning")
+_FILTERED = ("content_filter", "content_policy_violation")
+# So many prompts without a choice are named to people.
+_NAMED = 3
+_BEGIN = 60
+
+_log = logging.getLogger(__name__)
+
+
+class ServerScorer:
+    """What all modes of asking a server have in common; see `qabias.scorers.base.BatchScorer`."""
+
+    name = "server"
+    model_signature = ""
+    settings: Mapping[str, str] = MappingProxyType({})
+    new_tokens = 1
+
+    def __init__(self, model: str, client: Asker, options: ServerOptions | None = None) -> None:
+        self._model = model
+        self._client = client
+        self._options = options or ServerOptions()
+        self.needs_single_process = client.needs_single_process
+        self.is_waiting = client.is_waiting
+
+    def write_requests(self) -> str:
+        """Write down what is left to ask, and return a note for people; "" if nothing is left."""
+        return self._client.write_requests()
+
+    def _warn_of_unread(self, body: Body, error: NoChoiceError) -> None:
+        """Count a prompt that got no choice, and name the first of them."""
+        number = self._client.count_unread()
+        if number <= _NAMED:
+            prompt = body["messages"][0]["content"]
+            _log.warning(
+                "%s, at prompt %r; it counts as missing (such prompts so far: %d; the first %d are named)",
+                error,
+                prompt if len(prompt) <= _BEGIN else f"{prompt[:_BEGIN]}...",
+                number,
+                _NAMED,
+            )
+
+
+class ServerChatScorer(ServerScorer):
+    """Lets a model behind a server write answers."""
+
+    samples = 1
+
+    def __init__(self, model: str, client: Asker, options: ServerOptions | None = None) -> None:
+        super().__init__(model, client, options)
+        self._set_new_tokens(_NEW_TOKENS)
+
+    def limit_new_tokens(self, new_tokens: int) -> None:
+        """Choose the most tokens of an answer, unless an option has: `ROOM_TO_THINK` times what a format needs."""
+        self._set_new_tokens(new_tokens)
+
+    def _set_new_tokens(self, needed: int) -> None:
+        self.new_tokens = self._options.max_new_tokens or ROOM_TO_THINK * needed
+        self.settings = {"max_new_tokens": str(self.new_tokens), "temperature": self._options.temperature}
+
+    def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return one answer to every prompt, in order, with why it ended and what the server gives as its thinking."""
+        fields = self._options.fields_of_chat(self.new_tokens)
+        bodies = [chat_body(self._model, prompt, fields) for prompt in prompts]
+        return [(_written(answer),) for answer in self._client.ask(bodies, self._ask_one)]
+
+    def _ask_one(self, body: Body) -> dict[str, str]:
+        try:
+            return read_message(self._client.post(PATH, body))
+        except RefusedError as error:
+            if is_filtered(error):
+                return {"text": "", "finish": FILTERED_FINISH, "thinking": ""}
+            raise
+        except NoChoiceError as error:
+            self._warn_of_unread(body, error)
+            return {"text": "", "finish": "", "thinking": ""}
+
+
+def chat_body(model: str, prompt: str, fields: Mapping[str, Any]) -> Body:
+    """Make a request that puts a prompt as a user's message."""
+    return {"model": model, "messages": [{"role": "user", "content": prompt}], **fields}
+
+
+def is_filtered(error: RefusedError) -> bool:
+    """Return whether a service's filter refused the prompt; it would refuse again."""
+    return error.code in _FILTERED
+
+
+def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is kept of an answer: the text, why it ended, and the thinking that a server gives apart from it."""
+    try:
+        choice = answer["choices"][0]
+        message = choice["message"]
+        thinking = next((message[name] for name in _THINKING if isinstance(message.get(name), str)), "")
+        # A service that declines may say so in a field of its own, which reads as the answer.
+        refusal = message.get("refusal") or ""
+        content = message.get("content") if thinking or refusal else message["content"]
+        text, thought = _parts(content)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise QabiasError("server: the answer has no choices[0].message.content; does the server chat?") from None
+    finish = str(choice.get("finish_reason") or "")
+    return {"text": text or str(refusal), "finish": finish, "thinking": thinking or thought}
+
+
+def _parts(content: Any) -> tuple[str, str]:
+    """Return text and thinking of a message: a text, nothing, or chunks of both as Mistral's services give them."""
+    if content is None or isinstance(content, str):
+        return content or "", ""
+    text = "".join(chunk["text"] for chunk in content if chunk["type"] == "text")
+    thought = (part["text"] for chunk in content if chunk["type"] == "thinking" for part in chunk["thinking"])
+    return text, "".join(thought)
+
+
+def _written(answer: Mapping[str, str] | None) -> Written:
+    """Return an answer as scorers give it; None is one to come."""
+    return Written("") if answer is None else Written(answer["text"], answer["finish"], answer["thinking"])
+
+
+ECHO_PATH = "completions"
+
+# Where the length of an option stands in what identifies a request; no field of a user's has a space in its name.
+_LENGTH = "option length"
+_CHAT_INSTEAD = "a server that gives no log-probabilities of a prompt can be asked with --option mode=chat"
+
+
+class ServerEchoScorer(ServerScorer):
+    """Scores options by the log-probabilities that a server gives for its prompt; see `ServerScorer`."""
+
+    # What an answer to come, of an estimate, is taken for.
+    _NOTHING: Mapping[str, float] = MappingProxyType({"loglikelihood": 0.0, "n_tokens": 1})
+
+    def __init__(self, model: str, client: Asker, options: ServerOptions | None = None) -> None:
+        super().__init__(model, client, options)
+        self._max_tokens = 0
+
+    def score(self, requests: Sequence[Request]) -> list[OptionScores]:
+        """Score every option of every request, in order."""
+        bodies: list[Body] = [
+            {
+                "model": self._model,
+                "prompt": request.prefix + option,
+                _LENGTH: len(request.prefix + option) - len(request.prefix.rstrip()),
+                **self._options.fields,
+            }
+            for request in requests
+            for option in request.options
+        ]
+        answers = (answer or self._NOTHING for answer in self._client.ask(bodies, self._ask_one))
+        return [_collect(request, [next(answers) for _ in request.options]) for request in requests]
+
+    def _ask_one(self, body: Body) -> dict[str, float]:
+        asked = {name: value for name, value in body.items() if name != _LENGTH}
+        sent = {**asked, "temperature": 0, "echo": True, "logprobs": 1}
+        max_tokens = self._max_tokens
+        try:
+            try:
+                # A first request that fails as if zero were the reason is not worth another, if one token may get it.
+                doubtful = None if max_tokens or self._client.has_answered else 1
+                answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": max_tokens}, doubtful)
+            except (RefusedError, GaveUpError) as error:
+                if max_tokens == 1 or not self._may_be_the_zero(error):
+                    raise
+                max_tokens = 1
+                answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": 1})
+                self._generate_one()
+        except RefusedError as error:
+            raise RefusedError(f"{error}; {_CHAT_INSTEAD}", error.status, error.code) from None
+        except NoChoiceError as error:
+            raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}; {_CHAT_INSTEAD}") from None
+        return sum_option(answer, body["prompt"], body[_LENGTH], max_tokens)
+
+    def _may_be_the_zero(self, error: RefusedError | GaveUpError) -> bool:
+        if isinstance(error, RefusedError):
+            return error.status in (400, 422)
+        return error.is_doubtful and not self._client.has_answered
+
+    def _generate_one(self) -> None:
+        if self._max_tokens == 0:
+            self._max_tokens = 1
+            warnings.warn(
+                "server: it does not answer with max_tokens 0; one token is generated for every option and cut off",
+                stacklevel=2,
+            )
+
+
+def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_tokens: int) -> dict[str, float]:
+    """Sum the log-probabilities of the tokens that reach into the option."""
+    try:
+        logprobs = answer["choices"][0]["logprobs"]
+        tokens, values, offsets = (list(logprobs[name]) for name in ("tokens", "token_logprobs", "text_offset"))
+        # Without a count, all tokens but the generated ones are the prompt's; a wrong count shows below.
+        n_prompt = int((answer.get("usage") or {}).get("prompt_tokens") or len(tokens) - max_tokens)
+        tokens, values, offsets = tokens[:n_prompt], values[:n_prompt], offsets[:n_prompt]
+        ends = [*offsets[1:], offsets[-1] + len(tokens[-1])]
+        first = next(i for i, end in enumerate(ends) if ends[-1] - end < option_length)
+        # Offsets that a start token shifts are right if the tokens are the option's; one token less must be too short.
+        is_option = "".join(tokens[first:]).endswith(prompt[-option_length:])
+        fits = ends[-1] == len(prompt) or (is_option and len("".join(tokens[first + 1 :])) < option_length)
+        counted = [float(value) for value in values[first:]]
+    except (KeyError, IndexError, TypeError, ValueError, StopIteration):
+        raise QabiasError(f"server: it gives no log-probabilities of the prompt; {_CHAT_INSTEAD}") from None
+    if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
+        raise QabiasError(
+            f"server: its log-probabilities or text offsets are not those of the prompt ...{prompt[-60:]!r}; "
+            f"{_CHAT_INSTEAD}"
+        )
+    return {"loglikelihood": math.fsum(counted), "n_tokens": len(counted)}
+
+
+def _collect(request: Request, answers: Sequence[Mapping[str, float]]) -> OptionScores:
+    loglikelihoods, n_tokens = ([answer[name] for answer in answers] for name in ("loglikelihood", "n_tokens"))
+    return OptionScores.make(loglikelihoods, n_tokens, request.options)
+
+
+_INSTEAD = (
+    "a server that names fewer tokens takes --option top_logprobs=5; one that gives no log-probabilities can be asked "
+    "for the letter itself, with --ask write or --option mode=chat"
+)
+
+LEAST_SHARE = 0.5
+"""What the options of a question must have together of the first token's probability to be its answer."""
+
+# What may stand around an option in a token, as in "(A" and "**A".
+_MARKS = "()[]{}*_`\"'“”‘’.,:;!$#"
+_HELD_BACK, _ELSEWHERE = "held back", "elsewhere"
+_LOST = {
+    _HELD_BACK: "server: a filter of the service held back {n:,} of {asked:,} prompts; {so}",
+    _ELSEWHERE: (
+        "server: after {n:,} of {asked:,} prompts the answers have less than half of the first token's probability, "
+        "counted over the {top} likeliest tokens; {so}. A model must not think here: see body.NAME in docs/scaling.md"
+    ),
+}
+_SO = "such questions have no answer and are counted as missing"
+
+TopTokens = list[tuple[str, float]]
+Kept = TopTokens | dict[str, str]
+"""What the journal keeps of an answer: the likeliest tokens, or `finish` where a filter held it back."""
+
+
+class ServerLogprobScorer(ServerScorer):
+    """Scores options of one token each by the probabilities that a server gives for the first token of an answer."""
+
+    def __init__(self, model: str, client: Asker, options: ServerOptions | None = None) -> None:
+        super().__init__(model, client, options)
+        top = self._options.top_logprobs
+        self._fields = {"logprobs": True, "top_logprobs": top, **self._options.fields_of_chat(self.new_tokens)}
+        self.settings = {"temperature": self._options.temperature, "top_logprobs": str(top)}
+        self._n_answered = 0
+        self._lost: Counter[str] = Counter()
+        self._warned: set[str] = set()
+
+    def score(self, requests: Sequence[Request]) -> list[OptionScores]:
+        """Score every option of every request, in order."""
+        for options in {request.options for request in requests}:
+            _check_options(options)
+        bodies = [chat_body(self._model, request.prefix, self._fields) for request in requests]
+        answers = self._client.ask(bodies, self._ask_one)
+        scores = [self._scores(request, answer) for request, answer in zip(requests, answers, strict=True)]
+        self._warn()
+        return scores
+
+    def _ask_one(self, body: Body) -> Kept:
+        try:
+            answer = self._client.post(PATH, body)
+        except RefusedError as error:
+            if is_filtered(error):
+                return {"finish": FILTERED_FINISH}
+            if error.status in (400, 422):
+                raise RefusedError(f"{error}; {_INSTEAD}", error.status, error.code) from None
+            raise
+        except NoChoiceError as error:
+            self._warn_of_unread(body, error)
+            return []
+        return {"finish": FILTERED_FINISH} if _is_held_back(answer) else top_tokens(answer)
+
+    def _scores(self, request: Request, answer: Kept | None) -> OptionScores:
+        """Scores by what the journal keeps; None is an answer to come, which is no loss."""
+        loglikelihoods = sum_options(answer if isinstance(answer, list) else [], request.options)
+        if np.exp(loglikelihoods).sum() < LEAST_SHARE:
+            loglikelihoods = np.full(len(request.options), -math.inf)
+            self._lost[_HELD_BACK if isinstance(answer, dict) else _ELSEWHERE] += answer is not None
+        self._n_answered += answer is not None
+        return OptionScores.make(loglikelihoods, [1] * len(request.options), request.options)
+
+    def _warn(self) -> None:
+        """Warn once of each kind of loss, with the counts so far."""
+        for loss in [loss for loss in _LOST if self._lost[loss] and loss not in self._warned]:
+            self._warned.add(loss)
+            top = self._options.top_logprobs
+            text = _LOST[loss].format(n=self._lost[loss], asked=self._n_answered, top=top, so=_SO)
+            warnings.warn(text, stacklevel=3)
+
+
+def _is_held_back(answer: Mapping[str, Any]) -> bool:
+    """Return whether a filter ended an answer, which may then have no log-probabilities."""
+    try:
+        return bool(answer["choices"][0]["finish_reason"] == FILTERED_FINISH)
+    except (KeyError, IndexError, TypeError):
+        return False
+
+
+def _check_options(options: tuple[str, ...]) -> None:
+    for option in options:
+        if len(option.split()) != 1:
+            raise QabiasError(
+                f"server: mode=logprobs reads one token, and the answer {option.strip()!r} is more than a letter or a "
+                "word; choose a prompt format whose answers are letters (--ask letter), or mode=echo"
+            )
+
+
+def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.ndarray:
+    """Natural logarithms of the probabilities of options, summed over tokens."""
+    sums = np.full(len(options), -math.inf)
+    words = [_bare(option) for option in options]
+    for token, logprob in top:
+        place = _place(_bare(token), words)
+        if place is not None:
+            sums[place] = np.logaddexp(sums[place], logprob)
+    # The sum of rounded probabilities may be a little above 1.
+    return np.minimum(sums, 0.0)
+
+
+def _bare(text: str) -> str:
+    """A text without spaces and marks around it; one of marks alone is left as it is."""
+    return text.strip().strip(_MARKS).strip() or text.strip()
+
+
+def _place(token: str, words: Sequence[str]) -> int | None:
+    """Number of the option that a token is, or that it begins; None where it is none's or of several."""
+    said = token.casefold()
+    same = [place for place, word in enumerate(words) if token == word or (len(word) > 1 and said == word.casefold())]
+    begun = [place for place, word in enumerate(words) if said and len(word) > 1 and word.casefold().startswith(said)]
+    places = same or begun
+    return places[0] if len(places) == 1 else None
+
+
+def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
+    """The likeliest first tokens of an answer with the logarithms of their probabilities, in the server's order."""
+    try:
+        logprobs = answer["choices"][0]["logprobs"]
+        if "content" in logprobs:
+            named = [(entry["token"], entry["logprob"]) for token in logprobs["content"][:1] for entry in _top(token)]
+        else:
+            named = [entry for token in logprobs["top_logprobs"][:1] for entry in token.items()]
+        top = [(str(token), float(logprob)) for token, logprob in named]
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        top = [("", math.nan)]
+    if any(math.isnan(logprob) for _, logprob in top):
+        raise QabiasError(f"server: it gives no log-probabilities of the likeliest tokens; {_INSTEAD}")
+    return top
+
+
+def _top(token: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return what a server names at a token; that it names none there is a failure."""
+    top: Sequence[Mapping[str, Any]] = token["top_logprobs"]
+    if not top:
+        raise ValueError("no likeliest tokens")
+    return top
