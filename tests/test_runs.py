@@ -332,7 +332,7 @@ def test_somebodys_probabilities_of_unqover_are_scored_as_a_run_scores_them(tmp_
     answered, answers = join_file(benchmark, table, _answers(tmp_path, rows[::-1], suffix))
     assert same(benchmark.score(answered, answers), whole.scores)
     few = [{name: value for name, value in row.items() if name != "s2_21_neg"} for row in rows]
-    with pytest.raises(QabiasError, match=r"no column s2_21_neg; it needs set, example_id and s1_12, s2_12"):
+    with pytest.raises(QabiasError, match=r"no column s2_21_neg"):
         join_file(benchmark, table, _answers(tmp_path, few, suffix))
     text = [{**row, "s1_12": "much"} for row in rows]
     joined = join_file(benchmark, table, _answers(tmp_path, text, suffix))

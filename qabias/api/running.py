@@ -166,9 +166,8 @@ def load(
     """
     from qabias.api.rows import as_dataset
     from qabias.benchmarks import load_benchmark
-    from qabias.runs.arguments import RunArguments, check_arguments
+    from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
     from qabias.runs.question import load_examples
-    from qabias.support.suggest import unknown
 
     options = option_texts(option)
     chosen = load_benchmark(benchmark)
@@ -177,10 +176,7 @@ def load(
         benchmark, config=config, source=source, fixes=fixes, limit=limit, seed=seed, options=options
     )
     check_arguments(chosen, arguments)
-    for name in arguments.scorer_options:
-        if not chosen.options:
-            raise QabiasError(f"{benchmark} has no option {name!r} that chooses its texts; it has none")
-        raise unknown("option", name, chosen.options)
+    check_own_options(chosen, options)
     return as_dataset(load_examples(arguments, upstream(upstream_dir)).table, chosen, arguments)
 
 

@@ -60,14 +60,7 @@ def say_interrupted(command: str) -> None:
 def warn_in_one_line() -> None:
     """Let warnings be one line, without the line of source from which they come."""
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: object = None,
-        line: object = None,
-    ) -> None:
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         # Those of deprecation are for the developers of libraries; Python hides them unless it is told otherwise.
         if not issubclass(category, (DeprecationWarning, PendingDeprecationWarning)):
             _say("warning", str(message))

@@ -54,6 +54,11 @@ UpstreamDir = Annotated[
 ]
 
 
+def flag_of(name: str) -> str:
+    """The option of a parameter of a command."""
+    return {"prompt_format": "--format"}.get(name, f"--{name.replace('_', '-')}")
+
+
 def given_names(context: typer.Context) -> list[str]:
     """Names of the parameters of a command that were given, not left to their defaults."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
@@ -64,8 +69,7 @@ def refuse_others(context: typer.Context, allowed: Collection[str], why: str) ->
     """Refuse parameters of a command that were given and would be ignored."""
     for name in given_names(context):
         if name not in allowed:
-            flag = {"prompt_format": "format"}.get(name, name).replace("_", "-")
-            raise QabiasError(f"--{flag} {why}, leave it out")
+            raise QabiasError(f"{flag_of(name)} {why}, leave it out")
 
 
 def parse_rules(texts: list[str] | None) -> dict[str, str]:

@@ -27,7 +27,7 @@ def plan(
     from qabias.benchmarks import ALL
     from qabias.benchmarks.registry import load_benchmark
     from qabias.comparison.sample_size import IN_COMMON, assumed, needed, planned_measure, templates_of
-    from qabias.runs.arguments import RunArguments
+    from qabias.runs.arguments import RunArguments, check_own_options
     from qabias.runs.question import load_examples
     from qabias.tables.model import Column, Table
     from qabias.tables.terminal import MIN_WIDTH, Console, print_table
@@ -36,9 +36,7 @@ def plan(
         raise QabiasError(f"--detect is {detect:g}; give a number above 0 and below 1, such as 0.02 for 2 points")
     chosen = load_benchmark(benchmark)
     measure, options = planned_measure(chosen), parse_options(option or [])
-    strange = [name for name in options if name not in chosen.options]
-    if strange:
-        raise QabiasError(f"--option {strange[0]} chooses no texts of {benchmark}, which --detect counts; leave it out")
+    check_own_options(chosen, options)
     arguments = RunArguments(
         benchmark, "", config or chosen.configs[-1], source or chosen.sources[0], limit=limit, options=options
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from qabias.cli.options import given_names
+from qabias.cli.options import flag_of, given_names
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 
@@ -18,22 +18,9 @@ SUITE_PREFIX = "paper:"
 """What stands before the name of a benchmark whose paper's experiment is meant."""
 
 # Options of `qabias run` that a suite leaves to its user; all others it sets itself.
-_FREE = (
-    "benchmark",
-    "models",
-    "source",
-    "fixes",
-    "limit",
-    "seed",
-    "dtype",
-    "device",
-    "token_budget",
-    "shard",
-    "output",
-    "published",
-    "upstream_dir",
-)
-_FREE_PUBLISHED = ("benchmark", "models", "config", "output", "published", "upstream_dir")
+_OF_ALL = ("benchmark", "models", "output", "published", "upstream_dir")
+_FREE = (*_OF_ALL, "source", "fixes", "limit", "seed", "dtype", "device", "token_budget", "shard")
+_FREE_PUBLISHED = (*_OF_ALL, "config")
 
 
 def split_names(texts: Sequence[str]) -> list[str]:
@@ -54,10 +41,9 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
     for name in chosen:
         if name not in (_FREE_PUBLISHED if published else _FREE):
             if published and name in _FREE:
-                raise QabiasError(f"--{name.replace('_', '-')} means nothing with --published; leave it out")
-            flag = {"prompt_format": "format"}.get(name, name).replace("_", "-")
+                raise QabiasError(f"{flag_of(name)} means nothing with --published; leave it out")
             instead = "choose among its models by --models" if name == "model" else "leave it out"
-            raise QabiasError(f"{suite.name} sets --{flag} itself; {instead}")
+            raise QabiasError(f"{suite.name} sets {flag_of(name)} itself; {instead}")
     changes = {name: context.params[name] for name in ("fixes", "limit", "seed", "dtype")}
     models = choose_models(suite, split_names(chosen.get("models", ())))
     runs = expand(suite, models, source=chosen.get("source"), config=chosen.get("config"), **changes)

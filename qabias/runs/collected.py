@@ -26,6 +26,10 @@ from qabias.support.table_files import check_columns, read_table
 
 UNITS_PER_PART = 4096
 
+_OTHER_DATA = (
+    "the tool asked another version of the data, or changed it before asking, as by shuffling the choices; such "
+    "answers cannot be scored"
+)
 _PARTS = "allow_incomplete"
 """The rule of benchmarks that takes parts of sets."""
 
@@ -96,7 +100,8 @@ def collect(
         raise QabiasError(f"{where}: {prompt_format.name} is a set of formats; name the one that was asked: {names}")
     examples = load_examples(arguments, upstream_dir)
     if references is not None:
-        check_references(benchmark, examples.table, references, **(_of_log(where) if of_log else {}))
+        about = {"where": where, "advice": _OTHER_DATA} if of_log else {}
+        check_references(benchmark, examples.table, references, **about)
     table, answers = join_answers(benchmark, examples.table, external.answers, where, of_log=of_log)
     read = benchmark.read_given(table, answers, prompt_format, arguments.norm)
     digest = hashlib.sha256(str(read.to_pylist()).encode()).hexdigest()[:8]
@@ -106,15 +111,6 @@ def collect(
     answered = Examples(benchmark, examples.origin, table)
     question = Question(answered, prompt_format, signature, UNITS_PER_PART)
     return Collected(arguments, question, read, where)
-
-
-def _of_log(where: str) -> dict[str, str]:
-    """Return what the check of references calls those of a log, and what to do."""
-    advice = (
-        "the tool asked another version of the data, or changed it before asking, as by shuffling the choices; such "
-        "answers cannot be scored"
-    )
-    return {"where": where, "advice": advice}
 
 
 def parted(collected: Collected) -> tuple[Collected, str]:
@@ -180,36 +176,46 @@ def join_answers(
     benchmark: Benchmark, table: pa.Table, predictions: pa.Table, where: str, *, of_log: bool = False
 ) -> tuple[pa.Table, pa.Table]:
     """Find the examples that somebody's predictions answer."""
-    check_columns(predictions, where)
     _refuse_truth_values(benchmark, predictions, where)
     if not of_log:  # where NaN says that an example has no answer
         _refuse_nan(benchmark, predictions, where)
-    constant = _constant_keys(benchmark, table)
-    missing = [
-        name
-        for name in (*benchmark.key, *benchmark.answer_columns)
-        if name not in predictions.column_names and name not in constant
-    ]
+    keys, numbers = _matched(benchmark, table, predictions, where, (*benchmark.key, *benchmark.answer_columns))
+    row_of: dict[int, int] = {}
+    for row, number in enumerate(numbers):
+        if row_of.setdefault(number, row) != row:
+            what = _spelled(benchmark, keys[row])
+            raise QabiasError(f"{where}: row {row + 1}: {what} is answered twice{_several(predictions)}")
+    answered = sorted(row_of)
+    columns = [*benchmark.answer_columns, *benchmark.optional_columns]
+    answers = predictions.select([name for name in columns if name in predictions.column_names])
+    return table.take(pa.array(answered, pa.int64())), answers.take(pa.array(map(row_of.get, answered), pa.int64()))
+
+
+def _matched(
+    benchmark: Benchmark, table: pa.Table, rows: pa.Table, where: str, needed: Sequence[str], advice: str = ""
+) -> tuple[list[tuple[Any, ...]], list[int]]:
+    """The key of every row and the number of its example; a key column that has one value may be left out."""
+    check_columns(rows, where)
+    constant = {name: table[name][0].as_py() for name in benchmark.key if len(table[name].unique()) == 1}
+    missing = [name for name in needed if name not in rows.column_names and name not in constant]
     if missing:
         raise QabiasError(
-            f"{where}: no column {', '.join(missing)}; it needs {', '.join(benchmark.key)} and "
-            f"{', '.join(benchmark.answer_columns)}, and has {', '.join(predictions.column_names)}"
+            f"{where}: no column {', '.join(missing)}; it needs {', '.join(needed)}, and has "
+            f"{', '.join(rows.column_names)}"
         )
-    keys = _keys(benchmark, table, {})
-    known = set(keys)
-    _check_keys(benchmark, predictions, where)
-    row_of: dict[tuple[Any, ...], int] = {}
-    for row, key in enumerate(_keys(benchmark, predictions, constant)):
-        if key not in known or key in row_of:
+    for name in benchmark.key:
+        if name in rows.column_names and pa.types.is_nested(rows[name].type):
+            value = shortened(next((value for value in rows[name].to_pylist() if value is not None), None))
+            raise QabiasError(f"{where}: row 1: {name} is {value}; give a number or a text that one example has")
+    number_of = {key: number for number, key in enumerate(_keys(benchmark, table, {}))}
+    keys = _keys(benchmark, rows, constant)
+    for row, key in enumerate(keys):
+        if key not in number_of:
             what = _spelled(benchmark, key)
-            if key in row_of:
-                raise QabiasError(f"{where}: row {row + 1}: {what} is answered twice{_several(predictions)}")
-            raise QabiasError(f"{where}: row {row + 1}: no example with {what} in this configuration and source")
-        row_of[key] = row
-    answered = table.filter(pa.array([key in row_of for key in keys]))
-    order = pa.array([row_of[key] for key in keys if key in row_of], pa.int64())
-    optional = [name for name in benchmark.optional_columns if name in predictions.column_names]
-    return answered, predictions.select([*benchmark.answer_columns, *optional]).take(order)
+            raise QabiasError(
+                f"{where}: row {row + 1}: no example with {what} in this configuration and source{advice}"
+            )
+    return keys, [number_of[key] for key in keys]
 
 
 def _several(predictions: pa.Table) -> str:
@@ -230,24 +236,10 @@ def check_references(
     advice: str = "name source= (and fixes= and config=) of the rows",
 ) -> None:
     """Refuse rows that are not the examples with their keys."""
-    check_columns(references, where)
-    constant = _constant_keys(benchmark, table)
-    missing = [name for name in benchmark.key if name not in references.column_names and name not in constant]
-    if missing:
-        raise QabiasError(
-            f"{where}: no column {', '.join(missing)}, by which examples are found; they have "
-            f"{', '.join(references.column_names)}"
-        )
-    _check_keys(benchmark, references, where)
-    number_of = {key: number for number, key in enumerate(_keys(benchmark, table, {}))}
-    keys = _keys(benchmark, references, constant)
-    for row, key in enumerate(keys):
-        if key not in number_of:
-            raise QabiasError(
-                f"{where}: row {row + 1}: no example with {_spelled(benchmark, key)} in this configuration and "
-                "source; name benchmark=, config= and source= of the rows"
-            )
-    examples = table.take(pa.array([number_of[key] for key in keys], pa.int64()))
+    keys, numbers = _matched(
+        benchmark, table, references, where, benchmark.key, "; name benchmark=, config= and source= of the rows"
+    )
+    examples = table.take(pa.array(numbers, pa.int64()))
     for name in examples.column_names:
         if name not in references.column_names:
             continue
@@ -259,14 +251,6 @@ def check_references(
                 f"{where}: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {shortened(their)}, but in the "
                 f"texts that are scored {shortened(our)}; {advice}"
             )
-
-
-def _check_keys(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
-    """Refuse keys that are lists or objects."""
-    for name in benchmark.key:
-        if name in predictions.column_names and pa.types.is_nested(predictions[name].type):
-            value = shortened(next((value for value in predictions[name].to_pylist() if value is not None), None))
-            raise QabiasError(f"{where}: row 1: {name} is {value}; give a number or a text that one example has")
 
 
 def _refuse_truth_values(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
@@ -291,11 +275,6 @@ def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None
                 f"{where}: row {odd[0] + 1}: {name} is NaN; give a probability, or leave the row out where there "
                 "is none"
             )
-
-
-def _constant_keys(benchmark: Benchmark, table: pa.Table) -> dict[str, Any]:
-    """Key columns that have but one value."""
-    return {name: table[name][0].as_py() for name in benchmark.key if len(table[name].unique()) == 1}
 
 
 def _keys(benchmark: Benchmark, table: pa.Table, constant: Mapping[str, Any]) -> list[tuple[Any, ...]]:
