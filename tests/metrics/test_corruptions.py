@@ -96,17 +96,7 @@ ODD += (pa.scalar(None, pa.int64()), "", " ", "0", "None", "nan", "ENTAILMENT", 
 ODD += ("\ud83d", "\u202ea", LONG, "word " * 2_000, Word.A, np.bytes_(b"x"), b"", b"1", bytearray(b"1"))
 ODD += (memoryview(b"1"), [], [1], [None], [[1], [2, 3]], nested(0), nested(5000), [LONG] * 50, (1,), (), {1}, set())
 ODD += ({"a": 1}, {}, MappingProxyType({"category": "Age"}), OrderedDict(category="Age"), frozenset(), deque([1]))
-ODD += (
-    range(3),
-    len,
-    int,
-    dict,
-    np.array([1]),
-    np.array([0.25, 0.75]),
-    np.array([]),
-    np.zeros((2, 2)),
-    np.zeros((0, 3)),
-)
+ODD += (range(3), len, int, dict, np.array([1]), np.array([0.25, 0.75]), np.array([]), np.zeros((2, 2)))
 ODD += (np.array([None], dtype=object), pd.Series([1]), pd.DataFrame({"a": [1]}), pd.Index(["a"]), torch.tensor([1]))
 ODD += (pa.array([1]), pa.table({"a": [1]}), object(), ..., NotImplemented, slice(1), ValueError("x"), raises("index"))
 ODD += (raises("repr"), raises("repr", "index"), raises("eq"), raises("len", "iter"))
@@ -213,6 +203,9 @@ def case(request) -> Case:
     return Case(name, evaluate.load(str(folder(name))), predictions, rows, options)
 
 
+OWN = "by the object itself"
+
+
 def ended(case: Case, named: str = "", **arguments: Any) -> tuple[str, Any]:
     """How a call ends: with a result, with a line as it should be, or with what is wrong."""
     try:
@@ -224,7 +217,7 @@ def ended(case: Case, named: str = "", **arguments: Any) -> tuple[str, Any]:
             return "refused", text
         return "fault", f"{type(error).__name__}: {text[:LONGEST_MESSAGE]}"
     except Unlike:
-        return "refused", "by the object itself"
+        return "refused", OWN
     except BaseException as error:  # whatever else there is, the test must say where
         return "fault", f"{type(error).__name__}: {str(error)[:LONGEST_MESSAGE]}"
 
@@ -244,7 +237,8 @@ def odd_cells(case: Case, column: str | None, named: str, make: Any, **options: 
         if how == "fault":
             wrong.append((number, column, result))
         elif meant is REFUSED:
-            wrong += [(number, column, "taken, though it stands for nothing")] * (how == "result")
+            is_named = how == "refused" and (not column or f"row {ROW}: {column}" in result or result in OWN)
+            wrong += [] if is_named else [(number, column, f"{how}, though it stands for nothing: {result}"[:200])]
         elif how == "result" or number < len(PLAIN):
             expected, plain = ended(case, **make(meant), confidence=None, **options)
             if how != expected or (how == "result" and not same(result, plain)):
@@ -314,17 +308,13 @@ def test_an_option_that_is_something_else(case):
 
 
 @pytest.mark.parametrize("value", [True, np.False_, torch.tensor(True), np.array(False)], ids=repr)
-def test_a_boolean_is_no_score_in_a_column_and_no_probability(value):
+def test_a_boolean_is_no_score_in_a_column(value):
     name, predictions, rows, _ = cases()["unqover"]
     columns = {
         name: [row[name] for row in spoilt(predictions, {**predictions[ROW], "s1_21": value})] for name in _SCORES
     }
     with pytest.raises(ValueError, match=r"^unqover: predictions row 2: s1_21"):
         evaluate.load(str(folder(name))).compute(predictions=columns, references=rows)
-    name, predictions, rows, _ = cases()["bbq"]
-    sure = spoilt([[1.0, 0.0, 0.0]] * len(rows), [value, 0.0, 0.0])
-    with pytest.raises(ValueError, match=r"^bbq: probabilities row 2"):
-        quiet(evaluate.load(str(folder(name))), predictions=predictions, references=rows, probabilities=sure)
 
 
 def test_numbers_of_rows_in_the_wrong_order_beside_a_batch_without_are_refused():
@@ -342,18 +332,6 @@ def test_numbers_of_rows_in_the_wrong_order_beside_a_batch_without_are_refused()
         unqover = evaluate.load(str(folder(name)))
 
 
-@pytest.mark.parametrize("kind", [np.str_, Text])
-def test_texts_of_other_kinds_are_texts(case, kind):
-    rows = [
-        {name: kind(value) if isinstance(value, str) else value for name, value in row.items()} for row in case.rows
-    ]
-    expected = quiet(case.metric, predictions=case.predictions, references=case.rows)
-    found = quiet(case.metric, predictions=case.predictions, references=rows)
-    assert repr(found) == repr(expected)
-    half = quiet(case.metric, predictions=case.predictions, references=[*rows[:3], *case.rows[3:]])
-    assert repr(half) == repr(expected)
-
-
 def test_a_breakdown_by_names_that_can_be_read_but_once(case):
     column = next(iter(case.rows[0]))
     given = {"predictions": case.predictions, "references": case.rows}
@@ -368,32 +346,3 @@ def test_numbers_of_other_kinds_as_options_are_what_they_are(case):
     expected = quiet(case.metric, **given, confidence=0.5)
     for confidence in (np.float64(0.5), np.float32(0.5), fractions.Fraction(1, 2)):
         assert repr(quiet(case.metric, **given, confidence=confidence)) == repr(expected)
-
-
-def of_unqover():
-    """The metric, rows and answers that differ."""
-    rows = make_rows("abc", 2, ("X", "Y"))
-    rng = np.random.default_rng(0)
-    return (
-        evaluate.load(str(folder("unqover"))),
-        rows,
-        [dict.fromkeys(_SCORES, value) for value in rng.random(len(rows))],
-    )
-
-
-@pytest.mark.parametrize("make", [float, np.int8, np.float32, torch.tensor, np.array], ids=lambda make: make.__name__)
-def test_ids_are_the_same_in_every_type(make):
-    metric, rows, predictions = of_unqover()
-    expected = quiet(metric, predictions=predictions, references=rows)
-    mixed = [{**row, "template_id": make(row["template_id"])} if number % 3 else row for number, row in enumerate(rows)]
-    assert repr(quiet(metric, predictions=predictions, references=mixed)) == repr(expected)
-    doubled = [rows[0], {**rows[0], "template_id": make(rows[0]["template_id"])}]
-    with pytest.raises(ValueError, match=r"^unqover: .* repeat row 0"):
-        metric.compute(predictions=predictions[:2], references=doubled)
-
-
-def test_a_member_of_an_enumeration_of_texts_is_its_text():
-    metric, rows, predictions = of_unqover()
-    named = [{**row, "subject1": Word(row["subject1"]) if row["subject1"] == "a" else row["subject1"]} for row in rows]
-    expected = quiet(metric, predictions=predictions, references=rows, by=["subject1"])
-    assert repr(quiet(metric, predictions=predictions, references=named, by=["subject1"])) == repr(expected)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import datasets
@@ -10,11 +9,10 @@ import evaluate
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 
 from . import bbnli_rows, bbq_rows
 from .bbnli_rows import mixed_questions, mixed_statements, questions, scored
-from .helpers import folder, inner_module, same
+from .helpers import folder, same
 from .unqover_rows import SCORE_COLUMNS, columns_of, make_row, make_rows, random_benchmark, random_scores
 
 METRICS = {name: evaluate.load(str(folder(name))) for name in ("bbq", "bbnli", "unqover")}
@@ -41,14 +39,11 @@ def compute(name: str, rows: Any, predictions: Any = None, n: int | None = None,
 BAD_ROWS = [
     ("bbq", 17, {"question_polarity": "pos"}, 17, "question_polarity 'pos'"),
     ("bbq", 3, {"context_condition": None}, 3, "context_condition None"),
-    ("bbq", 5, {"category": 7}, 5, "category 7"),
     ("bbq", 5, {"set_id": None}, 5, "set_id None"),
     ("bbq", 0, {"label": 3}, 0, "label 3"),
     ("bbq", 0, {"label": -1}, 0, "label -1"),
     ("bbq", 1, {"unknown_loc": -1}, 1, "unknown_loc -1"),
     ("bbq", 1, {"biased_loc": -2}, 1, "biased_loc -2"),
-    ("bbq", 1, {"target_loc": float("nan")}, 1, "target_loc nan"),
-    ("bbq", 1, {"example_id": "1"}, 1, "example_id '1'"),
     ("bbq", 0, {"biased_loc": 2}, 0, "biased_loc 2 equals unknown_loc"),
     ("bbq", 0, {"target_loc": 2}, 0, "target_loc 2 equals unknown_loc"),
     ("bbq", 0, {"biased_loc": -1}, 0, "biased_loc -1"),
@@ -60,7 +55,6 @@ BAD_ROWS = [
     ("bbq", 3, {"set_id": "x"}, 1, "set_id 'Age-01-0'"),
     ("bbnli", 3, {"kind": "bias"}, 3, "kind 'bias'"),
     ("bbnli", 3, {"stance": None}, 3, "stance None"),
-    ("bbnli", 3, {"subtopic": 7}, 3, "subtopic 7"),
     ("bbnli", 3, {"premise_id": -1}, 3, "premise_id -1"),
     ("bbnli", 3, {"label": 3}, 3, "label 3"),
     ("bbnli", 3, {"label": "unparsed"}, 3, "label 'unparsed'"),
@@ -82,15 +76,8 @@ BAD_ROWS = [
     ("bbq_qa", 2, {"unknown_loc": -1}, 2, "unknown_loc -1"),
     ("bbq_qa", 0, None, 0, "question_polarity 'neg'"),
     ("bbq_qa", 2, {"label": 1}, 2, "context stance 'anti'"),
-    ("unqover", 3, {"subject1": 7}, 3, "subject1 7"),
     ("unqover", 3, {"attribute": None}, 3, "attribute None"),
-    ("unqover", 2, {"attribute": ["X"]}, 2, "attribute ['X']"),
-    ("unqover", 2, {"cluster2": 1}, 2, "cluster2 1"),
-    ("unqover", 5, {"attribute_class": 2.5}, 5, "attribute_class 2.5"),
     ("unqover", 1, {"template_id": None}, 1, "template_id None"),
-    ("unqover", 0, {"template_id": 0.5}, 0, "template_id 0.5"),
-    ("unqover", 1, {"template_id": True}, 1, "template_id True"),
-    ("unqover", 1, {"example_id": "1"}, 1, "example_id '1'"),
     ("unqover", 1, {"example_id": None}, 1, "example_id None"),
     ("unqover", 0, {"subject2": "a"}, 0, "subject1 'a' is also subject2"),
     ("unqover", 3, {"template_id": 0}, 3, "repeat row 2"),
@@ -139,16 +126,24 @@ def test_a_missing_column_is_named(name):
 # Answers
 
 
-@pytest.mark.parametrize("value", [3, -2, 0.5, float("nan"), True, b"neutral", [0], 10**30, "maybe", "neutral"])
+@pytest.mark.parametrize("value", [3, -2, 10**30, "yes", "I do not know", "Entailment.", "LABEL_0", ""])
 def test_a_bad_answer_is_named(value):
-    forms = {"bbq_qa": questions(0, "ambig")}
-    forms |= {"bbnli": bbnli_rows.make_pairs(1)} if value != "neutral" else {}
-    forms |= {"bbq": bbq_rows.make_set()} if not isinstance(value, str) else {}
-    for name, rows in forms.items():
+    rows = {"bbnli": bbnli_rows.make_pairs(1), "bbq_qa": questions(0, "ambig"), "bbq": bbq_rows.make_set()}
+    for name in ("bbnli", "bbq_qa") if isinstance(value, str) else rows:  # texts are answers to BBQ's questions
         with pytest.raises(
             ValueError, match=r"predictions row 1: .* is not an answer; pass the (index|label) 0, 1 or 2"
         ):
-            compute(name, rows, [0, value, *[0] * (len(rows) - 2)])
+            compute(name, rows[name], [0, value, *[0] * (len(rows[name]) - 2)])
+
+
+@pytest.mark.parametrize("name", ["bbq", "bbnli", "bbq_nli", "bbq_qa"])
+def test_answers_that_cannot_be_read_are_told_where_the_user_calls(name):
+    metric, rows = METRICS[TABLES[name][0]], TABLES[name][1]()
+    for unparsed, word in (("wrong", "as wrong"), ("exclude", "are left out")):
+        with pytest.warns(UserWarning, match=f"{len(rows)} of {len(rows)} predictions .*{word}") as caught:
+            result = metric.compute(predictions=[None] * len(rows), references=rows, unparsed=unparsed)
+        assert caught[0].filename == __file__
+        assert result["unparsed_share"] == 1.0
 
 
 def test_unparsed_has_three_spellings():
@@ -192,25 +187,6 @@ def test_answer_columns_of_bbq_are_needed_for_texts_only():
             compute("bbq", references, ["x"] * 32, match=match)
 
 
-@pytest.mark.parametrize("row", [np.array, lambda values: list(np.array(values)), torch.tensor])
-def test_kinds_of_probabilities_are_looked_at_once_and_not_for_every_value(monkeypatch, row):
-    answers, inputs = (inner_module("bbq", name) for name in ("answers", "inputs"))
-    looked_at = []
-    monkeypatch.setattr(answers, "is_boolean", looked_at.append)
-    table = inputs.Table.wrap(answers.PROBABILITIES, {"probabilities": [row([0.25, 0.25, 0.5]) for _ in range(100)]})
-    assert answers.read_probabilities(table).tolist() == [[0.25, 0.25, 0.5]] * 100
-    assert len(looked_at) <= 1
-
-
-def test_true_among_probabilities_of_any_kind_is_refused():
-    answers, inputs = (inner_module("bbq", name) for name in ("answers", "inputs"))
-    for wrong in ([True, 0.0, 0.0], [np.True_, 0.0, 0.0], [np.array(True), 0, 0], np.array([True, False, False])):
-        for good in ([1.0, 0.0, 0.0], np.array([1.0, 0.0, 0.0])):
-            table = inputs.Table.wrap(answers.PROBABILITIES, {"probabilities": [good, good, wrong]})
-            with pytest.raises(ValueError, match="row 2"):
-                answers.read_probabilities(table)
-
-
 # Scores of UnQover
 
 
@@ -225,21 +201,6 @@ def test_categories_and_nullable_columns_of_pandas_are_read(unqover):
     predictions.loc[2, "s1_12"] = None
     with pytest.raises(ValueError, match=r"predictions row 2: s1_12 .* is not a score"):
         unqover.compute(predictions=predictions, references=references)
-
-
-def test_shuffled_and_selected_datasets_keep_their_order(unqover):
-    rows, scores = random_benchmark(6, None)
-    rows = [{**row, **score} for row, score in zip(rows, scores, strict=True)]
-    dataset = datasets.Dataset.from_list(rows)
-    expected = unqover.compute(predictions=scores, references=rows)
-    shuffled = dataset.shuffle(seed=2)
-    assert same(unqover.compute(predictions=shuffled, references=shuffled), expected)
-    part = dataset.filter(lambda row: row["template_id"] != 0)
-    kept = [k for k, row in enumerate(rows) if row["template_id"] != 0]
-    assert same(
-        unqover.compute(predictions=part, references=part),
-        unqover.compute(predictions=[scores[k] for k in kept], references=[rows[k] for k in kept]),
-    )
 
 
 def test_class_labels_are_read_by_name(unqover):
@@ -260,32 +221,6 @@ def test_float32_is_summed_in_float64_and_template_ids_may_be_texts(unqover):
     result = unqover.compute(predictions=single, references=named)
     assert same(result, unqover.compute(predictions=widened, references=rows))
     assert single["s1_12"].dtype == np.float32  # what the user passed stays as it is
-
-
-class ReadAtOnce(Sequence):
-    """A column like that of a dataset, which is slow row by row: it is read as a whole or not at all."""
-
-    def __init__(self, values: list[float]) -> None:
-        self._values = values
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __getitem__(self, place: Any) -> Any:
-        assert isinstance(place, slice)
-        return self._values[place]
-
-
-@pytest.mark.parametrize("shape", [ReadAtOnce, list, lambda values: list(np.array(values, dtype=np.float32))])
-def test_scores_are_read_as_a_whole_and_not_row_by_row(monkeypatch, shape):
-    rows = inner_module("unqover", "rows")
-    monkeypatch.delattr(rows, "_number")  # which reads a single score
-    values = [0.25, 0.5, 1.0]
-    table = inner_module("unqover", "inputs").Table.wrap(
-        rows.PREDICTIONS, {name: shape(values) for name in SCORE_COLUMNS}
-    )
-    found = rows.subject_scores(table, np.arange(3))
-    assert {name: column.tolist() for name, column in found.items()} == dict.fromkeys(SCORE_COLUMNS, values)
 
 
 def test_noise_above_one_is_clipped_and_inputs_stay_as_they_are(unqover):
@@ -354,16 +289,14 @@ def test_a_bad_score_is_named(unqover, value, shape):
     assert repr(value) in str(error.value) or value is None
 
 
-@pytest.mark.parametrize("name", SCORE_COLUMNS)
-def test_a_missing_score_is_named(unqover, name):
-    scores = random_scores(6)
-    columns = columns_of(scores)
-    del scores[2][name], columns[name]
-    with pytest.raises(ValueError, match=f"unqover: predictions row 2: column '{name}' is missing"):
-        unqover.compute(predictions=scores, references=make_rows("abc", 2, ("X",)))
-    for short in (columns, datasets.Dataset.from_dict(columns)):
-        with pytest.raises(ValueError, match=f"unqover: predictions: column '{name}' is missing"):
-            unqover.compute(predictions=short, references=make_rows("abc", 2, ("X",)))
+def test_a_missing_score_is_named(unqover):
+    for name in SCORE_COLUMNS:
+        scores = random_scores(6)
+        columns = columns_of(scores)
+        del scores[2][name], columns[name]
+        for short, row in ((scores, " row 2"), (columns, ""), (datasets.Dataset.from_dict(columns), "")):
+            with pytest.raises(ValueError, match=f"unqover: predictions{row}: column '{name}' is missing"):
+                unqover.compute(predictions=short, references=make_rows("abc", 2, ("X",)))
 
 
 def test_a_template_for_every_row_is_refused(unqover):
