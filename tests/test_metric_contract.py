@@ -60,10 +60,6 @@ def case(request) -> Case:
     return Case(request.param, folder, evaluate.load(str(folder)), page.predictions_of(rows), rows)
 
 
-def test_there_are_metrics():
-    assert {"bbq", "unqover", "bbnli"} <= set(METRICS)
-
-
 # The folder
 
 
@@ -102,12 +98,8 @@ def test_modules_import_only_what_a_space_has(case):
                 assert top in LIBRARIES or top in sys.stdlib_module_names, f"{path}: {module}"
                 allowed = path.name in ("app.py", f"{case.name}.py")
                 assert allowed or top != "evaluate", f"{path}: only the adapter and the page may import evaluate"
-
-
-def test_scores_are_plain_numpy(case):
-    outside = {module.split(".")[0] for module, level, _ in _imports(case.folder / "scores.py") if not level}
-    libraries = outside - sys.stdlib_module_names
-    assert libraries == {"numpy"}
+                plain = path.name == "scores.py"
+                assert not plain or top == "numpy" or top in sys.stdlib_module_names, f"{path}: {module}"
 
 
 def test_what_metrics_share_is_one_file(case):
@@ -188,17 +180,6 @@ def test_examples_run(case, where, monkeypatch):
 def test_features_name_columns_of_the_sample(case):
     features = [set(of["references"]) for of in case.metric.features]
     assert any(of <= set(case.rows[0]) for of in features)
-
-
-def test_the_adapter_shares_what_all_metrics_do(case):
-    classes = {}
-    for name in ("computing", case.name):
-        tree = ast.parse((case.folder / f"{name}.py").read_text(encoding="utf-8"))
-        classes |= {of.name: [ast.unparse(base) for base in of.bases] for of in tree.body if hasattr(of, "bases")}
-    adapter = type(case.metric).__name__
-    shared = {"Options": ["SharedOptions"], "Computing": ["Batches"]}
-    assert classes == {**shared, adapter: ["Computing", "evaluate.Metric"]}
-    assert type(case.metric).__name__.lower() == case.name
 
 
 # The signature
@@ -301,25 +282,9 @@ def test_batches_are_copied_and_survive_an_error(case):
     assert same(metric.compute(), case.compute())
 
 
-def test_two_metrics_share_nothing():
-    loaded = [evaluate.load(str(ROOT / "metrics" / name)) for name in METRICS]
-    for metric, name in zip(loaded, METRICS, strict=True):
-        for _ in range(2):
-            with pytest.raises(ValueError, match=f"^{name}: "):
-                metric.compute(predictions=[], references=[])
-
-
 def test_result_can_be_written_as_json(case):
     result = case.compute(by=[next(iter(case.rows[0]))])
     assert same(json.loads(json.dumps(result)), result, 0.0)
-
-
-def test_a_part_of_a_breakdown_by_one_value_is_the_whole(case):
-    rows = [{**row, "one": "value"} for row in case.rows]
-    result = case.metric.compute(predictions=case.predictions, references=rows, by=["one", ["one", "one"]])
-    part = result["by"]["one"]["value"]
-    assert same(part, {name: unsigned(result)[name] for name in part})
-    assert same(result["by"]["one,one"]["value,value"], part)
 
 
 def test_values_of_a_breakdown_are_called_as_they_are(case):
@@ -404,8 +369,7 @@ def _loose(case) -> dict[str, bool]:
 
 @pytest.mark.parametrize("references", [[], {}, datasets.Dataset.from_dict({})])
 def test_empty_input_is_refused(case, references):
-    message = f"^{case.name}: predictions and references are empty; pass dataset rows and a prediction for each"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"^{case.name}: predictions and references are empty"):
         case.metric.compute(predictions=[], references=references)
 
 
@@ -414,16 +378,16 @@ def test_bad_inputs_are_named(case):
     column = next(name for name in case.metric.features[0]["references"] if name in rows[0])
     short = [{name: value for name, value in row.items() if name != column} for row in rows]
     for given, references, message in (
-        (predictions[1:], rows, f"{len(rows) - 1} predictions but {len(rows)} references; pass one prediction per row"),
-        (None, rows, "predictions are missing; pass predictions and references together"),
-        (predictions, None, "references are missing; pass predictions and references together"),
-        (predictions, "rows", "references are a str; pass a list of dicts, a dict of columns or a datasets.Dataset"),
+        (predictions[1:], rows, f"{len(rows) - 1} predictions but {len(rows)} references"),
+        (None, rows, "predictions are missing"),
+        (predictions, None, "references are missing"),
+        (predictions, "rows", "references are a str"),
         (predictions, 7, "references are a int; pass"),
-        (predictions, [*rows[1:], "row"], f"references row {len(rows) - 1}: 'row' is not a dict of columns; pass the"),
+        (predictions, [*rows[1:], "row"], f"references row {len(rows) - 1}: 'row' is not a dict of columns"),
         (predictions, {"a": [1], "b": []}, "references: the columns differ in length ({'a': 1, 'b': 0})"),
-        (predictions, {"a": "text"}, "references column 'a' is a str; pass one value per row"),
+        (predictions, {"a": "text"}, "references column 'a' is a str"),
         (predictions, datasets.DatasetDict({"test": datasets.Dataset.from_list(rows)}), "references hold the splits"),
-        ("text", rows, "predictions are a str; pass a list"),
+        ("text", rows, "predictions are a str"),
     ):
         with pytest.raises(ValueError, match=f"^{case.name}: ") as error:
             case.metric.compute(predictions=given, references=references)
@@ -431,15 +395,15 @@ def test_bad_inputs_are_named(case):
     told = [part.split(":") for part in case.compute(confidence=None)["signature"].split("|")[1:]]
     told = {name: value for name, value in told if getattr(case.options, name, "") is None}  # else the columns tell it
     for references, where in ((short, " row 0"), (datasets.Dataset.from_list(short), "")):
-        message = re.escape(f"{case.name}: references{where}: column {column!r} is missing; pass the rows of the")
-        with pytest.raises(ValueError, match=f"^{message}"):
+        message = f"^{case.name}: references{where}: column '{column}' is missing"
+        with pytest.raises(ValueError, match=message):
             case.metric.compute(predictions=predictions, references=references, **told)
 
 
 def test_bad_options_are_named(case):
     rows = [{**row, "tags": ["a"]} for row in case.rows]
     bad: list[tuple[dict[str, Any], str]] = [
-        ({"confidence": 95}, "confidence 95 is not above 0 and below 1; pass e.g. 0.95, or None for no intervals"),
+        ({"confidence": 95}, "confidence 95 is not above 0 and below 1"),
         ({"confidence": 0}, "confidence 0 is not above 0 and below 1"),
         ({"confidence": "0.9"}, "confidence '0.9' is not above 0 and below 1"),
         ({"by": ["topic"]}, "references row 0: column 'topic' is missing"),
