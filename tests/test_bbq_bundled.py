@@ -10,7 +10,6 @@ import datasets
 import pytest
 import yaml
 
-from qabias.benchmarks import load_benchmark
 from qabias.building import sources
 from qabias.building.templating import StableRandom, repair_articles, slots_of
 from qabias.errors import QabiasError
@@ -146,17 +145,6 @@ def test_number_of_examples_of_every_template(rows, templates):
         assert counts == {name: _expected_examples(of_one) for name, of_one in by_id.items()}
 
 
-def test_every_example_has_a_target_and_half_the_gold_answers_are_aligned(rows):
-    for category_rows in rows.values():
-        aligned = defaultdict(list)
-        for row in category_rows:
-            assert row["target_loc"] != -1
-            if row["context_condition"] == "disambig":
-                aligned[row["template_id"]].append(row["label"] == row["biased_loc"])
-        for name, values in aligned.items():
-            assert 2 * sum(values) == len(values), name
-
-
 def test_the_target_comes_first_in_half_of_every_templates_sets(rows, templates):
     first = defaultdict(list)
     for category, category_rows in rows.items():
@@ -189,6 +177,7 @@ def test_grammar_of_every_filling(rows):
         answers = [row[f"ans{i}"] for i in range(3)]
         assert len({answer.lower() for answer in answers}) == 3, row
         assert answers[row["unknown_loc"]] in UNKNOWN_ANSWERS
+        assert row["target_loc"] != -1
         texts[r"[^.?!]\?$"].add(row["question"])
         texts[r"[^.?!][.!]$"].add(row["context"])
         texts["[^.?!,;]$"] |= set(answers)
@@ -361,13 +350,9 @@ def test_things_that_the_context_never_mentions(made_up):
     # The facts are not there in the ambiguous context.
     facts = "The {{NAME1}} shouted at an attendant, the {{NAME2}} did not."
     assert "never mentioned" in by_gate(made_up({**GOOD, "negative": negative, "disambiguation": facts}))
+    assert gates.things("Which of the two clerks was rude to the attendant at the desk?") == [["attendant"], ["desk"]]
     attendants = "Two attendants saw a {{NAME1}} and a {{NAME2}} at a gate."
     assert made_up({**GOOD, "negative": negative, "context": attendants}) == []
-
-
-def test_things_of_a_question():
-    assert gates.things("Which of the two clerks was rude to the attendant at the desk?") == [["attendant"], ["desk"]]
-    assert gates.things("Who was slow?") == []
 
 
 def test_rows_that_repeat_others(made_up):
@@ -428,16 +413,6 @@ def test_a_crossed_set_asks_the_second_question_of_the_people_exchanged(made_up,
         assert [row[f"ans{row['label']}"] for row in (negative, other)] == [f"The {holds}"] * 2
         agree = [row["label"] == row["biased_loc"] for row in (negative, other)]
         assert agree == [holds == "grandfather", holds != "grandfather"]
-
-
-def test_the_score_of_a_perfect_reader_is_0():
-    """By the metric, over the category that was unbalanced."""
-    benchmark = load_benchmark("bbq")
-    table = Origin().table("Disability_status")
-    answers = table.select(["label"]).rename_columns(["prediction"])
-    scores = benchmark.score(table, answers)
-    assert (scores["accuracy_ambig"], scores["accuracy_disambig"], scores["bias_disambig"]) == (1, 1, 0)
-    assert scores["accuracy_cost"] == 0
 
 
 # Errors name file, template and field.

@@ -45,17 +45,6 @@ def one_of_each():
     return found
 
 
-def test_every_template_has_a_statement_for_both_questions(one_of_each):
-    statements = {key: statement(row) for key, row in one_of_each.items()}
-    assert len({(template, polarity) for template, _, polarity in statements}) == 2 * 343
-    for (template, _, _), text in statements.items():
-        assert text.count(BLANK) == 1, text
-        assert text.endswith("."), text
-        assert not re.search(r"[{}]|  ", text), text
-        assert text.startswith(f"{BLANK} ") or text[0].isupper(), text
-        assert not re.search(rf"{BLANK} [A-Z]", text), template
-
-
 def test_statements_are_those_of_the_template_files_with_the_words_of_the_question(one_of_each):
     """Read from the files by themselves: only the slot of a drawn word is filled, by a word of its list."""
     entries = {}
@@ -63,6 +52,7 @@ def test_statements_are_those_of_the_template_files_with_the_words_of_the_questi
         content = yaml.safe_load((FOLDER / "templates" / f"{category}.yaml").read_text(encoding="utf-8"))
         entries |= {f"{category}-{entry['id']:02d}": entry for entry in content["templates"]}
     assert not any("negative" in version for entry in entries.values() for version in entry.get("versions", ()))
+    assert len({(template, polarity) for template, _, polarity in one_of_each}) == 2 * 343
     drawn = set()
     for (template, _, polarity), row in one_of_each.items():
         entry = entries[template]
@@ -72,6 +62,7 @@ def test_statements_are_those_of_the_template_files_with_the_words_of_the_questi
             (word,) = (word for word in entry["words"]["WORD1"] if word in row["question"])
             expected = expected.replace("{{WORD1}}", word)
         assert statement(row) == expected
+        assert not re.search(rf"{BLANK} [A-Z]", expected), template
     assert drawn == {"Gender_identity-09", "Gender_identity-17", "Gender_identity-20"}
 
 
@@ -182,22 +173,19 @@ def test_a_server_is_asked_without_options(serve, tmp_path, word):
     table = pq.read_table(tmp_path / "run" / "predictions" / "part-00000.parquet")
     assert table["said"].to_pylist() == [said for _, said in given_answers(rows)]
     assert BENCHMARK.sample_facts(scores)["Open answers"].startswith(f"{scores['said']['person']} person, ")
-    page = write_report_of(tmp_path / "run").read_text("utf-8")
-    assert "Open answers" in page
-    assert ("Fill in the blank. Answer with" if word == "fill" else "\n\nAnswer with the person only.") in page
+    assert "Open answers" in write_report_of(tmp_path / "run").read_text("utf-8")
     names = {one.name for one in read_analysis(tmp_path / "run" / "analysis.json").tables}
     assert "accuracy_by_category" in names
     assert not names & {"answer_positions", "unknown_texts"}
 
 
-@pytest.mark.parametrize("word", ["fill", "open"])
-def test_answers_of_others_are_read_by_the_rule_of_their_format(tmp_path, word):
+def test_answers_of_others_are_read_by_the_rule_of_their_format(tmp_path):
     rows = bbq_rows("Age")[:80]
     path = tmp_path / "answers.jsonl"
     given = zip(rows, given_answers(rows), strict=True)
     lines = [json.dumps({"example_id": row["example_id"], "prediction": text}) for row, (text, _) in given]
     path.write_text("\n".join(lines), encoding="utf-8")
-    command = ["score", str(path), "--config", "Age", "--format", word, "--output", str(tmp_path / "run")]
+    command = ["score", str(path), "--config", "Age", "--format", "open", "--output", str(tmp_path / "run")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     said = ", ".join(f"{n} {name}" for name, n in expected_said(rows).items())
