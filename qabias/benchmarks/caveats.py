@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from qabias.benchmarks.facts import Facts, Measure, Scores, Tile
 from qabias.tables.formatting import percent, show
 from qabias.tables.model import Column, Estimate, Table, Value, estimate
-
-if TYPE_CHECKING:
-    pass
 
 NOT_DETECTABLE = "none"
 """What `format_mde` says where even the largest value could have been missed."""
@@ -138,10 +135,15 @@ def _tile_note(scores: Scores, measure: Measure) -> str:
     share = imbalance(scores, measure)
     if share is not None and estimate(scores, measure.name).value is not None:
         return "; ".join(filter(None, (_about_bound(scores, measure), imbalance_note([share], measure))))
-    meaning = measure.tile_note or _leaning(scores, measure.name)
-    return "; ".join(
-        filter(None, (_about_bound(scores, measure), meaning, missing, _about_detectable(scores, measure)))
+    size = format_mde(scores, measure)
+    smallest = f"a bias of {size} or more would have been found" if size else ""
+    clauses = (
+        _about_bound(scores, measure),
+        measure.tile_note or _leaning(scores, measure.name),
+        missing,
+        "even the largest bias could have been missed" if size == NOT_DETECTABLE else smallest,
     )
+    return "; ".join(filter(None, clauses))
 
 
 def bound_of(scores: Scores, measure: Measure) -> float | None:
@@ -161,17 +163,8 @@ def _about_missing(scores: Scores, measure: Measure) -> str:
     ends = possible_range(scores, measure)
     if ends is None:
         return ""
-    low, high = (show(end, measure.kind) for end in ends)
-    share = percent(missing_share(scores, measure))
-    return f"{share} of the answers are missing: with them it lies between {low} and {high}"
-
-
-def _about_detectable(scores: Scores, measure: Measure) -> str:
-    """Which bias would have been found, for a reader who sees none; "" where nothing can be said."""
-    size = format_mde(scores, measure)
-    if size == NOT_DETECTABLE:
-        return "even the largest bias could have been missed"
-    return f"a bias of {size} or more would have been found" if size else ""
+    between = " and ".join(show(end, measure.kind) for end in ends)
+    return f"{percent(missing_share(scores, measure))} of the answers are missing: with them it lies between {between}"
 
 
 def _leaning(scores: Scores, name: str) -> str:
@@ -243,17 +236,14 @@ def with_ranges_of_cells(table: Table, cells: Mapping[str, Sequence[tuple[Scores
         texts = ranges.get(column.name, [""] * len(rows))
         columns.append(column)
         for row, old, text in zip(rows, table.rows, texts, strict=True):
-            row.append(_without_interval(old[place]) if text else old[place])
+            value = old[place]
+            row.append(Estimate(value.value) if text and isinstance(value, Estimate) else value)
         if column.name in ranges:
             columns.append(range_column(column, f"Possible, {column.title}"))
             for row, text in zip(rows, texts, strict=True):
                 row.append(text or None)
     note = " ".join(filter(None, (table.note, READ_RANGES, _worst(table, {name: cells[name] for name in ranges}))))
     return replace(table, note=note, columns=tuple(columns), rows=tuple(map(tuple, rows)))
-
-
-def _without_interval(value: Value) -> Value:
-    return Estimate(value.value) if isinstance(value, Estimate) else value
 
 
 def _worst(table: Table, cells: Mapping[str, Sequence[tuple[Scores, Measure] | None]]) -> str:
@@ -298,59 +288,44 @@ def with_detectable(table: Table, groups: Sequence[Scores], measures: Sequence[M
 
 def reasons(facts: Facts, scores: Mapping[str, Any]) -> dict[str, str]:
     """Why scores are undefined."""
-    measures = {measure.name: measure for measure in facts.measures}
-    return dict(_reasons(_Known(measures, facts.clusters), scores, ""))
+    return dict(_reasons(facts, {measure.name: measure for measure in facts.measures}, scores, ""))
 
 
-class _Known(NamedTuple):
-    """What reasons are found in: the scores by name, and what intervals are over with the count of them."""
+def _reasons(
+    facts: Facts, measures: Mapping[str, Measure], scores: Mapping[str, Any], at: str
+) -> Iterator[tuple[str, str]]:
+    def of_score(name: str) -> str:
+        for counts, text in measures[name].undefined if name in measures else ():
+            if sum(scores[count] for count in counts) == 0:
+                return text
+        return "undefined in one of the runs" if "n_runs" in scores else "a ratio of nothing"
 
-    measures: Mapping[str, Measure]
-    clusters: tuple[str, str]
+    def of_interval(name: str) -> str:
+        if _is_undefined(scores.get(name)):
+            return f"the score is undefined: {of_score(name)}"
+        what, count = facts.clusters
+        fewest = measures[name].fewest_clusters if name in measures else 2
+        n = scores.get(count, fewest)
+        if n < fewest:
+            return f"an interval needs {fewest} {what}, and there {'is' if n == 1 else 'are'} {n}"
+        return f"the score is undefined without one of the {what}"
 
+    def of_size(name: str) -> str:
+        if any(map(_is_undefined, scores.get("ci", {}).get(name, (None,)))):
+            return f"no interval: {of_interval(name)}"
+        return "even the largest value could have been missed"
 
-def _reasons(known: _Known, scores: Mapping[str, Any], at: str) -> Iterator[tuple[str, str]]:
+    beside = {"ci": of_interval, "detectable": of_size, "spread": of_score}
     for name, value in scores.items():
         path = f"{at}/{name.replace('~', '~0').replace('/', '~1')}"
         if _is_undefined(value):
-            yield path, _reason(known, scores, name)
-        elif name == "ci":
-            for score, (low, _) in value.items():
-                if _is_undefined(low):
-                    yield f"{path}/{score}", _reason_of_interval(known, scores, score)
-        elif name == "detectable":
-            for score, size in value.items():
-                if _is_undefined(size):
-                    yield f"{path}/{score}", _reason_of_size(known, scores, score)
-        elif name == "spread":
-            for score, spread in value.items():
-                if _is_undefined(spread):
-                    yield f"{path}/{score}", _reason(known, scores, score)
+            yield path, of_score(name)
+        elif name in beside:
+            for score, one in value.items():
+                if _is_undefined(one[0] if name == "ci" else one):
+                    yield f"{path}/{score}", beside[name](score)
         elif isinstance(value, Mapping):
-            yield from _reasons(known, value, path)
-
-
-def _reason(known: _Known, scores: Mapping[str, Any], name: str) -> str:
-    for counts, text in known.measures[name].undefined if name in known.measures else ():
-        if sum(scores[count] for count in counts) == 0:
-            return text
-    return "undefined in one of the runs" if "n_runs" in scores else "a ratio of nothing"
-
-
-def _reason_of_interval(known: _Known, scores: Mapping[str, Any], name: str) -> str:
-    if _is_undefined(scores.get(name)):
-        return f"the score is undefined: {_reason(known, scores, name)}"
-    what, count = known.clusters
-    fewest = known.measures[name].fewest_clusters if name in known.measures else 2
-    if scores.get(count, fewest) < fewest:
-        return f"an interval needs {fewest} {what}, and there {'is' if scores[count] == 1 else 'are'} {scores[count]}"
-    return f"the score is undefined without one of the {what}"
-
-
-def _reason_of_size(known: _Known, scores: Mapping[str, Any], name: str) -> str:
-    if any(map(_is_undefined, scores.get("ci", {}).get(name, (None,)))):
-        return f"no interval: {_reason_of_interval(known, scores, name)}"
-    return "even the largest value could have been missed"
+            yield from _reasons(facts, measures, value, path)
 
 
 def _is_undefined(value: Any) -> bool:

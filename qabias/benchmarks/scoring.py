@@ -6,7 +6,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,6 @@ from qabias.benchmarks.base import RUN
 from qabias.benchmarks.facts import Scores
 from qabias.errors import QabiasError
 from qabias.support.arrow import column_codes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def compute(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,6 @@ from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
 from qabias.logs.lm_eval_samples import TOOL
 from qabias.logs.model import as_written
-
-if TYPE_CHECKING:
-    from qabias.benchmarks.base import Benchmark
-    from qabias.logs import Log, Sample
 
 _OURS = "qabias"
 """Under this name the metadata of a task says what it asks."""
@@ -131,8 +127,6 @@ def harness_answers(
     of_set: tuple[str, int],
 ) -> Logged | None:
     """The answers in a log of a task of this project that asks one question about an example."""
-    import pyarrow as pa
-
     asked = own_task(log, benchmark, hints, document_columns)
     if asked is None:
         return None
@@ -207,8 +201,6 @@ def _best(loglikelihoods: Sequence[float]) -> int:
 
 def _probabilities(likely: Sequence[Sequence[float]]) -> Any:
     """The probabilities of the options of every question, as a run keeps them."""
-    import pyarrow as pa
-
     sizes = pa.array([[1] * len(one) for one in likely])  # read by other norms only
     return probability_column({"loglikelihoods": pa.array(likely), "n_tokens": sizes, "n_bytes": sizes}, NORMS[0])
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +32,9 @@ _SUBJECT = Column("subject", "Subject", "text")
 _CLUSTER = Column("cluster", "Group", "text")
 _ATTRIBUTE = Column("attribute", "Attribute", "text")
 _CLASS = Column("attribute_class", "Class", "text")
-_GAMMA = Column("gamma", "gamma", "number")
-_ETA = Column("eta", "eta", "number")
-_N = Column("n", "Rows", "count")
+_SCORES = (Column("gamma", "gamma", "number"), Column("eta", "eta", "number"), Column("n", "Rows", "count"))
+_RANK_MEAN = Column("rank_mean", "Mean rank", "number")
+_RANK_SPREAD = Column("rank_spread", "Spread", "number")
 
 _READ_GAMMA = (
     "gamma is the mean preference over the other subjects and the templates, from −1 to 1: above 0 the subject is "
@@ -59,8 +61,23 @@ class Contents(NamedTuple):
     """Subject to its group; only those that have one."""
     classes: dict[str, str]
     """Attribute to its class; only those that have one."""
-    n: dict[tuple[str, str], int]
+    n: Counter[tuple[str, str]]
     """Number of rows of a subject with an attribute, of those that have any."""
+
+    def group_of(self, subject: str) -> list[str | None]:
+        """The cell with the group of a subject; none where nobody has a group."""
+        return [self.clusters.get(subject)] if self.clusters else []
+
+    def class_of(self, attribute: str) -> list[str | None]:
+        """The cell with the class of an attribute; none where there are no classes."""
+        return [self.classes.get(attribute)] if self.classes else []
+
+    def counts(self, key: Callable[[str, str], Any]) -> Counter[Any]:
+        """Numbers of rows by what a key makes of subject and attribute."""
+        counts: Counter[Any] = Counter()
+        for cell, n in self.n.items():
+            counts[key(*cell)] += n
+        return counts
 
 
 def set_contents(name: str, table: pa.Table, scored: np.ndarray) -> Contents:
@@ -70,12 +87,12 @@ def set_contents(name: str, table: pa.Table, scored: np.ndarray) -> Contents:
         for name in ("subject1", "subject2", "cluster1", "cluster2", "attribute", "attribute_class")
     }
     clusters: dict[str, str] = {}
-    n: dict[tuple[str, str], int] = {}
+    n: Counter[tuple[str, str]] = Counter()
     for number in (1, 2):
         for (subject, cluster), _ in _occurring(coded[f"subject{number}"], coded[f"cluster{number}"], scored):
             clusters[subject] = cluster
         for pair, count in _occurring(coded[f"subject{number}"], coded["attribute"], scored):
-            n[pair] = n.get(pair, 0) + count
+            n[pair] += count
     classes = dict(pair for pair, _ in _occurring(coded["attribute"], coded["attribute_class"], scored))
     groups = _given(clusters)
     if not groups and name.removesuffix(_MASKED) == "nationality":
@@ -104,53 +121,38 @@ def tables_of_set(name: str, scores: Scores, contents: Contents) -> list[Table]:
     plain = name.removesuffix(_MASKED)
     title = plain.capitalize() + (", masked sentences" if name != plain else "")
     tables = [
-        _subjects(name, scores, contents, _SUBJECT_SOURCES.get(name, "")),
-        _pairs(name, scores, contents, f"Tables 4 and 11 {PAPER}" if name == "nationality" else ""),
+        _subjects(scores, contents, _SUBJECT_SOURCES.get(name, "")),
+        _pairs(scores, contents, f"Tables 4 and 11 {PAPER}" if name == "nationality" else "", plain == "nationality"),
     ]
     if contents.classes:
-        tables.append(_subjects_by_class(name, scores, contents))
+        tables.append(_subjects_by_class(scores, contents))
     if "cluster" in scores:
         source = "Table 15" if name != plain else "Tables 2 and 14"
         tables += [
-            _top_by_cluster(name, scores, contents, f"{source} {PAPER}" if plain == "gender" else ""),
-            _clusters(name, scores, contents),
+            _top_by_cluster(scores, contents, f"{source} {PAPER}" if plain == "gender" else ""),
+            _clusters(scores, contents),
         ]
-    return [
-        Table(
-            table.name,
-            f"{title}: {table.title}",
-            table.source,
-            table.note,
-            table.columns,
-            table.rows,
-            table.figure,
-            title,
-        )
-        for table in tables
-    ]
+    return [replace(one, name=f"{one.name}_{name}", title=f"{title}: {one.title}", section=title) for one in tables]
 
 
-def _subjects(name: str, scores: Scores, contents: Contents, source: str) -> Table:
+def _subjects(scores: Scores, contents: Contents, source: str) -> Table:
     places = _ranks_by_attribute(scores)
-    n_of: dict[str, int] = {}
-    for (subject, _), count in contents.n.items():
-        n_of[subject] = n_of.get(subject, 0) + count
-    group = [_CLUSTER] if contents.clusters else []
-    rows = [
+    n_rows = contents.counts(lambda subject, _: subject)
+    rows = (
         (
             subject,
-            *([contents.clusters.get(subject)] if group else []),
+            *contents.group_of(subject),
             scores["rank"][subject],
             *_mean_and_spread(places[subject]),
             len(places[subject]),
             scores["gamma"][subject],
             scores["eta_subject"][subject],
-            n_of[subject],
+            n_rows[subject],
         )
         for subject in _by_rank(scores)
-    ]
+    )
     return Table(
-        f"subjects_{name}",
+        "subjects",
         "subjects by rank",
         source,
         "The rank is by gamma over all attributes. The mean rank is over the ranks that the subject has for single "
@@ -158,14 +160,12 @@ def _subjects(name: str, scores: Scores, contents: Contents, source: str) -> Tab
         f"reaches one spread to each side. The paper's spread is over models. {_READ_RANKS} {_READ_GAMMA}",
         (
             _SUBJECT,
-            *group,
+            *([_CLUSTER] if contents.clusters else []),
             Column("rank", "Rank", "count"),
-            Column("rank_mean", "Mean rank", "number"),
-            Column("rank_spread", "Spread", "number"),
+            _RANK_MEAN,
+            _RANK_SPREAD,
             Column("n_ranks", "Attributes ranked", "count"),
-            _GAMMA,
-            _ETA,
-            _N,
+            *_SCORES,
         ),
         tuple(rows),
         Figure("ranks", "subject", ("rank_mean", "rank_spread")),
@@ -190,56 +190,57 @@ def _mean_and_spread(ranks: Sequence[int]) -> tuple[float | None, float | None]:
     return mean, spread
 
 
-def _pairs(name: str, scores: Scores, contents: Contents, source: str) -> Table:
-    gamma, eta = scores["gamma_attribute"], scores["eta_attribute"]
-    cells = [(subject, attribute) for subject in gamma for attribute in gamma[subject]]
-    cells.sort(key=lambda cell: (-round(gamma[cell[0]][cell[1]], 12), *cell))
+def _largest_first(gamma: Mapping[Any, float]) -> list[Any]:
+    """The keys from that of the largest gamma; equal ones in their own order."""
+    return sorted(gamma, key=lambda key: (-round(gamma[key], 12), key))
+
+
+def _pairs(scores: Scores, contents: Contents, source: str, has_regions: bool) -> Table:
+    gamma, eta = (
+        {(subject, attribute): value for subject, row in scores[name].items() for attribute, value in row.items()}
+        for name in ("gamma_attribute", "eta_attribute")
+    )
     return Table(
-        f"pairs_{name}",
+        "pairs",
         "strongest associations of a subject and an attribute",
         source,
-        f"The {min(N_PAIRS, len(cells))} of {len(cells):,} pairs with the largest gamma. {_READ_GAMMA} The largest of "
+        f"The {min(N_PAIRS, len(gamma))} of {len(gamma):,} pairs with the largest gamma. {_READ_GAMMA} The largest of "
         "many values is large from chance too: look at eta and at the number of rows."
         + " Groups are regions of the United Nations geoscheme."
-        * (name.removesuffix(_MASKED) == "nationality"),
+        * has_regions,
         (
             _SUBJECT,
             *([_CLUSTER] if contents.clusters else []),
             _ATTRIBUTE,
             *([_CLASS] if contents.classes else []),
-            _GAMMA,
-            _ETA,
-            _N,
+            *_SCORES,
         ),
         tuple(
             (
                 subject,
-                *([contents.clusters.get(subject)] if contents.clusters else []),
+                *contents.group_of(subject),
                 attribute,
-                *([contents.classes.get(attribute)] if contents.classes else []),
-                gamma[subject][attribute],
-                eta[subject][attribute],
+                *contents.class_of(attribute),
+                gamma[subject, attribute],
+                eta[subject, attribute],
                 contents.n[subject, attribute],
             )
-            for subject, attribute in cells[:N_PAIRS]
+            for subject, attribute in _largest_first(gamma)[:N_PAIRS]
         ),
     )
 
 
-def _subjects_by_class(name: str, scores: Scores, contents: Contents) -> Table:
+def _subjects_by_class(scores: Scores, contents: Contents) -> Table:
     gamma, eta = scores["attribute_class"], scores["eta_attribute_class"]
-    n: dict[tuple[str, str], int] = {}
-    for (subject, attribute), count in contents.n.items():
-        cell = subject, contents.classes.get(attribute, NONE)
-        n[cell] = n.get(cell, 0) + count
+    n_rows = contents.counts(lambda subject, attribute: (subject, contents.classes.get(attribute, NONE)))
     return Table(
-        f"classes_{name}",
+        "classes",
         "subjects by class of attributes",
         "",
         f"{_READ_GAMMA} Subjects stand in the order of their rank over all attributes.",
-        (_SUBJECT, _CLASS, _GAMMA, _ETA, _N),
+        (_SUBJECT, _CLASS, *_SCORES),
         tuple(
-            (subject, group, gamma[group][subject], eta[group][subject], n[subject, group])
+            (subject, group, gamma[group][subject], eta[group][subject], n_rows[subject, group])
             for subject in _by_rank(scores)
             for group in gamma
             if subject in gamma[group]
@@ -248,66 +249,44 @@ def _subjects_by_class(name: str, scores: Scores, contents: Contents) -> Table:
     )
 
 
-def _top_by_cluster(name: str, scores: Scores, contents: Contents, source: str) -> Table:
-    n = _n_by_cluster(contents)
-    rows = []
-    for cluster, entries in scores["cluster"].items():
-        ordered = sorted(entries, key=lambda attribute: (-round(entries[attribute]["gamma"], 12), attribute))
-        rows += [_cluster_row(cluster, attribute, entries, contents, n) for attribute in ordered[:N_ATTRIBUTES]]
-    return Table(
-        f"top_by_group_{name}",
-        "what is most associated with each group",
-        source,
+def _top_by_cluster(scores: Scores, contents: Contents, source: str) -> Table:
+    cells = [
+        (cluster, attribute)
+        for cluster, entries in scores["cluster"].items()
+        for attribute in _largest_first({name: both["gamma"] for name, both in entries.items()})[:N_ATTRIBUTES]
+    ]
+    note = (
         f"For each group the {N_ATTRIBUTES} attributes with the largest gamma, over all its subjects. {_READ_GAMMA} "
-        "They may be below 0 where a model prefers another group for everything.",
-        (_CLUSTER, _ATTRIBUTE, *([_CLASS] if contents.classes else []), _GAMMA, _ETA, _N),
-        tuple(rows),
+        "They may be below 0 where a model prefers another group for everything."
     )
+    heading = "what is most associated with each group"
+    return Table("top_by_group", heading, source, note, *_of_clusters(cells, scores, contents))
 
 
-def _clusters(name: str, scores: Scores, contents: Contents) -> Table:
-    n = _n_by_cluster(contents)
+def _clusters(scores: Scores, contents: Contents) -> Table:
     clusters = scores["cluster"]
-    gammas: dict[str, list[float]] = {}
+    largest: dict[str, float] = {}
     for entries in clusters.values():
         for attribute, both in entries.items():
-            gammas.setdefault(attribute, []).append(both["gamma"])
-    ordered = sorted(gammas, key=lambda attribute: (-round(max(map(abs, gammas[attribute])), 12), attribute))
-    return Table(
-        f"groups_{name}",
-        "groups and attributes",
-        "",
+            largest[attribute] = max(largest.get(attribute, 0.0), abs(both["gamma"]))
+    ordered = _largest_first(largest)
+    cells = [(cluster, name) for name in ordered for cluster, entries in clusters.items() if name in entries]
+    note = (
         f"{_READ_GAMMA} Attributes stand in the order of their largest |gamma|. Rows whose two subjects are of one "
-        "group cancel out of its gamma but count twice among its rows, and so pull it towards 0.",
-        (_CLUSTER, _ATTRIBUTE, *([_CLASS] if contents.classes else []), _GAMMA, _ETA, _N),
-        tuple(
-            _cluster_row(cluster, attribute, entries, contents, n)
-            for attribute in ordered
-            for cluster, entries in clusters.items()
-            if attribute in entries
-        ),
-        Figure("heatmap", "attribute", ("gamma",), across="cluster"),
+        "group cancel out of its gamma but count twice among its rows, and so pull it towards 0."
     )
+    figure = Figure("heatmap", "attribute", ("gamma",), across="cluster")
+    return Table("groups", "groups and attributes", "", note, *_of_clusters(cells, scores, contents), figure)
 
 
-def _n_by_cluster(contents: Contents) -> dict[tuple[str, str], int]:
-    n: dict[tuple[str, str], int] = {}
-    for (subject, attribute), count in contents.n.items():
-        cell = contents.clusters.get(subject, NONE), attribute
-        n[cell] = n.get(cell, 0) + count
-    return n
-
-
-def _cluster_row(
-    cluster: str,
-    attribute: str,
-    scores: Mapping[str, Mapping[str, float]],
-    contents: Contents,
-    n: Mapping[tuple[str, str], int],
-) -> tuple[Value, ...]:
-    group = [contents.classes.get(attribute)] if contents.classes else []
-    entries = scores[attribute]
-    return cluster, attribute, *group, entries["gamma"], entries["eta"], n[cluster, attribute]
+def _of_clusters(
+    cells: Sequence[tuple[str, str]], scores: Scores, contents: Contents
+) -> tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]:
+    """Columns and rows of a table of some groups and attributes."""
+    n_rows = contents.counts(lambda subject, attribute: (contents.clusters.get(subject, NONE), attribute))
+    both = [(cell, scores["cluster"][cell[0]][cell[1]]) for cell in cells]
+    rows = ((*cell, *contents.class_of(cell[1]), one["gamma"], one["eta"], n_rows[cell]) for cell, one in both)
+    return (_CLUSTER, _ATTRIBUTE, *([_CLASS] if contents.classes else []), *_SCORES), tuple(rows)
 
 
 # Across models
@@ -322,6 +301,14 @@ _SECTION = "Subjects and attributes across models"
 def tables_across(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
     """Ranks of subjects and shared attributes of every set."""
     return [*rank_tables(names, scores), *shared_tables(names, scores)]
+
+
+def _by_run(title: str, names: Sequence[str]) -> list[Column]:
+    """A column of counts for every run."""
+    return [
+        Column(f"{title.lower()}_{run_column(number)}", f"{title}, {name}", "count")
+        for number, name in enumerate(names)
+    ]
 
 
 def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
@@ -351,16 +338,7 @@ def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
                 "deviation of the ranks over the runs (divided by their number, as in the paper), one deviation to "
                 "each side. All attributes but those of gender are negative: a small rank is a bad image. Ranks tell "
                 f"nothing of how large the differences are.{shown}",
-                (
-                    Column("subject", "Subject", "text"),
-                    Column("rank_mean", "Mean rank", "number"),
-                    Column("rank_spread", "Spread", "number"),
-                    Column("n_runs", "Runs", "count"),
-                    *(
-                        Column(f"rank_{run_column(number)}", f"Rank, {name}", "count")
-                        for number, name in enumerate(names)
-                    ),
-                ),
+                (_SUBJECT, _RANK_MEAN, _RANK_SPREAD, Column("n_runs", "Runs", "count"), *_by_run("Rank", names)),
                 tuple(rows),
                 Figure("ranks", "subject", ("rank_mean",)),
                 _SECTION,
@@ -394,14 +372,11 @@ def shared_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]
                     "below 0. Mean gamma over these runs, and the place in every run; a dash is a place after the "
                     f"first {N_SHARED}.",
                     (
-                        Column("cluster", "Group", "text"),
-                        Column("attribute", "Attribute", "text"),
+                        _CLUSTER,
+                        _ATTRIBUTE,
                         Column("n_runs", "Runs that share it", "count"),
                         Column("gamma_mean", "Mean gamma", "number"),
-                        *(
-                            Column(f"place_{run_column(number)}", f"Place, {name}", "count")
-                            for number, name in enumerate(names)
-                        ),
+                        *_by_run("Place", names),
                     ),
                     tuple(
                         (cluster, name, -n, -mean, *places)
