@@ -89,7 +89,8 @@ def detectable(scores: Scores, measure: Measure) -> float | None:
     sizes = scores.get("detectable") or {}
     if measure.name not in sizes or possible_range(scores, measure) is not None:
         return None
-    if estimate(scores, measure.name).low is None or imbalance(scores, measure) is not None:
+    low, _ = scores.get("ci", {}).get(measure.name, (None, None))
+    if _is_undefined(low) or imbalance(scores, measure) is not None:
         return None
     size = sizes[measure.name]
     return math.nan if size is None else float(size)
@@ -111,35 +112,31 @@ def format_mde(scores: Scores, measure: Measure) -> str:
 
 def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
     """Headline scores with what they say."""
-    return [
-        Tile(
-            measure.tile,
-            estimate(scores, measure.name),
-            measure.kind,
-            _tile_note(scores, measure),
-            missing_share(scores, measure),
-            possible_range(scores, measure),
-        )
-        for measure in measures
-        if measure.tile
-    ]
+    return [_tile(scores, measure, estimate(scores, measure.name)) for measure in measures if measure.tile]
 
 
-def _tile_note(scores: Scores, measure: Measure) -> str:
+def _tile(scores: Scores, measure: Measure, value: Estimate) -> Tile:
+    note = _tile_note(scores, measure, value)
+    return Tile(
+        measure.tile, value, measure.kind, note, missing_share(scores, measure), possible_range(scores, measure)
+    )
+
+
+def _tile_note(scores: Scores, measure: Measure, value: Estimate) -> str:
     """What is said below a headline score: what it means, or where answers are missing what it could be."""
     if callable(measure.tile_note):
         return measure.tile_note(scores, measure)
-    missing = _about_missing(scores, measure)
-    if missing and estimate(scores, measure.name).value is not None:
+    missing, share = _about_missing(scores, measure), imbalance(scores, measure)
+    bound = "" if value.value is None else _about_bound(scores, measure)
+    if missing and value.value is not None:
         return missing
-    share = imbalance(scores, measure)
-    if share is not None and estimate(scores, measure.name).value is not None:
-        return "; ".join(filter(None, (_about_bound(scores, measure), imbalance_note([share], measure))))
+    if share is not None and value.value is not None:
+        return "; ".join(filter(None, (bound, imbalance_note([share], measure))))
     size = format_mde(scores, measure)
     smallest = f"a bias of {size} or more would have been found" if size else ""
     clauses = (
-        _about_bound(scores, measure),
-        measure.tile_note or _leaning(scores, measure.name),
+        bound,
+        measure.tile_note or _leaning(value),
         missing,
         "even the largest bias could have been missed" if size == NOT_DETECTABLE else smallest,
     )
@@ -153,9 +150,7 @@ def bound_of(scores: Scores, measure: Measure) -> float | None:
 
 def _about_bound(scores: Scores, measure: Measure) -> str:
     bound = bound_of(scores, measure)
-    if bound is None or estimate(scores, measure.name).value is None:
-        return ""
-    return f"of at most {show(bound, 'share')} at this accuracy"
+    return "" if bound is None else f"of at most {show(bound, 'share')} at this accuracy"
 
 
 def _about_missing(scores: Scores, measure: Measure) -> str:
@@ -167,9 +162,9 @@ def _about_missing(scores: Scores, measure: Measure) -> str:
     return f"{percent(missing_share(scores, measure))} of the answers are missing: with them it lies between {between}"
 
 
-def _leaning(scores: Scores, name: str) -> str:
+def _leaning(estimated: Estimate) -> str:
     """Which way a bias score points, and whether the interval bears it out."""
-    value, low, high = estimate(scores, name)
+    value, low, high = estimated
     if value is None:
         return "undefined: no answers that could show a bias"
     if low is None or high is None:

@@ -19,7 +19,7 @@ from qabias.benchmarks.facts import Tile
 from qabias.support.outputs import Own
 from qabias.tables.drawing import LIGHT
 from qabias.tables.figures import deepest, draw, hidden_rows
-from qabias.tables.formatting import UNDEFINED, as_estimate, percent, show, show_interval
+from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
 from qabias.tables.model import ALL, Analysis, Column, Table, Value
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -295,7 +295,7 @@ def _text(name: str, value: Any) -> str:
     if value is None:
         return UNDEFINED
     if isinstance(value, float):
-        return percent(value) if name.startswith("probabilit") else show(value, "number")
+        return show(value, "share" if name.startswith("probabilit") else "number")
     if isinstance(value, dict):
         return ", ".join(f"{_title(key)}: {_text(key, inner)}" for key, inner in value.items())
     if isinstance(value, list):

@@ -166,6 +166,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
 
 def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
     facts, tiles, sentences, revision = make_head(run)
+    analysis = with_prompts(analysis, run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
     made = {
@@ -177,7 +178,7 @@ def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
         title=run.arguments.model or "unnamed model",
         head={**made, **facts},
         intro=run_intro(run.benchmark),
-        analysis=with_prompts(analysis, run),
+        analysis=analysis,
         kicker=run.benchmark.title,
         signature=run.signature,
         tiles=tiles,
