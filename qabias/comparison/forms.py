@@ -27,16 +27,9 @@ from qabias.tables.formatting import show
 from qabias.tables.model import Column, Estimate, Figure, Table, Value
 
 SECTION = "Published minus parallel form"
-"""Section of the differences by category."""
-
-OVERALL_TABLE = "forms_overall"
-"""Name of the table of all scores over all stereotypes."""
-
 BY_STEREOTYPE = "By stereotype"
-"""Section of the differences by stereotype."""
-
+OVERALL_TABLE = "forms_overall"
 STEREOTYPES_TABLE = "forms_stereotypes"
-"""Name of the table of single stereotypes."""
 
 DETECTABLE_DIFFERENCE = f"{DETECTABLE}difference"
 """Name of the column of the smallest difference that would have been found."""

@@ -26,22 +26,15 @@ from qabias.runs.scored import ScoredRun
 from qabias.tables.model import Analysis, Column, Estimate, Figure, Table, Value, estimate
 
 RUNS_TABLE = "runs"
-"""Name of the table of what is compared."""
-
+BY_RUN = "Scores by run"
 DIFFERENCES = "Differences between runs"
-"""Section of the differences."""
+SECTION = "Figures and tables of the papers, run by run"
 
 DETECTABLE = "detectable_"
 """What the name of a column of detectable differences begins with; the name of the column of differences follows."""
 
-WOULD_BE_FOUND = "would have been found from"
-"""What stands above it."""
-
 MOST_BESIDE = 30
 """So many runs stand beside each other, with figures and paired differences; more stand below each other."""
-
-BY_RUN = "Scores by run"
-"""Section of the scores."""
 
 _MOST_NAMED = 3
 _MOST_MISSING = 10
@@ -50,9 +43,8 @@ _EMPTY_CELL = "An empty cell: not asked in this run."
 MOST_ROWS = 300
 """Rows of a joined table."""
 
-SECTION = "Figures and tables of the papers, run by run"
-
 _RUN = Column("run", "Run", "text")
+_Filled = tuple[Column, list[Value]]
 
 READ_INTERVALS = "Intervals are 95 % intervals over {clusters}."
 _NOT_ASKED = "A dash beside 0 examples: not asked in this run."
@@ -78,7 +70,7 @@ def runs_table(runs: Sequence[ScoredRun], names: Sequence[str]) -> Table:
             f"due to that. {note}"
         )
     columns = (
-        Column("run", "Run", "text"),
+        _RUN,
         Column("model", "Model", "text"),
         *(Column(f"mixed_{name}", f"MIXED: {name}", "text") for name in mixed),
         Column("date", "Date", "text"),
@@ -108,27 +100,22 @@ def score_tables(
         rows = union([list(groups) for groups in by_run])
         runs = [
             column
-            for number, name in enumerate(names)
-            for column in _run_columns(number, name, by_run[number], measure)
+            for number, (name, groups) in enumerate(zip(names, by_run, strict=True))
+            for column in _scored_columns(
+                Column(run_column(number), name, measure.kind), [groups.get(row) for row in rows], measure
+            )
         ]
-        counts = _count_columns(names, by_run, rows, measure)
+        columns = [*runs, *_count_columns(names, by_run, rows, measure)]
         not_asked = _NOT_ASKED if any(row not in groups for groups in by_run for row in rows) else ""
-        about_ranges = READ_RANGES if len(runs) > len(names) else ""
+        ranges_note = READ_RANGES if len(runs) > len(names) else ""
         tables.append(
             Table(
                 measure.name,
                 measure.title,
                 measure.source,
-                " ".join(filter(None, (measure.note, read_intervals, about_ranges, not_asked))),
-                (
-                    Column("group", benchmark.facts.group, "text"),
-                    *(column for column, _ in runs),
-                    *(column for column, _ in counts),
-                ),
-                tuple(
-                    (row, *(values.get(row) for _, values in runs), *(values[row] for _, values in counts))
-                    for row in rows
-                ),
+                " ".join(filter(None, (measure.note, read_intervals, ranges_note, not_asked))),
+                (Column("group", benchmark.facts.group, "text"), *(column for column, _ in columns)),
+                _filled(rows, columns),
                 Figure("intervals", "group", tuple(map(run_column, range(len(names))))),
                 BY_RUN,
             )
@@ -136,42 +123,40 @@ def score_tables(
     return tables
 
 
-def _run_columns(
-    number: int, name: str, groups: Mapping[str, Scores], measure: Measure
-) -> list[tuple[Column, dict[str, Value]]]:
-    """The scores of a run by group, and where many answers are missing the ranges that they could take."""
-    column = Column(run_column(number), name, measure.kind)
-    columns: list[tuple[Column, dict[str, Value]]] = [
-        (column, {group: shown_estimate(group_scores, measure) for group, group_scores in groups.items()})
-    ]
-    ranges = {group: range_in_words(group_scores, measure) for group, group_scores in groups.items()}
-    if any(ranges.values()):
-        columns.append(
-            (range_column(column, f"Possible, {name}"), {group: text or None for group, text in ranges.items()})
-        )
+def _scored_columns(column: Column, cells: Sequence[Scores | None], measure: Measure) -> list[_Filled]:
+    """A score of every cell, and where many answers are missing the ranges that it could take."""
+    columns: list[_Filled] = [(column, [None if cell is None else shown_estimate(cell, measure) for cell in cells])]
+    ranges = ["" if cell is None else range_in_words(cell, measure) for cell in cells]
+    if any(ranges):
+        columns.append((range_column(column, f"Possible, {column.title}"), [text or None for text in ranges]))
     return columns
 
 
 def _count_columns(
     names: Sequence[str], by_run: Sequence[Mapping[str, Scores]], rows: Sequence[str], measure: Measure
-) -> list[tuple[Column, dict[str, int]]]:
+) -> list[_Filled]:
     """Numbers of examples: one column where all runs have the same, else one for each run."""
     if measure.parts:
         return [
             (
                 Column(f"{count}_{run_column(number)}", f"{title}, {name}", "count"),
-                {row: int(by_run[number][row][count]) if row in by_run[number] else 0 for row in rows},
+                [int(by_run[number][row][count]) if row in by_run[number] else 0 for row in rows],
             )
             for number, name in enumerate(names)
             for count, title in measure.parts
         ]
-    counts = [{row: n_examples(groups[row], measure) if row in groups else 0 for row in rows} for groups in by_run]
-    if all(groups == counts[0] for groups in counts):
-        return [(Column("n", "Examples", "count"), counts[0])]
+    counts = [[n_examples(groups[row], measure) if row in groups else 0 for row in rows] for groups in by_run]
+    if all(of_run == counts[0] for of_run in counts):
+        return [(Column("n", "Examples", "count"), list(counts[0]))]
     return [
-        (Column(f"n_{run_column(number)}", f"Examples, {name}", "count"), groups)
-        for number, (name, groups) in enumerate(zip(names, counts, strict=True))
+        (Column(f"n_{run_column(number)}", f"Examples, {name}", "count"), list(of_run))
+        for number, (name, of_run) in enumerate(zip(names, counts, strict=True))
     ]
+
+
+def _filled(labels: Sequence[str], columns: Sequence[_Filled]) -> tuple[tuple[Value, ...], ...]:
+    """Rows of labels and the values of columns."""
+    return tuple((label, *(values[place] for _, values in columns)) for place, label in enumerate(labels))
 
 
 def n_examples(scores: Scores, measure: Measure) -> int:
@@ -189,7 +174,7 @@ def heatmaps(
             by_run = [benchmark.groups(cell, measure) for cell in scores]
             columns = (
                 Column("group", benchmark.facts.group, "text"),
-                Column("run", "Run", "text"),
+                _RUN,
                 Column(measure.name, measure.title, measure.kind),
                 Column("n", "Examples", "count"),
             )
@@ -245,10 +230,8 @@ def difference_tables(
         cells: dict[str, list[Value]] = {row: [] for row in rows}
         figure = []
         for pair in compared:
-            key, title = (
-                f"run_{pair.second + 1}_minus_{pair.first + 1}",
-                f"{names[pair.second]} − {names[pair.first]}",
-            )
+            key = f"run_{pair.second + 1}_minus_{pair.first + 1}"
+            title = f"{names[pair.second]} − {names[pair.first]}"
             figure.append(key)
             by_run = [benchmark.groups(scores[number], measure) for number in (pair.first, pair.second)]
             columns += [
@@ -256,7 +239,9 @@ def difference_tables(
                 Column(f"p_{key}", f"p ({title})", "p"),
                 Column(f"p_adjusted_{key}", f"adjusted p ({title})", "p"),
                 Column(f"n_templates_{key}", f"{benchmark.facts.clusters[0].capitalize()} ({title})", "count"),
-                Column(f"{DETECTABLE}{key}", f"{WOULD_BE_FOUND} ({title})", "share" if kind == "signed" else kind),
+                Column(
+                    f"{DETECTABLE}{key}", f"would have been found from ({title})", "share" if kind == "signed" else kind
+                ),
             ]
             results = {row: pair.groups[row][1][measure.name] if row in pair.groups else None for row in rows}
             family = [row for row in rows if row != ALL]
@@ -313,14 +298,13 @@ def _by_run(
     benchmark: Benchmark, measure: Measure, names: Sequence[str], by_run: Sequence[Mapping[str, Scores]]
 ) -> Table:
     groups = union([list(run) for run in by_run])
-    columns: list[tuple[Column, list[Value]]] = []
-    for place, group in enumerate(groups, start=1):
-        cells = [run.get(group) for run in by_run]
-        column = Column(f"group_{place}", group, measure.kind)
-        columns.append((column, [None if run is None else shown_estimate(run, measure) for run in cells]))
-        ranges = ["" if run is None else range_in_words(run, measure) for run in cells]
-        if any(ranges):
-            columns.append((range_column(column, f"Possible, {group}"), [text or None for text in ranges]))
+    columns = [
+        column
+        for place, group in enumerate(groups, start=1)
+        for column in _scored_columns(
+            Column(f"group_{place}", group, measure.kind), [run.get(group) for run in by_run], measure
+        )
+    ]
     if all(ALL in run for run in by_run):
         columns.append((Column("n", "Examples", "count"), [n_examples(run[ALL], measure) for run in by_run]))
     notes = (
@@ -334,8 +318,8 @@ def _by_run(
         measure.title,
         measure.source,
         " ".join(filter(None, notes)),
-        (Column("run", "Run", "text"), *(column for column, _ in columns)),
-        tuple((name, *(values[place] for _, values in columns)) for place, name in enumerate(names)),
+        (_RUN, *(column for column, _ in columns)),
+        _filled(names, columns),
         None,
         BY_RUN,
     )

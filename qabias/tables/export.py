@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from qabias.errors import QabiasError
 from qabias.support.files import write_atomically
-from qabias.support.outputs import check_file, check_folder
+from qabias.support.outputs import check_file, check_folder, same_bytes
 from qabias.support.printable import printable
 from qabias.support.suggest import closest, unknown
 from qabias.tables.figures import draw
@@ -24,8 +23,6 @@ ALL = "all"
 """Every text, and figures as SVG; PDF and PNG need a library of their own."""
 OWN_FOLDER = "export"
 """The folder inside a run, a comparison or a pool that holds nothing but its exports."""
-
-Write = Callable[[Path], object]
 
 _SUFFIX = {"latex": "tex"}
 _LATEX = {
@@ -72,27 +69,17 @@ def export(
         raise QabiasError(f"table {name} has no figure; export it as {', '.join(TEXTS)}")
     target = output or folder / OWN_FOLDER
     check_folder(target)
-    files = {path: write for table in tables for path, write in _files(table, target, kinds)}
-    kept = set() if output is None else _check(files, target, overwrite)
-    for path, write in files.items():
-        if path not in kept:
-            write_atomically(path, write)
+    files = {path: content for table in tables for path, content in _files(table, target, kinds)}
+    for path, content in files.items():
+        if output is not None:
+            check_file(path, same_bytes(content), overwrite=overwrite)
+    for path, content in files.items():
+        write_atomically(path, partial(_write, content))
     return list(files)
 
 
-def _check(files: Mapping[Path, Write], target: Path, overwrite: bool) -> set[Path]:
-    """The files that are there as they would be written; all others that are there are refused."""
-    kept = {path for path, write in files.items() if path.is_file() and path.read_bytes() == _written(write)}
-    for path in files:
-        check_file(path, lambda there: there in kept, overwrite=overwrite)
-    return kept
-
-
-def _written(write: Write) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="qabias-export-") as scratch:
-        path = Path(scratch) / "file"
-        write(path)
-        return path.read_bytes()
+def _write(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
 
 
 def read_folder(folder: Path) -> Analysis:
@@ -108,23 +95,14 @@ def _siblings(folder: Path) -> list[Path]:
     return [path for path in folder.parent.iterdir() if path.is_dir()] if folder.parent.is_dir() else []
 
 
-def _files(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[tuple[Path, Write]]:
-    """The files of a table, and how each is written."""
+def _files(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[tuple[Path, bytes]]:
+    """The files of a table with their content."""
     for kind in kinds:
         path = output / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', table.name)}.{_SUFFIX.get(kind, kind)}"
         if kind in TEXTS:
-            text = _TEXT[kind](table)
-            yield path, partial(_write_text, text)
+            yield path, _TEXT[kind](table).encode()
         elif table.figure is not None and table.rows:
-            yield path, partial(_write_figure, table, kind)
-
-
-def _write_figure(table: Table, kind: str, path: Path) -> None:
-    path.write_bytes(draw(table).file(kind))
-
-
-def _write_text(text: str, path: Path) -> None:
-    path.write_text(text, encoding="utf-8", newline="")
+            yield path, draw(table).file(kind)
 
 
 def to_csv(table: Table) -> str:

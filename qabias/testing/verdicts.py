@@ -74,11 +74,8 @@ class Verdict:
     needed: int | None = None
 
 
-# The largest magnitude that a score of a kind can have; kinds that are not here have none that is known.
-_LARGEST: Mapping[str, float] = {"share": 1.0, "signed": 1.0}
-# The least value of a kind.
-_LEAST: Mapping[str, float] = {"share": 0.0, "signed": -1.0}
-
+_RANGES: Mapping[str, tuple[float, float]] = {"share": (0.0, 1.0), "signed": (-1.0, 1.0)}
+"""The least and the largest value of a kind of score, where they are known."""
 
 _MOST = 1e9
 """Examples beyond which none are named: the score is at the limit."""
@@ -91,14 +88,14 @@ def has_sign(measure: Measure) -> bool:
 
 def check_limit(limit: Limit, measure: Measure) -> None:
     """Refuse a limit that every score meets, or none."""
-    largest = _LARGEST.get(measure.kind, math.inf)
+    least, largest = _range(measure)
     if limit.side == "above":
         if has_sign(measure):
             raise QabiasError(
                 f"{limit.name} is best at 0, so that it has no least value; give the largest that is allowed, of "
                 "either sign (--max, assert_bias_below)"
             )
-        if not _LEAST.get(measure.kind, -math.inf) <= limit.value < largest:
+        if not least <= limit.value < largest:
             raise QabiasError(f"{limit.name} above {limit.value:g} is no limit: {_range_of(measure)}")
     elif not 0.0 < limit.value <= largest or math.isinf(limit.value):
         raise QabiasError(f"{limit.name} below {limit.value:g} is no limit: {_range_of(measure)}")
@@ -130,9 +127,12 @@ def judged(ends: tuple[float, float], between: tuple[float, float]) -> State:
 
 def within(ends: tuple[float, float], measure: Measure) -> tuple[float, float]:
     """An interval cut to the values that a score can have."""
-    least, largest = _LEAST.get(measure.kind, -math.inf), _LARGEST.get(measure.kind, math.inf)
-    low, high = ends
-    return max(low, least), min(high, largest)
+    least, largest = _range(measure)
+    return max(ends[0], least), min(ends[1], largest)
+
+
+def _range(measure: Measure) -> tuple[float, float]:
+    return _RANGES.get(measure.kind, (-math.inf, math.inf))
 
 
 def examples_needed(
@@ -256,21 +256,9 @@ def _verdict(
 ) -> Verdict:
     value, possible = estimate(scores, measure.name).value, possible_range(scores, measure)
     n = sum(scores[count] for count in measure.counts or ("n",)) // scores.get("n_runs", 1)
+    wanted = (limit.value, limit.side, limit.side == "below" and has_sign(measure))
     undecided = Verdict(
-        limit.name,
-        group,
-        value,
-        None,
-        None,
-        limit.value,
-        limit.side,
-        limit.side == "below" and has_sign(measure),
-        "undecided",
-        measure.kind,
-        n,
-        looks,
-        why,
-        possible,
+        limit.name, group, value, None, None, *wanted, "undecided", measure.kind, n, looks, why, possible
     )
     if why or value is None:
         return undecided
