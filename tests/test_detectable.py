@@ -65,14 +65,11 @@ def test_every_selection_says_it_of_the_scores_that_are_0_without_a_bias():
     assert "detectable" not in summary(World(25, 0.9, 0.0, 0.1), confidence=None)
     alone = summary(World(1, 0.9, 0.0, 0.1))
     assert all(map(math.isnan, alone["detectable"].values()))
-    larger = summary(World(50, 0.9, 0.0, 0.1))
-    assert all(larger["detectable"][name] < found["detectable"][name] for name in NEUTRAL)
-
-
-def test_a_model_that_never_errs_has_a_size_too():
-    """Not the certainty of a width of 0: with few templates that all are right a bias could have been missed."""
+    # Not the certainty of a width of 0: with few templates that all are right a bias could have been missed.
     sizes = [summary(World(templates, 1.0 - 1e-12, 0.0, 0.1))["detectable"]["bias_ambig"] for templates in (4, 25)]
     assert 1 > sizes[0] > sizes[1] > 0.01
+    larger = summary(World(50, 0.9, 0.0, 0.1))
+    assert all(larger["detectable"][name] < found["detectable"][name] for name in NEUTRAL)
 
 
 def test_the_headline_says_what_would_have_been_found():
@@ -134,12 +131,9 @@ def invoke(*arguments):
 
 
 def test_the_command_says_what_a_bias_takes_and_whether_the_benchmark_has_it():
-    found = invoke("bbnli", "--detect", "0.02")
-    assert found.exit_code == 0, found.output
-    text = " ".join(found.output.split())
-    assert "90.0 % of the answers take no side" in text
-    assert "has 87 premises" in text
-    assert "no, too few" in text
+    text = " ".join(invoke("bbnli", "--detect", "0.02").output.split())
+    for part in ("90.0 %", "87 premises", "too few"):
+        assert part in text
     assert invoke("bbnli", "--detect", "0.5").output.count(" yes ") == 2
 
 
