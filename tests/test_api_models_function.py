@@ -3,8 +3,6 @@
 import asyncio
 import functools
 import math
-import subprocess
-import sys
 import threading
 import traceback
 
@@ -20,7 +18,6 @@ from qabias.scorers.base import Request
 from qabias.scorers.function import FunctionOptionScorer, FunctionTextScorer
 from qabias.support.waiting import wait_for
 
-from .conftest import ROOT
 from .loopback_server import letter_of
 
 AGE = {"benchmark": "bbq", "config": "Age", "progress": False}
@@ -246,41 +243,12 @@ def test_after_an_exception_the_same_call_goes_on_and_nothing_is_asked_twice(tmp
     assert len(function.asked) == len(asked)
 
 
-def test_what_was_answered_before_a_kill_is_kept(tmp_path):
-    code = (
-        "import os, qabias\n"
-        "def f(prompts):\n"
-        "    f.n += 1\n"
-        "    if f.n > 2: os._exit(9)\n"
-        "    return ['A'] * len(prompts)\n"
-        "f.n = 0\n"
-        f"output = {str(tmp_path / 'run')!r}\n"
-        "qabias.run('bbq', model=f, name='f', config='Age', limit=200, output=output, progress=False)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
-    assert done.returncode == 9
-    function = Counted(lambda prompt: "A")
-    qabias.run(**AGE, model=function, name="f", limit=200, output=tmp_path / "run")
-    assert len(function.asked) == 200 - 64
-
-
 def test_answers_of_one_mode_are_not_those_of_the_other(tmp_path):
     journal = tmp_path / "requests.jsonl"
     FunctionTextScorer("f", lambda prompts: ["A"] * len(prompts), journal=journal).generate(["Who?"], ["k"])
     function = Counted(lambda request: [-1.0])
     FunctionOptionScorer("f", function, journal=journal).score([Request("Who?", (" A",))])
     assert len(function.asked) == 1
-
-
-def test_a_folder_is_for_one_function_and_one_mode(tmp_path):
-    arguments = {**AGE, "limit": 16, "output": tmp_path / "run"}
-    qabias.run(**arguments, model=Counted(), name="f")
-    for other, message in (
-        ({"model": Counted(), "name": "g"}, "holds another run .*function:f"),
-        ({"model": Counted(by_length), "name": "f", "ask": "options"}, "holds another run .*'mode': 'score'"),
-    ):
-        with pytest.raises(qabias.QabiasError, match=message):
-            qabias.run(**arguments, **other)
 
 
 # What a function may not give

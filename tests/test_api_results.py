@@ -151,23 +151,13 @@ def test_a_temporary_folder_lives_as_long_as_what_is_in_it():
     assert not any(folder.parent.exists() for folder in folders)
 
 
-def test_folders_of_a_comparison_and_of_a_pool_are_told_from_runs(result, compared_runs, tmp_path):
-    compared = qabias.compare([result, compared_runs / "bbq-random"], allow_mixed=True)
-    compared.report(tmp_path / "both")
-    with pytest.raises(QabiasError, match=r"both: holds a comparison, not a run; name one of its runs"):
-        qabias.read(tmp_path / "both")
-    printed(
-        "pool",
-        compared_runs / "bbq-random",
-        compared_runs / "bbq-again",
-        "--allow-mixed",
-        "--output",
-        tmp_path / "mean",
-    )
-    with pytest.raises(QabiasError, match="mean: holds a mean of several runs, not a run"):
-        qabias.read(tmp_path / "mean")
-    with pytest.raises(QabiasError, match="holds no run"):
-        qabias.read(tmp_path / "nowhere")
+@pytest.mark.parametrize(
+    ("file", "what"), [("compare.html", "a comparison"), ("pool.json", "a mean"), ("x", "holds no run")]
+)
+def test_folders_of_a_comparison_and_of_a_pool_are_told_from_runs(tmp_path, file, what):
+    (tmp_path / file).touch()
+    with pytest.raises(QabiasError, match=what):
+        qabias.read(tmp_path)
 
 
 # In a notebook

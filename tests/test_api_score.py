@@ -101,12 +101,6 @@ def test_scores_are_those_of_the_metric_alone(rows):
         assert result.scores[name] == expected[name]
 
 
-def test_order_of_the_rows_does_not_matter(rows):
-    answers = [(7 * number) % 3 for number in range(120)]
-    mixed = rows.add_column("mine", answers).shuffle(seed=3)
-    assert qabias.score(mixed["mine"], mixed).scores == qabias.score(answers, rows).scores
-
-
 def test_none_nan_and_minus_one_are_no_answer(rows):
     right = list(rows["label"])
     without = [None if number % 4 == 0 else float(place) for number, place in enumerate(right)]

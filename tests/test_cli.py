@@ -134,16 +134,6 @@ def test_run_in_shards(tmp_path):
     assert "report:" in invoke(*RUN, "--output", tmp_path / "run", "--shard", "0/2").output
 
 
-def test_build_writes_a_loadable_folder(tmp_path):
-    result = invoke("build", "bbq", "--config", "Religion", "--output", tmp_path / "built")
-    assert result.exit_code == 0
-    assert "200 examples" in result.output
-    import datasets
-
-    loaded = datasets.load_dataset(str(tmp_path / "built"), split="test", cache_dir=tmp_path / "cache")
-    assert loaded.num_rows == 1200
-
-
 SMOLLM2 = ["run", "bbq", "--model", "smollm2"]
 PUSH = ["--to", "org/name", "--dry-run"]
 MISTAKES = [

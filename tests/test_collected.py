@@ -220,10 +220,7 @@ def test_published_answers_are_to_the_published_texts_only(tmp_path):
         (["paper:unqover"], "the authors of unqover published no answers of its models"),
         (["paper:bbq", "--config", "Agee"], "unknown configuration 'Agee'.*did you mean 'Age'"),
         (["paper:bbq", "--config", "Religion,Age"], "write the configuration 'Religion,Age' as Age,Religion"),
-        (["paper:bbq", "--config", "Age,all"], "unknown configuration 'all'"),
         (["paper:bbq", "--limit", "100"], "--limit means nothing with --published"),
-        (["paper:bbq", "--source", "bundled"], "--source means nothing with --published"),
-        (["paper:bbq", "--shard", "0/2"], "--shard means nothing with --published"),
         (["bbq"], "--published is for the experiment of a paper"),
     ],
 )

@@ -3,7 +3,6 @@
 import collections
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +11,6 @@ from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, check_arguments
-from qabias.runs.question import load_examples
 from qabias.scorers.registry import BASELINE, check_options, load_kind, scorers_for
 from qabias.suites import choose_models, expand, load_suite, suite_names
 
@@ -101,26 +99,6 @@ def test_models_trained_here_are_asked_by_unqovers_paper_only_if_they_are_named(
     # Texts of another source have no choice of subjects.
     assert all("subjects" not in run.arguments.options for run in runs_of("paper:unqover", source="bundled"))
     assert runs_of("paper:unqover", "roberta-base", source="official") == runs_of("paper:unqover", "roberta-base")
-
-
-def published_names(upstream, suffix):
-    """First names of the authors' list, line by line."""
-    folder = upstream / "allenai" / "unqover" / "word_lists" / "nouns" / "subjects"
-    lines = [
-        line for sex in ("female", "male") for line in (folder / f"{sex}_{suffix}").read_text("utf-8").splitlines()
-    ]
-    return [line.partition("|")[2].strip() for line in lines if line.startswith("[subj]")]
-
-
-@pytest.mark.parametrize(("model", "suffix", "n"), [("roberta-base", "roberta", 32), ("bert-base", "bert", 50)])
-def test_masked_models_are_asked_exactly_the_published_names(upstream, model, suffix, n):
-    (suite_run,) = runs_of("paper:unqover", model)
-    table = load_examples(replace(suite_run.arguments, config="gender_mlm"), str(upstream)).table
-    names = published_names(upstream, suffix)
-    assert len(names) == len(set(names)) == 2 * n
-    assert set(table["subject1"].unique().to_pylist()) == set(names[:n])
-    assert set(table["subject2"].unique().to_pylist()) == set(names[n:])
-    assert table.num_rows == n * n * 4 * 70
 
 
 def test_the_paper_of_bbnli_asks_t0pp_in_ten_prompts_and_bbq_in_all_rows_of_its_tables_and_t0_in_six():
@@ -268,14 +246,6 @@ def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path):
     failed = [line for line in result.output.splitlines() if "not finished" in line]
     assert len(failed) == 4
     assert "runners.finetuning.race" in failed[-1]
-
-
-def test_another_limit_in_the_same_folder_is_refused_run_by_run(tmp_path):
-    command = ("run", "paper:bbnli", "--models", "baseline:oracle", "--source", "bundled", "--output", tmp_path)
-    assert invoke(*command, "--limit", 12).exit_code == 0
-    result = invoke(*command, "--limit", 16)
-    assert result.exit_code == 2
-    assert result.output.count("limit 12 there, 16 here") == 3
 
 
 def test_an_unforeseen_error_does_not_stop_the_list(tmp_path, monkeypatch):
