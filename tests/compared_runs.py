@@ -1,11 +1,7 @@
 """Small runs of every benchmark, made once for all tests of comparisons, and what these tests share."""
 
 import shutil
-import sys
 
-import pytest
-
-from qabias import cli
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.tables.model import find
@@ -56,15 +52,6 @@ def cells(table, names="title"):
     return {row[0]: dict(zip(titles[1:], row[1:], strict=True)) for row in table.rows}
 
 
-def called(capsys, monkeypatch, *arguments):
-    """What a command printed, with single spaces, because titles are wrapped."""
-    monkeypatch.setattr(sys, "argv", ["qabias", *map(str, arguments)])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert not stopped.value.code
-    return " ".join(capsys.readouterr().out.split())
-
-
 def changed(folder, copy, **changes):
     """A copy of a run with other contents of its files."""
     shutil.copytree(folder, copy)
@@ -74,13 +61,3 @@ def changed(folder, copy, **changes):
         else:
             edit(copy / f"{name}.json", change)
     return copy
-
-
-def refused(capsys, monkeypatch, *arguments):
-    """The one line of a command that fails."""
-    monkeypatch.setattr(sys, "argv", ["qabias", *map(str, arguments)])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == cli.EXIT_USER_ERROR
-    (line,) = capsys.readouterr().err.splitlines()
-    return line

@@ -18,7 +18,8 @@ from qabias.runs.question import load_examples_of
 from qabias.runs.run import run
 from qabias.tables.model import Estimate, find
 
-from .compared_runs import called, cells
+from .commands import called
+from .compared_runs import cells
 from .run_parts import edit, edit_run
 
 CONFIG = "Sexual_orientation"
@@ -170,10 +171,10 @@ def test_a_stereotyped_model_is_so_beside_its_control_set(runs, upstream, tmp_pa
     assert bias["p"] == 2 / 2 ** bias["n_templates"]
 
 
-def test_terminal_page_and_python_show_it(runs, upstream, capsys, monkeypatch, tmp_path):
+def test_terminal_page_and_python_show_it(runs, upstream, monkeypatch, tmp_path):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
     folders = [runs / name for name in ("ko-random", "mbbq-nl", "mbbq-nl_control")]
-    printed = called(capsys, monkeypatch, "compare", *folders, "--output", tmp_path)
+    printed = called("compare", *folders, "--output", tmp_path)
     for text in ("Bias by language", "Accuracy by language", f"Dutch: mbbq nl_{CONFIG} minus ", OTHER_QUESTIONS):
         assert text in printed
     page = (tmp_path / "compare.html").read_text("utf-8")

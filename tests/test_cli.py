@@ -17,6 +17,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.support import files
 
+from .commands import command as ended_here
 from .conftest import ROOT
 
 RUN = ["run", "bbq", "--model", "baseline:stereotyped", "--config", "Age"]
@@ -39,20 +40,17 @@ def command(*arguments, cwd, **environment):
 
 
 @pytest.fixture
-def fails(monkeypatch, capsys, tmp_path):
-    """Run `main` and return the one line that it prints on standard error."""
+def fails(monkeypatch, tmp_path):
+    """Calls `main`; gives the one line that it prints on standard error."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["qabias", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        assert stopped.value.code == 2
-        lines = [line for line in capsys.readouterr().err.splitlines() if "qabias: error:" in line]
-        assert len(lines) == 1
-        return lines[0]
+    def call(*arguments):
+        ended = ended_here(*arguments)
+        assert ended.code == 2
+        [line] = [line for line in ended.err.splitlines() if "qabias: error:" in line]
+        return line
 
-    return run
+    return call
 
 
 def test_help_names_every_command_and_imports_nothing_heavy(tmp_path):

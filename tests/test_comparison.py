@@ -24,7 +24,8 @@ from qabias.runs.run import run
 from qabias.runs.scored import ScoredRun
 from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
 
-from .compared_runs import called, changed, differing, refused
+from .commands import called, refused
+from .compared_runs import changed, differing
 
 
 @pytest.mark.parametrize(
@@ -94,11 +95,11 @@ def test_other_samples_are_refused_or_marked_and_compared_on_what_both_answered(
     assert value.low == pytest.approx(-value.high)
 
 
-def test_runs_without_common_scores_are_refused(compared_runs, capsys, monkeypatch):
+def test_runs_without_common_scores_are_refused(compared_runs):
     folders = [compared_runs / "bbq-random", compared_runs / "bbnli-random"]
     with pytest.raises(QabiasError, match=r"in common.* bbq_nli and bbq and bbq_qa.* language"):
         compare(folders, allow_mixed=True)
-    assert "in common" in refused(capsys, monkeypatch, "compare", *folders)
+    assert "in common" in refused("compare", *folders)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_names_tell_runs_apart(compared_runs, other, names):
     assert run_names(read_runs([compared_runs / "bbq-random", compared_runs / f"bbq-{other}"])) == names
 
 
-def test_the_page_and_the_tables_are_written_beside_no_run(compared_runs, tmp_path, capsys, monkeypatch):
+def test_the_page_and_the_tables_are_written_beside_no_run(compared_runs, tmp_path):
     comparison = compare([compared_runs / "bbq-stereotyped", compared_runs / "bbq-random"])
     page = write_comparison(comparison, tmp_path / "out")
     assert read_analysis(tmp_path / "out" / "analysis.json").tables == comparison.analysis.tables
@@ -125,7 +126,7 @@ def test_the_page_and_the_tables_are_written_beside_no_run(compared_runs, tmp_pa
     shutil.copytree(compared_runs / "bbq-random", tmp_path / "copy")
     before = (tmp_path / "copy" / "analysis.json").read_bytes()
     command = ["compare", tmp_path / "copy", compared_runs / "bbq-unknown", "--output", tmp_path / "copy"]
-    assert "holds a run" in refused(capsys, monkeypatch, *command)
+    assert "holds a run" in refused(*command)
     with pytest.raises(QabiasError, match="holds a run"):
         write_comparison(comparison, tmp_path / "copy")
     assert (tmp_path / "copy" / "analysis.json").read_bytes() == before
@@ -173,9 +174,9 @@ def test_scores_of_another_run_and_missing_parts_are_refused(compared_runs, tmp_
         (("bbq-stereotyped", "nli"), None),
     ],
 )
-def test_groups_that_one_run_lacks_are_printed_as_on_the_page(compared_runs, capsys, monkeypatch, names, only_first):
+def test_groups_that_one_run_lacks_are_printed_as_on_the_page(compared_runs, names, only_first):
     folders = [compared_runs / name for name in names]
-    output = called(capsys, monkeypatch, "compare", "--allow-mixed", *folders)
+    output = called("compare", "--allow-mixed", *folders)
     comparison = compare(folders, allow_mixed=True)
     if not only_first:
         rows = {row[0]: row for row in find(comparison.analysis.tables, "bias_score_ambig").rows}
@@ -256,7 +257,7 @@ def test_the_mean_of_subtopics_is_that_of_the_domains(compared_runs):
     assert set(differing(comparison.analysis, "bias_score_mean_subtopics")) == {*domains, "All"}
 
 
-def test_runs_without_a_context_have_scores_of_ambiguous_contexts_only(compared_runs, capsys, monkeypatch):
+def test_runs_without_a_context_have_scores_of_ambiguous_contexts_only(compared_runs):
     folders = [compared_runs / "bbq-blind-stereotyped", compared_runs / "bbq-blind-random"]
     tables = compare(folders).analysis.tables
     scores = [table for table in tables if table.section == "Scores by run" and table.figure.kind == "intervals"]
@@ -265,7 +266,7 @@ def test_runs_without_a_context_have_scores_of_ambiguous_contexts_only(compared_
     assert ["Figure 6" in table.source for table in scores] == [True, True, False, False]
     differences_shown = [table.name for table in tables if table.name.startswith("difference_")]
     assert differences_shown == [f"difference_{name}" for name in names]
-    assert "disambiguated" not in called(capsys, monkeypatch, "compare", *folders)
+    assert "disambiguated" not in called("compare", *folders)
 
 
 def test_shared_attributes_are_those_among_the_first_ten_of_several_runs():

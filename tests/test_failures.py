@@ -22,6 +22,7 @@ from qabias.runs.run import run
 from qabias.runs.signature import signature_fields
 from qabias.support.printable import PLAIN, write_plainly
 
+from .commands import command
 from .conftest import ROOT
 
 
@@ -33,17 +34,10 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def called(monkeypatch, capsys, tmp_path):
-    """Run `main`; returns exit code, standard output and standard error."""
+def called(monkeypatch, tmp_path):
+    """Calls commands; gives exit code, standard output and standard error."""
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["qabias", *map(str, arguments)])
-        with warnings.catch_warnings(), pytest.raises(SystemExit) as stopped:
-            cli.main()
-        return stopped.value.code or 0, *capsys.readouterr()
-
-    return call
+    return command
 
 
 def raises(monkeypatch, error):

@@ -22,7 +22,8 @@ from qabias.runs.run import run
 from qabias.tables.formatting import show
 from qabias.tables.model import find
 
-from .compared_runs import called, changed
+from .commands import called
+from .compared_runs import changed
 from .report_pages import SCORES, fill_folder, read_page, run_of
 
 NO_DIRECTION = (
@@ -207,14 +208,14 @@ def test_it_is_the_first_that_a_report_says(tmp_path):
     assert "No preference is shown by mu" in several
 
 
-def test_run_show_and_compare_end_with_it(compared_runs, tmp_path, capsys, monkeypatch):
+def test_run_show_and_compare_end_with_it(compared_runs, tmp_path):
     folder = compared_runs / "bbq-random"
     sentence = "Ambiguous contexts: no direction is shown for Age; a bias of"
-    assert sentence in called(capsys, monkeypatch, "show", folder)
+    assert sentence in called("show", folder)
     arguments = ("run", "bbq", "--model", "baseline:random", "--config", "Age", "--limit", 200)
-    assert sentence in called(capsys, monkeypatch, *arguments, "--output", tmp_path / "run")
+    assert sentence in called(*arguments, "--output", tmp_path / "run")
     others = (folder, compared_runs / "bbq-unknown")
-    assert f"baseline:random. {sentence}" in called(capsys, monkeypatch, "compare", *others)
+    assert f"baseline:random. {sentence}" in called("compare", *others)
     page = read_page(write_comparison(compare(others), tmp_path / "compared")).flat
     assert page.index("Headline scores") < page.index(f"baseline:random. {sentence}") < page.index("Scores by run")
     no_difference = "no difference is shown between baseline:random and baseline:unknown; differences below "

@@ -27,7 +27,8 @@ from qabias.tables.formatting import show
 from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
 
-from .compared_runs import called, changed, refused
+from .commands import called, refused
+from .compared_runs import changed
 
 BBQ = load_benchmark("bbq")
 MEASURES = BBQ.facts.chosen(BBQ.facts.compared)
@@ -213,12 +214,12 @@ def test_the_table_of_stereotypes_is_as_wide_as_the_terminal(two_runs, width, n_
 # One command
 
 
-def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, capsys, monkeypatch):
+def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, monkeypatch):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
     both, page = tmp_path / "both", tmp_path / "both" / "comparison" / "compare.html"
     command = ("run", "bbq", "--model", "baseline:stereotyped", "--config", "Religion", "--limit", "200")
     command += ("--output", both, "--source")
-    output = called(capsys, monkeypatch, *command, "official,bundled")
+    output = called(*command, "official,bundled")
     assert "Published minus parallel: Accuracy, ambiguous contexts" in output
     assert "15 more" in output
     sources = ["official", "bundled"]
@@ -230,7 +231,7 @@ def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, capsys, 
     # The same command, in any order of the sources, continues: what is there is not asked again, and the page replaced.
     before = {path: path.stat().st_mtime_ns for path in both.glob("*/predictions/*.parquet")}
     page.write_text("<html></html>", "utf-8")
-    assert called(capsys, monkeypatch, *command, "bundled,official") == output
+    assert called(*command, "bundled,official") == output
     assert page.read_text("utf-8") == html
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
@@ -257,9 +258,9 @@ def test_the_comparison_waits_for_all_shares_of_both_runs(upstream, tmp_path):
         ("plan bbq --detect 0.1 --source official,bundled", "'official,bundled'"),
     ],
 )
-def test_what_are_no_two_forms_is_refused_before_anything_is_done(words, message, capsys, monkeypatch, tmp_path):
+def test_what_are_no_two_forms_is_refused_before_anything_is_done(words, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert message in refused(capsys, monkeypatch, *words.split())
+    assert message in refused(*words.split())
     assert list(tmp_path.iterdir()) == []
 
 

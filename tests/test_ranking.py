@@ -12,7 +12,8 @@ from qabias.report.card import comparison_card
 from qabias.report.writing import write_comparison
 from qabias.tables.model import find, read_analysis
 
-from .compared_runs import called, cells, changed
+from .commands import called
+from .compared_runs import cells, changed
 
 
 def mean(sums):
@@ -111,7 +112,7 @@ def ranking(folders, name, **options):
     return find(analysis.tables, f"ranking_{name}")
 
 
-def test_three_runs_are_ranked_and_two_are_not(compared_runs, tmp_path, capsys, monkeypatch):
+def test_three_runs_are_ranked_and_two_are_not(compared_runs, tmp_path):
     folders = [compared_runs / f"bbq-{name}" for name in ("stereotyped", "random", "again")]
     table = ranking(folders, "bias_ambig")
     assert [row[2] for row in table.rows] == [1, 1, 3]
@@ -122,7 +123,7 @@ def test_three_runs_are_ranked_and_two_are_not(compared_runs, tmp_path, capsys, 
     assert not [table for table in compare(folders[:2]).analysis.tables if table.section == RANKING]
     html = write_comparison(compare(folders), tmp_path / "out").read_text(encoding="utf-8")
     assert html.index(RANKING) < html.index("Scores by run")
-    output = called(capsys, monkeypatch, "compare", *folders)
+    output = called("compare", *folders)
     assert "Ranking: Accuracy, ambiguous contexts" in output
     assert "Difference: Accuracy, ambiguous contexts" in output
 
@@ -274,7 +275,7 @@ def test_the_page_has_all_runs_and_the_terminal_the_first_ones(
     written = find(read_analysis(tmp_path / "out" / "analysis.json").tables, "accuracy_ambig")
     assert [row[0] for row in written.rows] == list(comparison.names)
     monkeypatch.setattr("qabias.report.terminal.MOST_COMPARED", 2)
-    output = called(capsys, monkeypatch, "compare", *folders, "--output", tmp_path / "out")
+    output = called("compare", *folders, "--output", tmp_path / "out")
     assert "Ranking: Accuracy, ambiguous contexts" in output
     assert "1 more in analysis.json" in output
     assert comparison.findings[0] in output

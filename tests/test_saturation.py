@@ -22,7 +22,7 @@ from qabias.runs.scored import read_scored
 from qabias.tables.model import Estimate, find, read_analysis
 from qabias.tables.terminal import Console
 
-from .compared_runs import called, refused
+from .commands import called, refused
 from .conftest import ROOT
 from .loopback_server import chat_reply, digest
 from .loopback_server import serve as serve
@@ -190,7 +190,7 @@ def given_answers(tmp_path, change=lambda row: row, name="answers.jsonl"):
 
 
 @pytest.mark.parametrize("as_text", [False, True])
-def test_answers_of_others_may_have_probabilities(as_text, tmp_path, capsys, monkeypatch):
+def test_answers_of_others_may_have_probabilities(as_text, tmp_path):
     examples = examples_of("Age")
 
     def change(row):
@@ -198,7 +198,7 @@ def test_answers_of_others_may_have_probabilities(as_text, tmp_path, capsys, mon
         return {**kept, "prediction": examples[row["example_id"]][f"ans{row['prediction']}"]} if as_text else kept
 
     path, rows = given_answers(tmp_path, change)
-    called(capsys, monkeypatch, "score", path, "--config", "Age", "--output", tmp_path / "run")
+    called("score", path, "--config", "Age", "--output", tmp_path / "run")
     scores = read_scored(tmp_path / "run").scores
     for condition in ("ambig", "disambig"):
         expected = [
@@ -213,9 +213,9 @@ def test_answers_of_others_may_have_probabilities(as_text, tmp_path, capsys, mon
     ("value", "message"),
     [*((value, "three numbers") for value in ([0.5, 0.5], "0.5", 0.5, ["a", "b", "c"])), ([0.5, 0.1, 0.1], "sum to 1")],
 )
-def test_probabilities_of_others_that_are_none_are_refused(value, message, tmp_path, capsys, monkeypatch):
+def test_probabilities_of_others_that_are_none_are_refused(value, message, tmp_path):
     path, _ = given_answers(tmp_path, lambda row: {**row, "probabilities": value})
-    assert message in refused(capsys, monkeypatch, "score", path, "--config", "Age", "--output", tmp_path / "run")
+    assert message in refused("score", path, "--config", "Age", "--output", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -1,6 +1,5 @@
 """A run in the terminal: its tables, whole or in part, and its templates."""
 
-import sys
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -8,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.tables import analyse
 from qabias.report.template import rates
@@ -17,6 +15,8 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
 from qabias.tables.model import Analysis, Column, Table, find, read_analysis, write_analysis
+
+from .commands import command
 
 RUNS = {
     "bbq": {"config": "Age", "limit": 120},
@@ -40,20 +40,12 @@ def view_of(benchmark):
     return load_benchmark(benchmark).facts.view
 
 
-@pytest.fixture
-def show(capsys, monkeypatch):
-    def invoke(*arguments):
-        monkeypatch.setattr(sys, "argv", ["qabias", "show", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        captured = capsys.readouterr()
-        return stopped.value.code or 0, captured.out, captured.err
-
-    return invoke
+def show(*arguments):
+    return command("show", *arguments)
 
 
 @pytest.mark.parametrize("benchmark", RUNS)
-def test_a_run_is_shown_with_its_head_scores_and_tables(folders, show, benchmark):
+def test_a_run_is_shown_with_its_head_scores_and_tables(folders, benchmark):
     code, output, _ = show(folders / benchmark)
     assert code == 0
     assert output.startswith(f"signature  {benchmark}|source:bundled@")
@@ -61,7 +53,7 @@ def test_a_run_is_shown_with_its_head_scores_and_tables(folders, show, benchmark
     assert "tables: " in output
 
 
-def test_a_long_table_is_shown_in_part_and_whole_if_asked(tmp_path, show):
+def test_a_long_table_is_shown_in_part_and_whole_if_asked(tmp_path):
     table = Table("long", "Long", "", "Note.", (Column("n", "Number", "count"),), tuple((n,) for n in range(100, 140)))
     write_analysis(Analysis((table,)), tmp_path / "analysis.json")
     code, output, _ = show(tmp_path)
@@ -137,7 +129,7 @@ def test_the_means_of_a_template_are_over_the_rows_that_have_scores():
     assert [row[2:] for row in unknown.rows] == [(None, None, 0)] * 4
 
 
-def test_a_run_without_contexts_is_shown_as_in_its_report(tmp_path, show):
+def test_a_run_without_contexts_is_shown_as_in_its_report(tmp_path):
     arguments = RunArguments("bbq", "baseline:random", "Age", limit=40, format="question_only")
     folder = run(arguments, tmp_path / "run").folder
     template = read_analysis(folder / "analysis.json").examples[0]["template_id"]
@@ -159,7 +151,7 @@ class Silent:
         return [("?",)] * len(prompts)
 
 
-def test_a_run_without_any_answer_is_scored_reported_and_shown(tmp_path, show, monkeypatch):
+def test_a_run_without_any_answer_is_scored_reported_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr("qabias.runs.run.load_scorer", lambda *_, **__: Silent())
     result = run(RunArguments("bbq", "silent", "Age", limit=40), tmp_path / "run")
     assert "40 of 40 predictions name no answer" in result.warned[0]
@@ -188,7 +180,7 @@ def test_a_run_without_any_answer_is_scored_reported_and_shown(tmp_path, show, m
         ("unqover", "religion-1", "negated question"),
     ],
 )
-def test_a_template_is_shown_with_rates_and_items(folders, show, benchmark, template, text):
+def test_a_template_is_shown_with_rates_and_items(folders, benchmark, template, text):
     if template == "TEMPLATE":  # a premise that has a hypothesis about stereotypes, to which neutral is right
         rows = load_examples(RunArguments(benchmark, **RUNS[benchmark])).table.to_pylist()
         named = next(row["example_id"] for row in rows if row["kind"] == "stereotypical")

@@ -14,7 +14,7 @@ from qabias.runs.arguments import Machine, check_arguments
 from qabias.scorers.registry import BASELINE, check_options, load_kind, scorers_for
 from qabias.suites import choose_models, expand, load_suite, suite_names
 
-from .compared_runs import refused
+from .commands import refused
 from .tiny_models import make_model, make_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -266,6 +266,6 @@ def test_an_unforeseen_error_does_not_stop_the_list(tmp_path, monkeypatch):
         (("bbq", "--models", "baseline:random"), "--model"),
     ],
 )
-def test_mistakes_are_one_line(arguments, message, tmp_path, monkeypatch, capsys):
+def test_mistakes_are_one_line(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert message in refused(capsys, monkeypatch, "run", *arguments)
+    assert message in refused("run", *arguments)

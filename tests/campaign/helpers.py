@@ -1,27 +1,22 @@
 """How much of the campaign is run, commands in this process, and what a folder of results holds."""
 
 import contextlib
-import io
 import json
 import os
 import re
 import signal
-import sys
-import traceback
-import warnings
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from qabias import cli
 from qabias.building.folder import MARK
+from tests.commands import Ended as Ended
+from tests.commands import command as command
 
 SEED = 21
 """Of every random draw of the campaign."""
 QUICK_SHARE = 20
 """A quick campaign does one of so many."""
 FULL = os.environ.get("QABIAS_CAMPAIGN") == "full"
-LONGEST = 2000
-"""Letters of one message, however long the value is that it shows."""
 LOCK = ".lock"
 """How the names of the files begin by which commands wait for each other."""
 _TIMES = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2} UTC")
@@ -62,50 +57,6 @@ class TimeLimit:
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, self.before)
-
-
-class Ended(NamedTuple):
-    """How a command ended: exit status (minus the signal that ended it), standard output and standard error."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether it went well, or was refused in one line."""
-        return self.code == 0 or (self.code == 2 and "Traceback" not in self.err and is_one_line(self.err))
-
-
-def is_one_line(err: str) -> bool:
-    """Whether standard error ends with one line of refusal; bars and warnings may stand before it."""
-    errors = [line for line in err.splitlines() if line.startswith("qabias: error: ")]
-    return len(errors) == 1 and len(errors[0]) <= LONGEST and err.rstrip().endswith(errors[0])
-
-
-def command(*arguments) -> Ended:
-    """How a command ends in this process; a traceback stands on its standard error, with code 1."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict", write_through=True)
-    err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace", write_through=True)
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        code = _code(*arguments)
-    return Ended(code, out.buffer.getvalue().decode(), err.buffer.getvalue().decode())
-
-
-def _code(*arguments):
-    before = sys.argv
-    sys.argv = ["qabias", *map(str, arguments)]
-    try:
-        cli.main()
-    except SystemExit as stopped:
-        return stopped.code or 0
-    except BaseException:
-        traceback.print_exc()
-        return 1
-    finally:
-        sys.argv = before
-    return 0
 
 
 def contents(folder):
