@@ -97,7 +97,6 @@ def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
 
 def results_push(run: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> Push:
     """The push of a run's scores into the repository of the model that was measured."""
-    check_repo_id(model_id)
     files = dict(result_files(run, model_id, dataset_id, sample=sample))
     scored = read_scored(run)
     title = f"Results on {scored.benchmark.name} by qabias"
@@ -131,7 +130,6 @@ def check_attribution(card: str, benchmark: str) -> None:
 
 
 def _module(benchmark: str, name: str) -> ModuleType:
-    """A module of a dataset folder, e.g. `folder`."""
     return import_module(f"{share.__name__}.{benchmark}_dataset.{name}")
 
 

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 
 from .bbnli_rows import make_pair, mixed_statements
 from .bbq_rows import answer, answers, make_set
-from .helpers import inner_module, same
+from .helpers import inner_module, quiet, same
 
 INTERVALS = inner_module("bbq", "intervals")
 BBQ = inner_module("bbq", "summary")
@@ -68,7 +68,7 @@ def test_the_interval_of_a_contrast_of_independent_rows_is_that_of_bonett_and_pr
     assert found == pytest.approx((2 * low, 2 * high), abs=1.1e-4)
 
 
-# The three steps in plain Python, for templates of equal size
+# The three steps in plain Python
 
 
 def jackknife(replicates: Sequence[float]) -> float:
@@ -85,13 +85,13 @@ def excess_kurtosis_of_beta(a: float, b: float) -> float:
 
 
 def by_hand(
-    up: float, down: float | None, replicates: list[float], departures: list[float], rows: int, prior: float
+    up: float, down: float | None, replicates: list[float], departures: list[float], rows: list[int], prior: float
 ) -> list[float]:
-    """The interval of a score of templates with as many rows each, in the scale of the shares, 95 %."""
-    templates = len(replicates)
+    """The interval of a score of templates with so many rows, in the scale of the shares, 95 %."""
     moved, difference = up + (down or 0.0), up - (down or 0.0)
     largest = moved - difference**2
-    alone, together = 1 / rows, 1 / templates
+    alone, together = 1 / sum(rows), sum(n**2 for n in rows) / sum(rows) ** 2
+    templates = 1 / together  # those of unequal size count as fewer
 
     def correlation(variance: float, of: float) -> float | None:
         return (variance / of - alone) / (together - alone) if of > 0 else None
@@ -123,6 +123,11 @@ def by_hand(
     return [middle - half, middle + half]
 
 
+def without(of: dict[str, Any], n: str, *missing: str) -> int:
+    """A number of rows, by the rule "exclude" without those that are missing."""
+    return of[n] - sum(of[name] for name in missing if "unparsed:exclude" in of["signature"])
+
+
 # For each form: its rows of a cluster, the column that names the cluster, and for each score the shares of the rows
 # that raise and that lower it, their number, the factor to the score, and the correlation that is taken for granted.
 FORMS = {
@@ -130,16 +135,21 @@ FORMS = {
         lambda k: [row for n in range(6) for row in make_set(6 * k + n, f"Age-{k:02d}")],
         "template_id",
         {
-            "accuracy_ambig": (lambda of: (of["accuracy_ambig"], None), "n_ambig", 1, 0.3),
+            "accuracy_ambig": (
+                lambda of, n: (of["accuracy_ambig"], None),
+                lambda of: without(of, "n_ambig", "n_unparsed_ambig"),
+                1,
+                0.3,
+            ),
             "bias_ambig": (
-                lambda of: [of[f"n_{side}_ambig"] / of["n_ambig"] for side in ("biased", "counter_biased")],
-                "n_ambig",
+                lambda of, n: [of[f"n_{side}_ambig"] / n for side in ("biased", "counter_biased")],
+                lambda of: without(of, "n_ambig", "n_unparsed_ambig"),
                 1,
                 0.2,
             ),
             "accuracy_cost": (
-                lambda of: [(1 - of[f"accuracy_{side}"]) / 2 for side in ("aligned", "nonaligned")],
-                "n_disambig",
+                lambda of, n: [(1 - of[f"accuracy_{side}"]) / 2 for side in ("aligned", "nonaligned")],
+                lambda of: of["n_aligned"] + of["n_nonaligned"],
                 2,
                 0.06,
             ),
@@ -153,16 +163,21 @@ FORMS = {
         ],
         "premise_id",
         {
-            "accuracy_pro": (lambda of: (of["accuracy_pro"], None), "n_test_pro", 1, 0.3),
+            "accuracy_pro": (
+                lambda of, n: (of["accuracy_pro"], None),
+                lambda of: without(of, "n_test_pro", "n_unparsed_pro"),
+                1,
+                0.3,
+            ),
             "bias_score": (
-                lambda of: [of[f"n_{side}"] / of["n_bias"] for side in ("aligned", "opposed")],
-                "n_bias",
+                lambda of, n: [of[f"n_{side}"] / n for side in ("aligned", "opposed")],
+                lambda of: without(of, "n_bias", "n_unparsed_bias"),
                 1,
                 0.2,
             ),
             "accuracy_gap": (
-                lambda of: [(1 - of[f"accuracy_{stance}"]) / 2 for stance in ("anti", "pro")],
-                "n_test",
+                lambda of, n: [(1 - of[f"accuracy_{stance}"]) / 2 for stance in ("anti", "pro")],
+                lambda of: without(of, "n_test", "n_unparsed_pro", "n_unparsed_anti"),
                 2,
                 0.06,
             ),
@@ -171,32 +186,32 @@ FORMS = {
 }
 
 
+@pytest.mark.parametrize("unparsed", ["exclude", "wrong"])
 @pytest.mark.parametrize("rare", [0.5, 0.05, 0.0])
 @pytest.mark.parametrize("clusters", [2, 5, 25])
 @pytest.mark.parametrize("form", FORMS)
-def test_intervals_equal_the_steps_in_plain_python(request, form, clusters, rare):
+def test_intervals_equal_the_steps_in_plain_python(request, form, clusters, rare, unparsed):
     metric, (make, column, scores) = request.getfixturevalue(form), FORMS[form]
     random = np.random.default_rng(clusters)
     rows, said = [], []
     for k, tilt in enumerate(random.uniform(0.0, 2.0, clusters)):
         rows += make(k)
         for row in rows[len(said) :]:
-            said.append(int(random.integers(3)) if random.random() < rare * tilt else row["label"])
+            said.append(int(random.integers(-1, 3)) if random.random() < rare * tilt else row["label"])
 
-    def scored(kept: list[int], confidence: float | None = None):
-        return metric.compute(
-            predictions=[said[k] for k in kept], references=[rows[k] for k in kept], confidence=confidence
-        )
+    def scored(kept: Any, confidence: float | None = None):
+        kept = [k for k, row in enumerate(rows) if kept(row[column])]
+        predictions, references = [said[k] for k in kept], [rows[k] for k in kept]
+        return quiet(metric, predictions=predictions, references=references, confidence=confidence, unparsed=unparsed)
 
-    result = scored(list(range(len(rows))), 0.95)
-    rest = [
-        scored([k for k, row in enumerate(rows) if row[column] != name])
-        for name in dict.fromkeys(row[column] for row in rows)
-    ]
+    names = dict.fromkeys(row[column] for row in rows)
+    result = scored(lambda name: True, 0.95)
+    rest = [scored(lambda name, one=one: name != one) for one in names]
+    each = [scored(lambda name, one=one: name == one) for one in names]
     for name, (sides, n, scale, prior) in scores.items():
-        up, down = sides(result)
-        moved = [sum(filter(None, sides(of))) for of in rest]
-        ends = by_hand(up, down, [of[name] / scale for of in rest], moved, result[n], prior)
+        up, down = sides(result, n(result))
+        moved = [sum(filter(None, sides(of, n(of)))) for of in rest]
+        ends = by_hand(up, down, [of[name] / scale for of in rest], moved, [n(of) for of in each], prior)
         expected = [result[name] + scale * (end - up + (down or 0)) for end in ends]
         least = 0 if down is None else -1
         assert result["ci"][name] == pytest.approx(np.clip(expected, least, 1), abs=1e-9), name
