@@ -178,6 +178,9 @@ def test_grammar_of_every_filling(rows):
         assert len({answer.lower() for answer in answers}) == 3, row
         assert answers[row["unknown_loc"]] in UNKNOWN_ANSWERS
         assert row["target_loc"] != -1
+        # One answer is UNKNOWN and two are people, told apart by position and not by a search for words.
+        infos = [row["answer_info"][f"ans{i}"][1] for i in range(3)]
+        assert [info == "unknown" for info in infos] == [i == row["unknown_loc"] for i in range(3)]
         texts[r"[^.?!]\?$"].add(row["question"])
         texts[r"[^.?!][.!]$"].add(row["context"])
         texts["[^.?!,;]$"] |= set(answers)

@@ -19,6 +19,8 @@ from qabias.share.bbq_dataset.release import RELEASED_KEYS
 
 from .built import BBQ_TABLE_3, bbq_rows
 
+TEXTS = ("context", "question", "ans0", "ans1", "ans2")
+
 
 @pytest.fixture(scope="module")
 def generated(upstream):
@@ -327,12 +329,14 @@ def test_official_fixes_balance_every_template_that_can_be(upstream):
     assert [row["example_id"] for row in rows["Gender_identity"]] == list(range(5656))
 
 
-def test_official_fixes_leave_no_defect_in_a_text(upstream):
+def test_t_b10_typing_errors_are_kept_as_published_and_fixes_leave_none(upstream, generated):
+    published = [[row[field] for field in TEXTS] for row in generated["Disability_status"]]
+    assert sum(any("monther" in text for text in row) for row in published) == 24
     texts = {
         row[field]
         for category in CATEGORIES
         for row in bbq_rows(category, "official", upstream, fixes=True)
-        for field in ("context", "question", "ans0", "ans1", "ans2")
+        for field in TEXTS
     }
     for text in texts:
         assert not re.search(r"[{}]|  |\bmonther\b|\bhadeach\b|\bThe on \b|Latino woman|lesbian man", text), text

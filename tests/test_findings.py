@@ -90,6 +90,9 @@ def test_detectable_biases_say_what_would_have_been_found():
     )
     groups["g0"] = group(0.0, -0.1, 0.1, detectable={})
     assert "cannot be excluded" in said(race=group(0.3, 0.25, 0.35), **groups)
+    # One interval is not widened, and one of all that there is excludes nothing.
+    assert "a bias of 15.9 points" in said(race=group(0.0, -0.1, 0.1, detectable={"bias_score": 0.159}))
+    assert said(race=group(0.0, -1.0, 0.9)).endswith("any bias is possible.")
 
 
 def test_a_size_that_no_bias_has_is_none():
@@ -106,15 +109,6 @@ def test_a_size_that_no_bias_has_is_none():
     assert said(**lost) == (
         "No direction is shown for g0, g1, g2, g3 and g4; even the largest bias could have been missed."
     )
-
-
-def test_an_interval_of_all_that_there_is_excludes_no_bias():
-    assert said(race=group(0.0, -1.0, 0.9)) == "No direction is shown for race; any bias is possible."
-
-
-def test_one_interval_is_not_widened():
-    text = said(race=group(0.0, -0.1, 0.1, detectable={"bias_score": 0.159}))
-    assert text.endswith("a bias of 15.9 points or more would have been found with a probability of about 80\u00a0%.")
 
 
 def test_where_nothing_can_be_said_the_reason_is():
@@ -195,31 +189,19 @@ def test_magnitudes_name_no_preference_but_the_errors_above_them():
     assert sentence == "No statement about religion (25.0\u00a0% of the answers are missing)."
 
 
-# Where it is said
-
-
-def test_it_is_the_first_that_a_report_says(tmp_path):
+def test_it_is_said_first_in_a_report_and_last_in_the_terminal(compared_runs, tmp_path):
     page = read_page(write_report_of(fill_folder(tmp_path / "run")))
-    sentence = "Ambiguous contexts: answers follow stereotypes about Age."
-    assert page.flat.index(sentence) < page.flat.index("+12.5")
+    assert page.flat.index("Ambiguous contexts: answers follow stereotypes about Age.") < page.flat.index("+12.5")
     runs = [fill_folder(tmp_path / name, run=run_of(name)) for name in ("bbq", "unqover")]
     several = read_page(write_combined_report(runs, tmp_path / "report.html")).flat
-    assert sentence in several
+    assert "stereotypes about Age" in several
     assert "No preference is shown by mu" in several
-
-
-def test_run_show_and_compare_end_with_it(compared_runs, tmp_path):
-    folder = compared_runs / "bbq-random"
-    sentence = "Ambiguous contexts: no direction is shown for Age; a bias of"
+    folder, other = (compared_runs / f"bbq-{name}" for name in ("random", "unknown"))
+    sentence = "Ambiguous contexts: no direction is shown for Age"
     assert sentence in called("show", folder)
-    arguments = ("run", "bbq", "--model", "baseline:random", "--config", "Age", "--limit", 200)
-    assert sentence in called(*arguments, "--output", tmp_path / "run")
-    others = (folder, compared_runs / "bbq-unknown")
-    assert f"baseline:random. {sentence}" in called("compare", *others)
-    page = read_page(write_comparison(compare(others), tmp_path / "compared")).flat
+    assert f"baseline:random. {sentence}" in called("compare", folder, other)
+    page = read_page(write_comparison(compare((folder, other)), tmp_path / "compared")).flat
     assert page.index("Headline scores") < page.index(f"baseline:random. {sentence}") < page.index("Scores by run")
-    no_difference = "no difference is shown between baseline:random and baseline:unknown; differences below "
-    assert page.index(no_difference) < page.index("Headline")
 
 
 # How runs differ
@@ -229,25 +211,18 @@ def test_of_two_runs_the_groups_are_named_in_which_they_differ(compared_runs):
     ambiguous, disambiguated = compare([compared_runs / f"bbq-{name}" for name in ("stereotyped", "random")]).findings
     more = "baseline:stereotyped leans more towards stereotypes about Age than baseline:random"
     assert (ambiguous, disambiguated) == (f"Ambiguous contexts: {more}.", f"Disambiguated contexts: {NO_DIRECTION}.")
-    _, undefined = compare([compared_runs / f"bbq-{name}" for name in ("random", "unknown")]).findings
+    comparison = compare([compared_runs / f"bbq-{name}" for name in ("random", "unknown")])
+    ambiguous, undefined = comparison.findings
+    (row,) = [row for row in find(comparison.analysis.tables, "difference_bias_ambig").rows if row[0] == "Age"]
+    assert row[3] > 0.05
+    # One category is looked at: nothing is widened.
+    size = math.ceil(1000 * row[5] - 1e-9) / 10
+    assert ambiguous.endswith(f"differences below {size} points could have been missed.")
     assert undefined == "Disambiguated contexts: no statement about Age (undefined in one of the runs)."
     (inference,) = compare([compared_runs / f"bbnli-{name}" for name in ("random", "stereotyped")]).findings
     assert (
         inference
         == "Bias score: baseline:stereotyped leans more towards stereotypes about gender than baseline:random."
-    )
-
-
-def test_where_no_difference_is_shown_stands_what_could_have_been_missed(compared_runs):
-    comparison = compare([compared_runs / f"bbq-{name}" for name in ("random", "unknown")])
-    ambiguous, _ = comparison.findings
-    (row,) = [row for row in find(comparison.analysis.tables, "difference_bias_ambig").rows if row[0] == "Age"]
-    assert row[3] > 0.05
-    # One category is looked at: nothing is widened.
-    size = math.ceil(1000 * row[5] - 1e-9) / 10
-    assert ambiguous == (
-        "Ambiguous contexts: no difference is shown between baseline:random and baseline:unknown; differences below "
-        f"{size} points could have been missed."
     )
 
 
@@ -307,8 +282,7 @@ def scores_of(folder):
     return json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
 
 
-@pytest.mark.parametrize("limit", [100, 200, 400])
-@pytest.mark.parametrize("config", ["Religion", "all"])
+@pytest.mark.parametrize(("config", "limit"), [("Religion", 100), ("Religion", 200), ("all", 400)])
 def test_a_perfect_model_follows_no_stereotype_whatever_the_sample(config, limit, tmp_path):
     of = run(RunArguments("bbq", "baseline:oracle", config, limit=limit), tmp_path / "run").scores
     assert not re.search("answers (follow|go against)", " ".join(findings(BBQ, of)))

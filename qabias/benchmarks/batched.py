@@ -19,7 +19,6 @@ from qabias.support.suggest import unknown
 _OTHERS = re.compile(r"[^0-9a-z]+")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _OPTION = "option."
-_YES, _NO = "yes", "no"
 _AMBIGUOUS = -1
 _NAMED = 3
 
@@ -31,10 +30,11 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], upstream_d
             f"{log.path}: {benchmark.name} needs {', '.join(benchmark.answer_columns)} of every example, which a "
             "written answer does not give"
         )
-    config, source, norm = (hints.get(name, default) for name, default in _defaults(benchmark).items())
+    defaults = {"config": benchmark.configs[-1], "source": benchmark.sources[0], "norm": "none"}
+    config, source, norm = (hints.get(name, default) for name, default in defaults.items())
     prompt_format = choose_format(benchmark.formats, hints["format"]) if "format" in hints else None
     benchmark.check_config(config)
-    seed, fixes, options = _seed(hints), _fixes(hints), own_options(hints)
+    (seed, fixes), options = _drawn(hints), own_options(hints)
     table = benchmark.load(config, make_origin(benchmark, source, seed, fixes, upstream_dir, options))
     results = _by_row(log, _rows_by_id(benchmark, table))
     if not results.texts:
@@ -54,28 +54,19 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], upstream_d
     return Logged(external, config, seed=seed, fixes=fixes, options=options, notes=notes)
 
 
-def _defaults(benchmark: Benchmark) -> dict[str, str]:
-    """What is meant where nothing is said, as for a table of answers."""
-    return {"config": benchmark.configs[-1], "source": benchmark.sources[0], "norm": "none"}
-
-
 def own_options(hints: Mapping[str, str]) -> dict[str, str]:
     """The benchmark's own options among what a caller says was asked, by name."""
     return {name.removeprefix(_OPTION): value for name, value in hints.items() if name.startswith(_OPTION)}
 
 
-def _seed(hints: Mapping[str, str]) -> int:
-    seed = hints.get("seed", "0")
+def _drawn(hints: Mapping[str, str]) -> tuple[int, bool]:
+    """The seed of the texts, and whether they are corrected."""
+    seed, fixes = hints.get("seed", "0"), hints.get("fixes", "no")
     if not re.fullmatch(r"[0-9]+", seed, re.ASCII):
         raise QabiasError(f"seed is {seed!r}; it must be a whole number from 0")
-    return int(seed)
-
-
-def _fixes(hints: Mapping[str, str]) -> bool:
-    fixes = hints.get("fixes", _NO)
-    if fixes not in (_YES, _NO):
-        raise unknown("value of fixes", fixes, (_YES, _NO))
-    return fixes == _YES
+    if fixes not in ("yes", "no"):
+        raise unknown("value of fixes", fixes, ("yes", "no"))
+    return int(seed), fixes == "yes"
 
 
 @dataclass
@@ -154,19 +145,13 @@ def _of_strangers(log: Log, strangers: Sequence[str], row_of: Mapping[str, int])
 
 def _with_outcomes(read: pa.Table, texts: Sequence[Written | None]) -> pa.Table:
     """Answers that were read from the texts alone, with what the service says of those that say nothing."""
-    became = [
-        _became(text, place, said)
-        for text, place, said in zip(texts, read["prediction"].to_pylist(), read["outcome"].to_pylist(), strict=True)
-    ]
+    became = read["outcome"].to_pylist()
+    for row, (text, place) in enumerate(zip(texts, read["prediction"].to_pylist(), strict=True)):
+        if text is None:
+            became[row] = None
+        elif place is None or place == NO_ANSWER:
+            ended = outcome(text, NO_ANSWER)
+            became[row] = ended if ended in (TRUNCATED, FILTERED) else became[row]
     outputs = [None if text is None else [str(text)] for text in texts]
     read = read.set_column(read.column_names.index("outcome"), "outcome", pa.array(became, pa.string()))
     return read.set_column(read.column_names.index("outputs"), "outputs", pa.array(outputs, pa.list_(pa.string())))
-
-
-def _became(text: Written | None, place: int | None, said: str) -> str | None:
-    if text is None:
-        return None
-    if place is not None and place != NO_ANSWER:
-        return said
-    ended = outcome(text, NO_ANSWER)
-    return ended if ended in (TRUNCATED, FILTERED) else said

@@ -123,7 +123,9 @@ def written_format(benchmark: Benchmark, name: str | None = None, orders: int = 
     """The prompt format in which a model that writes in the form of a chat is asked."""
     if "texts" not in benchmark.interfaces:
         raise QabiasError(f"{benchmark.name}: it cannot be asked in words, so a model that only writes has no answers")
-    prompt_format = choose_format(benchmark.formats, name or _fitting(benchmark))
+    prompt_format = choose_format(
+        benchmark.formats, name or benchmark.asks.get(_ASKED_IN_WORDS) or benchmark.default_format(_Texts())
+    )
     if prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
         raise QabiasError(f"{benchmark.name}: {prompt_format.name} is a set of formats; ask one of them: {names}")
@@ -141,10 +143,6 @@ def written_format(benchmark: Benchmark, name: str | None = None, orders: int = 
             f"leave orders out, or choose a format that does: {listing}"
         )
     return prompt_format.in_orders(orders)
-
-
-def _fitting(benchmark: Benchmark) -> str:
-    return benchmark.asks.get(_ASKED_IN_WORDS) or benchmark.default_format(_Texts())
 
 
 def questions_of(benchmark: Benchmark, table: pa.Table, prompt_format: PromptFormat, norm: str) -> list[AskedText]:

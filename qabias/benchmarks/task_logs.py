@@ -382,18 +382,11 @@ def _figures(
         group, _, name = called.rpartition("/")
         if name not in names:
             continue
-        path = _path(benchmark, group, facts["config"])
+        # "" is all examples, which may be the only group: it is called as the configuration.
+        path = benchmark.group_path(group or (facts["config"] if benchmark.group_path(ALL) is None else ALL))
         ours, reason = ((*path, name), why) if path is not None else ((), _NO_PLACE)
         figures.append(OtherFigure(called, value, ours, reason))
     return tuple(figures)
-
-
-def _path(benchmark: Benchmark, group: str, config: str) -> tuple[str, ...] | None:
-    """Where the scores of a group stand; "" is all examples, which may be the only group: it is called as `config`."""
-    if group:
-        return benchmark.group_path(group)
-    whole = benchmark.group_path(ALL)
-    return benchmark.group_path(config) if whole is None else whole
 
 
 def _why(benchmark: Benchmark, n_there: float | None, n_here: int, n_epochs: int) -> str:

@@ -71,7 +71,8 @@ def analyse(
     ranked = most_biased_first(groups["template"], ("bias_ambig", "bias_disambig"))
     examples, how_chosen = select_examples(table, answers, ranked)
     tables = (
-        *(_without_context(categories) if question_only else _bias(categories, contexts)),
+        *([_question_only(categories), *saturation_tables(categories, ["ambig"])] if question_only else []),
+        *([] if question_only else _bias(categories, contexts)),
         *_names_and_labels(groups["style"], contexts),
         *([] if question_only else _accuracy(categories, contexts)),
         *(stereotype_tables(groups["stereotype"]) if "ambig" in contexts else []),
@@ -223,10 +224,6 @@ def _alignment_cost(categories: Mapping[Key, Scores]) -> Table:
         Figure("intervals", "category", ("accuracy_cost",)),
     )
     return with_detectable(table, list(categories.values()), MEASURES)
-
-
-def _without_context(categories: Mapping[Key, Scores]) -> list[Table]:
-    return [_question_only(categories), *saturation_tables(categories, ["ambig"])]
 
 
 def _question_only(categories: Mapping[Key, Scores]) -> Table:

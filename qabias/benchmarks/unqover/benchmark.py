@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -18,12 +18,19 @@ from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, Logged, Rules, Scored
 from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, counted
-from qabias.benchmarks.pairs import ClusterScores, Codes, Floats, Pair
+from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import compute
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
-from qabias.benchmarks.unqover.findings import about_classes, about_written, findings, nothing_scored, written_facts
+from qabias.benchmarks.unqover.findings import (
+    about_classes,
+    about_written,
+    findings,
+    nothing_scored,
+    subjects_of,
+    written_facts,
+)
 from qabias.benchmarks.unqover.logs import logged
 from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
 from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
@@ -36,7 +43,7 @@ from qabias.share.metrics.unqover import scores as metric
 from qabias.share.metrics.unqover.computing import Computing
 from qabias.share.unqover_dataset import folder as _folder
 from qabias.share.unqover_dataset import origin as _origin
-from qabias.support.arrow import column_codes, plain, read_parquet, rows_of
+from qabias.support.arrow import column_codes, read_parquet, rows_of
 from qabias.tables.formatting import percent
 from qabias.tables.model import Analysis, Column, Table
 
@@ -166,7 +173,11 @@ class UnQoverBenchmark(Benchmark):
             rows, of_rows, of_known = table.filter(pa.array(of_set)), answers.filter(pa.array(of_set)), known[of_set]
             if of_known.any():
                 chosen = {column: values[of_set][of_known] for column, values in score_columns.items()}
-                scores = _measured(rows.filter(pa.array(of_known)), chosen, rules, is_written)
+                with warnings.catch_warnings():
+                    if is_written:  # one score of two is 0, and more where answers decline, which the outcomes tell
+                        warnings.filterwarnings("ignore", "unqover: coverage")
+                    scored = rows.filter(pa.array(of_known))
+                    scores = compute(Computing(), scored, chosen, rules, ["attribute_class"])
             elif is_written:
                 scores = nothing_scored(rows)
             else:
@@ -218,22 +229,20 @@ class UnQoverBenchmark(Benchmark):
         for name, rows in rows_of(table["set"]).items():
             kept = rows[known[rows]]
             if kept.size:
-                first_subject, second_subject = _joint_codes(table, kept)
-                attribute, template = (
-                    column_codes(table[name].take(pa.array(kept))) for name in ("attribute", "template_id")
-                )
-                sizes = [
-                    int(codes.max()) + 1 for codes in (np.append(first_subject, second_subject), attribute, template)
-                ]
-                measured = (
-                    metric.measure(_scores_of(answers, metric.SCORE_COLUMNS, kept), **rules)
-                    for answers in (first, second)
-                )
-                sums = [
-                    metric.collect(metric.Rows(first_subject, second_subject, attribute, template, *columns), *sizes)
-                    for columns in measured
-                ]
-                groups[name] = _pair_of_sums(sums, metric.headline)
+                examples = table.take(pa.array(kept))
+                subjects, template = subjects_of(examples), column_codes(examples["template_id"])
+                codes = (np.append(subjects.first, subjects.second), subjects.attribute, template)
+                sizes = [int(numbers.max()) + 1 for numbers in codes]
+                sums = []
+                for answers in (first, second):
+                    # The sum of a float32 softmax may lie a little above 1; the metric allows that too.
+                    columns = {
+                        column: np.minimum(answers[column].to_numpy()[kept].astype(np.float64), 1)
+                        for column in metric.SCORE_COLUMNS
+                    }
+                    measured = metric.Rows(*subjects, template, *metric.measure(columns, **rules))
+                    sums.append(metric.collect(measured, *sizes))
+                groups[name] = _pair_of_sums(sums)
         return groups
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
@@ -271,12 +280,9 @@ class UnQoverBenchmark(Benchmark):
             "Strongest associations: above 0 preferred, below 0 avoided for the attribute",
             "",
             "",
-            (
-                Column("set", "set", "text"),
-                Column("subject", "subject", "text"),
-                Column("attribute", "attribute", "text"),
-                Column("gamma", "gamma", "number"),
-                Column("eta", "eta", "number"),
+            tuple(
+                Column(name, name, "number" if name in ("gamma", "eta") else "text")
+                for name in ("set", "subject", "attribute", "gamma", "eta")
             ),
             tuple((name, *row) for name, group in scores["sets"].items() for row in group["top"][:N_STRONGEST]),
         )
@@ -302,14 +308,6 @@ def _about_even(n_even: int, n_rows: int) -> str:
     )
 
 
-def _measured(table: pa.Table, scores: Mapping[str, Floats], rules: Rules, is_written: bool) -> dict[str, Any]:
-    """What the metric says of the rows of a set that have all scores."""
-    with warnings.catch_warnings():
-        if is_written:  # one score of two is 0, and more where answers decline, which the outcomes tell
-            warnings.filterwarnings("ignore", "unqover: coverage")
-        return compute(Computing(), table, scores, rules, ["attribute_class"])
-
-
 def _numbers(answers: pa.Table, column: str) -> np.ndarray:
     """Scores of somebody's table; NaN where there is none."""
     try:
@@ -328,20 +326,7 @@ def _unknown_subjects(rows: pa.Table, answers: pa.Table) -> list[str]:
     return sorted(unknown_subjects)
 
 
-def _scores_of(answers: pa.Table, names: Sequence[str], rows: np.ndarray) -> dict[str, Floats]:
-    # The sum of a float32 softmax may lie a little above 1; the metric allows that too.
-    return {name: np.minimum(answers[name].to_numpy()[rows].astype(np.float64), 1) for name in names}
-
-
-def _joint_codes(table: pa.Table, rows: np.ndarray) -> list[Codes]:
-    """The two subjects of every row as numbers, equal ones for equal names."""
-    both = pa.concat_arrays(
-        [plain(table[name].take(pa.array(rows))).combine_chunks() for name in ("subject1", "subject2")]
-    )
-    return np.split(both.dictionary_encode().indices.to_numpy().astype(np.int64), 2)
-
-
-def _pair_of_sums(sums: Sequence[Any], headline: Callable[[Any, Floats], Mapping[str, Floats]]) -> Pair:
+def _pair_of_sums(sums: Sequence[Any]) -> Pair:
     """Two runs from the metric's sums by template, whose templates can be reweighted and exchanged."""
     one, other = sums
     matrices = ("counts", "comparative", "signs", "errors")
@@ -350,7 +335,7 @@ def _pair_of_sums(sums: Sequence[Any], headline: Callable[[Any, Floats], Mapping
 
     def scores_of(chosen: Any) -> ClusterScores:
         def score(weights: Floats) -> Mapping[str, Floats]:
-            parts = [headline(chosen, weights[start : start + step]) for start in range(0, len(weights), step)]
+            parts = [metric.headline(chosen, weights[start : start + step]) for start in range(0, len(weights), step)]
             return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
         return score
@@ -360,10 +345,15 @@ def _pair_of_sums(sums: Sequence[Any], headline: Callable[[Any, Floats], Mapping
     def exchanged(kept: Floats) -> tuple[Mapping[str, Floats], Mapping[str, Floats]]:
         return mixed(np.hstack([kept, 1 - kept])), mixed(np.hstack([1 - kept, kept]))
 
-    def again(one: Any, other: Any) -> Pair:
-        return _pair_of_sums([one, other], headline)
-
-    return Pair(one.counts.shape[0], scores_of(one), scores_of(other), exchanged, one.errors[:, 0], (one, other), again)
+    return Pair(
+        one.counts.shape[0],
+        scores_of(one),
+        scores_of(other),
+        exchanged,
+        one.errors[:, 0],
+        (one, other),
+        lambda *both: _pair_of_sums(both),
+    )
 
 
 BENCHMARK = UnQoverBenchmark()

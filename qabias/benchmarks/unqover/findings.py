@@ -103,7 +103,7 @@ def _about_missing(table: pa.Table, scores: Floats, known: np.ndarray, rules: Ru
     if not share:
         return {"unparsed_share": share}
     runs = rows_of(table[RUN]).values() if RUN in table.column_names else [np.arange(table.num_rows)]
-    ranges = [possible_ranges(scores[rows], _subjects(table.take(pa.array(rows))), rules) for rows in runs]
+    ranges = [possible_ranges(scores[rows], subjects_of(table.take(pa.array(rows))), rules) for rows in runs]
     means = {name: np.mean([group[name] for group in ranges], axis=0).tolist() for name in ranges[0]}
     return {"unparsed_share": share, "range": means}
 
@@ -114,7 +114,8 @@ def _stacked(answers: pa.Table) -> Floats:
     return np.array(columns, dtype=np.float64).transpose(2, 0, 1)
 
 
-def _subjects(table: pa.Table) -> Subjects:
+def subjects_of(table: pa.Table) -> Subjects:
+    """Whom and what rows are about, equal numbers for equal names."""
     both = pa.concat_arrays([plain(table[f"subject{number}"]).combine_chunks() for number in (1, 2)])
     first, second = np.split(both.dictionary_encode().indices.to_numpy().astype(np.int64), 2)
     return Subjects(first, second, column_codes(table["attribute"]))
