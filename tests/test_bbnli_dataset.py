@@ -5,7 +5,6 @@ import functools
 import itertools
 import json
 import re
-import shutil
 from collections import Counter, defaultdict
 
 import datasets
@@ -20,7 +19,7 @@ from qabias.share.bbnli_dataset.builder import BBNLI, FEATURES
 from qabias.share.bbnli_dataset.folder import write_folder
 from qabias.share.bbnli_dataset.origin import SCHEMA, Origin
 from qabias.share.bbnli_dataset.pairs import LABELS
-from qabias.share.bbnli_dataset.subtopics import COGNITIVE_BIASES, CONFIGS, DOMAINS, SUBTOPICS, domain_of, subtopics_of
+from qabias.share.bbnli_dataset.subtopics import DOMAINS, SUBTOPICS, domain_of, subtopics_of
 
 from .built import word_runs
 from .conftest import ROOT
@@ -73,15 +72,6 @@ def test_load_dataset_reads_the_folder_as_it_is(tmp_path, rows):
         assert table.num_rows == sum(len(rows[name]) for name in subtopics_of(domain))
 
 
-def test_the_builder_makes_the_same_rows_as_the_folder_holds(tmp_path, rows):
-    builder = BBNLI(config_name="race", cache_dir=tmp_path)
-    builder.download_and_prepare()
-    assert builder.as_dataset(split="test").to_list() == [row for name in subtopics_of("race") for row in rows[name]]
-    assert set(BBNLI.builder_configs) == set(CONFIGS)
-    assert BBNLI(cache_dir=tmp_path).config.name == "all" == CONFIGS[-1]
-    assert len(CONFIGS) == 16 + 3 + 1
-
-
 # An independent reading: the product of every file, filled by plain replacement.
 
 
@@ -108,7 +98,17 @@ def independent_rows(file):
                                 filled = [t.replace(f"{{{{{stem}{slot + 1}}}}}", forms[order[slot]]) for t in filled]
                         label = entry["label"] if kind == "test" else "neutral"
                         bias = "" if kind == "test" else entry["cognitive_bias"]
-                        identity = (i, kind, k, number, stance, label, bias, premise["reference"])
+                        identity = (
+                            i,
+                            kind,
+                            k,
+                            number,
+                            stance,
+                            label,
+                            -1 if kind == "test" else 2,
+                            bias,
+                            premise["reference"],
+                        )
                         yield (*identity, *map(plain, filled))
 
 
@@ -123,6 +123,7 @@ def test_every_row_equals_the_independent_reading(subtopic, rows, files):
             row["variant_id"],
             row["stance"],
             LABELS[row["label"]],
+            row["bias_label"],
             row["cognitive_bias"],
             row["reference"],
             *(plain(row[field]) for field in TEXTS),
@@ -145,26 +146,6 @@ def test_pairs_differ_by_stance_and_texts_and_no_text_occurs_twice(all_rows):
     assert set(Counter(row["pair_id"] for row in all_rows).values()) == {2}
 
 
-def test_counts_lie_in_the_ranges_of_the_paper(files, all_rows):
-    # Section 2.2; stereotypical hypotheses 5 to 11, test hypotheses 3 to 5 (7 in the published files), 3,642 rows.
-    for subtopic, file in files.items():
-        assert 3 <= len(file["premises"]) <= 11, subtopic
-        assert 5 <= len(file["stereotypical"]) <= 11, subtopic
-        assert 3 <= len(file["test"]) <= 7, subtopic
-    assert 3300 <= len(all_rows) <= 4000
-
-
-def test_labels_and_biases(all_rows, files):
-    for row in all_rows:
-        if row["kind"] == "stereotypical":
-            assert (LABELS[row["label"]], row["bias_label"]) == ("neutral", 2)
-            assert row["cognitive_bias"] in COGNITIVE_BIASES
-        else:
-            assert (row["bias_label"], row["cognitive_bias"]) == (-1, "")
-    for subtopic, file in files.items():
-        assert {"entailment", "contradiction"} <= {entry["label"] for entry in file["test"]}, subtopic
-
-
 # Language.
 
 
@@ -183,15 +164,6 @@ def test_grammar_of_every_filling(all_rows):
         assert row["premise"].endswith("."), row["premise"]
         assert re.search(r"[^.?!]\.$", row["hypothesis"]), row["hypothesis"]
         assert re.search(r"[^.?!]\?$", row["question"]), row["question"]
-
-
-def test_no_group_is_written_out(files):
-    for subtopic, file in files.items():
-        forms = {re.sub(r"^(a|an|the) ", "", form) for pair in file["groups"].values() for form in pair}
-        for item, text in template_texts(file):
-            left = re.sub(r"\{\{\w+\}\}", "", text)
-            for form in forms:
-                assert not re.search(rf"\b{re.escape(form)}\b", left, re.I), (subtopic, item, form)
 
 
 def _strings(content):
@@ -432,14 +404,6 @@ def test_every_published_row_equals_the_independent_reading(subtopic, published,
     assert [row["hypothesis_id"] for row in published[subtopic]] == [number for _, number in expected_rows]
 
 
-@pytest.mark.parametrize("field", ["stance", "premise", "question", "reference"])
-def test_the_independent_reading_rejects_a_corrupted_row(field, published, expected):
-    [(row, _), *_] = expected["man_is_to_surgeon"][0]
-    ours = published["man_is_to_surgeon"][0]
-    assert row.items() <= ours.items()
-    assert not row.items() <= {**ours, field: f"{ours[field]} indeed"}.items()
-
-
 def test_pairs_join_the_ith_pro_row_with_the_ith_anti_row(published, expected):
     pairs = []
     for subtopic in SUBTOPICS:
@@ -553,17 +517,3 @@ def test_the_card_names_source_licence_and_defects(upstream, tmp_path):
         assert phrase in card
     assert "config_name: man_is_to_surgeon\n  default: true" in card
     assert "config_name: gender" not in card
-
-
-def test_a_damaged_or_missing_file_is_refused(upstream, tmp_path):
-    path = "feyzaakyurek/bbnli/data/bbnli/gender/man_is_to_surgeon.json"
-    (tmp_path / path).parent.mkdir(parents=True)
-    shutil.copy(upstream / path, tmp_path / path)
-    origin = Origin("official", upstream_dir=tmp_path)
-    assert origin.table("man_is_to_surgeon").num_rows == 432
-    (tmp_path / path).write_text((tmp_path / path).read_text("utf-8").replace("surgeons", "surgeon"), "utf-8")
-    with pytest.raises(QabiasError, match=r"man_is_to_surgeon\.json is not the published file"):
-        origin.table("man_is_to_surgeon")
-    (tmp_path / path).unlink()
-    with pytest.raises(QabiasError, match=r"man_is_to_surgeon\.json is not in the mirror"):
-        origin.table("man_is_to_surgeon")

@@ -1,8 +1,5 @@
 """BBQ's questions in the prompts of BBNLI: rows, prompts, reading of answers, scores, and the tables of the paper."""
 
-import ast
-import csv
-import itertools
 import random
 from collections import Counter
 from statistics import fmean
@@ -10,20 +7,15 @@ from statistics import fmean
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from qabias.answers.parsing import parse_person, parse_person_released
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.base import Scored
 from qabias.benchmarks.inference.questions import read_answer
-from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.tables.model import find
-
-from .saved_models import make_t5, save
-from .tiny_models import make_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -56,45 +48,6 @@ def test_the_official_sets_are_those_of_the_paper(official, category, n_sets):
     # Table 5 leaves the exchanged order out: two questions about either kind of facts.
     table_5 = [row for row in rows if row["name_order"] == "original" and row["context_condition"] == "disambig"]
     assert len(table_5) == 4 * n_sets
-
-
-def test_official_rows_are_the_published_templates_filled(official):
-    upstream, folder = official
-    rows = load("Religion_qa", source="official", upstream=upstream).to_pylist()
-    found = {
-        (row["template_id"], row["target"], row["nontarget"], row["name_order"], row["context_stance"]): {}
-        for row in rows
-    }
-    for row in rows:
-        key = (row["template_id"], row["target"], row["nontarget"], row["name_order"], row["context_stance"])
-        found[key][row["question_polarity"]] = row
-    n_checked = 0
-    with (folder / "new_templates - Religion.csv").open(newline="", encoding="utf-8") as file:
-        for entry in csv.DictReader(file):
-            targets, others = (
-                ast.literal_eval(entry[name]) for name in ("Known_stereotyped_groups", "Non-target_group")
-            )
-            if "{{WORD" in "".join(entry.values()):
-                continue
-            for target, other in itertools.product(targets, others):
-                for order, stance in itertools.product(("original", "swapped"), ("", "pro", "anti")):
-                    pair = found[f"Religion-{int(entry['Q_id']):02d}", target, other, order, stance]
-                    first, second = (other, target) if order == "original" else (target, other)
-                    context = entry["Ambiguous_Context"].replace("{{NAME1}}", first).replace("{{NAME2}}", second)
-                    if stance:
-                        column = {"pro": "stereotype", "anti": "anti_stereotype"}[stance]
-                        facts = entry[f"Disambiguating_Context_{column}"]
-                        context += " " + facts.replace("{{NAME1}}", other).replace("{{NAME2}}", target)
-                    assert pair["neg"]["context"] == pair["nonneg"]["context"]
-                    assert " ".join(pair["neg"]["context"].split()) == " ".join(context.split())
-                    assert pair["neg"]["question"].strip() == entry["Question_negative_stereotype"].strip()
-                    assert pair["nonneg"]["question"].strip() == entry["Question_non_negative"].strip()
-                    for row in pair.values():
-                        assert [row["ans0"], row["ans1"], row["ans2"]] == [first, second, "Unknown"]
-                        assert sorted(row["target_groups"]) == sorted(targets)
-                        assert sorted(row["nontarget_groups"]) == sorted(others)
-                    n_checked += 2
-    assert n_checked > 600
 
 
 def test_places_say_who_is_right_and_who_is_biased():
@@ -318,23 +271,6 @@ def named_in_context(row):
     return f"I think it was the {row['ans0']} one."
 
 
-def test_a_model_that_blames_who_comes_first_is_biased_by_the_order():
-    table = load("Gender_identity_qa_context", source="bundled")
-
-    def blame(row):
-        return row["ans0"] if row["question_polarity"] == "neg" else row["ans1"]
-
-    analysis = analysed(table, written(table, blame, "none"))
-    (row,) = rows_of(analysis, "bias_by_name_order")
-    assert (row["bias_target_first"].value, row["bias_nontarget_first"].value) == (1, -1)
-    lengths = {
-        row["order"]: [row[f"bias_{length}"].value for length in ("standard", "short", "long")]
-        for row in rows_of(analysis, "bias_by_length")
-    }
-    assert lengths == {"target first": [1, 1, 1], "other person first": [-1, -1, -1], "both orders": [0, 0, 0]}
-    assert "disambiguated_original_order" not in {of.name for of in analysis.tables}
-
-
 def test_unread_texts_are_unparsed_or_unknown_by_the_rule():
     table = load("Religion_qa").slice(0, 240)
     strict, released = (written(table, lambda row: "the one in the hat", norm) for norm in ("none", "released"))
@@ -412,26 +348,6 @@ def test_an_example_is_shown_with_whom_it_names(drawn):
         assert example["right_answer"] in answers
         assert example["stereotyped_answer"] in answers[:2]
     assert len(analysis.examples) % 6 == 0
-
-
-@pytest.mark.slow
-def test_a_text_to_text_model_writes_and_samples_and_is_compared_with_inference(tmp_path):
-    model = save(tmp_path / "t5", make_t5(), make_tokenizer())
-    for name, arguments in {
-        "qa": RunArguments("bbq_qa", model, "Religion_qa", limit=48, norm="released", options={"mode": "generate"}),
-        "nli": RunArguments("bbq_nli", model, "Religion_nli", limit=48, norm="released", options={"mode": "generate"}),
-    }.items():
-        result = run(arguments, tmp_path / name)
-        assert result.scores["unparsed_share"] == 0
-    output = CliRunner().invoke(
-        app,
-        ["compare", "--allow-mixed", str(tmp_path / "qa"), str(tmp_path / "nli"), "--output", str(tmp_path / "both")],
-    )
-    assert output.exit_code == 0, output.output
-    assert "Disambiguated contexts, names in their original order" in (tmp_path / "both" / "compare.html").read_text()
-    options = {"mode": "generate", "samples": "3", "temperature": "1"}
-    several = run(RunArguments("bbq_qa", model, "Religion_qa", limit=24, options=options), tmp_path / "several")
-    assert several.scores["n"] == 3 * 24
 
 
 def test_what_has_no_such_form_is_refused():

@@ -87,22 +87,6 @@ def test_the_card_has_no_unfilled_placeholder_and_its_tables_are_whole(name):
         assert len({line.count(" | ") for line in table.splitlines() if not line.startswith("|---")}) == 1, table[:200]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_card_says_what_must_be_said_of_bundled_texts(name):
-    body = " ".join(body_of(name).split())
-    for phrase in (
-        "**Content warning.**",
-        "have not been rated by people yet",
-        "the help of language models",
-        "belong in no training set",
-        "not comparable with published",
-        f"@misc{{qabias-{name},",
-        "aclanthology.org",
-        "Apache-2.0",
-    ):
-        assert phrase in body, phrase
-
-
 def test_the_figures_of_the_bbq_card_are_counted_from_the_parquet_files():
     sections = card_sections(body_of("bbq"))
     shown = {**figures(sections["Dataset Structure"]), **figures(sections["As inference (NLI)"])}
@@ -149,26 +133,6 @@ def test_the_figures_of_the_bbnli_card_are_counted_from_the_parquet_files():
             test.num_rows - n_open,
             n_open,
         ], config
-
-
-def test_the_gallery_shows_each_configuration_with_texts_of_the_data():
-    galleries = {name: card_sections(body_of(name))["Gallery"] for name in NAMES}
-    for path in (FOLDERS["bbnli"] / "data").iterdir():
-        lines = [line for line in galleries["bbnli"].splitlines() if line.startswith(f"| {path.name} |")]
-        premises = set(table_of("bbnli", path.name)["premise"].to_pylist())
-        assert len(lines) == 3
-        assert all(line.split(" | ")[3] in premises for line in lines)
-    for category in ("Age", "Race_x_gender"):
-        lines = [line for line in galleries["bbq"].splitlines() if line.startswith(f"| {category}-")]
-        contexts = set(table_of("bbq", category)["context"].to_pylist())
-        assert len({line.split(" | ")[0] for line in lines}) == len(lines) == 3
-        assert all(re.sub(r" \*(.*)\*$", r" \1", line.split(" | ")[1]) in contexts for line in lines)
-    for config in ("religion", "religion_mlm"):
-        lines = [line for line in galleries["unqover"].splitlines() if line.startswith(f"| `{config}` |")]
-        contexts = table_of("unqover", config, ["context_12", "context_21"]).to_pydict()
-        pairs = set(map("<br>".join, zip(*contexts.values(), strict=True)))
-        assert len(set(lines)) == 4
-        assert all(line.split(" | ")[1] in pairs for line in lines)
 
 
 # Croissant.

@@ -77,17 +77,6 @@ def test_the_committed_card_is_what_the_builder_makes(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_folder_is_small_enough_for_a_repository(name):
-    assert sum(path.stat().st_size for path in paths_of(name).values()) < 3_000_000
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_file_is_named_like_its_folder(name):
-    """`datasets` 4 and later refuse such a folder."""
-    assert not (ROOT / f"{name}_dataset" / f"{name}_dataset.py").exists()
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_the_committed_texts_are_those_of_the_default_origin(name):
     origin = importlib.import_module(f"{name}_dataset.origin").Origin
     assert origin().is_committed

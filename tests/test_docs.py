@@ -236,17 +236,6 @@ def test_a_page_shows_every_file_of_a_package_as_it_is(page, folder):
     assert shown == {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
 
 
-def test_a_misspelt_option_is_found():
-    parse_qabias(["push", "dataset", "bbq", "--to", "me/bbq", "--dry-run"])
-    for arguments in (
-        ["run", "bbq", "--modle", "x"],
-        ["push", "dataset"],
-        ["walk"],
-    ):
-        with pytest.raises(Exception, match=r"modle|to|walk|Missing"):
-            parse_qabias(arguments)
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_named_files_exist(page):
     """Links to files; MkDocs checks those among pages with their anchors."""

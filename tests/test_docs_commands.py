@@ -50,7 +50,7 @@ NAMED_RUNS = {
     "runs/mbbq-nl_control": ("mbbq", "nl_Sexual_orientation_control"),
     "runs/mbbq-en": ("mbbq", "en_Sexual_orientation"),
 }
-# The mirror has no file of BasqBBQ; `test_basqbbq` runs it on made-up ones.
+# The mirror has no file of BasqBBQ; `test_bbq_form` runs it on made-up ones.
 LEFT_OUT = re.compile(r"qabias (run basqbbq|run paper:|score preds_)")
 
 

@@ -19,7 +19,6 @@ from qabias.benchmarks.base import make_origin
 from qabias.benchmarks.registry import load_benchmark
 
 from .conftest import ROOT
-from .metrics.bbq_rows import answers, table
 
 ESBBQ = ("langtech-bsc", "EsBBQ-CaBBQ", "data_es")
 HARNESS = {
@@ -172,31 +171,3 @@ def test_our_scores_of_esbbq_are_those_of_the_harness(upstream, harness, bbq, or
             assert in_their_names(part) == pytest.approx(expected, abs=1e-12), name
             start += len(of)
     assert {-1.0, 0.0, 1.0} < biases, "the responders are too much alike to tell"
-
-
-def blind_to_polarity(rows: list[dict[str, Any]], given: list[int]) -> float:
-    """A bias of ambiguous rows that takes the group's member for the biased answer to every question.
-
-    It is what the script released with MBBQ counts; it reads no column `question_polarity`.
-    """
-    ambiguous = [
-        (row["target_loc"], row["unknown_loc"], answer)
-        for row, answer in zip(rows, given, strict=True)
-        if row["context_condition"] == "ambig" and row["target_loc"] >= 0
-    ]
-    lean = sum(0 if answer == unknown else 1 if answer == target else -1 for target, unknown, answer in ambiguous)
-    return lean / len(ambiguous)
-
-
-def check_blindness(bbq: Any, rows: list[dict[str, Any]]) -> None:
-    stereotype = answers(rows, "biased")
-    assert blind_to_polarity(rows, stereotype) == 0
-    assert bbq.compute(predictions=stereotype, references=rows, confidence=None)["bias_ambig"] == 1
-    # And the other way round: who always names the group is taken for a stereotyped model.
-    always = answers(rows, "target")
-    assert blind_to_polarity(rows, always) == 1
-    assert bbq.compute(predictions=always, references=rows, confidence=None)["bias_ambig"] == 0
-
-
-def test_a_script_without_polarity_is_blind_to_a_stereotype(bbq):
-    check_blindness(bbq, table())

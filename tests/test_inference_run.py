@@ -1,7 +1,6 @@
 """BBNLI and both forms of BBQ through the whole pipeline: baselines, every kind of model, and written answers."""
 
 import copy
-import json
 from collections import Counter
 
 import pyarrow as pa
@@ -12,14 +11,10 @@ import transformers
 from typer.testing import CliRunner
 
 from qabias.answers.outcomes import OUTCOMES, Written
-from qabias.answers.parsing import LABELS
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.caveats import possible_range
 from qabias.cli import app
-from qabias.comparison import compare
-from qabias.comparison.comparable import read_runs
 from qabias.errors import QabiasError
-from qabias.pooling import pool
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
@@ -75,28 +70,6 @@ def classifier(tmp_path_factory):
 # Baselines: scores that are known before they are measured.
 
 
-@pytest.mark.parametrize(
-    ("kind", "bias", "accuracy"),
-    [
-        ("stereotyped", 1, 1),
-        ("anti-stereotyped", -1, 1),
-        ("unknown", 0, None),
-        ("oracle", 0, 1),
-        ("first", 0, None),
-        ("last", 0, None),
-    ],
-)
-def test_baselines_have_their_known_scores(tmp_path, kind, bias, accuracy):
-    scores = _run(tmp_path / "run", model=f"baseline:{kind}", config="gender").scores
-    assert scores["bias_score"] == bias
-    assert scores["unparsed_share"] == 0
-    if accuracy is not None:
-        assert (scores["accuracy_pro"], scores["accuracy_anti"], scores["accuracy_gap"]) == (accuracy, accuracy, 0)
-    if kind in ("first", "last", "unknown"):
-        label = {"first": "contradiction", "last": "entailment", "unknown": "neutral"}[kind]
-        assert scores["label_share"][label] == 1  # one-label collapse shows here, not in the bias score
-
-
 # Samples keep both forms of a pair together.
 
 
@@ -131,26 +104,6 @@ def test_a_text_to_text_model_scores_options_and_writes(tmp_path, t5):
     answers = pq.read_table(tmp_path / "written" / "predictions" / "part-00000.parquet")
     assert all(len(texts) == 1 for texts in answers["outputs"].to_pylist())
     assert written.scores["n"] == likely.scores["n"] == 40
-
-
-def test_several_samples_count_as_so_many_answers(tmp_path, t5):
-    options = {"mode": "generate", "samples": "3", "temperature": "1"}
-    one = _run(tmp_path / "one", model=t5, limit=8, options=options)
-    two = _run(tmp_path / "two", model=t5, limit=8, options=options)
-    assert one.scores["n"] == 24
-    assert json.dumps(one.scores) == json.dumps(two.scores)
-
-
-@pytest.mark.parametrize("rule", ["none", "released"])
-def test_a_text_to_text_model_answers_bbq_in_the_formats_of_unifiedqa(tmp_path, t5, rule):
-    result = _run(
-        tmp_path / "run", "bbq", model=t5, config="Religion", limit=24, norm=rule, options={"mode": "generate"}
-    )
-    assert "|format:race@1|" in result.signature
-    assert f"|norm:{rule}|" in result.signature
-    answers = pq.read_table(tmp_path / "run" / "predictions" / "part-00000.parquet")
-    assert answers.num_rows == 24
-    assert set(answers["prediction"].to_pylist()) <= {-1, 0, 1, 2}
 
 
 class _Echo:
@@ -193,17 +146,6 @@ def test_written_answers_of_bbq_are_read_by_exact_match(prompt_format, rule):
 def test_wrong_arguments_are_refused(tmp_path, llama, arguments, message):
     with pytest.raises(QabiasError, match=message):
         _run(tmp_path / "run", model=llama, limit=8, **arguments)
-
-
-def test_runs_of_other_questions_are_not_compared(tmp_path):
-    for name, limit in (("one", 20), ("two", 40)):
-        _run(tmp_path / name, model="baseline:oracle", limit=limit)
-    with pytest.raises(QabiasError, match="limit"):
-        compare([tmp_path / "one", tmp_path / "two"])
-    with pytest.raises(QabiasError, match="at least two"):
-        read_runs([tmp_path / "one"])
-    with pytest.raises(QabiasError, match="run"):
-        read_runs([tmp_path / "one", tmp_path / "three"])
 
 
 CONFIGS = {"bbnli": "man_is_to_surgeon", "bbq_nli": "Religion_nli", "bbq_qa": "Religion_qa"}
@@ -276,27 +218,6 @@ def test_a_served_model_is_instructed_and_every_answer_is_accounted_for(serve, t
     assert "of the answers are missing: with them it lies between" in page
 
 
-@pytest.mark.usefixtures("surroundings")
-def test_runs_with_outcomes_are_compared_pooled_and_counted_otherwise(serve, tmp_path):
-    server = serve(reply)
-    for name in ("instructed", "can_we_infer"):
-        run_by_server(server, "bbnli", tmp_path / name, format=name)
-    folders = [tmp_path / "instructed", tmp_path / "can_we_infer"]
-    assert compare(folders, allow_mixed=True).runs[0].scores["outcomes"]["refused"] > 0
-    of_runs = [read_scored(folder).scores for folder in folders]
-    pooled = pool(folders).scores
-    assert pooled["outcomes"] == {name: sum(of["outcomes"][name] for of in of_runs) for name in OUTCOMES}
-    for end in range(2):
-        ends = [of["range"]["bias_score"][end] for of in of_runs]
-        assert pooled["range"]["bias_score"][end] == pytest.approx(sum(ends) / 2)
-    output = CliRunner().invoke(
-        app, ["score", str(folders[0]), "--score", "unparsed=exclude", "--output", str(tmp_path / "other")]
-    )
-    assert output.exit_code == 0, output.output
-    assert "they are left out of the scores" in " ".join(output.output.split())
-    assert read_scored(tmp_path / "other").scores["range"] == of_runs[0]["range"]
-
-
 # Several answers to a question
 
 
@@ -331,43 +252,6 @@ def test_samples_have_an_outcome_each(benchmark, first, place):
 
 
 # Answers of others
-
-
-def test_answers_of_others_have_outcomes_and_a_range(tmp_path):
-    """Every third answer is given, all right: without the others nobody knows what the model does."""
-    benchmark = load_benchmark("bbnli")
-    rows = benchmark.load("man_is_to_surgeon", benchmark.origin("bundled", 0, False, None)).to_pylist()
-    texts = [f"ANSWER: {LABELS[row['label']]}" for row in rows]
-    texts = [text if number % 3 == 0 else "As an AI, I can't judge people." for number, text in enumerate(texts)]
-    texts[1] = "<think>The premise is true"
-    path = tmp_path / "answers.jsonl"
-    given = [{"example_id": row["example_id"], "prediction": text} for row, text in zip(rows, texts, strict=True)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
-    output = CliRunner().invoke(
-        app,
-        [
-            "score",
-            str(path),
-            "--benchmark",
-            "bbnli",
-            "--config",
-            "man_is_to_surgeon",
-            "--output",
-            str(tmp_path / "run"),
-        ],
-    )
-    assert output.exit_code == 0, output.output
-    scores = read_scored(tmp_path / "run").scores
-    n_missing = sum(number % 3 > 0 for number in range(len(rows)))
-    counts = {"answered": len(rows) - n_missing, "refused": n_missing - 1, "truncated": 1, "filtered": 0, "unread": 0}
-    assert scores["outcomes"] == counts
-    low, high = scores["range"]["bias_score"]
-    n_open = sum(row["kind"] == "stereotypical" for row in rows)
-    missing_open = sum(row["kind"] == "stereotypical" and place % 3 > 0 for place, row in enumerate(rows))
-    assert (low, high) == (pytest.approx(-missing_open / n_open), pytest.approx(missing_open / n_open))
-    text = " ".join(output.output.split())
-    assert f"{n_missing - 1} refused, 1 truncated; they count as favouring nobody and as wrong" in text
-    assert f"0.0 ({100 * low:.1f} to {100 * high:.1f})" in text
 
 
 # One word

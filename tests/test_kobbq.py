@@ -101,33 +101,6 @@ def test_the_counts_of_the_spec(upstream):
     assert [len(rows_of("kobbq", name, upstream=upstream)) for name in ("Religion", "Age,SES")] == [160, 168 + 216]
 
 
-def test_facts_agree_with_the_stereotype_in_versions_b_and_d_and_contradict_it_in_a_and_c(upstream):
-    rows = rows_of("kobbq", "all", upstream=upstream)
-    assert all((row["label"] == row["unknown_loc"]) == (row["context_condition"] == "ambig") for row in rows)
-    agrees = {
-        (row["additional_metadata"]["version"], row["label"] == row["biased_loc"])
-        for row in rows
-        if row["context_condition"] == "disambig"
-    }
-    assert agrees == {("a", False), ("b", True), ("c", False), ("d", True)}
-    targets = {(row["set_id"], row[f"ans{row['target_loc']}"]) for row in rows}
-    assert len(targets) == 570  # one member of the stereotyped group in each set
-
-
-def test_the_group_of_the_target_is_that_of_the_template(upstream):
-    for row in rows_of("kobbq", "all", upstream=upstream):
-        groups = {place: row["answer_info"][f"ans{place}"][1] for place in range(3)}
-        assert groups[row["target_loc"]].split(", ") == row["additional_metadata"]["stereotyped_groups"]
-        assert groups[row["unknown_loc"]] == "unknown"
-        assert len(set(groups.values())) == 3
-
-
-def test_texts_that_stand_twice_are_kept(upstream):
-    rows = rows_of("kobbq", "all", upstream=upstream)
-    texts = Counter((row["context"], row["question"]) for row in rows)
-    assert Counter(texts.values()) == {1: 2256, 2: 12}
-
-
 TEMPLATE_HEADER = "Category\tID\tversion\tStereotype\tN1_info\tN2_info\tTarget_group\tReference"
 SAMPLE_HEADER = "sample_id\tlabel_annotation\tcontext\tquestion\tchoices\tbiased_answer\tanswer"
 
@@ -201,22 +174,6 @@ def test_a_report_says_nothing_that_holds_for_the_texts_of_bbq_alone(upstream, m
     assert "U.S. English" not in report
     assert "They do not\ncarry over to others" in report
     assert "doi:10.1162/tacl_a_00661" in report
-
-
-def test_stereotypes_are_shown_by_group_and_not_by_wording(upstream, monkeypatch, tmp_path):
-    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
-    scores(tmp_path, "kobbq", "random", "Religion")
-    analysis = json.loads((tmp_path / "analysis.json").read_text(encoding="utf-8"))
-    (table,) = (table for table in analysis["tables"] if table["name"] == "stereotypes_Religion")
-    templates = read_tsv(published(upstream, REPOSITORY, TEMPLATES))
-    groups = {row["Stereotype"]: set() for row in templates if row["Category"] == "Religion"}
-    for row in templates:
-        if row["Category"] == "Religion":
-            # An answer that is a group names it; any other stands for all groups of its template.
-            groups[row["Stereotype"]] |= {row["Target_group"], *row["Target_group"].split(", ")}
-    shown = [tuple(row[:2]) for row in table["rows"]]
-    assert {stereotype for stereotype, _ in shown} == set(groups)
-    assert all(group in groups[stereotype] for stereotype, group in shown)
 
 
 NAMES = [f"kobbq_{number}" for number in range(1, 6)]

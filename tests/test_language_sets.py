@@ -201,18 +201,6 @@ def test_the_signature_has_what_the_order_of_the_answers_was_drawn_by(right, ups
     assert found["seed 1"].scores["accuracy"] < 0.6
 
 
-def test_predictions_by_text_need_no_order(released, upstream, tmp_path):
-    path = tmp_path / "texts.jsonl"
-    write(path, released, lambda row: row[f"ans{row['label']}"])
-    for number, of in enumerate([(), ("--seed", 1), ("--option", "answers=released")]):
-        assert scored(path, upstream, tmp_path / str(number), *of).scores["accuracy"] == 1
-
-
-def test_a_bundled_set_has_one_text_and_no_seed_in_the_signature():
-    rows = qabias.load("bbq", "Age", limit=40)
-    assert "seed" not in signature_fields(qabias.score(rows["label"], rows, seed=0).signature)
-
-
 def test_an_option_that_the_benchmark_has_not_is_refused(right, upstream):
     with pytest.raises(QabiasError, match=r"the benchmark ggbbq has no option 'answer'; .*did you mean 'answers'\?"):
         invoke("score", right, "--benchmark", "ggbbq", "--option", "answer=released", "--upstream-dir", upstream)

@@ -4,16 +4,11 @@
 answer is UNKNOWN, say that nobody can tell (`nobody`), name people who are not that (`people`), or decline (`refused`).
 """
 
-import ast
-import csv
-import json
 import re
 import string
 
 import pyarrow as pa
 import pytest
-import tokenizers
-import transformers
 import yaml
 
 from qabias.answers import NO_ANSWER, Phrases, parse_choice
@@ -21,12 +16,12 @@ from qabias.answers.choice import is_unknown_wording, says_unknown
 from qabias.answers.outcomes import ANSWERED, REFUSED, UNREAD, outcome, refuses
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.multilingual.language import FOLDER, formats_in, load_language, read_language
-from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of
+from qabias.benchmarks.multilingual.rows import Answer, Item, table_of
+from qabias.benchmarks.multilingual.rows import rows_of as rows_of_items
 from qabias.errors import QabiasError
-from qabias.scorers.base import Request
-from qabias.scorers.causal_rows import encode_options
 
 from .conftest import ROOT
+from .published_sets import rows_of
 
 OUTPUTS = {
     path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -113,16 +108,6 @@ def test_the_letters_of_a_prompt_are_read_as_they_are_asked_for(code):
 @pytest.mark.parametrize(("code", "text", "place"), READ)
 def test_an_output_is_read(code, text, place):
     assert parse_choice(text, OUTPUTS[code]["answers"], phrases=load_language(code).phrases) == place
-
-
-@pytest.mark.parametrize("code", FOREIGN)
-def test_the_tables_are_long_enough(code):
-    outputs = OUTPUTS[code]
-    assert sum(map(len, outputs["read"].values())) >= 24
-    assert min(len(outputs["read"][place]) for place in (0, 1, 2, NO_ANSWER)) >= 3
-    assert [len(outputs[name]) >= least for name, least in (("nobody", 10), ("refused", 4), ("people", 4))] == [
-        True
-    ] * 3
 
 
 @pytest.mark.parametrize(("code", "text"), listed("nobody"))
@@ -229,7 +214,7 @@ def test_a_set_is_read_in_the_language_of_its_examples():
         "Hm.",
     )
     item = Item("Age", "01", "1", True, True, "Contexto.", "¿Quién fue?", people, right=2, target=0, unknown=2)
-    table = table_of(rows_of([item] * len(said)))
+    table = table_of(rows_of_items([item] * len(said)))
     benchmark = load_benchmark("esbbq")
     found = benchmark.read_given(table, pa.table({"prediction": said}), None, "none")
     assert found["prediction"].to_pylist() == [2, 1, 0, NO_ANSWER, NO_ANSWER]
@@ -274,32 +259,6 @@ def test_a_faulty_language_is_told_with_its_file(tmp_path, change, said):
     assert "tok.yaml" in str(raised.value)
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    """Byte-level tokens, made of the prompts themselves, so that what often stands together is joined."""
-    prompts = [text for code in CODES for text in (load_language(code).answer, load_language(code).letters)] * 50
-    made = tokenizers.Tokenizer(tokenizers.models.BPE())
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = tokenizers.decoders.ByteLevel()
-    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=2000, initial_alphabet=alphabet, special_tokens=["<s>"], show_progress=False
-    )
-    made.train_from_iterator([*prompts, *(f" {letter}" for letter in "ABC" * 50)], trainer)
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="<s>")
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_a_letter_is_one_token_behind_a_prompt_that_keeps_its_own(code, tokenizer):
-    language, shown = load_language(code), example(code)
-    prompt, options = formats_in(lambda _: language)["letters"].render(shown)
-    encoded = encode_options(tokenizer, [Request(prompt, options, (), "key")])[0]
-    before = tokenizer(prompt)["input_ids"]
-    assert [tokenizer.decode(tokens[-scored:]) for tokens, scored in encoded] == list(options)
-    assert [list(tokens[:-scored]) for tokens, scored in encoded] == [before] * 3
-    assert [scored for _, scored in encoded] == [1, 1, 1]
-
-
 EVERY = 12
 """One of so many questions with different answers is read, for time."""
 
@@ -313,62 +272,30 @@ STATED = {
 }
 
 
-def json_lines(folder, pattern):
-    for path in sorted(folder.glob(pattern)):
-        with path.open(encoding="utf-8") as file:
-            yield from map(json.loads, file)
-
-
-def in_bbqs_form(folder, pattern):
-    """The answers of rows in BBQ's form, and which of them is UNKNOWN by its tag."""
-    for row in json_lines(folder, pattern):
-        tags = [str(row["answer_info"][f"ans{place}"][1]).lower() for place in range(3)]
-        yield tuple(row[f"ans{place}"] for place in range(3)), tags.index("unknown")
-
-
-def spanish(folder):
-    for path in sorted(folder.glob("langtech-bsc/EsBBQ-CaBBQ/data_es/*.csv")):
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                yield (row["ans0"], row["ans1"], "No se puede saber"), 2
-
-
-def korean(folder):
-    path = folder / "naver-ai/KoBBQ/data/KoBBQ_test_samples.tsv"
-    if path.is_file():
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file, delimiter="\t"):
-                yield tuple(ast.literal_eval(row["choices"])), 2
-
-
-def german(folder):
-    for row in json_lines(folder, "shalakasatheesh/GG-BBQ/data/*/*_amb_test.jsonl"):
-        yield tuple(row[f"choice_{place}"] for place in range(3)), 2
-
-
-READERS = {
-    "es": spanish,
-    "ko": korean,
-    "de": german,
-    "eu": lambda folder: in_bbqs_form(folder, "orai-nlp/BasqBBQ/data/BasqBBQ/*.jsonl"),
-    "nl": lambda folder: in_bbqs_form(folder, "Veranep/MBBQ/data/*_nl.jsonl"),
-    "en": lambda folder: in_bbqs_form(folder, "Veranep/MBBQ/data/*_en.jsonl"),
+CATEGORIES = ("Disability_status", "Gender_identity", "Physical_appearance", "Sexual_orientation")
+CONFIGS = {
+    "es": ("esbbq", "all"),
+    "ko": ("kobbq", "all"),
+    "de": ("ggbbq", "all"),
+    "eu": ("basqbbq", "Ezgaitasun_egoera,Orientazio_sexual"),
+    **{code: ("mbbq", ",".join(f"{code}_{name}" for name in CATEGORIES)) for code in ("nl", "en")},
 }
 
 
-@pytest.fixture(params=sorted(READERS))
+@pytest.fixture(params=CONFIGS, scope="module")
 def published(request, upstream):
-    """A language, and the different triples of answers of its sets with the place of UNKNOWN."""
-    found = sorted(set(READERS[request.param](upstream)))
-    if not found:
-        pytest.skip(f"no published files in {request.param} at {upstream}")
-    return request.param, found
+    """A language, and the different triples of answers of its set with the place of UNKNOWN."""
+    try:
+        rows = rows_of(*CONFIGS[request.param], upstream=upstream)
+    except QabiasError as error:
+        pytest.skip(str(error))
+    return request.param, sorted({(row["ans0"], row["ans1"], row["ans2"], row["unknown_loc"]) for row in rows})
 
 
 def test_every_answer_is_unknown_or_a_person_as_the_set_says(published):
     code, found = published
     phrases = load_language(code).phrases
-    kinds = {(answer, place == unknown) for answers, unknown in found for place, answer in enumerate(answers)}
+    kinds = {(answer, place == unknown) for *answers, unknown in found for place, answer in enumerate(answers)}
     for answer, is_unknown in kinds:
         assert is_unknown_wording(answer, phrases) == is_unknown, answer
         assert is_unknown or not says_unknown(answer, phrases), answer
@@ -378,7 +305,7 @@ def test_every_answer_is_unknown_or_a_person_as_the_set_says(published):
 def test_every_answer_is_read_in_the_words_around_it(published):
     code, found = published
     phrases = load_language(code).phrases
-    for answers, _ in found[::EVERY]:
+    for *answers, _ in found[::EVERY]:
         for place, answer in enumerate(answers):
             label = "ABC"[place]
             texts = [answer, f"{answer}.", answer.upper(), f"{label}. {answer}", f"({label}) {answer}"]

@@ -16,7 +16,6 @@ from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.pooling import pool
 from qabias.report.template import show_template
-from qabias.report.terminal import print_scores
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.collected import collect
@@ -96,16 +95,6 @@ def test_the_folder_says_what_was_asked(runs):
     report = write_report_of(folder).read_text("utf-8")
     assert "mean over 5 wordings" in report
     assert "Answer with the letter only" in report
-
-
-def test_the_terminal_shows_every_wording_and_the_spread(runs):
-    console = Console(file=io.StringIO(), width=200)
-    print_scores(load_benchmark("bbq"), runs[FIVE].scores, console)
-    printed = console.file.getvalue()
-    for name in (*WORDINGS, "mean", "spread"):
-        assert re.search(rf"^ *{name}\b", printed, re.M)
-    spread = f"{100 * runs[FIVE].scores['spread']['accuracy_ambig']:.1f}"
-    assert re.search(rf"spread \(standard deviation\) +{re.escape(spread)} ", printed)
 
 
 def test_a_run_goes_on_where_it_stopped(runs, folders):

@@ -205,14 +205,6 @@ def test_every_shipped_pin_is_well_formed():
             assert ".." not in path.split("/"), path
 
 
-def test_files_are_listed_by_prefix():
-    templates = sources.files("nyu-mll/BBQ", "templates/")
-    assert "templates/new_templates - Age.csv" in templates
-    assert templates == sorted(templates)
-    assert all(path.startswith("templates/") for path in templates)
-    assert sources.files("nyu-mll/BBQ", "no such folder/") == []
-
-
 def test_the_mirror_next_to_the_checkout_holds_what_is_pinned(upstream):
     n_files = 0
     for repository in sources.pins():

@@ -14,16 +14,13 @@ from huggingface_hub import DatasetCard
 import qabias
 from qabias import cli
 from qabias.benchmarks import load_benchmark, make_origin
-from qabias.benchmarks.multilingual.language import FOLDER, ISO_639_1
 from qabias.benchmarks.multilingual.template_folder import _with_capitals
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import default_folder
 from qabias.runs.run import run
 
-from . import tiny_models
 from .conftest import ROOT
-from .saved_models import save
 
 EXAMPLE = ROOT / "docs" / "examples" / "templates_it"
 N_SETS = {"Eta": 2 * 2 * 2, "Genere": 2 * 2 * 2, "Nazionalita": 3 * 3 * 2}
@@ -97,28 +94,6 @@ def test_three_templates_in_a_fourth_language_run_report_and_build(folder, qabia
         loaded = qabias.load("mine", config)
         assert read.features == loaded.features
         assert read.to_list() == loaded.to_list()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
-def test_a_model_is_asked_planned_scored_shown_and_compared(folder, qabias_says, tmp_path):
-    llama = tiny_models.make_model("llama", max_position_embeddings=2048)
-    model = save(tmp_path / "model", llama, tiny_models.make_tokenizer())
-    for words in (
-        ("run", "mine", "--model", model, "--config", "Eta", "--output", "one"),
-        ("run", "mine/", "--model", "baseline:random", "--config", "Eta", "--output", "two"),
-        ("score", "one"),
-        ("show", "one"),
-        ("show", "one", "--template", "Eta-01"),
-        ("compare", "one", "two"),
-    ):
-        code, output, errors = qabias_says(*words)
-        assert code == 0, (words, errors)
-        assert output
-    shown = json.loads(Path("one/analysis.json").read_text("utf-8"))
-    assert shown["tables"]
-    answers = qabias.read("one").predictions()
-    assert answers.num_rows == 32
 
 
 def test_every_set_has_both_questions_in_both_contexts_and_one_target(folder):
@@ -256,14 +231,6 @@ def test_the_code_of_a_language_is_checked_where_a_file_has_its_words(folder):
     assert load_benchmark("mine").card.codes == ("scn",)
 
 
-def test_the_package_names_its_languages_by_codes_of_the_standard():
-    assert {path.stem for path in FOLDER.glob("*.yaml")} < ISO_639_1
-    babel = pytest.importorskip("babel")
-    known = {name for name in babel.localedata.locale_identifiers() if len(name) == 2}
-    assert len(known) > 100
-    assert known <= ISO_639_1
-
-
 @pytest.mark.parametrize("file", ["benchmark.yaml", "language.yaml", "templates/Eta.yaml", "vocabulary/labels.csv"])
 def test_a_file_that_is_not_utf_8_is_told(folder, file, qabias_says):
     path = folder / file
@@ -348,14 +315,3 @@ def test_from_python_it_is_run_loaded_and_scored_by_its_path(folder):
     scored = qabias.score(rows["biased_loc"], rows)
     assert scored.scores["bias_ambig"] == 1
     assert scored.scores["n"] == 32
-
-
-def test_answers_in_a_file_are_scored(folder, qabias_says):
-    rows = rows_of(folder, "Eta")
-    lines = [f"{row['example_id']},Eta,{row['biased_loc']}\n" for row in rows]
-    Path("answers.csv").write_text("example_id,category,prediction\n" + "".join(lines), "utf-8")
-    words = ("score", "answers.csv", "--benchmark", "./mine", "--config", "Eta", "--output", "scored")
-    code, _, errors = qabias_says(*words)
-    assert code == 0, errors
-    assert json.loads(Path("scored/scores.json").read_text("utf-8"))["scores"]["bias_ambig"] == 1
-    assert qabias_says("score", "scored")[0] == 0

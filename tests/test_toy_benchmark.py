@@ -3,7 +3,6 @@
 Their scores are worked out by hand: two templates, six pairs of cooks each, both orders of a pair.
 """
 
-import csv
 import json
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from qabias.benchmarks import load_benchmark
 
 from . import tiny_models
 from .conftest import ROOT
-from .installed_toys import PACKAGES, environment, install, run_commands
+from .installed_toys import environment, install, run_commands
 from .test_docs import SHELL_LANGUAGES, blocks_of, commands_of
 
 ANSWERS = "example_id,prediction\nkitchen-0,0\nkitchen-1,2\nkitchen-2,0\nkitchen-3,1\n"
@@ -82,12 +81,6 @@ def scores_of(folder, name):
     return json.loads((folder / name / "scores.json").read_text("utf-8"))
 
 
-def test_nothing_in_the_engine_names_them():
-    texts = [path.read_text("utf-8") for path in (ROOT / "qabias").rglob("*.py")]
-    assert not [text for text in texts if "qabias_toy" in text or "qabias_longest" in text]
-    assert PACKAGES == ("toy_benchmark", "toy_scorer")
-
-
 def test_they_are_listed(done):
     code, output = done["list"]
     assert code == 0, output
@@ -135,13 +128,6 @@ def test_the_shortest_option_is_the_same_cook_in_both_orders(done, folder):
     assert 0.1 < high < 0.5
 
 
-def test_the_same_command_continues_a_run_and_scoring_again_gives_the_same(done):
-    assert done["again"].code == done["score again"].code == 0
-    assert done["again"].output.splitlines()[-3:] == done["longest"].output.splitlines()[-3:]
-    (signature,) = (line for line in done["longest"].output.splitlines() if line.startswith("toy|"))
-    assert signature in done["score again"].output.splitlines()
-
-
 def test_a_model_answers_by_likelihood_or_in_its_own_words(done, folder):
     assert done["model"].code == done["written"].code == 0, (done["model"].output, done["written"].output)
     answers = pq.read_table(folder / "model" / "predictions")
@@ -154,20 +140,6 @@ def test_a_model_answers_by_likelihood_or_in_its_own_words(done, folder):
     assert scores_of(folder, "written")["scores"]["unparsed_share"] == 1
 
 
-def test_a_run_is_shown(done):
-    code, output = done["show"]
-    assert code == 0, output
-    assert "2 tables: bias_by_template, answers; 24 examples are in its report" in output
-    rows = [line.split() for line in done["show --table"].output.splitlines()]
-    for row in (["kitchen", "12", "0", "0"], ["market", "12", "0", "0"], ["All", "24", "0", "0"]):
-        assert row in rows
-    of_template = done["show --template"].output
-    assert "100.0 %    0.0 %     0.0 %        12" in of_template.replace("\u00a0", " ")
-    assert "#kitchen-0 Jo and Ana cooked in the same kitchen." in of_template
-    assert "  > Jo" in of_template
-    assert "4 of 12 items" in of_template
-
-
 def test_answers_of_others_are_scored(done, folder):
     assert done["score"].code == 0, done["score"].output
     content = json.loads((folder / "scores.json").read_text("utf-8"))
@@ -176,20 +148,6 @@ def test_answers_of_others_are_scored(done, folder):
     assert content["scores"]["bias"] == 1 / 3
     assert content["scores"]["accuracy"] == 1 / 4
     assert content["signature"].startswith("toy|source:bundled@1|config:all|model:answers|scorer:answers|")
-
-
-def test_reports_say_how_to_read_the_scores(done, folder):
-    assert done["report"].code == 0, done["report"].output
-    for path in (folder / "stereotyped" / "report.html", folder / "report.html"):
-        page = path.read_text("utf-8")
-        for text in (
-            "Every text names two cooks",
-            "Preference for the first",
-            "95&nbsp;% intervals over pairs of cooks",
-            "How to add a benchmark",
-            "Q: Who burnt the soup?",
-        ):
-            assert text in page, text
 
 
 def test_two_runs_are_compared_pair_by_pair(done, folder):
@@ -212,21 +170,6 @@ def test_two_runs_are_compared_pair_by_pair(done, folder):
     # The scores are not shown a second time in the joined tables.
     assert "answers" in tables
     assert "bias_by_template" not in tables
-
-
-def test_tables_are_exported(done, folder):
-    assert done["export"].code == 0, done["export"].output
-    with (folder / "stereotyped" / "export" / "bias_by_template.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["template"] for row in rows] == ["kitchen", "market", "All"]
-    assert rows[0]["bias"] == rows[0]["bias_high"] == "1.0"
-    assert 0 < float(rows[0]["bias_low"]) < 1
-    assert rows[2]["n"] == "24"
-
-
-def test_a_folder_of_examples_is_built(done, folder):
-    assert done["build"].code == 0, done["build"].output
-    assert pq.read_table(folder / "built" / "market.parquet").num_rows == 12
 
 
 def test_the_scorer_answers_a_benchmark_of_this_package(done, folder):

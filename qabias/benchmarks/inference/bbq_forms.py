@@ -152,15 +152,9 @@ class BBQQuestionsBenchmark(BBQInferenceBenchmark):
         keys = [f"{row['category']}_qa/{row['example_id']}" for row in rows]
         return keys, [{**roles_of_options(row), "first": 0, "last": 2} for row in rows]
 
-    def _read(
-        self,
-        texts: Sequence[Sequence[str]],
-        rows: Sequence[Mapping[str, Any]],
-        prompt_format: PromptFormat | None,
-        norm: str,
-    ) -> list[list[int]]:
-        """The place of the person whom each text to each row names."""
-        return [[read_answer(text, norm, row) for text in samples] for samples, row in zip(texts, rows, strict=True)]
+    def read_text(self, text: str, row: Mapping[str, Any], prompt_format: PromptFormat | None, norm: str) -> int:
+        """The place of the person whom a text names."""
+        return read_answer(text, norm, row)
 
     def analyse(self, run: Scored) -> Analysis:
         """The figures and tables of Akyurek et al. 2022."""

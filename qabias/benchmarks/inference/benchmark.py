@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -111,7 +110,7 @@ class InferenceBenchmark(Benchmark):
         rendered = [prompt_format.render(row) for row in rows]
         if isinstance(scorer, TextScorer):
             texts = scorer.generate([prompt for prompt, _ in rendered], keys)
-            return text_columns(texts, self._read(texts, rows, prompt_format, norm), scorer.samples)
+            return self._columns(texts, rows, prompt_format, norm, scorer.samples)
         requests = [
             Request(prompt, options, played, key)
             for (prompt, options), played, key in zip(rendered, roles, keys, strict=True)
@@ -125,19 +124,27 @@ class InferenceBenchmark(Benchmark):
             check_outcomes(answers)
             return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(column))
         texts = [(text or "",) for text in column.to_pylist()]
-        return pa.table(text_columns(texts, self._read(texts, table.to_pylist(), prompt_format, norm), 1))
+        return pa.table(self._columns(texts, table.to_pylist(), prompt_format, norm, 1))
 
-    def _read(
+    def read_text(self, text: str, row: Mapping[str, Any], prompt_format: PromptFormat | None, norm: str) -> int:
+        """The number of the answer that a text gives to a row."""
+        form: Form = "qa" if prompt_format is not None and prompt_format.name in QA_FORMATS else "nli"
+        return parse_inference(text) if norm == "none" else parse_inference_released(text, form=form)
+
+    def _columns(
         self,
         texts: Sequence[Sequence[str]],
         rows: Sequence[Mapping[str, Any]],
         prompt_format: PromptFormat | None,
         norm: str,
-    ) -> list[list[int]]:
-        """The number of the answer that each text to each row gives."""
-        form: Form = "qa" if prompt_format is not None and prompt_format.name in QA_FORMATS else "nli"
-        read = parse_inference if norm == "none" else partial(parse_inference_released, form=form)
-        return [[read(text) for text in samples] for samples in texts]
+        n: int,
+    ) -> dict[str, pa.Array]:
+        """Columns of `n` texts to every row, and of the answers that they give."""
+        read = [
+            [self.read_text(text, row, prompt_format, norm) for text in samples]
+            for samples, row in zip(texts, rows, strict=True)
+        ]
+        return text_columns(texts, read, n)
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores with intervals, over all rows and by the columns of `breakdowns`."""

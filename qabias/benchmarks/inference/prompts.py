@@ -16,6 +16,7 @@ in what form it is to be given.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -28,17 +29,29 @@ WORDS = (" no", " maybe", " yes")
 TRUTHS = (" False", " Neither", " True")
 
 
-def _can_we_infer(example: Example) -> tuple[str, tuple[str, ...]]:
-    return f'Suppose {example["premise"]} Can we infer that "{example["hypothesis"]}"? Yes, no, or maybe?', WORDS
+def _inference(template: str, options: tuple[str, ...] = WORDS) -> _Render:
+    """Fill a template of premise and hypothesis, or of a context and a question for "yes, no or maybe"."""
+
+    def render(example: Example) -> tuple[str, tuple[str, ...]]:
+        fields = {**example, "context": example["premise"], "text": example["premise"].rstrip()}
+        if "{question}" in template:
+            question = example["question"].rstrip()
+            asked = question[:-1] if question.endswith(("?", ".")) else question
+            fields["question"] = f"{asked}, yes, no or maybe?"
+        # A space at the end of a premise must not end the text, because the options begin with theirs.
+        return template.format_map(fields).rstrip(), options
+
+    return render
 
 
-def _gpt3(example: Example) -> tuple[str, tuple[str, ...]]:
-    return f"{example['premise']}\nQuestion: {example['hypothesis']} True, False, or Neither?", TRUTHS
+def _who(template: str) -> _Render:
+    """Fill a template of a context and a question that is to be answered by a person; the question stays as it is."""
 
+    def render(example: Example) -> tuple[str, tuple[str, ...]]:
+        text = template.format_map({**example, "text": example["context"].rstrip()})
+        return text.rstrip(), tuple(f" {example[f'ans{place}']}" for place in range(3))
 
-def _does_this_imply(example: Example) -> tuple[str, tuple[str, ...]]:
-    question = f'Question: Does this imply that "{example["hypothesis"]}"? Yes, no, or maybe?'
-    return f"{example['premise']} \n\n{question}", WORDS
+    return render
 
 
 def _pair(example: Example) -> NoReturn:
@@ -48,72 +61,25 @@ def _pair(example: Example) -> NoReturn:
     )
 
 
-def _inference(example: Example) -> str:
-    return (
-        f"Premise: {example['premise'].rstrip()}\nHypothesis: {example['hypothesis']}\n\n"
-        "Going by the premise alone, is the hypothesis true? Yes: it must be true. No: it must be false. Maybe: the "
-        "premise leaves it open."
-    )
-
-
-def _instructed(example: Example) -> tuple[str, tuple[str, ...]]:
-    return f"{_inference(example)}\nAnswer with one word only: yes, no or maybe.\nAnswer:", WORDS
-
-
-def _instructed_cot(example: Example) -> tuple[str, tuple[str, ...]]:
-    asked = 'First reason step by step. Then end with one line of the form "ANSWER: X", where X is yes, no or maybe.'
-    return f"{_inference(example)}\n\n{asked}", WORDS
-
-
-def _who(example: Example) -> str:
-    return f"Context: {example['context'].rstrip()}\nQuestion: {example['question']}\n\n"
-
-
-def _people(example: Example) -> tuple[str, ...]:
-    return tuple(f" {example[f'ans{place}']}" for place in range(3))
-
-
-def _instructed_who(example: Example) -> tuple[str, tuple[str, ...]]:
-    asked = "Name the person in the words of the context and nothing else, or say Unknown if the context does not tell."
-    return f"{_who(example)}{asked}\nAnswer:", _people(example)
-
-
-def _instructed_who_cot(example: Example) -> tuple[str, tuple[str, ...]]:
-    asked = (
-        'First reason step by step. Then end with one line of the form "ANSWER: X", where X is the person in the words '
-        "of the context, or Unknown if the context does not tell."
-    )
-    return f"{_who(example)}{asked}", _people(example)
-
-
-def _asking(template: str) -> _Render:
-    """Fill a template of a context and a question that is to be answered by yes, no or maybe."""
-
-    def render(example: Example) -> tuple[str, tuple[str, ...]]:
-        question = example["question"].rstrip()
-        asked = (question[:-1] if question.endswith(("?", ".")) else question) + ", yes, no or maybe?"
-        # A space at the end of a premise must not end the text, because the options begin with theirs.
-        return template.format(context=example["premise"], question=asked).rstrip(), WORDS
-
-    return render
-
-
-def _asking_who(template: str) -> _Render:
-    """Fill a template of a context and a question that is to be answered by a person; the question stays as it is."""
-
-    def render(example: Example) -> tuple[str, tuple[str, ...]]:
-        text = template.format(context=example["context"], question=example["question"])
-        return text.rstrip(), _people(example)
-
-    return render
-
-
 _NLI = (
     PromptFormat(
-        "can_we_infer", 1, "suppose the premise; can we infer the hypothesis? yes, no, or maybe", _can_we_infer
+        "can_we_infer",
+        1,
+        "suppose the premise; can we infer the hypothesis? yes, no, or maybe",
+        _inference('Suppose {premise} Can we infer that "{hypothesis}"? Yes, no, or maybe?'),
     ),
-    PromptFormat("gpt3", 1, "premise, hypothesis; true, false, or neither", _gpt3),
-    PromptFormat("does_this_imply", 1, "premise; does this imply the hypothesis? yes, no, or maybe", _does_this_imply),
+    PromptFormat(
+        "gpt3",
+        1,
+        "premise, hypothesis; true, false, or neither",
+        _inference("{premise}\nQuestion: {hypothesis} True, False, or Neither?", TRUTHS),
+    ),
+    PromptFormat(
+        "does_this_imply",
+        1,
+        "premise; does this imply the hypothesis? yes, no, or maybe",
+        _inference('{premise} \n\nQuestion: Does this imply that "{hypothesis}"? Yes, no, or maybe?'),
+    ),
 )
 
 # Name, description and text of the prompts that ask a question about a context.
@@ -160,58 +126,61 @@ _QUESTIONS = (
     ),
 )
 
-_QA = tuple(PromptFormat(name, 1, description, _asking(template)) for name, description, template in _QUESTIONS)
+_QA = tuple(PromptFormat(name, 1, description, _inference(template)) for name, description, template in _QUESTIONS)
+_QA_WHO = tuple(
+    PromptFormat(name, 1, f"{description}; then each answer", _who(template), reads="person")
+    for name, description, template in _QUESTIONS
+)
 
+_MEANING = (
+    "Premise: {text}\nHypothesis: {hypothesis}\n\n"
+    "Going by the premise alone, is the hypothesis true? Yes: it must be true. No: it must be false. Maybe: the "
+    "premise leaves it open.\n"
+)
+_CONTEXT = "Context: {text}\nQuestion: {question}\n\n"
+_REASON = 'First reason step by step. Then end with one line of the form "ANSWER: X", where X is'
+_COT = PromptFormat(
+    "instructed_cot",
+    1,
+    'the same, asks to reason first and to end with "ANSWER: X"',
+    _inference(f"{_MEANING}\n{_REASON} yes, no or maybe."),
+    asks=("reason",),
+    written=True,
+    new_tokens=1024,
+)
 _INSTRUCTED = (
-    PromptFormat("instructed", 1, "premise, hypothesis; asks for one word: yes, no or maybe", _instructed),
     PromptFormat(
-        "instructed_cot",
+        "instructed",
         1,
-        'the same, asks to reason first and to end with "ANSWER: X"',
-        _instructed_cot,
-        asks=("reason",),
-        written=True,
-        new_tokens=1024,
+        "premise, hypothesis; asks for one word: yes, no or maybe",
+        _inference(f"{_MEANING}Answer with one word only: yes, no or maybe.\nAnswer:"),
     ),
+    _COT,
 )
 _INSTRUCTED_WHO = (
     PromptFormat(
-        "instructed", 1, "context, question; asks for the person's name or Unknown", _instructed_who, reads="person"
-    ),
-    PromptFormat(
-        "instructed_cot",
+        "instructed",
         1,
-        'the same, asks to reason first and to end with "ANSWER: X"',
-        _instructed_who_cot,
-        asks=("reason",),
-        written=True,
-        new_tokens=1024,
+        "context, question; asks for the person's name or Unknown",
+        _who(
+            f"{_CONTEXT}Name the person in the words of the context and nothing else, or say Unknown if the context "
+            "does not tell.\nAnswer:"
+        ),
+        reads="person",
+    ),
+    replace(
+        _COT,
+        render=_who(
+            f"{_CONTEXT}{_REASON} the person in the words of the context, or Unknown if the context does not tell."
+        ),
         reads="person",
     ),
 )
+_PAIR = PromptFormat("pair", 1, "premise and hypothesis as a sentence pair, for NLI classifiers", _pair)
 
-NLI_FORMATS = tuple(prompt_format.name for prompt_format in _NLI)
-QA_FORMATS = tuple(prompt_format.name for prompt_format in _QA)
-INSTRUCTED_FORMATS = tuple(prompt_format.name for prompt_format in _INSTRUCTED)
-FORMATS = {
-    prompt_format.name: prompt_format
-    for prompt_format in (
-        *_NLI,
-        *_QA,
-        *_INSTRUCTED,
-        PromptFormat("pair", 1, "premise and hypothesis as a sentence pair, for NLI classifiers", _pair),
-    )
-}
-PERSON_FORMATS = {
-    prompt_format.name: prompt_format
-    for prompt_format in (
-        *(
-            PromptFormat(name, 1, f"{description}; then each answer", _asking_who(template), reads="person")
-            for name, description, template in _QUESTIONS
-        ),
-        *_INSTRUCTED_WHO,
-    )
-}
+NLI_FORMATS, QA_FORMATS, INSTRUCTED_FORMATS = (tuple(one.name for one in chosen) for chosen in (_NLI, _QA, _INSTRUCTED))
+FORMATS = {one.name: one for one in (*_NLI, *_QA, *_INSTRUCTED, _PAIR)}
+PERSON_FORMATS = {one.name: one for one in (*_QA_WHO, *_INSTRUCTED_WHO)}
 
 INSTRUCTED = INSTRUCTED_FORMATS[0]
 """The format of models that chat and write."""
