@@ -111,38 +111,6 @@ EXAMPLE = {
     "question": "Who was late?",
     **{"ans0": "cook", "ans1": "baker", "ans2": "Unknown"},
 }
-TEXTS = {
-    "quoref_answer": (
-        "Given the following context:\n\nA cook talked to a baker.\n\nanswer the following question:\n\nWho was late?"
-    ),
-    "quoref_given": (
-        "Who was late?\n\nAnswer the above question based on the context below:\n\nA cook talked to a baker."
-    ),
-    "quoref_extract": (
-        "Read the following paragraph and extract the answer for the question: Who was late?\n\n"
-        "A cook talked to a baker."
-    ),
-    "novel_1": "Based on A cook talked to a baker., how would you answer the question 'Who was late?'",
-    "novel_2": "Provided that A cook talked to a baker., answer this question 'Who was late?'",
-    "novel_3": "You are asked to answer 'Who was late?' based on the fact that A cook talked to a baker.",
-    "novel_4": "Only considering the following A cook talked to a baker., answer the question: 'Who was late?'",
-    "novel_4_released": "Only considering the following , answer the question: 'Who was late?'",
-    "instructed": (
-        "Context: A cook talked to a baker.\nQuestion: Who was late?\n\nName the person in the words of the context "
-        "and nothing else, or say Unknown if the context does not tell.\nAnswer:"
-    ),
-    "instructed_cot": (
-        "Context: A cook talked to a baker.\nQuestion: Who was late?\n\nFirst reason step by step. Then end with one "
-        'line of the form "ANSWER: X", where X is the person in the words of the context, or Unknown if the context '
-        "does not tell."
-    ),
-}
-
-
-def test_prompts_ask_the_question_as_it_is():
-    assert list(QA.formats) == list(TEXTS)
-    for name, text in TEXTS.items():
-        assert QA.formats[name].render(EXAMPLE) == (text, (" cook", " baker", " Unknown"))
 
 
 # Reading

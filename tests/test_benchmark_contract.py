@@ -237,20 +237,6 @@ def test_the_whole_comes_last_and_parts_and_groups_are_found_where_they_are_said
         assert path is None or functools.reduce(lambda found, key: found[key], path, case.scores) is of
 
 
-def test_headline_scores_say_what_they_are(case):
-    for question_only in {False, case.facts.question_only is not None}:
-        tiles = base.headline_tiles(case.benchmark, case.scores, question_only)
-        assert tiles
-        assert len({tile.title for tile in tiles}) == len(tiles)
-        for tile in tiles:
-            assert tile.title
-            assert tile.note
-            assert isinstance(tile.value, Estimate)
-    facts = case.benchmark.sample_facts(case.scores)
-    assert "Sample" in facts
-    assert all(isinstance(text, str) and text for text in facts.values())
-
-
 def undefined(scores: Mapping[str, Any], at: str = "") -> set[str]:
     """JSON pointers of what is None, and of intervals whose ends are."""
     found: set[str] = set()

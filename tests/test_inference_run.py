@@ -1,16 +1,14 @@
 """BBNLI and both forms of BBQ through the whole pipeline: baselines, every kind of model, and written answers."""
 
-import copy
 from collections import Counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
-import transformers
 from typer.testing import CliRunner
 
 from qabias.answers.outcomes import OUTCOMES, Written
+from qabias.answers.parsing import LABELS
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.caveats import possible_range
 from qabias.cli import app
@@ -27,7 +25,7 @@ from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings
 from .saved_models import make_t5, save
 from .test_chat import folders as folders
-from .tiny_models import make_model, make_tokenizer
+from .tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -49,22 +47,11 @@ def llama(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=400,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=48,
-        pad_token_id=1,
-        initializer_range=0.2,
-        id2label={0: "entailment", 1: "neutral", 2: "contradiction"},
-        label2id={"entailment": 0, "neutral": 1, "contradiction": 2},
+    labels = dict(enumerate(LABELS[::-1]))
+    model = make_encoder.__wrapped__(
+        "bert", "AutoModelForSequenceClassification", id2label=labels, num_labels=3, max_position_embeddings=512
     )
-    folder = tmp_path_factory.mktemp("classifier")
-    tokenizer = copy.deepcopy(make_tokenizer())  # other tests share it
-    tokenizer.pad_token = "</s>"
-    return save(folder, transformers.BertForSequenceClassification(config), tokenizer)
+    return save(tmp_path_factory.mktemp("classifier"), model, make_encoder_tokenizer("wordpiece"))
 
 
 # Baselines: scores that are known before they are measured.

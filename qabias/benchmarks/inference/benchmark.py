@@ -133,7 +133,7 @@ class InferenceBenchmark(Benchmark):
 
     def _columns(
         self,
-        texts: Sequence[Sequence[str]],
+        texts: Sequence[tuple[str, ...]],
         rows: Sequence[Mapping[str, Any]],
         prompt_format: PromptFormat | None,
         norm: str,
