@@ -20,14 +20,7 @@ from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
-from qabias.runs.folder import (
-    ANALYSIS_FILE,
-    SCORES_FILE,
-    RunFile,
-    claim,
-    read_answers,
-    read_run,
-)
+from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, claim, read_answers, read_run
 from qabias.runs.question import Question, load_examples
 from qabias.runs.run import answer_part, is_there, prepare, score_run, scores_of
 from qabias.runs.scored import read_scored, write_scores
@@ -58,11 +51,8 @@ class Measurements:
         arguments = replace(self._arguments, model=loaded.name).resolve(ask=self._ask, handed_over=loaded)
         arguments, _, scorer, question = prepare(arguments, self._examples, self._machine, loaded, self.folder)
         n_units = len(set(self.benchmark.units(question.table)[0].tolist()))
-        return (
-            arguments,
-            replace(question, units_per_part=min(question.units_per_part, -(-n_units // n_processes))),
-            scorer,
-        )
+        n_each = min(question.units_per_part, -(-n_units // n_processes))
+        return arguments, replace(question, units_per_part=n_each), scorer
 
     def measure(self, step: int, loaded: LoadedModel, processes: Processes) -> tuple[Path, Mapping[str, Any]]:
         """Ask a model what has not been asked yet, and score its answers."""

@@ -308,6 +308,7 @@ def _difference_table(
     scores: Sequence[Scores],
 ) -> Table:
     """A score in both forms and the difference, by group."""
+    row_title = benchmark.facts.group
     family = [group for group in pairs if group != ALL]
     adjusted = dict(zip(family, holm([results[group][measure.name].p for group in family]), strict=True))
     rows: list[tuple[Value, ...]] = []
@@ -320,10 +321,7 @@ def _difference_table(
         f"Published minus parallel: {measure.title}",
         "",
         " ".join(filter(None, (measure.note, _READ_DIFFERENCES))),
-        (
-            Column("group", benchmark.facts.group, "text"),
-            *_difference_columns(_FORMS, measure.kind, kind_of_difference(measure)),
-        ),
+        (Column("group", row_title, "text"), *_difference_columns(_FORMS, measure.kind, kind_of_difference(measure))),
         tuple(rows),
         Figure("intervals", "group", ("difference",)),
         SECTION,
@@ -333,6 +331,10 @@ def _difference_table(
 def _agreement_table(
     measures: Sequence[Measure], published: Mapping[str, Floats], parallel: Mapping[str, Floats]
 ) -> Table:
+    columns = (
+        *(Column("score", "Score", "text"), Column("n_stereotypes", "Stereotypes", "count")),
+        *(Column("correlation", "Correlation", "number"), Column("mean_difference", "Mean difference", "number")),
+    )
     rows: list[tuple[Value, ...]] = []
     for measure in measures:
         values = np.stack([published[measure.name], parallel[measure.name]])
@@ -344,12 +346,7 @@ def _agreement_table(
         "Agreement of the two forms",
         "",
         _READ_AGREEMENT,
-        (
-            Column("score", "Score", "text"),
-            Column("n_stereotypes", "Stereotypes", "count"),
-            Column("correlation", "Correlation", "number"),
-            Column("mean_difference", "Mean difference", "number"),
-        ),
+        columns,
         tuple(rows),
         None,
         BY_STEREOTYPE,

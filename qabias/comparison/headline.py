@@ -82,14 +82,8 @@ def _sentence(
 def many_findings(benchmark: Benchmark, tables: Sequence[Table]) -> list[str]:
     """Which run is first by each bias score that `Facts.findings` names, and how many neighbours are told apart."""
     facts = benchmark.facts.findings
-    wanted = (
-        {}
-        if not isinstance(facts, Findings)
-        else {
-            f"ranking_{name}": heading or benchmark.facts.measure(name).title
-            for name, heading in facts.measures.items()
-        }
-    )
+    headings = facts.measures if isinstance(facts, Findings) else {}
+    wanted = {f"ranking_{name}": text or benchmark.facts.measure(name).title for name, text in headings.items()}
     return [_of_ranking(wanted[one.name], one) for one in tables if one.section == RANKING and one.name in wanted]
 
 

@@ -23,11 +23,7 @@ from qabias.runs.signature import signature_fields
 from qabias.tables.model import Column, Figure, Table, estimate
 
 BY_LANGUAGE = "By language"
-"""Section of the scores by language."""
-
 PAIRED = "paired_"
-"""What the name of a table of paired differences begins with."""
-
 _LONGEST_NAME = 60
 
 OTHER_QUESTIONS = (
@@ -83,11 +79,8 @@ def check_one_model(runs: Sequence[ScoredRun]) -> None:
 def _models(runs: Sequence[ScoredRun]) -> list[str]:
     """The models of runs; with what pins them where their names do not tell them apart."""
     names = list(dict.fromkeys(run.arguments.model for run in runs))
-    return names if len(names) > 1 else list(dict.fromkeys(_pinned(run) for run in runs))
-
-
-def _pinned(run: ScoredRun) -> str:
-    return signature_fields(run.signature).get("model", run.arguments.model)
+    pinned = (signature_fields(run.signature).get("model", run.arguments.model) for run in runs)
+    return names if len(names) > 1 else list(dict.fromkeys(pinned))
 
 
 def names_by_language(runs: Sequence[ScoredRun]) -> list[str]:
@@ -231,11 +224,7 @@ def _pair(runs: tuple[ScoredRun, ScoredRun], answers: Answers) -> Pair | None:
     if not numbers:
         return None
     forms = [
-        Form(
-            table,
-            answers.of_run(run),
-            np.array([numbers.get(name, -1) for name in shared or ()], dtype=np.int64),
-        )
+        Form(table, answers.of_run(run), np.array([numbers.get(name, -1) for name in shared or ()], dtype=np.int64))
         for run, table, shared in zip(runs, examples, templates, strict=True)
     ]
     return pairs_by_group(benchmark, forms[0], forms[1], runs[0].arguments.rules)[ALL]

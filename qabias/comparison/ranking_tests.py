@@ -25,11 +25,9 @@ from qabias.tables.formatting import percent
 from qabias.tables.model import Column, Table, Value
 
 FEWEST_RUNS = 3
+RANKING = "Ranking of the runs"
 TOLD_APART, NOT_TOLD_APART, NOT_RANKED = "told apart", "not told apart", "not ranked: "
 """Values of the column `next`; the reason follows the last."""
-
-RANKING = "Ranking of the runs"
-"""Section of the rankings."""
 
 _NOTE = (
     "{best} is best. The p-value is of a paired test of a run and the next one, adjusted for all neighbours: where it "

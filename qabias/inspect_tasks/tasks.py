@@ -74,15 +74,12 @@ def _checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(checked.get("fixes", False), bool):
         raise QabiasError(f"fixes is {checked['fixes']!r}; it must be true or false")
     options = checked.get("options")
-    if options is not None and not _is_texts(options):
+    texts = (*options, *options.values()) if isinstance(options, dict) else (None,)
+    if options is not None and not all(isinstance(text, str) for text in texts):
         raise QabiasError(
             f'options is {options!r}; it must be texts by name, such as -T options=\'{{"NAME": "VALUE"}}\''
         )
     return checked
-
-
-def _is_texts(options: Any) -> bool:
-    return isinstance(options, dict) and all(isinstance(text, str) for text in (*options, *options.values()))
 
 
 def make_tasks() -> dict[str, Callable[..., Task]]:

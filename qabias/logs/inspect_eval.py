@@ -8,10 +8,9 @@ import re
 import reprlib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from zipfile import BadZipFile, ZipFile
 
 from qabias.errors import QabiasError
@@ -197,8 +196,7 @@ def _with_attached(value: Any, attached: Mapping[str, str]) -> Any:
     return value
 
 
-@dataclass(frozen=True)
-class InspectFile:
+class InspectFile(NamedTuple):
     """A log of inspect_ai, whichever of its two forms it has."""
 
     header: Mapping[str, Any]

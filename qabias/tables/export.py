@@ -14,7 +14,7 @@ from qabias.support.printable import printable
 from qabias.support.suggest import closest, unknown
 from qabias.tables.figures import draw
 from qabias.tables.formatting import cells
-from qabias.tables.model import Analysis, Estimate, Table, Value, find, read_analysis
+from qabias.tables.model import Analysis, Estimate, Table, find, read_analysis
 
 TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
@@ -74,25 +74,18 @@ def export(
         if output is not None:
             check_file(path, same_bytes(content), overwrite=overwrite)
     for path, content in files.items():
-        write_atomically(path, partial(_write, content))
+        write_atomically(path, partial(Path.write_bytes, data=content))
     return list(files)
-
-
-def _write(content: bytes, path: Path) -> None:
-    path.write_bytes(content)
 
 
 def read_folder(folder: Path) -> Analysis:
     """The analysis of a run folder or of a comparison."""
     if not folder.is_dir():
-        siblings = {path.name: path for path in _siblings(folder)}
+        beside = folder.parent.iterdir() if folder.parent.is_dir() else ()
+        siblings = {path.name: path for path in beside if path.is_dir()}
         meant = "".join(f"; did you mean {siblings[name]}?" for name in closest(folder.name, siblings))
         raise QabiasError(f"{folder}: no such folder; name one that `qabias run` or `qabias compare` wrote{meant}")
     return read_analysis(folder / "analysis.json")
-
-
-def _siblings(folder: Path) -> list[Path]:
-    return [path for path in folder.parent.iterdir() if path.is_dir()] if folder.parent.is_dir() else []
 
 
 def _files(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[tuple[Path, bytes]]:
@@ -107,14 +100,18 @@ def _files(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[tuple[P
 
 def to_csv(table: Table) -> str:
     """A table as CSV: every digit, undefined values empty, interval ends in columns NAME_low and NAME_high."""
-    places = [_has_interval(table, place) for place in range(len(table.columns))]
+    places = [any(isinstance(row[place], Estimate) for row in table.rows) for place in range(len(table.columns))]
     names = [
         name
         for column, ends in zip(table.columns, places, strict=True)
         for name in ((column.name, f"{column.name}_low", f"{column.name}_high") if ends else (column.name,))
     ]
     rows = (
-        [cell for value, ends in zip(row, places, strict=True) for cell in (_with_ends(value) if ends else (value,))]
+        [
+            cell
+            for value, ends in zip(row, places, strict=True)
+            for cell in (value if isinstance(value, Estimate) else (value, None, None) if ends else (value,))
+        ]
         for row in table.rows
     )
     lines: list[Sequence[object]] = [names, *rows]
@@ -128,14 +125,6 @@ def _csv_cell(value: object) -> str:
     if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
         text = f"'{text}"
     return '"{}"'.format(text.replace('"', '""')) if _QUOTED.search(text) else text
-
-
-def _has_interval(table: Table, place: int) -> bool:
-    return any(isinstance(row[place], Estimate) for row in table.rows)
-
-
-def _with_ends(value: Value) -> tuple[str | float | None, ...]:
-    return tuple(value) if isinstance(value, Estimate) else (value, None, None)
 
 
 def to_markdown(table: Table) -> str:

@@ -80,14 +80,11 @@ def _number_clause(verdict: Verdict) -> str:
 def sentence(verdict: Verdict) -> str:
     """Format a verdict and its explanation as one line."""
     behind = explain_verdict(verdict)
+    group = "all examples" if verdict.group == ALL else verdict.group
     return (
-        f"{WORDS[verdict.state]}: {verdict.name} of {_whom(verdict)} is {value_in_words(verdict)}, from {verdict.n:,} "
+        f"{WORDS[verdict.state]}: {verdict.name} of {group} is {value_in_words(verdict)}, from {verdict.n:,} "
         f"examples; wanted {limit_in_words(verdict)}{f'; {behind}' if behind else ''}"
     )
-
-
-def _whom(verdict: Verdict) -> str:
-    return "all examples" if verdict.group == ALL else verdict.group
 
 
 def format_verdicts(run: ScoredRun, verdicts: Sequence[Verdict]) -> str:
