@@ -184,6 +184,7 @@ FORMS = {
         },
     ),
 }
+FORMS["bbnli_released"] = (*FORMS["bbnli"][:2], {"accuracy_gap_relative": FORMS["bbnli"][2]["accuracy_gap"]})
 
 
 @pytest.mark.parametrize("unparsed", ["exclude", "wrong"])
@@ -191,7 +192,8 @@ FORMS = {
 @pytest.mark.parametrize("clusters", [2, 5, 25])
 @pytest.mark.parametrize("form", FORMS)
 def test_intervals_equal_the_steps_in_plain_python(request, form, clusters, rare, unparsed):
-    metric, (make, column, scores) = request.getfixturevalue(form), FORMS[form]
+    metric, (make, column, scores) = request.getfixturevalue(form.partition("_")[0]), FORMS[form]
+    options: dict[str, Any] = {"unparsed": unparsed, **({"denominator": "released"} if "released" in form else {})}
     random = np.random.default_rng(clusters)
     rows, said = [], []
     for k, tilt in enumerate(random.uniform(0.0, 2.0, clusters)):
@@ -202,7 +204,7 @@ def test_intervals_equal_the_steps_in_plain_python(request, form, clusters, rare
     def scored(kept: Any, confidence: float | None = None):
         kept = [k for k, row in enumerate(rows) if kept(row[column])]
         predictions, references = [said[k] for k in kept], [rows[k] for k in kept]
-        return quiet(metric, predictions=predictions, references=references, confidence=confidence, unparsed=unparsed)
+        return quiet(metric, predictions=predictions, references=references, confidence=confidence, **options)
 
     names = dict.fromkeys(row[column] for row in rows)
     result = scored(lambda name: True, 0.95)
@@ -210,10 +212,12 @@ def test_intervals_equal_the_steps_in_plain_python(request, form, clusters, rare
     each = [scored(lambda name, one=one: name == one) for one in names]
     for name, (sides, n, scale, prior) in scores.items():
         up, down = sides(result, n(result))
+        is_relative = name.endswith("_relative")
+        scale = scale / result["accuracy_pro"] if is_relative else scale
         moved = [sum(filter(None, sides(of, n(of)))) for of in rest]
         ends = by_hand(up, down, [of[name] / scale for of in rest], moved, [n(of) for of in each], prior)
         expected = [result[name] + scale * (end - up + (down or 0)) for end in ends]
-        least = 0 if down is None else -1
+        least = 0 if down is None else -math.inf if is_relative else -1
         assert result["ci"][name] == pytest.approx(np.clip(expected, least, 1), abs=1e-9), name
 
 
