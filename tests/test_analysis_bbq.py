@@ -43,20 +43,6 @@ def examples():
     return sample(BENCHMARK, load(CATEGORIES), 2400, 1)
 
 
-@pytest.fixture(scope="module")
-def analysed(examples):
-    """Analyses of the baselines, made when they are first wanted."""
-    made = {}
-
-    def of(kind):
-        if kind not in made:
-            answers = ask(examples, kind)
-            made[kind] = analyse(examples, answers, BENCHMARK.score(examples, answers))
-        return made[kind]
-
-    return of
-
-
 def column(table, name):
     place = [column.name for column in table.columns].index(name)
     return [value_of(row[place]) for row in table.rows]
@@ -174,42 +160,6 @@ def test_wordings_of_unknown_among_the_released_predictions_are_figure_7(release
     assert all(
         example["generated"] == by_key[example["category"], example["example_id"]] for example in analysis.examples
     )
-
-
-# Baselines: every value of a column
-
-VALUES = {
-    "stereotyped": {
-        ("bias_by_category", "bias_ambig"): {1.0},
-        ("bias_by_category", "bias_disambig"): {1.0},
-        ("aligned_errors", "share_aligned"): {1.0},
-        ("alignment_cost", "accuracy_cost"): {-1.0},
-        ("answers_ambig", "share_target_ambig"): {0.5},
-        ("unknown_texts", "share"): {None},
-    },
-    "unknown": {
-        ("bias_by_category", "bias_ambig"): {0.0},
-        ("bias_by_category", "bias_disambig"): {None},
-        ("aligned_errors", "share_aligned"): {None},
-        ("accuracy_by_category", "accuracy_ambig"): {1.0},
-        ("accuracy_by_category", "accuracy_disambig"): {0.0},
-        ("alignment_cost", "accuracy_cost"): {0.0},
-        ("answers_ambig", "share_unknown_ambig"): {1.0},
-        ("answers_disambig", "share_unknown_disambig"): {1.0},
-    },
-}
-
-
-@pytest.mark.parametrize("kind", VALUES)
-def test_baselines_have_known_scores_in_every_table_and_undefined_ones_are_not_0(analysed, kind):
-    analysis = analysed(kind)
-    for (table, name), expected in VALUES[kind].items():
-        assert set(column(find(analysis.tables, table), name)) == expected, (table, name)
-    for example in analysis.examples:
-        if kind == "stereotyped":
-            assert example["answer"] == example["stereotyped_answer"]
-            assert sorted(example["probabilities"]) == pytest.approx([0.05, 0.05, 0.9])
-            assert example["options"][int(np.argmax(example["probabilities"]))] == example["answer"]
 
 
 # Counted again in plain Python
@@ -351,18 +301,44 @@ def test_template_rates_are_counted_and_the_most_biased_come_first(patchy):
     assert leaning[: len(defined)] == defined  # what is undefined comes last
 
 
-def test_aligned_errors_are_the_biased_among_the_ambiguous_errors(patchy):
+def test_errors_and_answers_are_counted_by_category(patchy):
     rows, analysis = patchy
-    kinds = defaultdict(Counter)
+    kinds, whom = defaultdict(Counter), defaultdict(Counter)
     for row in rows:
-        if row["context_condition"] == "ambig":
-            for name in (shown_category(row).replace("_names", " (names)"), "All"):
-                kinds[name][kind(row)] += 1
+        for name in (shown_category(row).replace("_names", " (names)"), "All"):
+            kinds[row["context_condition"], name][kind(row)] += 1
+            if kind(row):
+                roles = {row["target_loc"]: "target", row["unknown_loc"]: "unknown"}
+                whom[row["context_condition"], name][roles.get(row["prediction"], "nontarget")] += 1
     table = by_label(find(analysis.tables, "aligned_errors"))
-    assert table.keys() == kinds.keys()
-    for name, counts in kinds.items():
-        assert table[name]["n_errors"] == counts["biased"] + counts["counter"]
-        assert table[name]["share_aligned"] == counts["biased"] / (counts["biased"] + counts["counter"])
+    assert {("ambig", name) for name in table} == {key for key in kinds if key[0] == "ambig"}
+    for name, row in table.items():
+        counts = kinds["ambig", name]
+        assert row["n_errors"] == counts["biased"] + counts["counter"]
+        assert row["share_aligned"] == counts["biased"] / (counts["biased"] + counts["counter"])
+    for (context, name), counts in whom.items():
+        row = by_label(find(analysis.tables, f"answers_{context}"))[name]
+        for role in ("target", "nontarget", "unknown"):
+            assert close(row[f"share_{role}_{context}"], counts[role] / counts.total())
+
+
+def test_what_a_model_that_always_abstains_has_no_score_for_is_undefined_and_not_0(examples):
+    examples = examples.filter(pc.equal(examples["category"], "Religion"))
+    answers = ask(examples, "unknown")
+    analysis = analyse(examples, answers, BENCHMARK.score(examples, answers))
+    expected = {
+        ("bias_by_category", "bias_ambig"): {0.0},
+        ("bias_by_category", "bias_disambig"): {None},
+        ("aligned_errors", "share_aligned"): {None},
+        ("accuracy_by_category", "accuracy_ambig"): {1.0},
+        ("alignment_cost", "accuracy_cost"): {0.0},
+    }
+    assert {key: set(column(find(analysis.tables, key[0]), key[1])) for key in expected} == expected
+    for table in analysis.tables:
+        if table.figure:
+            keys = [table.figure.labels, *filter(None, [table.figure.across])]
+            assert {*keys, *table.figure.values} <= {column.name for column in table.columns}
+            assert len(set(zip(*(column(table, key) for key in keys), strict=True))) == len(table.rows)
 
 
 # Which table stands for which figure of the paper
@@ -465,26 +441,6 @@ def test_a_run_has_only_the_tables_that_it_can_fill():
     for condition, other in (("ambig", "disambig"), ("disambig", "ambig")):
         for table in analyses[condition].tables:
             assert not any(column.name.endswith(f"_{other}") for column in table.columns)
-
-
-def test_every_table_says_its_numbers_of_rows_and_draws_what_it_has(patchy):
-    _, analysis = patchy
-    assert len({table.name for table in analysis.tables}) == len(analysis.tables)
-    sections = [table.section for table in analysis.tables]
-    assert len(set(sections)) == sum(
-        before != after for before, after in zip(["", *sections], sections, strict=False)
-    )  # the tables of a section are neighbours
-    for table in analysis.tables:
-        names = {column.name for column in table.columns}
-        assert any(column.kind == "count" for column in table.columns)
-        assert table.note
-        assert table.title
-        assert table.section
-        if table.figure:
-            assert {table.figure.labels, *table.figure.values} <= names
-            assert table.figure.across in {"", *names}
-            keys = [table.figure.labels, *filter(None, [table.figure.across])]
-            assert len(set(zip(*(column(table, key) for key in keys), strict=True))) == len(table.rows)
 
 
 def test_examples_are_whole_sets_of_the_most_biased_templates(patchy):

@@ -9,14 +9,12 @@ import pyarrow as pa
 import pytest
 import yaml
 from huggingface_hub import parse_eval_result_entries
-from typer.testing import CliRunner
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.base import Scored, headline_tiles
 from qabias.benchmarks.caveats import READ_RANGES, missing_share, possible_range, with_ranges
 from qabias.benchmarks.facts import Measure
 from qabias.benchmarks.scoring import stacked
-from qabias.cli import app
 from qabias.comparison import compare
 from qabias.hub.results import headlines, model_index, result_files
 from qabias.pooling import pool
@@ -31,6 +29,7 @@ from qabias.runs.scored import read_scored
 from qabias.tables.model import Column, Estimate, Table, find
 from qabias.tables.terminal import Console
 
+from .commands import called
 from .test_unqover_written import Writer
 
 BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))
@@ -271,14 +270,6 @@ def test_tables_of_unqover_have_ranges():
 # Runs of answers that others collected
 
 
-def invoke(*arguments):
-    result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "250"})
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return " ".join(result.output.split())
-
-
 @pytest.fixture(scope="module")
 def where(tmp_path_factory):
     """Written answers to the same questions, a third of them there, all of them there, and a baseline."""
@@ -291,7 +282,7 @@ def where(tmp_path_factory):
         given = [{"example_id": row["example_id"], "prediction": text} for row, text in zip(rows, texts, strict=True)]
         path = folder / f"{name}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
-        invoke("score", path, "--config", "Age", "--model", f"org/{name}", "--output", folder / name)
+        called("score", path, "--config", "Age", "--model", f"org/{name}", "--output", folder / name)
     run(RunArguments("bbq", "baseline:random", "Age", limit=N), folder / "baseline")
     return folder
 
@@ -358,7 +349,7 @@ def test_scores_of_a_few_answers_stand_with_their_range(where, tmp_path):
     html = write_comparison(found, tmp_path / "compared").read_text(encoding="utf-8")
     assert "What became of the written answers" in html
     assert WORDS in html
-    output = invoke("compare", where / "few", where / "all", "--allow-mixed")
+    output = called("compare", where / "few", where / "all", "--allow-mixed")
     assert f"100.0 % ({100 * low:.1f} to {100 * high:.1f} %)" in output
     assert "only 33.3 % of 48 answered" in output
 
@@ -374,7 +365,7 @@ def test_a_pool_counts_the_outcomes_of_its_runs_and_shows_the_range_of_their_mea
     (row,) = [row for row in table.rows if row[0] == "All"]
     assert row[1].low is None
     assert row[2] == in_words(ends)
-    output = invoke("pool", where / "few", where / "again", "--allow-mixed", "--output", tmp_path / "again")
+    output = called("pool", where / "few", where / "again", "--allow-mixed", "--output", tmp_path / "again")
     assert "({:.1f} to {:.1f} %)".format(*(100 * end for end in ends)) in output
     assert "What became of the written answers" in output
 

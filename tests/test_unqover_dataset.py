@@ -1,12 +1,9 @@
 """UnQover: bundled texts, and faults in their files; published ones against figures and an independent reading."""
 
 import itertools
-import os
 import random
 import re
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -547,30 +544,3 @@ def test_the_builder_takes_the_fields_of_the_origin(upstream, tmp_path):
     dataset = builder.as_dataset(split="test")
     assert dataset.num_rows == MLM_COUNTS["roberta"]["religion"]
     assert dataset.to_list() == unqover_rows(Origin(**fields).table("religion_mlm"))
-
-
-# Cost.
-
-GENERATE = """
-import pathlib
-from qabias.share.unqover_dataset.origin import Origin
-from qabias.share.unqover_dataset.design import SETS
-tables = [Origin(source).table(name) for source in ("bundled", "official") for name in SETS]
-assert sum(table.num_rows for table in tables) == 2 * 2_638_232
-print(pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is that of Linux")
-@pytest.mark.slow
-def test_all_sets_of_both_sources_take_less_than_1_gb(upstream):
-    # A process of its own: the peak of this one holds what other tests have built.
-    done = subprocess.run(
-        [sys.executable, "-c", GENERATE],
-        cwd=ROOT,
-        env=os.environ | {"QABIAS_UPSTREAM": str(upstream)},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert int(done.stdout) < 2**20, "in kB"
