@@ -26,30 +26,24 @@ def begin():
 
 
 @pytest.mark.parametrize(
-    ("variable", "address", "message"),
+    ("variable", "address"),
     [
-        ("http_proxy", "foo://user:hunter2@x:1", "http_proxy names .*'foo://x:1'"),
-        ("HTTPS_PROXY", "http://user:hunter2@x:port", "HTTPS_PROXY names .*'http://x:port'"),
-        ("all_proxy", "user:hunter2@[bad", "all_proxy"),
+        ("http_proxy", "foo://user:hunter2@x:1"),
+        ("HTTPS_PROXY", "http://user:hunter2@x:port"),
+        ("all_proxy", "user:hunter2@[bad"),
+        ("ALL_PROXY", "socks5://user:hunter2@127.0.0.1:1080"),
     ],
 )
-def test_a_proxy_that_is_none_is_told_by_its_variable(monkeypatch, variable, address, message):
+def test_a_proxy_that_cannot_be_used_is_told_by_its_variable(monkeypatch, variable, address):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setenv(variable, address)
-    with pytest.raises(LastingError, match=message) as error:
+    with pytest.raises(LastingError, match=variable.lower()) as error:
         begin()
     assert "hunter2" not in str(error.value)
-
-
-def test_a_socks_proxy_without_its_package_is_told_by_its_variable(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
-    with pytest.raises(LastingError, match=r"variable ALL_PROXY names .* socks5 needs the Python package socksio"):
-        begin()
     monkeypatch.setenv("NO_PROXY", "*")
     begin()
     monkeypatch.delenv("NO_PROXY")
-    monkeypatch.setenv("ALL_PROXY", "http://user:hunter2@127.0.0.1:3128")
-    monkeypatch.setenv("http_proxy", "127.0.0.1:3128")
+    monkeypatch.setenv(variable, "127.0.0.1:3128")
     begin()
 
 
@@ -58,10 +52,10 @@ def test_the_scorer_and_the_downloads_say_it_in_one_line(monkeypatch, tmp_path):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("QABIAS_CACHE", str(tmp_path))
     monkeypatch.setenv("http_proxy", "foo://x:1")
-    with pytest.raises(QabiasError, match=r"^sources: .* the environment variable http_proxy names a proxy"):
+    with pytest.raises(QabiasError, match=r"^sources: .*http_proxy"):
         sources.fetch("nyu-mll/BBQ", sources.files("nyu-mll/BBQ")[0])
     scorer = load_scorer("server", "m", scorer_options={"url": "http://127.0.0.1:1/v1"})
-    with pytest.raises(QabiasError, match=r"^server: the environment variable http_proxy names a proxy"):
+    with pytest.raises(QabiasError, match=r"^server: .*http_proxy"):
         scorer.generate(["q"], ["q"])
 
 

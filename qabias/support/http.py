@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
-import os
 import ssl
 import urllib.request
 import zlib
@@ -60,43 +59,19 @@ class Bounds(NamedTuple):
 
 
 def check_proxies() -> None:
-    """Check the proxies that the environment names, all of which a client prepares."""
+    """Refuse proxies of the environment that cannot be used; a client prepares them all."""
     proxies = urllib.request.getproxies()
     if "*" in map(str.strip, proxies.get("no", "").split(",")):
         return  # the client uses none
-    for kind in ("http", "https", "all"):
-        address = proxies.get(kind)
-        if address:
-            fault = _fault_of_proxy(address if "://" in address else f"http://{address}")
-            if fault:
-                raise LastingError(f"{_variable_of_proxy(kind)} names a proxy that cannot be used: {fault}")
-
-
-def _fault_of_proxy(address: str) -> str:
-    """Why a proxy cannot be used, and what to do; "" where it can."""
-    try:
-        scheme = httpx2.Proxy(address).url.scheme
-    except (ValueError, httpx2.InvalidURL):
-        scheme = ""
-    is_socks = scheme.startswith("socks")
-    if not scheme or not (is_socks or is_address(address)):
-        shown = without_secrets(address)[:200]
-        return f"{shown!r} is not of the form http://HOST:PORT; correct it or unset the variable"
-    if is_socks and importlib.util.find_spec("socksio") is None:
-        return f"one of {scheme} needs the Python package socksio; install it, name one of http, or unset the variable"
-    return ""
-
-
-def _variable_of_proxy(kind: str) -> str:
-    """Where a proxy is set: an environment variable; on some systems it may be elsewhere."""
-    name = f"{kind}_proxy"
-    variables = [variable for variable in os.environ if variable.lower() == name and os.environ[variable]]
-    # As `urllib` has it, the one in lower case counts where there are two.
-    return (
-        f"the environment variable {name if name in variables else variables[0]}"
-        if variables
-        else f"the system's {name}"
-    )
+    for name in ("http", "https", "all"):
+        address = proxies.get(name, "")
+        address = address if "://" in address or not address else f"http://{address}"
+        is_socks = address.startswith("socks") and importlib.util.find_spec("socksio") is not None
+        if address and not is_socks and not is_address(address):
+            raise LastingError(
+                f"the proxy of the variable {name}_proxy, {without_secrets(address)[:200]!r}, cannot be used; write it "
+                "as http://HOST:PORT (one of SOCKS needs the Python package socksio), or unset the variable"
+            )
 
 
 class HttpClient:
