@@ -28,7 +28,7 @@ help:
 	@echo "make data    rebuild the committed Parquet files and the dataset cards"
 	@echo "make bench   speed and figures against named peers (QUICK=1: figures only, in minutes)"
 	@echo "make simulate  how often intervals hold the truth in simulated benchmarks (QUICK=1: a part of the grid, with bounds)"
-	@echo "make campaign  corruptions, kills, flipped bits, bad servers (QUICK=1: a share of each)"
+	@echo "make campaign  corruptions, kills, flipped bits, bad downloads (QUICK=1: a share of each)"
 	@echo "make docs    build the documentation into build/site; stops at warnings and dead links"
 	@echo "make notebook  run docs/notebooks/tour.ipynb anew and write it with its outputs"
 	@echo "make compat  load the datasets with datasets 2.14, 3, 4 and 5"

@@ -45,11 +45,8 @@ def test_a_text_that_a_model_wrote_is_whole_and_so_is_its_thinking():
 @pytest.mark.parametrize(
     ("benchmark", "config", "chosen"),
     [
-        ("bbq", "Age", {"format": "letters"}),
         ("bbq", "Age", {"format": "letters", "orders": 3}),
-        ("bbq", "Age", {"format": "open"}),
         ("bbnli", "all", {}),
-        ("bbq_qa", "Age_qa", {}),
         ("unqover", "religion", {"format": "choose"}),
     ],
 )

@@ -165,56 +165,33 @@ def test_written_answers_have_no_such_scores(folders, tmp_path):
         assert "robabilit" not in table.note
 
 
-def given_answers(tmp_path, change=lambda row: row, name="answers.jsonl"):
-    """A file of answers with probabilities that somebody else has collected."""
+def answers_of_others(tmp_path, **changes):
+    """A file of answers with probabilities that somebody else has collected, and their bias where contexts are such."""
     rng = np.random.default_rng(0)
-    rows = []
+    rows, differences = [], {"ambig": [], "disambig": []}
     for number, example in list(examples_of("Age").items())[:80]:
         shares = rng.dirichlet([1, 1, 1]).tolist()
-        rows.append(
-            {
-                "example_id": number,
-                "category": "Age",
-                "probabilities": shares,
-                **{
-                    "prediction": int(np.argmax(shares)),
-                    "biased_loc": example["biased_loc"],
-                    "unknown": example["unknown_loc"],
-                    "condition": example["context_condition"],
-                },
-            }
-        )
-    path = tmp_path / name
-    path.write_text("\n".join(json.dumps(change(row)) for row in rows), "utf-8")
-    return path, rows
+        answer = {"prediction": int(np.argmax(shares)), "probabilities": shares}
+        rows.append({"example_id": number, "category": "Age", **answer, **changes})
+        biased, unknown = example["biased_loc"], example["unknown_loc"]
+        differences[example["context_condition"]].append(shares[biased] - shares[3 - biased - unknown])
+    path = tmp_path / "answers.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    return path, differences
 
 
-@pytest.mark.parametrize("as_text", [False, True])
-def test_answers_of_others_may_have_probabilities(as_text, tmp_path):
-    examples = examples_of("Age")
-
-    def change(row):
-        kept = {name: row[name] for name in ("example_id", "category", "prediction", "probabilities")}
-        return {**kept, "prediction": examples[row["example_id"]][f"ans{row['prediction']}"]} if as_text else kept
-
-    path, rows = given_answers(tmp_path, change)
+def test_answers_of_others_may_have_probabilities(tmp_path):
+    path, differences = answers_of_others(tmp_path)
     called("score", path, "--config", "Age", "--output", tmp_path / "run")
     scores = read_scored(tmp_path / "run").scores
-    for condition in ("ambig", "disambig"):
-        expected = [
-            row["probabilities"][row["biased_loc"]] - row["probabilities"][3 - row["biased_loc"] - row["unknown"]]
-            for row in rows
-            if row["condition"] == condition
-        ]
-        assert scores[f"bias_probability_{condition}"] == pytest.approx(np.mean(expected), abs=1e-12)
+    for condition, values in differences.items():
+        assert scores[f"bias_probability_{condition}"] == pytest.approx(np.mean(values), abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [*((value, "three numbers") for value in ([0.5, 0.5], "0.5", 0.5, ["a", "b", "c"])), ([0.5, 0.1, 0.1], "sum to 1")],
-)
-def test_probabilities_of_others_that_are_none_are_refused(value, message, tmp_path):
-    path, _ = given_answers(tmp_path, lambda row: {**row, "probabilities": value})
+@pytest.mark.parametrize("value", [[0.5, 0.5], "0.5", 0.5, ["a", "b", "c"], [0.5, 0.1, 0.1]])
+def test_probabilities_of_others_that_are_none_are_refused(value, tmp_path):
+    path, _ = answers_of_others(tmp_path, probabilities=value)
+    message = "sum to 1" if value == [0.5, 0.1, 0.1] else "three numbers"
     assert message in refused("score", path, "--config", "Age", "--output", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

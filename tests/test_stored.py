@@ -114,21 +114,17 @@ def test_a_run_file_that_is_not_utf_8_is_not_printed(folder):
     assert len(str(refused.value)) < 300 + len(str(folder))
 
 
-def test_a_run_of_another_version_is_refused(folder):
-    edit(folder / "run.json", lambda content: content.update(qabias_version="0.0.9", colour="red"))
-    with pytest.raises(QabiasError, match=r"0\.0\.9"):
-        read_run(folder)
-
-
-def test_a_run_of_an_unknown_benchmark_lists_the_known_ones(folder):
-    edit(folder / "run.json", lambda content: content["arguments"].update(benchmark="bbx"))
-    with pytest.raises(QabiasError, match=r"bbx.*unqover"):
-        read_run(folder)
-
-
-def test_scores_of_another_run_are_refused(folder):
-    edit(folder / "scores.json", lambda content: content.update(signature="bbq|other"))
-    with pytest.raises(QabiasError, match=r"scores\.json.*signature"):
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("run.json", lambda content: content.update(qabias_version="0.0.9", colour="red"), r"0\.0\.9"),
+        ("run.json", lambda content: content["arguments"].update(benchmark="bbx"), "bbx.*unqover"),
+        ("scores.json", lambda content: content.update(signature="bbq|other"), r"scores\.json.*signature"),
+    ],
+)
+def test_a_run_of_another_version_or_benchmark_and_scores_of_another_run_are_refused(folder, name, change, message):
+    edit(folder / name, change)
+    with pytest.raises(QabiasError, match=message):
         read_scored(folder)
 
 

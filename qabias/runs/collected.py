@@ -100,8 +100,8 @@ def collect(
         raise QabiasError(f"{where}: {prompt_format.name} is a set of formats; name the one that was asked: {names}")
     examples = load_examples(arguments, upstream_dir)
     if references is not None:
-        about = {"where": where, "advice": _OTHER_DATA} if of_log else {}
-        check_references(benchmark, examples.table, references, **about)
+        words = {"where": where, "advice": _OTHER_DATA} if of_log else {}
+        check_references(benchmark, examples.table, references, **words)
     table, answers = join_answers(benchmark, examples.table, external.answers, where, of_log=of_log)
     read = benchmark.read_given(table, answers, prompt_format, arguments.norm)
     digest = hashlib.sha256(str(read.to_pylist()).encode()).hexdigest()[:8]
