@@ -20,8 +20,7 @@ import qabias
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.callbacks import BiasCallback
 from qabias.callbacks.drawing import draw_curve
-from qabias.callbacks.measuring import chosen_measures, point_of
-from qabias.callbacks.preserve_state import preserve_state
+from qabias.callbacks.measuring import chosen_measures, point_of, preserve_state
 from qabias.errors import QabiasError
 
 from .conftest import ROOT

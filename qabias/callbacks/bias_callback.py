@@ -17,8 +17,14 @@ from qabias.api.given_models import check_given
 from qabias.api.result import Result
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.callbacks.drawing import draw_curve
-from qabias.callbacks.measuring import Measurements, chosen_measures, earlier_scores, named_measures, point_of
-from qabias.callbacks.preserve_state import preserve_state
+from qabias.callbacks.measuring import (
+    Measurements,
+    chosen_measures,
+    earlier_scores,
+    named_measures,
+    point_of,
+    preserve_state,
+)
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.models.memory import from_memory
@@ -173,12 +179,8 @@ class BiasCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Check everything that can be checked before the first step, and measure where a curve begins."""
-        same = [
-            other
-            for other in self._trainer.callback_handler.callbacks
-            if isinstance(other, BiasCallback) and other.name == self.name
-        ]
-        if len(same) > 1:
+        others = self._trainer.callback_handler.callbacks
+        if [other.name for other in others if isinstance(other, BiasCallback)].count(self.name) > 1:
             raise QabiasError(f"two callbacks log under the name {self.name!r}; give one of them another, name=...")
         self._folders, self._points, self.failures = {}, {}, {}
         processes = _processes(args)
@@ -191,19 +193,19 @@ class BiasCallback(TrainerCallback):
             for step, folder in processes.on_first(lambda: self._measurements.earlier(state.global_step)).items():
                 self._keep(step, folder, earlier_scores(folder))
         if self._at_start:
-            self._measure(args, state, control, kwargs)
+            self._measure(state, control, kwargs)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Measure every so many steps, and after the last one."""
         if self._every == "save":
             return
         if state.global_step % self._every == 0 or state.global_step >= state.max_steps:
-            self._try(args, state, control, kwargs)
+            self._try(state, control, kwargs)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Measure what has just been saved, where that is asked for."""
         if self._every == "save":
-            self._try(args, state, control, kwargs)
+            self._try(state, control, kwargs)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -271,28 +273,20 @@ class BiasCallback(TrainerCallback):
 
     # Measuring.
 
-    def _try(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, kwargs: Mapping[str, Any]
-    ) -> None:
+    def _try(self, state: TrainerState, control: TrainerControl, kwargs: Mapping[str, Any]) -> None:
         """Measure; what goes wrong is a warning, because a training of days is worth more than one point of a curve."""
         try:
-            self._measure(args, state, control, kwargs)
+            self._measure(state, control, kwargs)
         except Exception as error:
-            self.failures[state.global_step] = f"{type(error).__name__}: {error}"
-            _log.warning(
-                "%s was not measured at step %d, training goes on: %s",
-                self.name,
-                state.global_step,
-                self.failures[state.global_step],
-            )
+            step, why = state.global_step, f"{type(error).__name__}: {error}"
+            self.failures[step] = why
+            _log.warning("%s was not measured at step %d, training goes on: %s", self.name, step, why)
 
-    def _measure(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, kwargs: Mapping[str, Any]
-    ) -> None:
+    def _measure(self, state: TrainerState, control: TrainerControl, kwargs: Mapping[str, Any]) -> None:
         if state.global_step in self._points:
             return
         model = kwargs["model"]
-        processes = _processes(args)
+        processes = _processes(self._trainer.args)
         with preserve_state(model, kwargs.get("optimizer")):
             with processes.together():
                 loaded = self._loaded(model)
