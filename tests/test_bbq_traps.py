@@ -1,6 +1,7 @@
 """Traps that other implementations of BBQ fall into: the target rule, prompts, texts; and what a perfect reader scores.
 
-The rest are tests named `test_t_b...` in `metrics/test_bbq_scores.py`, `test_bbq_official.py` and `test_runs.py`.
+The rest are the oracle of `metrics/test_bbq.py`, and tests named `test_t_b...` in `test_bbq_official.py` and
+`test_runs.py`.
 """
 
 import csv
