@@ -92,7 +92,7 @@ def score(
     run = predictions if isinstance(predictions, Result) else _run_in(predictions)
     if run is not None:
         asked = {"format": format, "norm": norm, "answers": answers, "model": model, "references": references}
-        _refuse_beside_run({**texts, **asked})
+        _refuse_all({**texts, **asked}, "answers that were collected elsewhere; a run folder says it itself")
         result, finished = _score_run(run, rules, output, mirror)
         warn_caller(finished.warned)
         return result
@@ -108,7 +108,8 @@ def score(
         check_name(model, "model")
     log = log_at(Path(predictions)) if isinstance(predictions, str | Path) else None
     if log is not None:
-        _refuse_beside_log(answers=answers, references=references)
+        not_said = "a table of answers; a log says it itself"
+        _refuse_all({"answers": answers, "references": references}, not_said)
         said = {"benchmark": benchmark, "config": config, "source": source, "format": format, "norm": norm}
         hints = {name: value for name, value in said.items() if value is not None}
         drawn = {"fixes": fixes, "seed": seed, "option": option}
@@ -117,7 +118,7 @@ def score(
             hints |= {"fixes": "yes"} if fixes else {}
             hints |= {f"option.{name}": value for name, value in option_texts(option or {}).items()}
         else:
-            _refuse_beside_log(**drawn)
+            _refuse_all(drawn, not_said)
         collected = collect_log(log, mirror, model=model, rules=rules, hints=hints)
         folder, scratch = run_folder(output)
         warn_caller(write_collected(collected, folder).warned)
@@ -156,18 +157,10 @@ def _run_in(predictions: object) -> Path | None:
     return None if not is_run(folder) and log_at(folder) is not None else folder
 
 
-def _refuse_beside_run(arguments: Mapping[str, object]) -> None:
+def _refuse_all(arguments: Mapping[str, object], why: str) -> None:
     for name, value in arguments.items():
         if value is not None:
-            raise QabiasError(
-                f"{_called(name)} is for answers that were collected elsewhere; a run folder says it itself"
-            )
-
-
-def _refuse_beside_log(**arguments: object) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            raise QabiasError(f"{name} is for a table of answers; a log says it itself")
+            raise QabiasError(f"{_called(name)} is for {why}")
 
 
 def _score_run(

@@ -20,7 +20,6 @@ def show(
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Show what a run found: scores and tables, or the answers to one template."""
-    from qabias.errors import QabiasError
     from qabias.report.template import show_template
     from qabias.report.terminal import show_folder, show_table
     from qabias.tables.terminal import Console

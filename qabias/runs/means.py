@@ -57,7 +57,7 @@ def of_means(
     """The analysis of means: tables of outcomes, mean, spread and single runs first, and the others marked as means."""
     own = (
         *outcomes_tables(names, of_runs, what.removesuffix("s")),
-        *pooled_tables(benchmark, measures, names, scores, of_runs, what),
+        *(_table(benchmark, measure, names, scores, of_runs, what) for measure in measures),
     )
     note = f"Every score is the mean of {len(names)} {what}; counts and shares of answers are those of all together."
     means = benchmark.facts.means
@@ -95,18 +95,6 @@ def _of_pool(table: Table, is_in_paper: bool, what: str) -> Table:
     return replace(table, section=section, source=table.source if is_in_paper else "")
 
 
-def pooled_tables(
-    benchmark: Benchmark,
-    measures: Sequence[Measure],
-    names: Sequence[str],
-    scores: Mapping[str, Any],
-    of_runs: Sequence[Mapping[str, Any]],
-    what: str = "runs",
-) -> list[Table]:
-    """A table for each score: groups by mean, spread and runs."""
-    return [_table(benchmark, measure, names, scores, of_runs, what) for measure in measures]
-
-
 def _table(
     benchmark: Benchmark,
     measure: Measure,
@@ -115,6 +103,7 @@ def _table(
     of_runs: Sequence[Mapping[str, Any]],
     what: str,
 ) -> Table:
+    """The table of one score: groups by mean, spread and runs."""
     means = benchmark.groups(scores, measure)
     by_run = [benchmark.groups(group_scores, measure) for group_scores in of_runs]
     note = _NOTE.format(clusters=benchmark.facts.clusters[0], what=what)
