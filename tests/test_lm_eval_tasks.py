@@ -23,6 +23,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 
 from .conftest import ROOT
+from .lm_eval_logs import ask
 from .published_sets import NOT_HERE
 from .saved_models import save
 from .tiny_models import make_model, make_tokenizer
@@ -229,7 +230,6 @@ SAID = (
     *("A", "B", "C", "A", "B", "C", "The answer is B.", "<think>Not B.</think>\n\nA", "yes", "maybe", "No."),
     *("I'm sorry, but I cannot help with that.", "<think>It is B or", "Purple.", ""),
 )
-HEADER = "[user] "
 
 
 def write(prompt):
@@ -323,51 +323,17 @@ def test_answers_that_the_harness_would_put_a_space_before_are_refused():
 # The harness itself
 
 
-@pytest.fixture(scope="module")
-def scripted():
-    """A function that asks a model that says what `write` gives, in its own chat form, by the harness."""
-    lm_eval = pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed (pip install '.[bench]')")
-    from lm_eval.api.model import LM
-    from lm_eval.tasks import TaskManager
-
-    class Scripted(LM):
-        tokenizer_name = "scripted"
-
-        def apply_chat_template(self, chat_history, add_generation_prompt=True):
-            (turn,) = chat_history
-            return f"[{turn['role']}] {turn['content']}"
-
-        def chat_template(self, chat_template=False):
-            return HEADER
-
-        def generate_until(self, requests, disable_tqdm=False):
-            assert all(request.args[0].startswith(HEADER) for request in requests)
-            return [write(request.args[0].removeprefix(HEADER)) for request in requests]
-
-        def loglikelihood(self, requests, disable_tqdm=False):
-            raise AssertionError("nobody asks a scripted model for likelihoods")
-
-        loglikelihood_rolling = loglikelihood
-
-    def ask(task, **metadata):
-        manager = TaskManager(include_path=str(FOLDER), include_defaults=False, metadata=metadata)
-        found = lm_eval.simple_evaluate(
-            model=Scripted(), tasks=[task], task_manager=manager, apply_chat_template=True, bootstrap_iters=0
-        )
-        scores = {name.removesuffix(",none"): value for name, value in found["results"][task].items()}
-        return scores, found
-
-    return ask
-
-
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in ("bbq", "bbnli") else pytest.mark.slow) for name in SMALL]
 )
-def test_a_model_that_writes_gets_the_scores_of_a_run(name, scripted, upstream, monkeypatch, tmp_path):
+def test_a_model_that_writes_gets_the_scores_of_a_run(name, upstream, monkeypatch, tmp_path):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
     task, config = f"qabias_{name}_chat", SMALL[name]
     documents(task, qabias_config=config)  # skips where the mirror lacks a file
-    scores, found = scripted(task, qabias_config=config, qabias_limit=400)
+    metadata = {"qabias_config": config, "qabias_limit": 400}
+    log = ask([task], tmp_path, text=lambda doc: write(doc["prompt"]), include=FOLDER, metadata=metadata)[task]
+    found = json.loads(next(log.parent.glob("results_*.json")).read_text("utf-8"))
+    scores = {key.removesuffix(",none"): value for key, value in found["results"][task].items()}
     expected = qabias.run(
         name,
         model=lambda prompts: [write(prompt) for prompt in prompts],
@@ -394,7 +360,7 @@ def test_a_model_that_writes_gets_the_scores_of_a_run(name, scripted, upstream, 
     assert (asked["benchmark"], asked["config"], asked["limit"]) == (name, config, 400)
 
 
-def test_a_part_of_a_set_does_not_count_and_sets_of_other_sizes_do(scripted, upstream, monkeypatch):
+def test_a_part_of_a_set_does_not_count_and_sets_of_other_sizes_do(upstream, monkeypatch):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
     docs, _ = documents("qabias_esbbq_chat", qabias_config="Gender", qabias_limit=400)
     config = LOADED["qabias_esbbq_chat"]
