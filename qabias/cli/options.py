@@ -15,19 +15,10 @@ Benchmark = Annotated[str, typer.Argument(help=f"Benchmark: {BENCHMARKS}; or a f
 Config = Annotated[
     str | None, typer.Option(help="Configuration of the dataset (see `qabias list`); by default that of all examples.")
 ]
-Source = Annotated[
-    str | None,
-    typer.Option(
-        help="Source of the texts, such as bundled, official or release (see `qabias list`); by default the first one."
-    ),
-]
-Sources = Annotated[
-    str | None,
-    typer.Option(
-        help="Source of the texts, such as bundled, official or release (see `qabias list`); by default the first one. "
-        "A published one and the bundled one with a comma between make two runs and their comparison."
-    ),
-]
+_SOURCE = "Source of the texts, such as bundled, official or release (see `qabias list`); by default the first one."
+_BOTH = "A published one and the bundled one with a comma between make two runs and their comparison."
+Source = Annotated[str | None, typer.Option(help=_SOURCE)]
+Sources = Annotated[str | None, typer.Option(help=f"{_SOURCE} {_BOTH}")]
 Fixes = Annotated[bool, typer.Option("--fixes", help="Correct the known defects of official or released texts.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
 Sample = Annotated[bool, typer.Option("--sample", help="Take the scores of a sample (a run with --limit) too.")]
