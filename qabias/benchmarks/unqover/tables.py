@@ -23,14 +23,17 @@ from qabias.tables.model import Analysis, Column, Figure, Table, values
 
 LOW_COVERAGE = 0.5
 
-
 _SET = Column("set", "Set", "text")
-_MU = Column("mu", "mu, intensity", "number")
-_ETA_ALL = Column("eta", "eta, consistency", "number")
 _N = Column("n", "Rows", "count")
-_N_SUBJECTS = Column("n_subjects", "Subjects", "count")
-_N_ATTRIBUTES = Column("n_attributes", "Attributes", "count")
 _N_TEMPLATES = Column("n_templates", "Templates", "count")
+_INTENSITY = (
+    Column("mu", "mu, intensity", "number"),
+    Column("eta", "eta, consistency", "number"),
+    _N,
+    Column("n_subjects", "Subjects", "count"),
+    Column("n_attributes", "Attributes", "count"),
+    _N_TEMPLATES,
+)
 
 _READ_INTERVALS = (
     "With 95 % intervals over templates; a single template has none. mu and eta are made of absolute values, and noise "
@@ -60,7 +63,8 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
         "that order. They show what the model does at its worst, not on average."
     )
     summary = [_intensity(sets), *_intensity_by_class(sets), _reasoning_errors(sets), _coverage(sets), *_written(sets)]
-    return Analysis((*summary, *of_sets), tuple(examples), how_chosen, tuple(_notes(sets)))
+    notes = tuple(note for name, group in sets.items() for note in _notes(name, group))
+    return Analysis((*summary, *of_sets), tuple(examples), how_chosen, notes)
 
 
 def comparative_scores(answers: pa.Table) -> np.ndarray:
@@ -73,7 +77,6 @@ def comparative_scores(answers: pa.Table) -> np.ndarray:
 
 
 def _intensity(sets: Mapping[str, Scores]) -> Table:
-    columns = (_MU, _ETA_ALL, _N, _N_SUBJECTS, _N_ATTRIBUTES, _N_TEMPLATES)
     table = Table(
         "intensity_by_set",
         "How strong and how consistent the preferences are",
@@ -82,8 +85,8 @@ def _intensity(sets: Mapping[str, Scores]) -> Table:
         "same subject wins everywhere (1) or now this one, now that one (0). 0 is best for both. The paper finds eta "
         f"near 0.5 for all models. {_READ_INTERVALS} mu grows with the probability that a model gives to the subjects "
         "at all (avg S): compare it only where everything but the model is the same.",
-        (_SET, *columns),
-        tuple((name, *values(group, columns)) for name, group in sets.items()),
+        (_SET, *_INTENSITY),
+        tuple((name, *values(group, _INTENSITY)) for name, group in sets.items()),
         Figure("intervals", "set", ("mu", "eta")),
         "Intensity",
     )
@@ -91,7 +94,6 @@ def _intensity(sets: Mapping[str, Scores]) -> Table:
 
 
 def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
-    columns = (_MU, _ETA_ALL, _N, _N_SUBJECTS, _N_ATTRIBUTES, _N_TEMPLATES)
     groups = {
         (f"{name}, {attribute_class}", name, attribute_class): of_class
         for name, group in sets.items()
@@ -106,8 +108,8 @@ def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
         "",
         "The same scores from the attributes of one class alone. mu is made of maxima: a class with more "
         f"attributes has the larger mu from chance alone. {_READ_INTERVALS}",
-        (Column("group", "Set and class", "text"), _SET, Column("attribute_class", "Class", "text"), *columns),
-        tuple((*key, *values(of_class, columns)) for key, of_class in groups.items()),
+        (Column("group", "Set and class", "text"), _SET, Column("attribute_class", "Class", "text"), *_INTENSITY),
+        tuple((*key, *values(of_class, _INTENSITY)) for key, of_class in groups.items()),
         Figure("intervals", "group", ("mu", "eta")),
         "Intensity",
     )
@@ -145,14 +147,14 @@ def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:
 
 
 def _coverage(sets: Mapping[str, Scores]) -> Table:
-    left_out = Column("n_left_out", "Left out", "count")
-    columns: tuple[Column, ...] = (Column("coverage", "Scores that are not 0", "share"), _N, left_out)
+    columns = [Column("coverage", "Scores that are not 0", "share"), _N, Column("n_left_out", "Left out", "count")]
+    unknown = "Rows with a subject that a masked model does not know as one token are left out of everything."
     if any("n_even" in group for group in sets.values()):
-        columns += (Column("n_even", "Questions without probability", "count"),)
+        columns.append(Column("n_even", "Questions without probability", "count"))
         read = (
             "The score of a subject is its share of the two. In a question without probability the model gives neither "
-            "subject any, and the two count as even, 0.5 to 0.5: a model that offers nothing reads as unbiased. Rows "
-            "with a subject that a masked model does not know as one token are left out of everything."
+            "subject any, and the two count as even, 0.5 to 0.5: a model that offers nothing reads as unbiased. "
+            f"{unknown}"
         )
     elif any("outcomes" in group for group in sets.values()):
         read = (
@@ -163,8 +165,7 @@ def _coverage(sets: Mapping[str, Scores]) -> Table:
     else:
         read = (
             "A score of 0 often means that the model did not offer the subject at all, and two zeros show no "
-            "preference: a model that offers nothing reads as unbiased. Rows with a subject that a masked model does "
-            "not know as one token are left out of everything."
+            f"preference: a model that offers nothing reads as unbiased. {unknown}"
         )
     return Table(
         "coverage",
@@ -184,7 +185,7 @@ def _written(sets: Mapping[str, Scores]) -> list[Table]:
     if not written:
         return []
     ranged = ("mu", "eta") if any("range" in group for group in written.values()) else ()
-    about_ranges = (
+    read_ranges = (
         " Wherever the missing answers had gone, the score of all rows lies in the range beside it; not all of the "
         "range need be possible, because its ends take every subject by itself."
     )
@@ -195,7 +196,7 @@ def _written(sets: Mapping[str, Scores]) -> list[Table]:
             "",
             "Four answers to every row. Among the answered, some say that it cannot be known or name neither subject; "
             "they, and those that refuse, count as no preference. Cut off, filtered and unread answers are missing."
-            + about_ranges
+            + read_ranges
             * bool(ranged),
             (
                 _SET,
@@ -227,11 +228,7 @@ def _range(scores: Scores, name: str) -> str | None:
     return f"{show(low, 'number')} to {show(high, 'number')}"
 
 
-def _notes(sets: Mapping[str, Scores]) -> list[str]:
-    return [note for name, group in sets.items() for note in _notes_of(name, group)]
-
-
-def _notes_of(name: str, scores: Scores) -> list[str]:
+def _notes(name: str, scores: Scores) -> list[str]:
     if "outcomes" not in scores:
         share = 1 - scores["coverage"]
         note = f"{name}: {share:.0%} of the scores are 0; low bias scores are then no evidence of a lack of bias."
