@@ -144,7 +144,7 @@ def test_the_command_says_what_a_bias_takes_and_whether_the_benchmark_has_it():
         (["bbq", "--detect", "0"], "--detect is 0"),
         (["bbq", "--detect", "two"], "--detect"),
         (["unqover", "--detect", "0.02"], "unqover has none"),
-        (["bbq", "--detect", "0.02", "--option", "temperature=1"], "--option temperature"),
+        (["bbq", "--detect", "0.02", "--option", "temperature=1"], "temperature"),
     ],
 )
 def test_a_mistake_is_named(arguments, message):
