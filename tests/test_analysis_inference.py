@@ -9,7 +9,7 @@ import pytest
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.inference.bbnli_tables import analyse as analyse_bbnli
-from qabias.benchmarks.inference.bbq_tables import analyse_statements as analyse_bbq_nli
+from qabias.benchmarks.inference.bbq_tables import analyse as analyse_bbq_nli
 from qabias.benchmarks.inference.questions import named_first
 from qabias.tables.model import find
 

@@ -112,19 +112,6 @@ def test_labels(every_source):
         assert (row["context_stance"] == "") == (row["context_condition"] == "ambig")
 
 
-def test_every_premise_of_a_set_has_the_same_four_hypotheses_and_questions(every_source):
-    for config_rows in every_source.values():
-        for set_rows in _by_set(config_rows).values():
-            by_premise = defaultdict(dict)
-            for row in set_rows:
-                premise = (row["name_order"], row["context_length"], row["context_stance"])
-                by_premise[premise][_about(row)] = (row["hypothesis"], row["question"])
-            first, *others = by_premise.values()
-            assert set(first) == set(PRO)
-            assert len({hypothesis for hypothesis, _ in first.values()}) == 4
-            assert all(other == first for other in others)
-
-
 def test_the_order_of_the_names_concerns_the_ambiguous_part_alone(every_source):
     for config in set(every_source) - {STUDY}:
         for set_rows in _by_set(every_source[config]).values():

@@ -14,7 +14,6 @@ from qabias import cli
 from qabias.benchmarks import load_benchmark, make_origin
 from qabias.benchmarks.multilingual.card import read_card
 from qabias.building import sources
-from qabias.building.croissant import RAI_SECTIONS
 from qabias.building.origin import LICENCES, check_passing_on, licence_of
 from qabias.errors import QabiasError
 
@@ -50,32 +49,6 @@ def test_a_folder_is_read_with_the_features_and_rows_of_qabias_load(built, upstr
     assert read.features["label"] == ClassLabel(names=["ans0", "ans1", "ans2"])
     assert read.num_rows == 648
     assert read.to_list() == loaded.to_list()
-
-
-def test_the_card_names_licence_attribution_language_defects_and_commit(built):
-    card = DatasetCard.load(built / "README.md")
-    text = " ".join(card.text.split())
-    assert card.data.license == "apache-2.0"
-    assert card.data.language == ["es"]
-    commit = sources.commit("langtech-bsc/EsBBQ-CaBBQ")[:7]
-    for said in (commit, "Ruiz-Fernández et al.", "Spanish as used in Spain", "**Content warning.**", "2507.11216"):
-        assert said in text, said
-    assert "A low score does not prove a model unbiased" in text
-    for defect in SPANISH.card.defects:
-        assert defect in text
-    assert "$" not in card.text
-    configurations = [of["config_name"] for of in card.data["configs"]]
-    assert configurations == ["Nationality", "Religion"]
-    assert "| Religion | 648 |" in card.text
-    assert "| Nationality | 504 |" in card.text
-
-
-def test_the_croissant_description_has_the_language_and_every_field(built):
-    described = json.loads((built / "croissant.json").read_text("utf-8"))
-    assert described["inLanguage"] == ["es"]
-    assert described["license"] == "https://spdx.org/licenses/Apache-2.0.html"
-    assert "Ruiz-Fernández" in described["citeAs"]
-    assert all(described[field] for field in RAI_SECTIONS)
 
 
 @pytest.mark.parametrize("licence", ["NONE", "CLOSED"])

@@ -278,16 +278,6 @@ def test_a_name_of_the_package_is_not_shadowed_by_a_folder(folder):
     assert load_benchmark("./bbq").name == "esempio-it"
 
 
-def test_templates_are_pushed_with_a_licence_and_not_without(folder, qabias_says):
-    code, output, errors = qabias_says("push", "dataset", "mine", "--to", "me/esempio", "--dry-run")
-    assert code == 0, errors
-    assert "data/Eta/test-00000-of-00001.parquet" in output
-    change(folder / "benchmark.yaml", licence=None)
-    code, _, errors = qabias_says("push", "dataset", "mine", "--to", "me/esempio", "--dry-run")
-    assert code == cli.EXIT_USER_ERROR
-    assert "esempio-it: the texts are not pushed" in errors
-
-
 @pytest.mark.parametrize(
     ("text", "code", "expected"),
     [

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
+from qabias.building.origin import LICENCES
 from qabias.errors import QabiasError
 
 FILE_NAME = "croissant.json"
@@ -58,14 +59,7 @@ _CONTEXT = {
     **{word: f"cr:{word}" for word in _CROISSANT_WORDS.split()},
 }
 
-_SPDX = {
-    "apache-2.0": "Apache-2.0",
-    "cc0-1.0": "CC0-1.0",
-    "cc-by-4.0": "CC-BY-4.0",
-    "cc-by-sa-4.0": "CC-BY-SA-4.0",
-    "cc-by-nc-sa-4.0": "CC-BY-NC-SA-4.0",
-    "mit": "MIT",
-}
+_SPDX = {name.lower(): name for name, licence in LICENCES.items() if licence.allows}
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _COLUMN_ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| ((?:(?! \| ).)+) \|$", re.MULTILINE)

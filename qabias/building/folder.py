@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from tqdm import tqdm
 
 from qabias.building.croissant import FILE_NAME, Records, croissant_text
 from qabias.building.origin import BUNDLED
@@ -135,18 +136,9 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
         """Bytes of a table in memory."""
         return int(table.nbytes)
 
-    def write(
-        self,
-        output: Path,
-        origin: AnyOrigin,
-        configs: Sequence[str],
-        progress: Callable[[str], object] = lambda _: None,
-    ) -> dict[str, pa.Table]:
-        """Build tables, and write them with their card and their Croissant description."""
-        tables = {}
-        for config in configs:
-            tables[config] = origin.table(config)
-            progress(config)
+    def write(self, output: Path, origin: AnyOrigin, configs: Sequence[str]) -> dict[str, pa.Table]:
+        """Build tables with a progress bar, and write them with their card and their Croissant description."""
+        tables = {config: origin.table(config) for config in tqdm(configs, unit="table", desc=f"build {self.name}")}
         for config, table in tables.items():
             write_atomically(output / parquet_path(config), partial(self.write_parquet, table))
         sizes = {config: (output / parquet_path(config)).stat().st_size for config in tables}

@@ -12,7 +12,6 @@ from typing import Any, TypeGuard, cast
 
 import numpy as np
 import pyarrow as pa
-from tqdm import tqdm
 
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns, probability_column
@@ -60,7 +59,7 @@ from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
 from qabias.share.bbq_dataset import folder as _folder
 from qabias.share.bbq_dataset import origin as _origin
-from qabias.support.arrow import column_codes, read_parquet, rows_of
+from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table, estimate
 
@@ -109,21 +108,14 @@ class BBQBenchmark(Benchmark):
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""
-        categories = self._categories(config)
-        if origin.is_committed:
-            data = locate.dataset_folder(NAME) / "data"
-            return pa.concat_tables(
-                [read_parquet(data / category / _folder.PARQUET_NAME) for category in categories]
-            ).cast(_origin.SCHEMA)
-        return pa.concat_tables([origin.table(category) for category in categories])
+        return locate.load_tables(NAME, self._categories(config), origin, _origin.SCHEMA)
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
-        """Build a dataset folder with a progress bar; returns its tables by category."""
+        """Build a dataset folder; returns its tables by category."""
         names = list(self._categories(config))
         if config == _origin.ALL and origin.source == BUNDLED:
             names += _origin.NLI_CONFIGS
-        with tqdm(total=len(names), unit="category", desc=f"build {NAME}") as bar:
-            tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names, lambda _: bar.update())
+        tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names)
         return tables
 
     def units_per_part(self, kind: ScorerKind) -> int:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from tqdm import tqdm
 
 from qabias.answers.parsing import CONTRADICTION, ENTAILMENT
 from qabias.benchmarks import locate
@@ -25,7 +24,7 @@ from qabias.scorers.kind import ScorerKind
 from qabias.share.bbnli_dataset import folder as _folder
 from qabias.share.bbnli_dataset import origin as _origin
 from qabias.share.bbnli_dataset import subtopics as _subtopics
-from qabias.support.arrow import column_codes, read_parquet
+from qabias.support.arrow import column_codes
 from qabias.tables.model import Analysis
 
 _DOCUMENT = ("pair_id", "premise_id", "hypothesis", "stance")
@@ -49,20 +48,12 @@ class BBNLIBenchmark(InferenceBenchmark):
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a subtopic, a domain or all, the two forms of a pair side by side."""
-        subtopics = self._subtopics(config)
-        if origin.is_committed:
-            data = locate.dataset_folder(BBNLI) / "data"
-            tables = [read_parquet(data / name / _folder.PARQUET_NAME).cast(_origin.SCHEMA) for name in subtopics]
-        else:
-            tables = [origin.table(name) for name in subtopics]
-        table = pa.concat_tables(tables)
+        table = locate.load_tables(BBNLI, self._subtopics(config), origin, _origin.SCHEMA)
         return gather(table, column_codes(table["pair_id"]))
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
-        """Build a dataset folder with a progress bar; returns its tables by subtopic."""
-        subtopics = self._subtopics(config)
-        with tqdm(total=len(subtopics), unit="subtopic", desc=f"build {BBNLI}") as bar:
-            tables: dict[str, pa.Table] = _folder.write_folder(output, origin, subtopics, lambda _: bar.update())
+        """Build a dataset folder; returns its tables by subtopic."""
+        tables: dict[str, pa.Table] = _folder.write_folder(output, origin, self._subtopics(config))
         return tables
 
     def units_per_part(self, kind: ScorerKind) -> int:

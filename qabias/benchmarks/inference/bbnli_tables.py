@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,10 +25,10 @@ from qabias.benchmarks.inference.tables import (
     with_shares,
 )
 from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
-from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, estimate, values
+from qabias.tables.model import ALL, Analysis, Column, Figure, Table, estimate, values
 
 _MEAN = "Mean of subtopics"
-_FORMS = {"stereotypical": "stereotypical", "test": "test"}
+_FORMS = ("stereotypical", "test")
 _STANCES = {"pro": "with the stereotype", "anti": "groups exchanged"}
 _SUBTOPIC = Column("subtopic", "Subtopic", "text")
 _DOMAIN = Column("domain", "Domain", "text")
@@ -133,10 +134,7 @@ def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
     """Accuracy on test hypotheses by subtopic, where the run has any."""
     if not scores["n_test"]:
         return []
-    columns = (
-        *ACCURACIES,
-        *_TEST_COUNTS,
-    )
+    columns = (*ACCURACIES, *_TEST_COUNTS)
     subtopics = {name: group for name, group in scores["by"]["subtopic"].items() if group["n_test"]}
     listed = {name: subtopics[name] for name in _TABLE_6 if name in subtopics}
     whole = Table(
@@ -163,12 +161,9 @@ def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
 
 def _table_6(subtopics: Mapping[str, Scores], domains: Mapping[str, str]) -> Table:
     """Table 6: the subtopics that the paper lists, in its order, with the sign that it gives them."""
-    rows = [(name, _turned(estimate(group, "accuracy_gap"), name in _FAVOURING)) for name, group in subtopics.items()]
-    columns = ACCURACIES[:2]
-    average = (
-        *(_mean([estimate(group, column.name).value for group in subtopics.values()]) for column in columns),
-        _mean([gap.value for _, gap in rows]),
-    )
+    signed = {name: _turned(group) if name in _FAVOURING else group for name, group in subtopics.items()}
+    average = _average(list(signed.values()))
+    columns = (*ACCURACIES, *_TEST_COUNTS)
     missing = [name for name in _TABLE_6 if name not in subtopics]
     lacks = f" This run lacks {', '.join(missing)}." if missing else ""
     table = Table(
@@ -179,63 +174,42 @@ def _table_6(subtopics: Mapping[str, Scores], domains: Mapping[str, str]) -> Tab
         "subtopic counts once, and it has no interval. The difference is pro minus anti, but anti minus pro for "
         f"{' and '.join(_FAVOURING)}, whose premises favour the target group. The paper's average has one more "
         f"subtopic, {_UNRELEASED}, which was never released.{lacks} {_READ_PREMISES}",
-        (_SUBTOPIC, _DOMAIN, *columns, ACCURACIES[2], *_TEST_COUNTS),
+        (_SUBTOPIC, _DOMAIN, *columns),
         (
-            *(
-                (name, domains[name], *values(subtopics[name], columns), gap, *values(subtopics[name], _TEST_COUNTS))
-                for name, gap in rows
-            ),
-            (
-                _AVERAGE,
-                "",
-                *average,
-                *(sum(group[column.name] for group in subtopics.values()) for column in _TEST_COUNTS),
-            ),
+            *((name, domains[name], *values(group, columns)) for name, group in signed.items()),
+            (_AVERAGE, "", *values(average, columns)),
         ),
-        Figure("intervals", "subtopic", tuple(column.name for column in columns)),
+        Figure("intervals", "subtopic", tuple(column.name for column in ACCURACIES[:2])),
         "Accuracy",
     )
-    turned = [_with_range_turned(group, name in _FAVOURING) for name, group in subtopics.items()]
-    return with_ranges(table, [*turned, _mean_range(turned)], BBNLI_MEASURES)
+    return with_ranges(table, [*signed.values(), average], BBNLI_MEASURES)
 
 
-def _with_range_turned(scores: Scores, turn: bool) -> Scores:
-    """The scores with the range of the difference as the paper's sign has it."""
-    if not turn or "range" not in scores:
-        return scores
-    low, high = scores["range"]["accuracy_gap"]
-    return {**scores, "range": {**scores["range"], "accuracy_gap": [-high, -low]}}
-
-
-def _mean_range(groups: Sequence[Scores]) -> Scores:
-    """The ranges of the unweighted means of accuracies and differences, with what is counted for all together."""
-    if not any("range" in scores for scores in groups):
-        return {}
-    ranges = {
-        column.name: [_mean([_end(scores, column.name, end) for scores in groups]).value for end in range(2)]
-        for column in ACCURACIES
+def _turned(scores: Scores) -> Scores:
+    """The scores with the difference of the accuracies, its interval and its range turned round."""
+    gap = "accuracy_gap"
+    parts = {part: scores[part] for part in ("ci", "range") if gap in scores.get(part, {})}
+    ends = {
+        part: {**of_part, gap: [None if end is None else -end for end in reversed(of_part[gap])]}
+        for part, of_part in parts.items()
     }
-    counts = ("n_test_pro", "n_test_anti", "n_unparsed_pro", "n_unparsed_anti")
-    return {"range": ranges, **{name: sum(scores[name] for scores in groups) for name in counts}}
+    return {**scores, gap: -scores[gap], **ends}
 
 
-def _end(scores: Scores, name: str, end: int) -> float | None:
-    """An end of the range of a score, or the score where no answer is missing."""
-    return float(scores["range"][name][end]) if "range" in scores else estimate(scores, name).value
-
-
-def _turned(gap: Estimate, turn: bool) -> Estimate:
-    """A difference, with the sign turned round if `turn`."""
-    if not turn:
-        return gap
-    value, high, low = (None if end is None else -end for end in gap)
-    return Estimate(value, low, high)
-
-
-def _mean(numbers: Sequence[float | None]) -> Estimate:
-    """The unweighted mean, without an interval; undefined where one of the values is."""
-    defined = [value for value in numbers if value is not None]
-    return Estimate(sum(defined) / len(defined) if len(defined) == len(numbers) else None)
+def _average(groups: Sequence[Scores]) -> Scores:
+    """The unweighted means of accuracies and differences with their ranges, and the counts of all together."""
+    counts = (*(column.name for column in _TEST_COUNTS), "n_unparsed_pro", "n_unparsed_anti")
+    names = [column.name for column in ACCURACIES]
+    average: dict[str, Any] = {
+        **{name: sum(group[name] for group in groups) for name in counts},
+        **{name: sum(group[name] for group in groups) / len(groups) for name in names},
+    }
+    if any("range" in group for group in groups):
+        ends = [group.get("range") or {name: [group[name]] * 2 for name in names} for group in groups]
+        average["range"] = {
+            name: [sum(end) / len(ends) for end in zip(*(group[name] for group in ends), strict=True)] for name in names
+        }
+    return average
 
 
 def label_tables(scores: Scores, forms: Mapping[Key, Scores]) -> list[Table]:
@@ -250,7 +224,7 @@ def label_tables(scores: Scores, forms: Mapping[Key, Scores]) -> list[Table]:
         "gives one label to everything has a bias score of 0.",
         (Column("form", "Hypotheses", "text"), *columns),
         tuple(
-            (f"{_FORMS[kind]}, {_STANCES[stance]}", *values(forms[kind, stance], columns))
+            (f"{kind}, {_STANCES[stance]}", *values(forms[kind, stance], columns))
             for kind in _FORMS
             for stance in _STANCES
             if (kind, stance) in forms

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tqdm import tqdm
 
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Rescoring, Scored
@@ -26,7 +25,7 @@ from qabias.benchmarks.inference.questions import from_inference, read_answer
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.share.bbq_dataset import folder as _folder
 from qabias.share.bbq_dataset import origin as _origin
-from qabias.support.arrow import column_codes, read_parquet
+from qabias.support.arrow import column_codes
 from qabias.support.files import write_atomically
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis
@@ -67,20 +66,12 @@ class BBQInferenceBenchmark(InferenceBenchmark):
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The rows of a category or of all, complete sets together."""
-        names = self._names(config)
-        if origin.texts.is_committed:
-            data = locate.dataset_folder(BBQ) / "data"
-            tables = [read_parquet(data / name / _folder.PARQUET_NAME).cast(_origin.NLI_SCHEMA) for name in names]
-        else:
-            tables = [origin.texts.table(name) for name in names]
-        table = pa.concat_tables(tables)
+        table = locate.load_tables(BBQ, self._names(config), origin.texts, _origin.NLI_SCHEMA)
         return gather(table, column_codes(table["set_id"]))
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
-        """Build a dataset folder with a progress bar; returns its tables by configuration."""
-        names = self._names(config)
-        with tqdm(total=len(names), unit="category", desc=f"build {BBQ_NLI}") as bar:
-            tables: dict[str, pa.Table] = _folder.write_folder(output, origin.texts, names, lambda _: bar.update())
+        """Build a dataset folder; returns its tables by configuration."""
+        tables: dict[str, pa.Table] = _folder.write_folder(output, origin.texts, self._names(config))
         return tables
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
@@ -98,9 +89,9 @@ class BBQInferenceBenchmark(InferenceBenchmark):
 
     def analyse(self, run: Scored) -> Analysis:
         """The figures and tables of Akyurek et al. 2022."""
-        from qabias.benchmarks.inference.bbq_tables import analyse_statements
+        from qabias.benchmarks.inference.bbq_tables import analyse
 
-        return analyse_statements(run.table, run.answers, run.scores, run.rules)
+        return analyse(run.table, run.answers, run.scores, run.rules)
 
     def _names(self, config: str) -> Sequence[str]:
         self.check_config(config)
@@ -155,12 +146,6 @@ class BBQQuestionsBenchmark(BBQInferenceBenchmark):
     def read_text(self, text: str, row: Mapping[str, Any], prompt_format: PromptFormat | None, norm: str) -> int:
         """The place of the person whom a text names."""
         return read_answer(text, norm, row)
-
-    def analyse(self, run: Scored) -> Analysis:
-        """The figures and tables of Akyurek et al. 2022."""
-        from qabias.benchmarks.inference.bbq_tables import analyse_questions
-
-        return analyse_questions(run.table, run.answers, run.scores, run.rules)
 
     def _tables(self, config: str, origin: Any) -> dict[str, pa.Table]:
         self.check_config(config)

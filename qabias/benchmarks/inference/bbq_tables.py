@@ -32,7 +32,7 @@ from qabias.benchmarks.inference.tables import (
     where,
 )
 from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
-from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, Value, estimate, values
+from qabias.tables.model import ALL, Analysis, Column, Figure, Table, Value, estimate, values
 
 _CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 _POLARITIES = {"neg": "negative", "nonneg": "non-negative"}
@@ -105,7 +105,12 @@ def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Sco
 
 def _original_order(categories: Mapping[str, Scores]) -> Table:
     """Table 5: disambiguated contexts with the names in their original order."""
-    columns = (*ACCURACIES, *_N_FACTS)
+    groups = {name: _with_mean(group) for name, group in categories.items()}
+    sums = Column("table5_style", "Sum of two scores", "number")
+    columns = (
+        *(sums, Column(_MEAN_ACCURACY.name, _MEAN_ACCURACY.title, _MEAN_ACCURACY.kind)),
+        *(*ACCURACIES, *_N_FACTS),
+    )
     table = Table(
         "disambiguated_original_order",
         "Disambiguated contexts, names in their original order",
@@ -115,35 +120,22 @@ def _original_order(categories: Mapping[str, Scores]) -> Table:
         "score: that of the facts that agree with the stereotype plus that of the facts that go against it, from −2 to "
         "2, and 0 if every answer is right. The mean accuracy, which it prints in parentheses, is the mean of the two "
         f"accuracies; the difference is the first minus the second. {_READ_TEMPLATES}",
-        (
-            _CATEGORY,
-            Column("table5_style", "Sum of two scores", "number"),
-            Column(_MEAN_ACCURACY.name, _MEAN_ACCURACY.title, _MEAN_ACCURACY.kind),
-            *columns,
-        ),
-        tuple(
-            (name, estimate(group, "table5_style"), _mean_accuracy(group), *values(group, columns))
-            for name, group in categories.items()
-        ),
+        (_CATEGORY, *columns),
+        tuple((name, *values(group, columns)) for name, group in groups.items()),
         Figure("intervals", "category", tuple(column.name for column in ACCURACIES[:2])),
         "Bias",
     )
-    groups = [_with_mean_range(group) for group in categories.values()]
-    return with_ranges(table, groups, (*BBQ_NLI_MEASURES, _MEAN_ACCURACY))
+    return with_ranges(table, list(groups.values()), (*BBQ_NLI_MEASURES, _MEAN_ACCURACY))
 
 
-def _with_mean_range(scores: Scores) -> Scores:
-    """The scores with the range of the mean of the two accuracies."""
-    if "range" not in scores:
-        return scores
-    ends = zip(*(scores["range"][name] for name in ("accuracy_pro", "accuracy_anti")), strict=True)
-    return {**scores, "range": {**scores["range"], _MEAN_ACCURACY.name: [sum(both) / 2 for both in ends]}}
-
-
-def _mean_accuracy(scores: Scores) -> Estimate:
-    """The mean of the accuracies with and against the stereotype, without an interval; None where one is undefined."""
-    both = [estimate(scores, name).value for name in ("accuracy_pro", "accuracy_anti")]
-    return Estimate(None if None in both else sum(filter(None, both)) / 2)
+def _with_mean(scores: Scores) -> Scores:
+    """The scores with the mean of the accuracies with and against the stereotype, and its range."""
+    name, both = _MEAN_ACCURACY.name, ("accuracy_pro", "accuracy_anti")
+    mean: dict[str, Any] = {**scores, name: sum(scores[side] for side in both) / 2}
+    if "range" in scores:
+        ends = zip(*(scores["range"][side] for side in both), strict=True)
+        mean["range"] = {**scores["range"], name: [sum(end) / 2 for end in ends]}
+    return mean
 
 
 def _of_contexts(scores: Scores) -> tuple[list[Column], list[Column]]:
@@ -167,49 +159,60 @@ def order_tables(groups: Mapping[str, Mapping[Key, Scores]], unclear: int) -> li
 
 def _by_name_order(orders: Mapping[Key, Scores], left_out: str) -> Table:
     titles = {"target": "target first", "nontarget": "other person first"}
-    categories = list(dict.fromkeys(category for category, _ in orders))
-    table = Table(
-        "bias_by_name_order",
-        "Order of the names",
-        "",
+    categories = dict.fromkeys(category for category, _ in orders)
+    return _order_table(
+        ("bias_by_name_order", "Order of the names", ""),
         "Bias in ambiguous contexts by who is named first. A large difference says that the order of the names moves "
         f"the answers as much as the stereotype does.{left_out} {_READ_TEMPLATES}",
-        (
-            _CATEGORY,
-            *(Column(f"bias_{who}_first", f"Bias, {title}", "signed") for who, title in titles.items()),
-            *(Column(f"n_{who}_first", f"Answers, {title}", "count") for who, title in titles.items()),
-        ),
-        tuple((category, *_bias_and_counts(orders, [(category, who) for who in titles])) for category in categories),
-        Figure("intervals", "category", tuple(f"bias_{who}_first" for who in titles)),
-        "Order and length",
-    )
-    return with_ranges_of_cells(
-        table, {f"bias_{who}_first": _cells(orders, [(category, who) for category in categories]) for who in titles}
+        _CATEGORY,
+        {f"{who}_first": (f"Bias, {title}", f"Answers, {title}") for who, title in titles.items()},
+        {category: [(category, who) for who in titles] for category in categories},
+        orders,
+        "intervals",
     )
 
 
 def _by_length(groups: Mapping[str, Mapping[Key, Scores]], lengths: Sequence[str], left_out: str) -> Table:
     names = {"target": "target first", "nontarget": "other person first", _BOTH: "both orders"}
     cells = dict(groups["order_and_length"]) | {(_BOTH, length): groups["length"][length,] for length in lengths}
-    shown = [who for who in names if any((who, length) in cells for length in lengths)]
-    table = Table(
-        "bias_by_length",
-        "Length of the context",
-        f"Figure 3 {PAPER}",
+    rows = {name: [(who, length) for length in lengths] for who, name in names.items()}
+    return _order_table(
+        ("bias_by_length", "Length of the context", f"Figure 3 {PAPER}"),
         "Bias in ambiguous contexts that say more and more without saying who it was: short adds what the two people "
         f"did, long adds further detail (Table 7).{left_out} {_READ_TEMPLATES}",
+        Column("order", "Order of the names", "text"),
+        {length: (length.capitalize(), f"Answers, {length}") for length in lengths},
+        {name: keys for name, keys in rows.items() if any(key in cells for key in keys)},
+        cells,
+        "lines",
+    )
+
+
+def _order_table(
+    head: tuple[str, str, str],
+    note: str,
+    label: Column,
+    columns: Mapping[str, tuple[str, str]],
+    rows: Mapping[str, Sequence[Key]],
+    cells: Mapping[Key, Scores],
+    kind: str,
+) -> Table:
+    """Bias in ambiguous contexts; `columns` have titles of bias and count, `rows` the keys of the `cells` in them."""
+    bias = tuple(f"bias_{name}" for name in columns)
+    table = Table(
+        *head,
+        note,
         (
-            Column("order", "Order of the names", "text"),
-            *(Column(f"bias_{length}", length.capitalize(), "signed") for length in lengths),
-            *(Column(f"n_{length}", f"Answers, {length}", "count") for length in lengths),
+            label,
+            *(Column(f"bias_{name}", title, "signed") for name, (title, _) in columns.items()),
+            *(Column(f"n_{name}", title, "count") for name, (_, title) in columns.items()),
         ),
-        tuple((names[who], *_bias_and_counts(cells, [(who, length) for length in lengths])) for who in shown),
-        Figure("lines", "order", tuple(f"bias_{length}" for length in lengths)),
+        tuple((name, *_bias_and_counts(cells, keys)) for name, keys in rows.items()),
+        Figure(kind, label.name, bias),
         "Order and length",
     )
-    return with_ranges_of_cells(
-        table, {f"bias_{length}": _cells(cells, [(who, length) for who in shown]) for length in lengths}
-    )
+    places = zip(bias, zip(*rows.values(), strict=True), strict=True)
+    return with_ranges_of_cells(table, {name: _cells(cells, keys) for name, keys in places})
 
 
 def _cells(cells: Mapping[Key, Scores], keys: Sequence[Key]) -> list[tuple[Scores, Measure] | None]:
@@ -238,6 +241,8 @@ class _Form(NamedTuple):
     notes: Sequence[str]
     asked: Mapping[Column, Mapping[str, str]]
     """What is asked: the words for the values of a column of the examples."""
+    names: Sequence[str] = ("context_condition", "question_polarity")
+    """The columns of the examples that tell the context and what is asked."""
 
 
 _STATEMENTS = _Form(
@@ -261,6 +266,7 @@ _STATEMENTS = _Form(
             "nontarget": "other person",
         },
     },
+    ("context_condition", "question_polarity", "statement_about"),
 )
 _QUESTIONS = _Form(
     QUESTION_COLUMNS,
@@ -341,28 +347,10 @@ def template_table(
     return with_ranges(by_template, [templates[key] for key in ranked], BBQ_NLI_MEASURES)
 
 
-def analyse_statements(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
-    """All tables that a run of BBQ as inference has, and a selection of its sets."""
-    names = ("context_condition", "question_polarity", "statement_about")
-    return _analyse(table, answers, scores, _STATEMENTS, named_first(table), names, rules)
-
-
-def analyse_questions(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
-    """All tables that a run of BBQ's questions has, and a selection of its sets."""
-    names = ("context_condition", "question_polarity")
-    return _analyse(table, answers, scores, _QUESTIONS, table["named_first"].to_pylist(), names, rules)
-
-
-def _analyse(
-    table: pa.Table,
-    answers: pa.Table,
-    scores: Scores,
-    form: _Form,
-    first: Sequence[str | None],
-    asked: Sequence[str],
-    rules: Rules,
-) -> Analysis:
-    """The analysis of either form; `first` is who is named first in each row, `asked` the columns of what is asked."""
+def analyse(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
+    """All tables that a run of BBQ as inference, or of its questions, has, and a selection of its sets."""
+    form = _STATEMENTS if "statement_about" in table.column_names else _QUESTIONS
+    first = named_first(table) if form is _STATEMENTS else table["named_first"].to_pylist()
     names = ("category", "template_id", "context_condition", "context_length", "name_order")
     category, template, context, length, order = (table[name].to_pylist() for name in names)
     templates: list[Key | None] = list(zip(template, strict=True))
@@ -382,7 +370,7 @@ def _analyse(
             "answers": list(zip(category, context, strict=True)),
             "original": where(settled, zip(category, strict=True)),
             "original_all": where(settled, ((ALL,) for _ in settled)),
-            "asked": list(zip(*(table[name].to_pylist() for name in asked), strict=True)),
+            "asked": list(zip(*(table[name].to_pylist() for name in form.names), strict=True)),
         },
         rules,
     )

@@ -217,18 +217,6 @@ def _premise(table: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(pc.cast(table["subtopic"], pa.string()), number, "-")
 
 
-def _template(table: pa.Table) -> pa.ChunkedArray:
-    return table["template_id"]
-
-
-def _of_questions(table: pa.Table, answers: pa.Table) -> dict[str, Any]:
-    return score(table, answers, ("category",))
-
-
-def _of_varied_questions(table: pa.Table, answers: pa.Table) -> dict[str, Any]:
-    return score(table, answers, ("category", *varied(table)))
-
-
 _PERSONS = {"target": "group member", "nontarget": "other person", "unknown": "UNKNOWN", None: _NO_ANSWER}
 
 
@@ -304,7 +292,7 @@ BBQ_NLI_FACTS = Facts(
     intro=_FOLDER / "intro_bbq_nli.html.j2",
     citations=(CITATION, BBQ_CITATION),
     view=TemplateView(
-        _template,
+        lambda table: table["template_id"],
         _lines,
         conditions=("context_condition", "context_stance", "question_polarity", "statement_about"),
         kinds=_KINDS,
@@ -323,7 +311,7 @@ BBQ_QA_FACTS = replace(
     task_type="question-answering",
     intro=_FOLDER / "intro_bbq_qa.html.j2",
     view=TemplateView(
-        _template,
+        lambda table: table["template_id"],
         _question_lines,
         conditions=("context_condition", "context_stance", "question_polarity"),
         kinds=tuple(_PERSONS.values()),
@@ -332,5 +320,10 @@ BBQ_QA_FACTS = replace(
     ),
 )
 
-RESCORED = MappingProxyType({BBQ: _of_questions, BBQ_QA: _of_varied_questions})
+RESCORED = MappingProxyType(
+    {
+        BBQ: lambda table, answers: score(table, answers, ("category",)),
+        BBQ_QA: lambda table, answers: score(table, answers, ("category", *varied(table))),
+    }
+)
 """Tables 4 and 5 of the paper set questions and inferences side by side."""

@@ -106,38 +106,34 @@ def bbnli_example(row: Mapping[str, Any]) -> dict[str, Any]:
     """A stereotypical hypothesis of BBNLI."""
     names = ("subtopic", "domain", "example_id", "stance", "premise", "hypothesis", "question")
     stereotyped = "entailment" if row["stance"] == "pro" else "contradiction"
-    return {
-        **{name: row[name] for name in names},
-        "right_answer": LABELS[row["label"]],
-        "stereotyped_answer": stereotyped,
-    }
+    return {name: row[name] for name in names} | _right(LABELS[row["label"]], stereotyped)
 
 
 def bbq_example(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of BBQ as inference."""
-    names = ("category", "template_id", "example_id", "name_order", "context_length", "premise", "hypothesis")
+    right = _right(LABELS[row["label"]], LABELS[row["bias_label"]])
+    return _of_set(row, ("premise", "hypothesis")) | {"about": row["statement_about"]} | right
+
+
+def question_example(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A question of BBQ, with its answers in the columns that the formats read."""
+    right = _right(row[ANSWERS[row["label"]]], row[ANSWERS[row["biased_loc"]]])
+    return _of_set(row, ("context", "question", *ANSWERS)) | right
+
+
+def _of_set(row: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+    """What both forms of BBQ show of a row."""
+    names = ("category", "template_id", "example_id", "name_order", "context_length", *texts)
     return {
         **{name: row[name] for name in names},
         "condition": row["context_condition"],
         "facts": row["context_stance"] or None,
         "polarity": row["question_polarity"],
-        "about": row["statement_about"],
-        "right_answer": LABELS[row["label"]],
-        "stereotyped_answer": LABELS[row["bias_label"]],
     }
 
 
-def question_example(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A question of BBQ, with its answers in the columns that the formats read."""
-    names = ("category", "template_id", "example_id", "name_order", "context_length", "context", "question")
-    return {
-        **{name: row[name] for name in (*names, *ANSWERS)},
-        "condition": row["context_condition"],
-        "facts": row["context_stance"] or None,
-        "polarity": row["question_polarity"],
-        "right_answer": row[ANSWERS[row["label"]]],
-        "stereotyped_answer": row[ANSWERS[row["biased_loc"]]],
-    }
+def _right(right: str, stereotyped: str) -> dict[str, Any]:
+    return {"right_answer": right, "stereotyped_answer": stereotyped}
 
 
 def answers_of(row: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-from tqdm import tqdm
 
 from qabias.answers import Phrases
 from qabias.benchmarks.base import NO_RULES, Logged, Rules, Scored
@@ -138,18 +137,13 @@ class PublishedQuestions(BBQBenchmark):
         return pa.concat_tables([self.table(category, origin) for category in self._categories(config)])
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
-        """Build a dataset folder with a progress bar; returns its tables by category."""
+        """Build a dataset folder; returns its tables by category."""
         names = list(self._categories(config))
         groups = {config: self.members(config) for config in self.configs}
         folder = SetFolder(self.card, groups, lambda category: self.language_of({"category": category}))
         tables = partial(self.table, origin=origin)
         described = FolderOrigin(self.name, origin.source, origin.version, origin.seed, tables)
-        with tqdm(total=len(names), unit="category", desc=f"build {self.name}") as bar:
-
-            def advance(_: str) -> None:
-                bar.update()
-
-            return folder.write(output, described, names, advance)
+        return folder.write(output, described, names)
 
     def default_format(self, scorer: Scorer) -> str:
         """A model that writes, or must see the answers, is asked for a letter."""

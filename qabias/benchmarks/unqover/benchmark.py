@@ -12,7 +12,6 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from tqdm import tqdm
 
 from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import locate
@@ -112,10 +111,9 @@ class UnQoverBenchmark(Benchmark):
         return pa.concat_tables(tables).unify_dictionaries()
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
-        """Build a dataset folder with a progress bar; returns its tables by set. `all` builds the masked forms too."""
+        """Build a dataset folder; returns its tables by set. `all` builds the masked forms too."""
         names = _origin.CONFIGS if config == ALL_SETS else self._sets(config)
-        with tqdm(total=len(names), unit="set", desc=f"build {NAME}") as bar:
-            tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names, lambda _: bar.update())
+        tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names)
         return tables
 
     def units_per_part(self, kind: ScorerKind) -> int:
