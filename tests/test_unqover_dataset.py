@@ -491,9 +491,7 @@ def test_fixes_fix_what_they_list_and_nothing_else(make, published):
 
 
 def test_every_list_of_fixes_is_in_the_version_and_the_card(make, tmp_path):
-    built = []
-    write_folder(tmp_path, make(fixes=True), ["religion"], built.append)
-    assert built == ["religion"]
+    assert list(write_folder(tmp_path, make(fixes=True), ["religion"])) == ["religion"]
     card = (tmp_path / "README.md").read_text("utf-8")
     assert all(fix in card for fix in FIXES)
     assert "fixed here" in card
