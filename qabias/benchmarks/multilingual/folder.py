@@ -10,6 +10,7 @@ from typing import Any
 import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
+import yaml
 
 from qabias.benchmarks.multilingual.card import Card
 from qabias.benchmarks.multilingual.language import Language
@@ -20,24 +21,6 @@ from qabias.share.bbq_dataset.builder import FEATURES as FEATURES
 
 _PINNED = " The qabias project verifies the published files at a pinned commit, and computes the roles of the answers."
 
-# Who made texts and labels, as the card says it where a paper does, and where nothing does.
-_OF_A_PAPER = {
-    "changes": (
-        "columns were renamed and added, and the order of the answers and the wording of the unknown one may be drawn "
-        "(`answers` in the version says if not)"
-    ),
-    "producers": ", with the people whom their paper names",
-    "annotation": "As the paper describes it.",
-    "annotators": "Those whom the paper describes.",
-}
-_OF_TEMPLATES = {
-    "changes": (
-        "the examples were made of the templates; the order of the answers and the wording of the unknown one are drawn"
-    ),
-    "producers": "",
-    "annotation": "The right answer and the roles follow from the templates and the groups that they name.",
-    "annotators": "The folder of templates names none.",
-}
 _NOT_SAID = {"source_datasets": None, "annotations_creators": None, "language_creators": None}
 """Fields of the head of a card that nothing in a folder of templates answers."""
 
@@ -80,6 +63,7 @@ class SetFolder(DatasetFolder[FolderOrigin]):
 
     def _texts(self, origin: FolderOrigin) -> dict[str, str]:
         card, licence = self._set_card, self._set_card.terms
+        makers = yaml.safe_load(self._sources.read_text(encoding="utf-8"))["paper" if card.paper else "templates"]
         return {
             "title": "authors' texts" if card.paper else "from templates",
             "created": card.created,
@@ -89,7 +73,7 @@ class SetFolder(DatasetFolder[FolderOrigin]):
             "making": card.making + (_PINNED if card.repository else ""),
             "published": "\n".join(line for line in _published(card) if line) or "- These templates have no page.",
             "attribution": ", ".join(filter(None, (card.authors, card.homepage and f"<{card.homepage}>"))),
-            **(_OF_A_PAPER if card.paper else _OF_TEMPLATES),
+            **makers,
             **{part: getattr(card, part) for part in ("society", "authors")},
             "bibtex": card.bibtex.strip(),
             "dataset": origin.dataset,
