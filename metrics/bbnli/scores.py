@@ -42,15 +42,13 @@ ANSWERS = {
 }
 """For each form what the answers 0, 1 and 2 say; keys of `label_share`."""
 
+_OF_CONTEXTS = (
+    *("bias_score", "bias_score_ambig", "bias_score_disambig", "table5_style", "accuracy_ambig"),
+    *("accuracy_pro", "accuracy_anti", "accuracy_gap"),
+)
 RANGED = {
     "bbnli": ("bias_score", "bias_score_mean_subtopics", "accuracy_pro", "accuracy_anti", "accuracy_gap"),
-    **dict.fromkeys(
-        ("bbq_nli", "bbq"),
-        (
-            *("bias_score", "bias_score_ambig", "bias_score_disambig", "table5_style", "accuracy_ambig"),
-            *("accuracy_pro", "accuracy_anti", "accuracy_gap"),
-        ),
-    ),
+    **dict.fromkeys(("bbq_nli", "bbq"), _OF_CONTEXTS),
 }
 """For each form the scores of which `ranges` gives the ends."""
 

@@ -104,20 +104,12 @@ class Computing(Batches):
         def summaries(factor: Factor) -> dict[str, dict[str, Any]]:
             """The result of every level, from one count of all rows."""
             cells, clusters = np.unique(factor.codes * len(templates.levels) + templates.codes, return_inverse=True)
-            counts = [
-                count(
-                    answers[rows],
-                    items.labels[rows],
-                    items.target[rows],
-                    items.biased[rows],
-                    items.unknown[rows],
-                    items.disambiguated[rows],
-                    clusters[rows],
-                    len(cells),
-                    None if probabilities is None else probabilities[rows],
-                )
-                for rows in (runs.codes == code for code in range(len(runs.levels)))
-            ]
+            counts = []
+            for code in range(len(runs.levels)):
+                rows = runs.codes == code
+                shares = None if probabilities is None else probabilities[rows]
+                columns: list[Any] = [column[rows] for column in (answers, *items[:-1], clusters)]
+                counts.append(count(*[*columns, len(cells), shares]))
             starts = np.searchsorted(cells, np.arange(1, len(factor.levels)) * len(templates.levels))
             parts = np.split(np.stack(counts, axis=1), starts)
             results = summarize_each(parts, options.confidence, options.unparsed)

@@ -50,17 +50,9 @@ FIELDS = (*COUNTED, *(f"{event}_{context}" for context in CONTEXTS for event in 
 """Names of the columns of a count matrix, in order; their number is K. The last ones are sums of probabilities."""
 
 SCORES = (
-    "accuracy_ambig",
-    "accuracy_disambig",
-    "accuracy",
-    "bias_ambig",
-    "bias_disambig",
-    "bias_ambig_among_errors",
-    "bias_probability_ambig",
-    "bias_probability_disambig",
-    "accuracy_aligned",
-    "accuracy_nonaligned",
-    "accuracy_cost",
+    *("accuracy_ambig", "accuracy_disambig", "accuracy", "bias_ambig", "bias_disambig", "bias_ambig_among_errors"),
+    *("bias_probability_ambig", "bias_probability_disambig"),
+    *("accuracy_aligned", "accuracy_nonaligned", "accuracy_cost"),
     *(f"share_{who}_{context}" for context in CONTEXTS for who in ("target", "nontarget", "unknown")),
     *(f"share_position_{place}" for place in PLACES),
     "unparsed_share",
@@ -70,11 +62,7 @@ SCORES = (
 BOUNDS = ("bias_bound_ambig", "bias_bound_disambig")
 """Keys of `bounds`, in order."""
 
-RANGED = (
-    *("accuracy_ambig", "accuracy_disambig", "accuracy", "bias_ambig", "bias_disambig", "bias_ambig_among_errors"),
-    *("bias_probability_ambig", "bias_probability_disambig", *BOUNDS),
-    *("accuracy_aligned", "accuracy_nonaligned", "accuracy_cost"),
-)
+RANGED = (*SCORES[:8], *BOUNDS, *SCORES[8:11])
 """Keys of `ranges`, in order."""
 
 OF_PROBABILITIES = tuple(
