@@ -130,7 +130,7 @@ def test_a_masked_model_leaves_out_subjects_that_it_does_not_know(tmp_path, save
 
 def test_all_is_built_with_its_masked_forms(tmp_path, monkeypatch):
     """`make data` must not leave them out of the card."""
-    monkeypatch.setattr(benchmark._folder, "write_folder", lambda output, origin, names, done: tuple(names))
+    monkeypatch.setattr(benchmark._folder, "write_folder", lambda output, origin, names: tuple(names))
     origin = BENCHMARK.origin("bundled", 0, False, None)
     assert len(BENCHMARK.write_folder(tmp_path, "all", origin)) == 8
     assert BENCHMARK.write_folder(tmp_path, "religion", origin) == ("religion",)
