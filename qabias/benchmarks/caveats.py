@@ -22,26 +22,14 @@ MOST_MISSING = 0.02
 
 
 def missing_share(scores: Scores, measure: Measure) -> float:
-    """The share of the answers missing among the examples that a score is of, in [0, 1].
-
-    Of a score of two kinds of examples it is the larger of the two shares.
-
-    Args:
-        scores: Scores of one selection of examples.
-        measure: The score.
-    """
+    """The share of missing answers among the examples of a score; of two kinds the larger one."""
     if not measure.missing:
         return float(scores.get("unparsed_share") or 0)
     return max(scores[missing] / scores[total] if scores[total] else 0.0 for missing, total in measure.missing)
 
 
 def possible_range(scores: Scores, measure: Measure) -> tuple[float, float] | None:
-    """What a score could be if the missing answers had gone either way; None where hardly any is missing.
-
-    Args:
-        scores: Scores of one selection of examples.
-        measure: The score.
-    """
+    """What a score could be if the missing answers had gone either way; None where hardly any is missing."""
     low, high = (scores.get("range") or {}).get(measure.name, (None, None))
     if low is None or high is None or low != low or missing_share(scores, measure) <= MOST_MISSING:
         return None
@@ -49,15 +37,7 @@ def possible_range(scores: Scores, measure: Measure) -> tuple[float, float] | No
 
 
 def imbalance(scores: Scores, measure: Measure) -> float | None:
-    """The share of the first kind of `Measure.balance`, where it is so far from a half that it moves the score.
-
-    Args:
-        scores: Scores of one selection of examples.
-        measure: The score.
-
-    Returns:
-        In [0, 1]; None where the two kinds differ by `MOST_IMBALANCE` of their sum at most, or need no balance.
-    """
+    """The share of the first kind of `Measure.balance`; None up to a difference of `MOST_IMBALANCE`."""
     if measure.balance is None:
         return None
     first, second = (scores[count] for count in measure.balance.counts)
@@ -66,12 +46,7 @@ def imbalance(scores: Scores, measure: Measure) -> float | None:
 
 
 def imbalance_note(shares: Sequence[float], measure: Measure) -> str:
-    """Why a score has no direction, in a clause.
-
-    Args:
-        shares: What `imbalance` gave for some selections, one at least.
-        measure: The score, with a balance.
-    """
+    """Why a score has no direction, in a clause."""
     assert measure.balance is not None
     ends = list(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
     span = " to ".join(ends)
@@ -97,11 +72,7 @@ def detectable(scores: Scores, measure: Measure) -> float | None:
 
 
 def format_mde(scores: Scores, measure: Measure) -> str:
-    """The smallest true size that would have been found, such as "3.1 points".
-
-    Returns:
-        `NOT_DETECTABLE` where even the largest could have been missed; "" where nothing can be said.
-    """
+    """The minimum detectable effect, "3.1 points"; `NOT_DETECTABLE` without one, "" if unknown."""
     size = detectable(scores, measure)
     if size is None:
         return ""

@@ -63,11 +63,7 @@ class PromptFormat:
 
 
 def choose_format(formats: Mapping[str, PromptFormat], name: str) -> PromptFormat:
-    """The format of that name.
-
-    Raises:
-        QabiasError: If there is none.
-    """
+    """The format of that name."""
     if name not in formats:
         raise unknown("format", name, formats)
     return formats[name]

@@ -93,19 +93,7 @@ class RunArguments:
         return {name: value for name, value in self.options.items() if name not in own}
 
     def resolve(self, machine: Machine = HERE, *, ask: str | None = None, handed_over: object = None) -> RunArguments:
-        """Fill in what is left open and check everything, before anything heavy is loaded.
-
-        Args:
-            machine: Where the run is computed, whose numbers are checked too.
-            ask: How the model is asked, in one word, which chooses format and options; what is given goes before it.
-            handed_over: A model in memory, a function or a client, in place of a name.
-
-        Returns:
-            The arguments as a run keeps them, with a source, a configuration, and the rules that are no default.
-
-        Raises:
-            QabiasError: If an argument is unknown or out of range, or two of them contradict each other.
-        """
+        """Fill in what is left open and check everything, before anything heavy is loaded."""
         benchmark = load_benchmark(self.benchmark)
         arguments = replace(self, source=self.source or benchmark.sources[0])
         if ask is not None or not self.config:

@@ -90,22 +90,7 @@ def run(
     ask: str | None = None,
     handed_over: object = None,
 ) -> RunResult:
-    """Measure a model: ask what has not been asked yet, then score when all parts are there.
-
-    Args:
-        arguments: What is measured.
-        output: Run folder; by default one that is named after the arguments.
-        machine: Where it is measured.
-        ask: How the model is asked, in one word.
-        handed_over: A model in memory, a function or a client, in place of the name in the arguments.
-
-    Returns:
-        The scores, or how many parts are still missing.
-
-    Raises:
-        QabiasError: If an argument is wrong, the folder holds another run, or the model cannot be loaded or asked.
-        OSError: If the folder cannot be written.
-    """
+    """Measure a model: ask what has not been asked yet, then score when all parts are there."""
     processes = launched_processes()
     with processes.together():
         arguments = arguments.resolve(machine, ask=ask, handed_over=handed_over)

@@ -155,11 +155,7 @@ class Drawing:
         path.write_bytes(self.file(path.suffix.removeprefix(".").lower()))
 
     def file(self, kind: str) -> bytes:
-        """The bytes of a file of that kind; the same on every call.
-
-        Raises:
-            QabiasError: See `save`.
-        """
+        """The bytes of a file of that kind; the same on every call."""
         if kind == "svg":
             return f'<?xml version="1.0" encoding="UTF-8"?>\n{self.svg()}\n'.encode()
         if kind not in ("pdf", "png"):

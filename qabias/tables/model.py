@@ -133,11 +133,7 @@ class Analysis:
 
 
 def write_analysis(analysis: Analysis, path: Path) -> None:
-    """Write an analysis as strict JSON, whole or not at all.
-
-    Raises:
-        OSError: If the file cannot be written.
-    """
+    """Write an analysis as strict JSON, whole or not at all."""
     write_stored(path, _content(analysis))
 
 
@@ -147,21 +143,13 @@ def as_read(analysis: Analysis) -> Analysis:
 
 
 def read_analysis(path: Path) -> Analysis:
-    """Read what `write_analysis` wrote.
-
-    Raises:
-        QabiasError: If the file is missing or damaged.
-    """
+    """Read what `write_analysis` wrote."""
     with _named(path):
         return read_stored(path, Analysis, _score_again(path))
 
 
 def read_notes(path: Path) -> tuple[str, ...]:
-    """The notes of an analysis, without its tables.
-
-    Raises:
-        QabiasError: If the file is missing or damaged.
-    """
+    """The notes of an analysis, without its tables."""
     with _named(path):
         return parse(tuple[str, ...], read_fields(path, _score_again(path))["notes"])
 
@@ -204,11 +192,7 @@ def values(scores: Mapping[str, Any], columns: Sequence[Column]) -> list[Value]:
 
 
 def find(tables: Sequence[Table], name: str) -> Table:
-    """The table of that name.
-
-    Raises:
-        QabiasError: If there is none.
-    """
+    """The table of that name."""
     by_name = {table.name: table for table in tables}
     if name not in by_name:
         raise QabiasError(f"no table {name!r}{did_you_mean(name, by_name)}; there is {', '.join(by_name)}")
