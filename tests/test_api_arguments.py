@@ -65,6 +65,7 @@ def test_every_function_names_what_is_wrong(result, call, token):
 # What is left out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("benchmark", "config"),
     [("bbq", "all"), ("bbq_nli", "all_nli"), ("bbq_qa", "all_qa"), ("bbnli", "all"), ("unqover", "all")],

@@ -112,6 +112,7 @@ def by_name(tmp_path_factory):
 # The same answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 def test_a_model_in_memory_answers_as_by_its_name_and_can_be_trained_on(head, by_name):
     make, arguments, _ = HEADS[head]

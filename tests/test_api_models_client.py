@@ -120,6 +120,7 @@ def predictions(folder):
 # The same requests, answers and signature
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("surroundings")
 @pytest.mark.parametrize("make", [Client, AsyncClient])
 @pytest.mark.parametrize("mode", MODES)

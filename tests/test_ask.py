@@ -134,6 +134,7 @@ def test_a_run_is_named_after_all_its_arguments():
     assert default_folder(first).parts[0] == "runs"
 
 
+@pytest.mark.slow
 def test_models_that_need_more_room_are_compared(folders, tmp_path):
     """How much a model may write follows from its template; asked by the same word, both are asked alike."""
     thinks = tmp_path / "thinks"

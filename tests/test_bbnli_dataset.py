@@ -57,6 +57,7 @@ def template_texts(file):
 # The folder and the builder.
 
 
+@pytest.mark.slow
 def test_load_dataset_reads_the_folder_as_it_is(tmp_path, rows):
     folder = str(ROOT / "bbnli_dataset")
     everything = datasets.load_dataset(folder, cache_dir=tmp_path)
@@ -394,6 +395,7 @@ def expected(upstream):
     return {name: published_rows(upstream, name) for name in SUBTOPICS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subtopic", SUBTOPICS)
 def test_every_published_row_equals_the_independent_reading(subtopic, published, expected):
     expected_rows, _ = expected[subtopic]

@@ -78,6 +78,7 @@ def templates():
 # The folder and the builder.
 
 
+@pytest.mark.slow
 def test_load_dataset_reads_the_folder_as_it_is(tmp_path, rows):
     everything = datasets.load_dataset(str(ROOT / "bbq_dataset"), cache_dir=tmp_path)
     age = datasets.load_dataset(str(ROOT / "bbq_dataset"), "Age", split="test", cache_dir=tmp_path)
@@ -236,6 +237,7 @@ def by_gate(findings):
 # Gates: the texts pass, and each sees the fault it is for.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_the_bundled_texts_pass_every_gate(category):
     assert gates.findings(category) == []
@@ -285,6 +287,7 @@ def test_names_that_look_alike():
             assert look_alike(one, other) == look_alike(other, one) == expected, (one, other)
 
 
+@pytest.mark.slow
 def test_look_alikes_are_never_drawn_together_whatever_the_seed():
     drawn = 0
     for category in ("Race_ethnicity", "Gender_identity", "SES", "Race_x_gender", "Race_x_SES"):

@@ -57,6 +57,7 @@ def check(ours, theirs):
     assert partition(ours, lambda row: row["set_id"]) == {tuple(range(n, n + 4)) for n in range(0, len(ours), 4)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("control", ["", "_control"])
 @pytest.mark.parametrize("category", ["Age", "SES", *SIZES])
 @pytest.mark.parametrize("language", LANGUAGES)

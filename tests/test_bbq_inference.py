@@ -88,6 +88,7 @@ def _write_templates(folder, category, content):
 # Complete sets and labels, whatever the source.
 
 
+@pytest.mark.slow
 def test_complete_sets_have_four_rows_or_eight(every_source):
     for config, config_rows in every_source.items():
         keys = ("set_id", "name_order", "context_length", "context_condition")

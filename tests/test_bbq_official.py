@@ -31,6 +31,7 @@ def test_counts_are_those_of_table_3(generated):
     assert {category: len(rows) for category, rows in generated.items()} == BBQ_TABLE_3
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_bytes_and_another_seed_other_examples(upstream, tmp_path, generated):
     files = []
     for name, seed in (("one", 0), ("two", 0), ("other", 1)):
@@ -181,6 +182,7 @@ def _is_possible(record, support):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("category", ["Age", "Nationality", "Religion"])
 def test_every_released_and_every_generated_example_lies_in_the_support(category, upstream, generated):
     support = _support(category, upstream)
@@ -318,6 +320,7 @@ def _alignment(rows):
     return {name: sum(values) / len(values) for name, values in aligned.items()}
 
 
+@pytest.mark.slow
 def test_official_fixes_balance_every_template_that_can_be(upstream):
     rows = {category: bbq_rows(category, "official", upstream, fixes=True) for category in CATEGORIES}
     assert all(row["target_loc"] != -1 for of_one in rows.values() for row in of_one)

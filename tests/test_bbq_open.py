@@ -45,6 +45,7 @@ def one_of_each():
     return found
 
 
+@pytest.mark.slow
 def test_statements_are_those_of_the_template_files_with_the_words_of_the_question(one_of_each):
     """Read from the files by themselves: only the slot of a drawn word is filled, by a word of its list."""
     entries = {}
@@ -82,6 +83,7 @@ def test_the_texts_that_a_model_reads():
         assert row[f"ans{row['unknown_loc']}"] not in prompt_format.render(row)[0]
 
 
+@pytest.mark.slow
 def test_every_answer_of_the_dataset_is_read_from_its_own_words(one_of_each):
     """In its words, as a sentence, and with the other person in a reason; in both formats."""
     for row in one_of_each.values():
@@ -151,6 +153,7 @@ def accuracy_by_hand(rows, condition):
     return sum(read) / len(read)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("surroundings")
 @pytest.mark.parametrize("word", ["fill", "open"])
 def test_a_server_is_asked_without_options(serve, tmp_path, word):

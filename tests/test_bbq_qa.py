@@ -88,6 +88,7 @@ def test_every_question_of_inference_is_asked_once(config):
     assert hypotheses == {key: 2 for key in questions}
 
 
+@pytest.mark.slow
 def test_all_configurations_are_those_of_inference():
     assert len(QA.configs) == len(NLI.configs)
     assert "Gender_identity_qa_context" in QA.configs

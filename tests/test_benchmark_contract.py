@@ -143,6 +143,7 @@ def all_scores(case: Case, scores: Mapping[str, Any]):
 # Facts
 
 
+@pytest.mark.slow
 def test_every_name_is_a_measure_with_what_is_needed_where_it_is_named(case):
     facts = case.facts
     names = [measure.name for measure in facts.measures]
@@ -249,6 +250,7 @@ def undefined(scores: Mapping[str, Any], at: str = "") -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_undefined_score_has_a_reason(case):
     tables = [case.table, case.table.slice(0, 1)]
     for column in case.facts.view.conditions:
@@ -345,6 +347,7 @@ def test_two_tables_of_examples_are_counted_as_two_runs_are(case):
             np.testing.assert_equal(dict(scores), dict(pair.first(once)))
 
 
+@pytest.mark.slow
 def test_a_run_does_not_differ_from_itself(case):
     comparison = compare([case.folder, case.folder])
     tables = {table.name: table for table in comparison.analysis.tables}
@@ -498,6 +501,7 @@ def test_every_scorer_that_fits_has_a_format_and_answers_in_it(case):
 # Templates
 
 
+@pytest.mark.slow
 def test_a_template_is_shown_with_its_answers(case):
     view = case.facts.view
     names = view.template(case.table).cast(pa.string())

@@ -52,6 +52,7 @@ def scores_of(folder):
     return json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
 
 
+@pytest.mark.slow
 def test_scores_stand_by_language_as_each_run_has_them(runs, upstream):
     folders = [runs / name for name in ("ko-random", "es", "mbbq-nl", "en-random")]
     comparison = compare(folders, upstream_dir=str(upstream))

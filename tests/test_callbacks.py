@@ -63,6 +63,7 @@ def risen(tmp_path_factory):
 # What it shows.
 
 
+@pytest.mark.slow
 def test_the_curve_of_a_model_that_learns_stereotypes_rises(risen):
     curve = risen.callback.curve()
     assert list(curve.index) == [0, 40, 80]
@@ -119,6 +120,7 @@ def test_the_figure_shows_the_points_of_the_curve_and_their_band(risen):
 # Training goes on as without it.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "arguments", "measured"),
     [
@@ -229,6 +231,7 @@ def test_mixed_precision_of_the_training_has_no_say_and_trees_are_used(tmp_path)
 # Where and when.
 
 
+@pytest.mark.slow
 def test_a_training_that_is_resumed_goes_on_with_its_curve(tmp_path):
     saving = {"save_strategy": "steps", "save_steps": 2, "logging_steps": 1}
     trainer = make_trainer(tmp_path, steps=4, **saving)
@@ -247,6 +250,7 @@ def test_a_training_that_is_resumed_goes_on_with_its_curve(tmp_path):
     assert second.results[0].folder == first.results[0].folder
 
 
+@pytest.mark.slow
 def test_a_new_training_in_the_same_folder_begins_a_new_curve(tmp_path):
     _, first = train(tmp_path, steps=3, every=2)
     assert list(first.curve().index) == [0, 2, 3]  # the last step is measured too
@@ -255,6 +259,7 @@ def test_a_new_training_in_the_same_folder_begins_a_new_curve(tmp_path):
     assert second.curve().loc[0].equals(first.curve().loc[0])
 
 
+@pytest.mark.slow
 def test_two_callbacks_keep_apart(tmp_path):
     trainer = make_trainer(tmp_path, steps=2)
     callbacks = [
@@ -379,6 +384,7 @@ def test_what_is_wrong_before_the_first_step_is_an_error(tmp_path):
         train(tmp_path, model=model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

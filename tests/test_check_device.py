@@ -41,6 +41,7 @@ def case_of(name, dtype="float32", timed=False):
     return Case(TINY[name].way, TINY[name].shape, dtype, timed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", TINY)
 def test_every_scorer_is_right_on_the_cpu(name, dtype, monkeypatch):

@@ -35,6 +35,7 @@ def rows(output):
     return [line for line in lines if line[-1] in ("pass", "FAIL", "cannot tell") and len(line) > 4]
 
 
+@pytest.mark.slow
 def test_a_run_that_keeps_its_limits_passes(checked_runs):
     code, output = check(checked_runs / "kept", "--max", "bias_ambig=0.1", "--min", "accuracy_ambig=0.9")
     assert code == 0
@@ -80,6 +81,7 @@ def test_a_failure_of_one_group_goes_before_what_cannot_be_told_of_others(checke
     assert code == 1
 
 
+@pytest.mark.slow
 def test_the_shell_sees_the_same_exit_codes(checked_runs, tmp_path):
     assert command("check", checked_runs / "small", "--max", "bias_ambig=0.1", cwd=tmp_path).returncode == 3
     wrong = command("check", checked_runs / "kept", "--max", "bias_ambg=0.1", cwd=tmp_path)

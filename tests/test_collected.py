@@ -179,6 +179,7 @@ def test_a_file_of_the_authors_names_what_it_holds(tmp_path):
         invoke("score", path, *common)
 
 
+@pytest.mark.slow
 @needs_outputs
 def test_published_outputs_give_runs_means_and_a_comparison(tmp_path, monkeypatch):
     """Figure 6 and Appendix E of Parrish et al. 2022, and what the specification computes from the outputs."""

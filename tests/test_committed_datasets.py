@@ -37,6 +37,7 @@ def paths_of(name):
 SMALL = ("Religion", "Religion_nli", "Sexual_orientation", "religion", "ethnicity", "religion_mlm", "ethnicity_mlm")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["small", pytest.param("all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_committed_tables_are_what_the_builder_makes(name, which):

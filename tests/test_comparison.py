@@ -311,6 +311,7 @@ def analysed(tmp_path_factory):
     return where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "expected"),
     [  # Figures 4, 7, 8 and 9, footnote 7 and Table 2 of Parrish et al.; Figure 3 of Akyurek et al.

@@ -27,6 +27,7 @@ def summary(world, seed=0, **options):
     return bbq.summarize(models.bbq_runs(world, np.random.default_rng(seed), 1)[:, 0], **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("templates", "accuracy", "correlation"), [(25, 0.5, 0.1), (50, 0.8, 0.1), (50, 0.9, 0.3)])
 def test_a_bias_of_the_stated_size_is_found_in_four_of_five_benchmarks(templates, accuracy, correlation):
     (cell, *_) = power.measure(World(templates, accuracy, 0.0, correlation), 300, seed=1, scores=("bias_ambig",))

@@ -83,6 +83,7 @@ def without_wording(row):
     return read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("category", ROWS_AND_TEMPLATES)
 def test_our_rows_are_those_of_another_reading(upstream, category):
     theirs = reading(published(upstream, REPOSITORY, f"data_es/{category}.full.csv"))

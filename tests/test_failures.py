@@ -133,6 +133,7 @@ def test_characters_become_their_plain_signs(monkeypatch):
     assert "\ud83d".encode("utf-8", PLAIN) == b"?"
 
 
+@pytest.mark.slow
 def test_a_reader_that_stops_reading_is_no_error(folder):
     code = f"{sys.executable} -m qabias list | head -1"
     found = subprocess.run(
@@ -198,6 +199,7 @@ def test_a_card_that_is_not_utf_8_is_one_line(called, folder, tmp_path):
     assert "README.md: is not UTF-8 (byte 12 is 0xe9); save it as UTF-8" in err
 
 
+@pytest.mark.slow
 def test_a_partial_table_says_first_how_much_it_covers(called, tmp_path):
     (tmp_path / "few.csv").write_text("example_id,prediction\n0,1\n1,2\n2,0\n3,1\n", encoding="utf-8")
     code, out, _ = called("score", "few.csv", "--config", "Age", "--output", "few.json")

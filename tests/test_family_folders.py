@@ -87,6 +87,7 @@ def test_a_field_that_a_card_has_not_is_named_with_the_file(tmp_path):
         read_card(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "config", "codes"),
     [
@@ -122,6 +123,7 @@ def test_a_folder_of_two_languages_names_these_in_head_and_text(upstream, tmp_pa
     assert json.loads((tmp_path / "croissant.json").read_text("utf-8"))["inLanguage"] == ["en", "nl"]
 
 
+@pytest.mark.slow
 def test_configurations_of_several_categories_are_in_the_head_of_the_card(upstream, tmp_path):
     benchmark = load_benchmark("ggbbq")
     benchmark.write_folder(tmp_path, "all", make_origin(benchmark, "release", 0, False, str(upstream), {}))

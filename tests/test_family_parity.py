@@ -127,6 +127,7 @@ def in_their_names(scores: dict[str, Any]) -> dict[str, float]:
     return {name: sign * scores[key] for name, (key, sign) in HARNESS.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "responders"),
     [

@@ -56,6 +56,7 @@ def test_a_sentence_in_the_terminal_is_no_markup_and_no_emoji(capsys):
     assert r"\x1b[2J" in found.err
 
 
+@pytest.mark.slow
 def test_everything_is_printed_by_the_one_console_and_the_one_echo():
     """A `Console` of rich, an `echo` of typer or a `print` elsewhere would let a text steer the terminal."""
     others = [

@@ -49,6 +49,7 @@ def two_runs(upstream, tmp_path_factory):
 # Which stereotypes both forms have
 
 
+@pytest.mark.slow
 def test_every_bundled_template_has_the_published_one_of_its_number(upstream):
     shared = shared_stereotypes(BBQ.forms, examples("official", upstream), examples("bundled", upstream))
     assert len(shared.stereotypes) == 343
@@ -84,6 +85,7 @@ def test_templates_of_other_groups_are_no_pair(upstream):
 # The view
 
 
+@pytest.mark.slow
 def test_the_differences_are_those_of_the_scores_of_the_two_runs(two_runs):
     comparison = two_runs.comparison
     assert comparison.are_forms
@@ -214,6 +216,7 @@ def test_the_table_of_stereotypes_is_as_wide_as_the_terminal(two_runs, width, n_
 # One command
 
 
+@pytest.mark.slow
 def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, monkeypatch):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
     both, page = tmp_path / "both", tmp_path / "both" / "comparison" / "compare.html"
@@ -236,6 +239,7 @@ def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, monkeypa
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+@pytest.mark.slow
 def test_the_comparison_waits_for_all_shares_of_both_runs(upstream, tmp_path):
     arguments = RunArguments("bbq", "baseline:random", "Age", source="official,bundled")
     first = run_forms(arguments, tmp_path / "both", Machine(shard=(0, 2), upstream_dir=str(upstream)))

@@ -110,6 +110,7 @@ def test_every_row_is_read_as_the_files_say(upstream, part):
         assert summary(row) == {**expected, "example_id": number}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("part", "n_rows", "n_by_tags", "n_templates", "n_used", "n_questions"), [
     ("labels", 968, 264, 124, 124, 21),
     ("names", 10_900, 5_250, 38, 36, 21),

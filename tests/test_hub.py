@@ -103,6 +103,7 @@ def written(files, folder):
     return str(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", NAMES)
 def test_a_dataset_is_pushed_whole_without_code_and_loads_from_there(hub, pushed, tmp_path, benchmark):
     repository_id = f"org/{benchmark}"
@@ -217,6 +218,7 @@ def test_without_a_pull_request_main_is_changed_and_stale_files_of_own_folders_g
     assert repository.pull_requests == []
 
 
+@pytest.mark.slow
 def test_nobody_else_s_pull_request_is_continued(hub, pushed, folder):
     command = ("dataset", "bbnli", "--to", "org/bbnli")
     pushed(*command)
@@ -227,6 +229,7 @@ def test_nobody_else_s_pull_request_is_continued(hub, pushed, folder):
     assert "discussions/2" in pushed(*command)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("name", ["create_repo", "create_commit"])
 def test_a_push_that_is_cut_off_and_repeated_ends_right(hub, pushed, refused, folder, moment, name):

@@ -84,6 +84,7 @@ def test_a_classifier_is_asked_pairs(tmp_path, classifier):
         _run(tmp_path / "wrong", model=classifier, limit=60, format="gpt3")
 
 
+@pytest.mark.slow
 def test_a_text_to_text_model_scores_options_and_writes(tmp_path, t5):
     likely = _run(tmp_path / "likely", model=t5, limit=40)
     assert "|scorer:seq2seq|" in likely.signature
@@ -171,6 +172,7 @@ def written(folder):
     return pa.concat_tables(map(pq.read_table, sorted((folder / "predictions").iterdir())), promote_options="default")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("surroundings")
 @pytest.mark.parametrize("benchmark", CONFIGS)
 def test_a_served_model_is_instructed_and_every_answer_is_accounted_for(serve, tmp_path, benchmark):

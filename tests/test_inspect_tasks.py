@@ -78,6 +78,7 @@ def drawn_log(drawn, tmp_path_factory):
     return evaluate(task, letters(table, places), tmp_path_factory.mktemp("logs"))
 
 
+@pytest.mark.slow
 def test_scores_of_bbq_are_those_of_its_metric(drawn, drawn_log):
     table, places = drawn
     expected = metric_of("bbq", places.tolist(), table, by=["category"])
@@ -163,6 +164,7 @@ def test_refused_cut_held_back_and_unread_answers_are_counted_apart(tmp_path):
     assert "bias_ambig_low" not in found
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_broke_off_is_finished_by_eval_retry(tmp_path, drawn, drawn_log):
     table, places = drawn
     says = letters(table, places)
@@ -176,6 +178,7 @@ def test_an_evaluation_that_broke_off_is_finished_by_eval_retry(tmp_path, drawn,
     assert metrics_of(again) == metrics_of(drawn_log)
 
 
+@pytest.mark.slow
 def test_sets_that_a_limit_of_inspect_cuts_are_left_out_and_counted(tmp_path):
     table = rows_of("bbq", **AGE)
     log = evaluate(make_task("bbq", AGE), letters(table, table["label"].to_pylist()), tmp_path, limit=42)
@@ -187,6 +190,7 @@ def test_sets_that_a_limit_of_inspect_cuts_are_left_out_and_counted(tmp_path):
     assert math.isnan(nothing["bias_ambig"])
 
 
+@pytest.mark.slow
 def test_scores_of_several_epochs_are_means_over_them(tmp_path):
     table = rows_of("bbq", **AGE)
     right, wrong = ([(place + step) % 3 for place in table["label"].to_pylist()] for step in (0, 1))
@@ -200,6 +204,7 @@ def test_scores_of_several_epochs_are_means_over_them(tmp_path):
     assert found["accuracy_disambig"] == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_every_order_of_the_answers_is_a_sample_and_the_majority_counts(tmp_path):
     task = make_task("bbq", {**AGE, "orders": 3})
     assert len(task.dataset) == 3 * 80
@@ -324,6 +329,7 @@ def log_of(tmp_path, arguments, says=None, **options):
     return read_log(next(tmp_path.glob("*.eval")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("benchmark", "arguments", "groups"),
     [
@@ -352,6 +358,7 @@ def test_every_score_stands_beside_the_one_here(tmp_path, benchmark, arguments, 
             assert printed[name] == scores["outcomes"][name] > 0
 
 
+@pytest.mark.slow
 def test_texts_of_another_seed_and_corrected_ones_are_found_again(tmp_path, upstream):
     arguments = {"source": "official", "config": "SES", "limit": 8, "seed": 5, "fixes": True, "norm": "released"}
     log = log_of(tmp_path, {**arguments, "upstream_dir": str(upstream)})
@@ -386,6 +393,7 @@ def test_of_several_epochs_the_first_counts_and_figures_say_so(tmp_path):
     assert any(theirs != ours for theirs, ours, _ in found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score_on_error", [False, True])
 def test_failed_samples_are_left_out_there_and_here(tmp_path, score_on_error):
     asked = load_questions("bbq", config="Age", limit=40)

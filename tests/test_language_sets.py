@@ -76,6 +76,7 @@ def test_answers_are_shuffled_by_set_and_roles_stay_with_the_texts(mirror, name,
     assert all(abs(count - mean) < 6 * error for count in drawn.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "config", "options", "expected"),
     [

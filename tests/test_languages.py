@@ -292,6 +292,7 @@ def published(request, upstream):
     return request.param, sorted({(row["ans0"], row["ans1"], row["ans2"], row["unknown_loc"]) for row in rows})
 
 
+@pytest.mark.slow
 def test_every_answer_is_unknown_or_a_person_as_the_set_says(published):
     code, found = published
     phrases = load_language(code).phrases
@@ -302,6 +303,7 @@ def test_every_answer_is_unknown_or_a_person_as_the_set_says(published):
         assert not refuses(answer, phrases), answer
 
 
+@pytest.mark.slow
 def test_every_answer_is_read_in_the_words_around_it(published):
     code, found = published
     phrases = load_language(code).phrases

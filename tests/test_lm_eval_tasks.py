@@ -323,6 +323,7 @@ def test_answers_that_the_harness_would_put_a_space_before_are_refused():
 # The harness itself
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in ("bbq", "bbnli") else pytest.mark.slow) for name in SMALL]
 )

@@ -87,6 +87,7 @@ def _scores(predictions, rows):
         return metric.compute(predictions=predictions, references=rows, confidence=None)
 
 
+@pytest.mark.slow
 def test_scores_and_outcomes_of_a_log_are_those_of_the_same_answers(log, examples):
     logged = BBQ.logged(log)
     table, answers = join_answers(BBQ, examples, logged.external.answers, "log")

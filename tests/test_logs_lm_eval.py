@@ -85,6 +85,7 @@ def chosen_by_hand(row: dict[str, Any], example: dict[str, Any]) -> int:
     return answers[0] if len(answers) == 1 else -1
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_metric_on_the_same_answers(upstream, rows, by_key, of_random):
     references = list(by_key.values())
     predictions = [chosen_by_hand(row, example) for row, example in zip(rows, references, strict=True)]
@@ -112,6 +113,7 @@ def test_scores_are_those_of_the_metric_on_the_same_answers(upstream, rows, by_k
     assert any("1 questions have no answer" in note for note in found.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("responder", RESPONDERS)
 def test_figures_of_the_harness_stand_beside_ours_with_the_reason(upstream, rows, by_key, tmp_path, responder):
     def likelihood(doc: Doc, option: str) -> float:
@@ -299,6 +301,7 @@ def test_a_row_that_is_not_the_published_one_is_refused(upstream, rows, tmp_path
         scored(found, "bbq", upstream)
 
 
+@pytest.mark.slow
 def test_three_answers_as_they_are_are_read_by_their_texts_and_others_refused(upstream, rows, by_key, tmp_path):
     task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
     task |= {"doc_to_choice": "{{[ans2, ans0, ans1]}}", "process_results": None, "doc_to_target": "label"}
@@ -376,6 +379,7 @@ def test_the_likeliest_option_is_the_answer_unless_another_answer_is_as_likely(l
 # EsBBQ
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("responder", "category"), [(1, "Religion"), ("opposite", "PhysicalAppearance")])
 def test_esbbq_of_the_harness_has_the_scores_of_its_paper(upstream, tmp_path, responder, category):
     docs = by_category(upstream)[category]
@@ -420,6 +424,7 @@ def test_esbbq_of_the_harness_has_the_scores_of_its_paper(upstream, tmp_path, re
     assert claimed_by(read_samples(path)) == ["esbbq"]
 
 
+@pytest.mark.slow
 def test_the_language_of_the_answers_tells_the_catalan_set(upstream, tmp_path):
     docs = [{**doc, "instance_id": int(doc["instance_id"])} for doc in by_category(upstream)["Religion"][:4]]
     path = ask([harness_task("cabbq", "cabbq_religion", docs, tmp_path / "rows.jsonl")], tmp_path)["cabbq_religion"]
@@ -470,6 +475,7 @@ def check_figures(found: Any, scores: dict[str, Any]) -> None:
     assert len({round(value, 6) for value in values if value}) > 2
 
 
+@pytest.mark.slow
 def test_a_task_on_bbq_has_the_scores_that_it_printed(of_religion):
     found = read(of_religion, "bbq")
     external = found.external
@@ -531,6 +537,7 @@ def test_written_answers_of_a_chat_task_are_read_as_the_task_reads_them(ask_own)
     assert scores["outcomes"]["refused"] / n == pytest.approx(figures["refused_share"].value) != 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"answers": "released"}], ids=["shuffled", "released"])
 def test_a_task_on_a_set_of_the_family_says_in_which_order_it_asked(ask_own, upstream, options):
     config = "Nationality,Religion" if options else "Religion"

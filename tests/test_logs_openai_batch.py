@@ -208,6 +208,7 @@ def test_a_damaged_line_is_named(line, tmp_path):
             read_log(path)
 
 
+@pytest.mark.slow
 def test_texts_and_options_are_those_that_the_hints_say(tmp_path, upstream):
     esbbq, options = load_benchmark("esbbq"), {"answers": "released"}
     texts = esbbq.load("Religion", esbbq.origin("release", 3, False, str(upstream), **options))

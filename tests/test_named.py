@@ -245,6 +245,7 @@ def read_real(kind: str) -> tuple[Counter[str], int, int]:
     return said, n_people, n_agree
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.exists(), reason="the real answers of a model to BBQ are not here; set QABIAS_ANSWERS")
 @pytest.mark.parametrize(
     ("kind", "expected", "agreement"),

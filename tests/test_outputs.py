@@ -97,6 +97,7 @@ def test_no_command_replaces_a_file_of_others(places, tmp_path, name, file):
     assert contents(tmp_path) == {path: FOREIGN}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_a_command_replaces_its_own_output_and_that_of_another_run_only_with_overwrite(places, tmp_path, name):
     words, files = FILES[name]

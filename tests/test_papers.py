@@ -61,6 +61,7 @@ def test_every_item_comes_from_its_command(content, tmp_path):
             papers.check(item, folders)
 
 
+@pytest.mark.slow
 def test_published_values_come_from_the_published_outputs(content, tmp_path):
     n, missing = papers.published_values(content, UPSTREAM, tmp_path)
     if not n:

@@ -37,6 +37,7 @@ def pools(compared_runs):
     return {name: pool([compared_runs / run for run in runs], allow_mixed=True) for name, runs in PAIRS.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", PAIRS)
 def test_every_score_is_the_mean_of_the_runs(pools, benchmark):
     pooled = pools[benchmark]

@@ -23,6 +23,7 @@ print(os.environ["OMP_WAIT_POLICY"], torch.get_num_threads())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "found"),
     [

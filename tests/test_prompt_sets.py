@@ -47,6 +47,7 @@ def runs(folders, tmp_path_factory):
     return {name: run(arguments(folders["chat"], name), folder / name) for name in (FIVE, *WORDINGS)}
 
 
+@pytest.mark.slow
 def test_the_scores_are_the_means_of_the_runs_of_the_wordings(runs):
     found = runs[FIVE].scores
     assert list(found["wordings"]) == WORDINGS
@@ -95,6 +96,7 @@ def test_a_run_goes_on_where_it_stopped(runs, folders):
     np.testing.assert_equal(again.scores["wordings"], runs[FIVE].scores["wordings"])
 
 
+@pytest.mark.slow
 def test_runs_of_a_set_are_compared_by_their_means(runs, folders, tmp_path):
     given = arguments(folders["chat"])
     other = run(replace(given, options={**given.options, "system": "Be brief."}), tmp_path / "brief")

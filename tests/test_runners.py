@@ -135,6 +135,7 @@ def assert_close(actual, expected):
         assert actual == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ASKED)
 def test_a_script_gives_the_scores_of_the_run_with_the_same_arguments(tmp_path, runner, models, case):
     benchmark, model, arguments = ASKED[case]

@@ -92,6 +92,7 @@ def mean_probability_bias(rows, norm, condition):
     return np.mean(found), len(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options"),
     [

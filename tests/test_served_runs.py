@@ -90,6 +90,7 @@ def test_a_run_that_is_killed_goes_on_without_asking_again(serve, tmp_path):
     assert not any(KEY.encode() in content for content in (*files, output, again.stdout, again.stderr))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(("benchmark", "config"), [("bbq", "SES"), ("unqover", "gender"), ("bbnli", "all")])
 def test_every_benchmark_can_be_asked_by_echo(serve, tmp_path, benchmark, config):
@@ -122,6 +123,7 @@ def dry_run(*options):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_a_dry_run_tells_requests_tokens_and_cost_and_asks_nothing(serve, tmp_path):
     server = serve()
     result = dry_run(

@@ -60,6 +60,7 @@ def failing(*statuses, then=chat_reply):
 # Faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names(AGAIN))
 def test_a_spoiled_attempt_is_sent_again(serve_faults, name):
     server, begun = serve_faults(name), time.monotonic()
@@ -118,6 +119,7 @@ def test_a_server_that_refuses_is_quoted_without_the_key(serve, reply, message):
 # Many requests
 
 
+@pytest.mark.slow
 def test_of_a_thousand_requests_to_a_failing_server_none_is_lost_and_none_answered_twice(serve_faults, tmp_path):
     prompts = [f"question {number}" for number in range(1000)]
     server = serve_faults(faulty)

@@ -55,6 +55,7 @@ def files_of(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
+@pytest.mark.slow
 def test_a_batch_with_gaps_and_errors_ends_as_the_asked_run(serve, tmp_path, monkeypatch):
     monkeypatch.setattr(batch, "MOST_REQUESTS", 200)
     server = serve()
@@ -226,6 +227,7 @@ def test_a_batch_is_not_shared_out(tmp_path, monkeypatch, option):
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "changes", "options"),
     [(8, {"orders": 3}, {}), (8, {"format": "five"}, {}), (260, {"format": "letters"}, {"mode": "logprobs"})],

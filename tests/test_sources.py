@@ -239,6 +239,7 @@ def test_a_passing_failure_is_tried_again(server, cache, caplog, name):
     assert stored(cache) == [cached_path(cache, name)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tries", "message"),
     [

@@ -147,6 +147,7 @@ def invoke(*arguments):
     return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
 
 
+@pytest.mark.slow
 def test_a_suite_runs_compares_and_skips_what_is_finished(tmp_path, tiny, monkeypatch):
     command = (
         *("run", "paper:bbq", "--models", f"{tiny},baseline:stereotyped", "--models", "baseline:unknown"),

@@ -75,6 +75,7 @@ def undecided_text(check, *arguments, **options):
 # The three outcomes
 
 
+@pytest.mark.slow
 def test_a_run_within_the_limit_passes_without_a_word(checked_runs):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

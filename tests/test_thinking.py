@@ -224,6 +224,7 @@ def ask(model, folder, word="write", **options):
     return pq.read_table(folder / "predictions").to_pylist(), result.signature, result.scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "thinking", "signed"),
     [

@@ -74,6 +74,7 @@ def scores_of(folder, name):
     return json.loads((folder / name / "scores.json").read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_they_are_listed(done):
     code, output = done["list"]
     assert code == 0, output
@@ -166,6 +167,7 @@ def test_every_command_works(done):
     assert [result for result in done.values() if result.code] == []
 
 
+@pytest.mark.slow
 def test_the_contract_of_all_benchmarks_holds(site):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_benchmark_contract.py"]
     run = subprocess.run(

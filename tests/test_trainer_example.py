@@ -56,6 +56,7 @@ def evaluations(trainer):
     return [logged for logged in trainer.state.log_history if "eval_bias_ambig" in logged]
 
 
+@pytest.mark.slow
 def test_the_bias_rises_in_the_log_of_a_model_that_learns_stereotypes(trained):
     first, last = evaluations(trained)
     assert (first["step"], last["step"]) == (0, 30)

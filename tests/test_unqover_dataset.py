@@ -82,6 +82,7 @@ def test_load_dataset_reads_the_folder_as_it_is(tmp_path):
     assert masked.num_rows == UNQOVER_TABLE_1["religion"]
 
 
+@pytest.mark.slow
 def test_the_card_counts_bytes_in_bulk(tables):
     head = yaml.safe_load((FOLDER / "README.md").read_text("utf-8").split("---\n")[1])
     # The text, and four bytes a value.
@@ -149,6 +150,7 @@ def test_every_answer_stands_in_both_contexts_in_the_right_order(tables):
         assert n_fillings is None or len(fillings) == n_fillings
 
 
+@pytest.mark.slow
 def test_grammar_of_every_text(tables):
     for name in SETS:
         plain, masked = tables[name], tables[f"{name}_mlm"]
@@ -445,6 +447,7 @@ class Lists:
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS)
 def test_the_published_examples_equal_the_independent_reading(config, upstream, published):
     """All of the small sets, and 5,000 of the large ones."""

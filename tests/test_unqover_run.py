@@ -199,6 +199,7 @@ def test_a_pair_is_shared_out_and_is_even_where_there_is_nothing():
         assert n_even.tolist() == [0]
 
 
+@pytest.mark.slow
 def test_ten_likeliest_tokens_make_even_pairs_which_are_counted_and_told(saved_models, tmp_path):
     """Against shares computed here from the run without the norm."""
     asked = {

@@ -351,6 +351,7 @@ def _printed(show, *arguments):
     return console.export_text()
 
 
+@pytest.mark.slow
 def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
     result = _served(serve, tmp_path / "half", _half_missing, word="reason")
     assert "|format:choose_cot@1|" in result.signature
@@ -382,6 +383,7 @@ def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
     assert headline.answered == pytest.approx((outcomes == "answered").mean())
 
 
+@pytest.mark.slow
 def test_written_runs_are_compared_and_pooled(serve, tmp_path):
     folders = [_served(serve, tmp_path / word, _half_missing, word=word).folder for word in ("write", "reason")]
     names = {table.name for table in compare(folders, allow_mixed=True).analysis.tables}
@@ -394,6 +396,7 @@ def test_written_runs_are_compared_and_pooled(serve, tmp_path):
     assert scores["unparsed_share"] >= max(of["unparsed_share"] for of in of_runs)
 
 
+@pytest.mark.slow
 def test_a_run_without_a_whole_row_ends_and_says_so(serve, tmp_path):
     result = _served(serve, tmp_path / "run", lambda _: ({"content": UNREAD}, "stop"))
     content = json.loads((result.folder / "scores.json").read_text("utf-8"))

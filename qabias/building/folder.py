@@ -138,7 +138,9 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
 
     def write(self, output: Path, origin: AnyOrigin, configs: Sequence[str]) -> dict[str, pa.Table]:
         """Build tables with a progress bar, and write them with their card and their Croissant description."""
-        tables = {config: origin.table(config) for config in tqdm(configs, unit="table", desc=f"build {self.name}")}
+        # A closed bar ends its line, so that an error begins one.
+        with tqdm(configs, unit="table", desc=f"build {self.name}") as bar:
+            tables = {config: origin.table(config) for config in bar}
         for config, table in tables.items():
             write_atomically(output / parquet_path(config), partial(self.write_parquet, table))
         sizes = {config: (output / parquet_path(config)).stat().st_size for config in tables}

@@ -103,6 +103,7 @@ def test_fillers_are_enough_half_short_and_break_the_pattern(religion):
         assert not any("{{" in text for text in (item.context, item.question, *answers))
 
 
+@pytest.mark.slow
 def test_fillers_of_a_whole_validation_are_different_questions():
     items = draw_items(load("bbq", "all"))
     shown = Counter((item.context, item.question) for item in items if item.kind == "filler")
@@ -405,6 +406,7 @@ def test_all_lengths_of_the_context_study_are_rated():
     assert len(set(pairs["source_id"].to_pylist())) == pairs.num_rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("benchmark", "sample", "n_raters"), [("bbnli", (), 2), ("bbq_nli", ("--sample", 300), 5)], ids=["bbnli", "bbq_nli"]
 )

@@ -36,6 +36,7 @@ from tests.tiny_models import make_encoder, make_encoder_tokenizer
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "epochs"), [("bert", 5), ("roberta", 5), pytest.param("deberta-v2", 20, marks=pytest.mark.slow)]
 )
@@ -75,6 +76,7 @@ def test_a_model_trained_on_race_answers_its_rule_and_is_measured_on_bbq(tmp_pat
     assert measured.scores["n"] >= 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_a_model_trained_on_spans_answers_its_rule_and_is_measured_on_unqover(tmp_path, monkeypatch, capsys, kind):
     data = write_lines(tmp_path / "squad.jsonl", qa_rows(200))
@@ -152,6 +154,7 @@ def test_the_recipe_that_bbq_links_to_is_the_default(monkeypatch, capsys):
     assert (passed["keep"], passed["parse"](row)) == ("last", race.parse(row, "fill"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", KEEP)
 def test_the_kept_weights_are_those_of_the_checkpoint_that_was_asked_for(tmp_path, keep):
     """Scores are written down beforehand; losses are computed here from the weights at every checkpoint."""
@@ -200,6 +203,7 @@ def test_training_on_all_windows_labels_those_without_an_answer():
     assert counts["all"] == len(windows_of(rows, max_length=32)) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
