@@ -25,11 +25,8 @@ from .conftest import ROOT
 from .lm_eval_logs import Doc, ask, at, claimed_by, harness_task, read, scored
 from .test_family_parity import FIXED, by_category, of_harness, question_type
 
-N_ROWS = {"Age": 240, "Religion": 120}
-"""Rows of each category, from the first on: whole sets of four."""
-
-TIED = 7
-"""Number of the example to which the random model finds two answers equally likely."""
+N_ROWS = {"Age": 240, "Religion": 120}  # from the first on: whole sets of four
+TIED = 7  # number of the example to which the random model finds two answers equally likely
 
 
 def drawn(doc: Doc, option: str) -> float:
@@ -301,7 +298,6 @@ def test_a_row_that_is_not_the_published_one_is_refused(upstream, rows, tmp_path
         scored(found, "bbq", upstream)
 
 
-@pytest.mark.slow
 def test_three_answers_as_they_are_are_read_by_their_texts_and_others_refused(upstream, rows, by_key, tmp_path):
     task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
     task |= {"doc_to_choice": "{{[ans2, ans0, ans1]}}", "process_results": None, "doc_to_target": "label"}
@@ -424,7 +420,6 @@ def test_esbbq_of_the_harness_has_the_scores_of_its_paper(upstream, tmp_path, re
     assert claimed_by(read_samples(path)) == ["esbbq"]
 
 
-@pytest.mark.slow
 def test_the_language_of_the_answers_tells_the_catalan_set(upstream, tmp_path):
     docs = [{**doc, "instance_id": int(doc["instance_id"])} for doc in by_category(upstream)["Religion"][:4]]
     path = ask([harness_task("cabbq", "cabbq_religion", docs, tmp_path / "rows.jsonl")], tmp_path)["cabbq_religion"]
@@ -475,7 +470,6 @@ def check_figures(found: Any, scores: dict[str, Any]) -> None:
     assert len({round(value, 6) for value in values if value}) > 2
 
 
-@pytest.mark.slow
 def test_a_task_on_bbq_has_the_scores_that_it_printed(of_religion):
     found = read(of_religion, "bbq")
     external = found.external
