@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.published import recognise
+from qabias.benchmarks.bbq.reading import check_probabilities
 from qabias.cli import app
 from qabias.comparison import compare
 from qabias.errors import QabiasError
@@ -244,3 +245,10 @@ def test_what_means_nothing_is_refused(answers, tmp_path):
         with pytest.raises(QabiasError, match=message):
             invoke("score", *arguments)
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("column", [[["a", "b", "c"]], [0.2], [[0.5, 0.5]]], ids=["texts", "no list", "two"])
+def test_probabilities_are_lists_of_three_numbers(column):
+    with pytest.raises(QabiasError, match="probabilities"):
+        check_probabilities(pa.chunked_array([column]))
+    check_probabilities(pa.chunked_array([[[0.2, 0.1, 0.7], None]]))

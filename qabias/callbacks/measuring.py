@@ -173,7 +173,7 @@ def preserve_state(model: torch.nn.Module, optimizer: Any = None) -> Iterator[No
 
 @contextmanager
 def _random_numbers_kept() -> Iterator[None]:
-    # What others draw from NumPy's global numbers must not change; nothing of ours does.
+    # Training draws from NumPy's global generator, so that one alone can be kept; hence the two exceptions to NPY002.
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     # Where CUDA was not used yet, nothing was drawn there.
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
