@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.building.croissant import Records
 from qabias.building.folder import PARQUET_NAME, DatasetFolder, Tables
 
-from .origin import SCHEMA, Origin
+from .origin import Origin
 from .pairs import LABELS
 from .subtopics import ALL, DOMAINS, domain_of, subtopics_of
 
 if TYPE_CHECKING:
     import datasets
 
-__all__ = ["FOLDER", "PARQUET_NAME", "card_text", "croissant", "write_folder"]
+__all__ = ["FOLDER", "PARQUET_NAME", "card_text", "write_folder"]
 
 
 class BBNLIFolder(DatasetFolder[Origin]):
@@ -38,9 +37,6 @@ class BBNLIFolder(DatasetFolder[Origin]):
         from .builder import FEATURES  # which imports `datasets`
 
         return FEATURES
-
-    def _records(self, names: Sequence[str]) -> list[Records]:
-        return [Records("rows", names, SCHEMA, "Data Fields")]
 
     def _source_values(self, origin: Origin) -> dict[str, Any]:
         return {"repetitions": "left out here" if origin.fixes else "kept here as published; `fixes=True` drops them"}
@@ -101,4 +97,3 @@ def _gallery(tables: Tables) -> str:
 FOLDER = BBNLIFolder(Path(__file__).parent)
 write_folder = FOLDER.write
 card_text = FOLDER.card_text
-croissant = FOLDER.croissant

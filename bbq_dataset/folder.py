@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.building.croissant import Records
 from qabias.building.folder import PARQUET_NAME, DatasetFolder, Tables
 from qabias.building.origin import BUNDLED
 
 from .fixes import FIXES
 from .inference import CONTEXT_STUDY, LABELS
-from .origin import ALL, ALL_NLI, NLI_CONFIGS, NLI_SCHEMA, SCHEMA, Origin
+from .origin import ALL, ALL_NLI, NLI_CONFIGS, Origin
 
 if TYPE_CHECKING:
     import datasets
 
-__all__ = ["FOLDER", "PARQUET_NAME", "card_text", "croissant", "write_folder"]
+__all__ = ["FOLDER", "PARQUET_NAME", "card_text", "write_folder"]
 
 _CARD_INFERENCE = Path(__file__).with_name("card_inference.md")
 _GALLERY_SETS = 3
@@ -45,14 +44,6 @@ class BBQFolder(DatasetFolder[Origin]):
         from .builder import FEATURES, NLI_FEATURES  # which imports `datasets`
 
         return NLI_FEATURES if name in NLI_CONFIGS else FEATURES
-
-    def _records(self, names: Sequence[str]) -> list[Records]:
-        questions, inference = _questions_and_inference(names)
-        groups = [
-            Records("questions", questions, SCHEMA, "Data Fields"),
-            Records("inference", inference, NLI_SCHEMA, "As inference (NLI)"),
-        ]
-        return [group for group in groups if group.names]
 
     def _source_values(self, origin: Origin) -> dict[str, Any]:
         return {"inference_version": origin.inference_version, "seed": origin.seed}
@@ -170,4 +161,3 @@ def _inference_gallery(tables: Tables) -> str:
 FOLDER = BBQFolder(Path(__file__).parent)
 write_folder = FOLDER.write
 card_text = FOLDER.card_text
-croissant = FOLDER.croissant

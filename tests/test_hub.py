@@ -4,7 +4,6 @@ import io
 import json
 import shutil
 import sys
-from importlib import import_module
 
 import evaluate
 import pytest
@@ -13,7 +12,7 @@ from huggingface_hub import DatasetCard
 from huggingface_hub.errors import HTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
 from qabias import cli
-from qabias.benchmarks import load_benchmark, locate
+from qabias.benchmarks import locate
 from qabias.errors import QabiasError
 from qabias.hub import contents
 from qabias.hub.results import result_files
@@ -114,10 +113,8 @@ def test_a_dataset_is_pushed_whole_without_code_and_loads_from_there(hub, pushed
     left_out = ("card", "eval", "gates")
     expected = {name: text for name, text in expected.items() if not name.startswith(left_out) and ".py" not in name}
     card = expected["README.md"].decode()
-    origin = load_benchmark(benchmark).origin("bundled", 0, False, None)
-    described = import_module(f"qabias.share.{benchmark}_dataset.folder").croissant(origin, card)
     expected |= {"README.md": card.replace(f"./{benchmark}_dataset", repository_id).encode(), ".gitattributes": b""}
-    assert repository.files == {**expected, "croissant.json": described.encode()}
+    assert repository.files == expected
     assert f'load_dataset("{repository_id}"' in repository.files["README.md"].decode()
     folder = written(repository.files, tmp_path / "there")
     assert get_dataset_config_names(folder) == get_dataset_config_names(str(own))
@@ -130,11 +127,7 @@ def test_a_dataset_is_pushed_whole_without_code_and_loads_from_there(hub, pushed
     assert "nothing to do" in pushed("dataset", benchmark, "--to", repository_id)
     assert len(repository.commits) == before
     pushed("dataset", benchmark, "--to", repository_id, "--as-benchmark", "--no-create-pr")
-    assert repository.files == {
-        **expected,
-        "croissant.json": described.encode(),
-        "eval.yaml": (own / "eval.yaml").read_bytes(),
-    }
+    assert repository.files == {**expected, "eval.yaml": (own / "eval.yaml").read_bytes()}
 
 
 @pytest.mark.parametrize("benchmark", NAMES)

@@ -35,7 +35,7 @@ FILES = {
         ["results", "ONE", "--model-id", "me/m", "--dataset", "me/d", "--sample", "--output", "OUT"],
         ["OUT/.eval_results/bbq-Age-qa-baseline-sample40.yaml"],
     ),
-    "build": (["build", "bbq", "--config", "Religion", "--output", "OUT"], ["OUT/README.md", "OUT/croissant.json"]),
+    "build": (["build", "bbq", "--config", "Religion", "--output", "OUT"], ["OUT/README.md"]),
 }
 # What makes the same file of another run.
 OTHERS = {"ONE": "OTHER", "ANSWERS": "OTHER-ANSWERS", "bbq": "bbnli"}

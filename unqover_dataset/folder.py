@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from qabias.building.croissant import Records
 from qabias.building.folder import PARQUET_NAME, DatasetFolder, Tables
 
 from .columns import batches, schema
@@ -20,7 +19,7 @@ from .origin import DEFAULT, MLM, Origin
 if TYPE_CHECKING:
     import datasets
 
-__all__ = ["FOLDER", "PARQUET_NAME", "card_text", "croissant", "write_folder"]
+__all__ = ["FOLDER", "PARQUET_NAME", "card_text", "write_folder"]
 
 _GALLERY_EXAMPLES = 4
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
@@ -44,14 +43,6 @@ class UnQoverFolder(DatasetFolder[Origin]):
         from .builder import FEATURES  # which imports `datasets`
 
         return FEATURES[name]
-
-    def _records(self, names: Sequence[str]) -> list[Records]:
-        groups = {is_masked: [name for name in names if name.endswith(MLM) == is_masked] for is_masked in (False, True)}
-        return [
-            Records("masked_sentences" if is_masked else "questions", members, schema(is_masked), "Data Fields")
-            for is_masked, members in groups.items()
-            if members
-        ]
 
     def _source_values(self, origin: Origin) -> dict[str, Any]:
         return {"subjects": _SELECTIONS[origin.subjects or "bert"]}
@@ -141,4 +132,3 @@ def _codes(table: pa.Table, column: str) -> np.ndarray:
 FOLDER = UnQoverFolder(Path(__file__).parent)
 write_folder = FOLDER.write
 card_text = FOLDER.card_text
-croissant = FOLDER.croissant

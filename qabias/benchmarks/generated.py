@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from qabias.answers.outcomes import ANSWERED, OUTCOMES, outcomes, whole
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.facts import counted
+from qabias.benchmarks.orders import check_orders, in_orders
 from qabias.benchmarks.prompt_format import PromptFormat, choose_format
 from qabias.errors import QabiasError
 from qabias.scorers.registry import FUNCTION
@@ -133,16 +134,8 @@ def written_format(benchmark: Benchmark, name: str | None = None, orders: int = 
         raise QabiasError(
             f"{benchmark.name}: the format {prompt_format.name} asks a writer no question; choose another"
         )
-    if orders not in benchmark.orders:
-        known = ", ".join(map(str, benchmark.orders))
-        raise QabiasError(f"orders is {orders}; {benchmark.name} can be asked in {known}")
-    if orders > 1 and not prompt_format.lists_answers:
-        listing = ", ".join(name for name, one in benchmark.formats.items() if one.lists_answers)
-        raise QabiasError(
-            f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so that they have no order; "
-            f"leave orders out, or choose a format that does: {listing}"
-        )
-    return prompt_format.in_orders(orders)
+    check_orders(benchmark, orders)
+    return in_orders(benchmark, prompt_format, orders)
 
 
 def questions_of(benchmark: Benchmark, table: pa.Table, prompt_format: PromptFormat, norm: str) -> list[AskedText]:

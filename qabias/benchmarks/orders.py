@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,33 @@ from qabias.answers.likelihoods import normalised
 from qabias.answers.outcomes import ANSWERED, UNREAD
 from qabias.errors import QabiasError
 
+if TYPE_CHECKING:
+    from qabias.benchmarks.base import Benchmark
+    from qabias.benchmarks.prompt_format import PromptFormat
+
 Order = tuple[int, ...]
 """For every place of the prompt the number of the answer that stands there."""
 
 PREDICTIONS = "order_predictions"
 """The column with the answers in the single orders."""
+
+
+def check_orders(benchmark: Benchmark, orders: int) -> None:
+    """Refuse a number of orders in which a benchmark cannot be asked."""
+    if isinstance(orders, bool) or orders not in benchmark.orders:
+        known = ", ".join(map(str, benchmark.orders))
+        raise QabiasError(f"orders is {orders}; {benchmark.name} can be asked in {known}")
+
+
+def in_orders(benchmark: Benchmark, prompt_format: PromptFormat, orders: int) -> PromptFormat:
+    """The format asked in so many orders of the answers; refused if it does not list them."""
+    if orders > 1 and not prompt_format.lists_answers:
+        listing = ", ".join(name for name, other in benchmark.formats.items() if other.lists_answers)
+        raise QabiasError(
+            f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so they have no order; "
+            f"leave orders out, or choose a format that does: {listing}"
+        )
+    return prompt_format.in_orders(orders)
 
 
 def orders_of(n_answers: int, n_orders: int) -> list[Order]:

@@ -1,1 +1,1 @@
-"""Building dataset folders: the published files, templates, cards, Croissant."""
+"""Building dataset folders: the published files, templates, cards."""

@@ -1,4 +1,4 @@
-"""Writes a dataset folder as the Hub expects it: Parquet, a card with a YAML head, Croissant."""
+"""Writes a dataset folder as the Hub expects it: Parquet, a card with a YAML head."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import yaml
 from tqdm import tqdm
 
-from qabias.building.croissant import FILE_NAME, Records, croissant_text
 from qabias.building.origin import BUNDLED
 from qabias.support.files import write_atomically, write_json, write_text
 from qabias.support.outputs import Own, json_with
@@ -112,10 +111,6 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
         """The columns of a table."""
 
     @abstractmethod
-    def _records(self, names: Sequence[str]) -> list[Records]:
-        """The tables of a folder, grouped by their columns."""
-
-    @abstractmethod
     def _source_values(self, origin: AnyOrigin) -> dict[str, Any]:
         """What fills the slots in the texts of `card_sources.yaml`."""
 
@@ -137,16 +132,14 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
         return int(table.nbytes)
 
     def write(self, output: Path, origin: AnyOrigin, configs: Sequence[str]) -> dict[str, pa.Table]:
-        """Build tables with a progress bar, and write them with their card and their Croissant description."""
+        """Build tables with a progress bar, and write them with their card."""
         # A closed bar ends its line, so that an error begins one.
         with tqdm(configs, unit="table", desc=f"build {self.name}") as bar:
             tables = {config: origin.table(config) for config in bar}
         for config, table in tables.items():
             write_atomically(output / parquet_path(config), partial(self.write_parquet, table))
         sizes = {config: (output / parquet_path(config)).stat().st_size for config in tables}
-        card = self.card_text(origin, tables, sizes)
-        write_text(output / "README.md", card)
-        write_text(output / FILE_NAME, self.croissant(origin, card))
+        write_text(output / "README.md", self.card_text(origin, tables, sizes))
         return tables
 
     def card_text(self, origin: AnyOrigin, tables: Tables, sizes: Mapping[str, int]) -> str:
@@ -159,15 +152,6 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
             self._head(origin, texts["title"], tables, sizes), sort_keys=False, allow_unicode=True, width=120
         )
         return f"---\n{head}---\n\n{body}"
-
-    def croissant(self, origin: AnyOrigin, card: str) -> str:
-        """The Croissant description of a folder, as JSON-LD."""
-        head = yaml.safe_load(card.split("---\n")[1])
-        # Every table is a configuration of its own too.
-        names = [entry["config_name"] for entry in head["configs"] if isinstance(entry["data_files"][0]["path"], str)]
-        return croissant_text(
-            card, self._records(names), version=origin.version, created=self._texts(origin)["created"]
-        )
 
     def _texts(self, origin: AnyOrigin) -> dict[str, str]:
         """What the card says about the source, filled in."""

@@ -14,7 +14,6 @@ from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks, lo
 from qabias.benchmarks.base import is_grouped
 from qabias.benchmarks.registry import is_folder
 from qabias.building import sources
-from qabias.building.croissant import FILE_NAME as CROISSANT
 from qabias.building.origin import BUNDLED, check_passing_on
 from qabias.errors import QabiasError
 from qabias.hub.push import Push, check_repo_id
@@ -24,10 +23,7 @@ from qabias.support.suggest import unknown
 from qabias.support.version import __version__
 
 # Never code: `load_dataset` needs none, and refuses a repository that holds a file named like it.
-_DATASET_FILES = (
-    *("README.md", "TEMPLATES.md", CROISSANT),
-    *("data/*/*.parquet", "templates/**/*.yaml", "vocabulary/*.csv"),
-)
+_DATASET_FILES = ("README.md", "TEMPLATES.md", "data/*/*.parquet", "templates/**/*.yaml", "vocabulary/*.csv")
 _OWNED = ("data", "templates", "vocabulary")
 
 
@@ -59,10 +55,7 @@ def dataset_push(
     }
     card = _card(folder, f'"./{chosen.name}_dataset"', repo_id)
     _check_data_files(card, files)
-    if is_bundled:  # not kept in the folder, because it is made of card and Parquet files
-        own_card = (folder / "README.md").read_text(encoding="utf-8")
-        files[CROISSANT] = _module(benchmark, "folder").croissant(origin, own_card).encode()
-    else:
+    if not is_bundled:
         check_attribution(card, benchmark)
     files["README.md"] = card.encode()
     if as_benchmark:

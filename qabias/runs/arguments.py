@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.base import check_rules, whole_config
+from qabias.benchmarks.orders import check_orders
 from qabias.errors import QabiasError
 from qabias.scorers.kind import ASK_METHODS
 from qabias.scorers.registry import kinds, load_kind, scorer_of, scorers_for
@@ -101,8 +102,7 @@ class RunArguments:
             if ask is not None:
                 arguments = _ask_by(benchmark, arguments, scorer, ask)
             arguments = replace(arguments, config=self.config or whole_config(benchmark, load_kind(scorer)))
-        check_arguments(benchmark, arguments, machine)
-        return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
+        return check_arguments(benchmark, arguments, machine)
 
 
 def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str) -> RunArguments:
@@ -144,9 +144,8 @@ def _check_format(benchmark: Benchmark, name: str | None, ask: str) -> None:
         )
 
 
-def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Machine = HERE) -> None:
-    """Refuse what no run can do, before anything heavy is loaded."""
-    check_rules(benchmark.rules, arguments.rules, benchmark.name)
+def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Machine = HERE) -> RunArguments:
+    """Refuse what no run can do, before anything heavy is loaded; the rules of the result are not the default ones."""
     if arguments.format is not None:
         sources = choose_format(benchmark.formats, arguments.format).sources
         if sources and arguments.source not in sources:
@@ -154,10 +153,7 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
                 f"{benchmark.name}: the texts of the source {arguments.source} lack what the format {arguments.format} "
                 f"asks with; use --source {' or '.join(sources)}, or another format"
             )
-    check_whole("orders", arguments.orders, 1)
-    if arguments.orders not in benchmark.orders:
-        known = ", ".join(map(str, benchmark.orders))
-        raise QabiasError(f"orders is {arguments.orders}; {benchmark.name} can be asked in {known}")
+    check_orders(benchmark, arguments.orders)
     if arguments.norm not in benchmark.norms:
         meant = did_you_mean(arguments.norm, benchmark.norms)
         raise QabiasError(f"unknown norm {arguments.norm!r}: {benchmark.name} has {', '.join(benchmark.norms)}{meant}")
@@ -176,6 +172,7 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
         raise QabiasError(
             f"shard {shard}/{n_shards} does not exist: count from 0/{n_shards} to {n_shards - 1}/{n_shards}"
         )
+    return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
 
 
 def check_own_options(benchmark: Benchmark, options: Collection[str]) -> None:

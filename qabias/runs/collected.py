@@ -84,16 +84,15 @@ def collect(
 ) -> Collected:
     """Read answers and find the examples that they answer."""
     benchmark = load_benchmark(arguments.benchmark)
-    rules = check_rules(benchmark.rules, arguments.rules, benchmark.name)
     if external.source and (arguments.source != external.source or arguments.fixes):
         asked = f"{arguments.source}{' with fixes' if arguments.fixes else ''}"
         raise QabiasError(
             f"{where}: these are answers to the texts of the source {external.source}, not to those of {asked}; leave "
             "--source and --fixes out"
         )
-    arguments = replace(arguments, format=arguments.format or external.format or None, rules=rules)
     check_own_options(benchmark, arguments.options)
-    check_arguments(benchmark, arguments)
+    named = replace(arguments, format=arguments.format or external.format or None)
+    arguments = check_arguments(benchmark, named)
     prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
     if prompt_format is not None and prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)

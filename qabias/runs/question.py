@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, load_benchmark, make_origin
 from qabias.benchmarks.base import RUN
+from qabias.benchmarks.orders import in_orders
 from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.scoring import stacked
 from qabias.building.origin import BUNDLED
@@ -135,13 +136,7 @@ def _check_unchanged(run: RunFile, examples: Examples) -> None:
 def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, orders: int = 1) -> PromptFormat:
     """The prompt format in which a scorer is asked; the scorer learns how long its answers may be."""
     prompt_format = choose_format(benchmark.formats, name or benchmark.default_format(scorer))
-    if orders > 1 and not prompt_format.lists_answers:
-        listing = ", ".join(name for name, other in benchmark.formats.items() if other.lists_answers)
-        raise QabiasError(
-            f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so that they have no order; "
-            f"leave --orders out, or choose a format that does: {listing}"
-        )
-    prompt_format = prompt_format.in_orders(orders)
+    prompt_format = in_orders(benchmark, prompt_format, orders)
     if prompt_format.written and not isinstance(scorer, TextScorer):
         raise QabiasError(
             f"{benchmark.name}: the format {prompt_format.name} asks for a written answer; use --ask write, reason, "

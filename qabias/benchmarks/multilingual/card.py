@@ -23,7 +23,6 @@ class Card:
     languages: str
     society: str
     authors: str
-    created: str
     summary: str
     homepage: str
     paper: str

@@ -14,8 +14,7 @@ import yaml
 
 from qabias.benchmarks.multilingual.card import Card
 from qabias.benchmarks.multilingual.language import Language
-from qabias.benchmarks.multilingual.rows import SCHEMA, UNDEFINED
-from qabias.building.croissant import Records
+from qabias.benchmarks.multilingual.rows import UNDEFINED
 from qabias.building.folder import DatasetFolder, Tables
 from qabias.share.bbq_dataset.builder import FEATURES as FEATURES
 
@@ -55,9 +54,6 @@ class SetFolder(DatasetFolder[FolderOrigin]):
     def _features(self, name: str) -> datasets.Features:
         return FEATURES
 
-    def _records(self, names: Sequence[str]) -> list[Records]:
-        return [Records("questions", names, SCHEMA, "Data Fields")]
-
     def _source_values(self, origin: FolderOrigin) -> dict[str, Any]:
         return {}
 
@@ -66,7 +62,6 @@ class SetFolder(DatasetFolder[FolderOrigin]):
         makers = yaml.safe_load(self._sources.read_text(encoding="utf-8"))["paper" if card.paper else "templates"]
         return {
             "title": "authors' texts" if card.paper else "from templates",
-            "created": card.created,
             "name": card.name,
             "summary": card.summary,
             "licence": f"{licence.name}: {licence.terms}",

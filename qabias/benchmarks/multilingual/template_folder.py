@@ -204,7 +204,6 @@ def _card(fields: Mapping[str, Any], language: Language) -> Card:
         languages=language.name,
         society=fields["society"],
         authors=authors,
-        created=fields["created"],
         summary=fields["purpose"].strip(),
         homepage=fields.get("homepage", ""),
         paper="",
