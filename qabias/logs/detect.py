@@ -44,13 +44,11 @@ def logs_in(folder: Path, run_file: str) -> Iterator[tuple[Path, Log | QabiasErr
 
 
 def _raise(error: OSError) -> None:
-    raise QabiasError(f"{error.filename}: cannot be read: {error.strerror}") from error
+    raise error
 
 
 def _log_or_error(path: Path) -> Log | QabiasError | None:
-    if path.is_symlink() and not path.exists():
-        return QabiasError(f"{path}: a link to a file that is not there")
-    if not path.is_file():
+    if path.exists() and not path.is_file():
         return None  # a pipe or a device
     try:
         return read_log(path)

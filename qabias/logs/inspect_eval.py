@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-import reprlib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from zipfile import BadZipFile, ZipFile
 
 from qabias.errors import QabiasError
 from qabias.logs.model import Log, Sample, as_written
 from qabias.support.suggest import first_line
-
-T = TypeVar("T")
 
 TOOL = "inspect_ai"
 
@@ -29,10 +26,9 @@ _KEPT = (
 """What a log says of its evaluation that is kept, of the names in its `eval`."""
 
 _ASKED = ("id", "input", "choices", "target", "metadata")
-# What stands elsewhere in a sample is named so where it is used; the second is how older versions write it.
-_ATTACHMENTS = ("attachment://", "tc://")
+_ATTACHMENT = "attachment://"
+"""Begins the name of a text that is kept once for the whole sample."""
 
-_KINDS: Mapping[type, str] = {dict: "an object", list: "a list", str: "a text", int: "a whole number"}
 _HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
 _SUFFIX = ".eval"
 _LOCAL_HEADER = b"PK\x03\x04"
@@ -44,131 +40,91 @@ _ZSTANDARD = 93
 _JSON_START = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"[a-z]+",\s*"eval":\s*\{')
 _JSON_START_BYTES = 256
 
+_COPY = "copy it again from where inspect wrote it"
+
 
 def read(path: Path) -> Log | None:
     """The log of inspect_ai in a file, `.eval` or `.json`; None where it is none."""
     file = open_file(path)
-    spec = file.header.get("eval") if file else None
-    if file is None or not isinstance(spec, dict) or not {"task", "dataset"} <= set(spec):
+    if file is None:
         return None
     with as_written(f"{path}: the header of this log", TOOL):
+        spec = file.header.get("eval")
+        if not isinstance(spec, dict) or not {"task", "dataset"} <= set(spec):
+            return None
         return _log(path, file, spec)
 
 
 def _log(path: Path, file: InspectFile, spec: Mapping[str, Any]) -> Log:
-    if _typed(spec, "config", dict, {}).get("log_samples") is False:
+    config, packages, results = spec.get("config") or {}, spec.get("packages") or {}, file.header.get("results") or {}
+    if config.get("log_samples") is False:
         raise QabiasError(f"{path}: this log of inspect_ai holds no samples; ask again without --no-log-samples")
-    _typed(spec, "task_registry_name", str, "")
+    status = str(file.header.get("status", "started"))
+    # Where inspect has not come to the end, the list of the samples that it meant to ask.
+    n_meant = len((spec["dataset"] or {}).get("sample_ids") or ()) * int(config.get("epochs") or 1)
     return Log(
         path=path,
         tool=TOOL,
-        version=_typed(_typed(spec, "packages", dict, {}), TOOL, str, ""),
-        task=_typed(spec, "task", str, ""),
-        model=_typed(spec, "model", str, ""),
-        settings={"status": _status(file.header)} | {name: spec[name] for name in _KEPT if spec.get(name) is not None},
+        version=str(packages.get(TOOL) or ""),
+        task=str(spec["task"] or ""),
+        model=str(spec.get("model") or ""),
+        settings={"status": status} | {name: spec[name] for name in _KEPT if spec.get(name) is not None},
         samples=lambda: _samples(path, file),
-        figures=_figures(file.header),
-        n_expected=_n_expected(file.header),
-        notes=tuple(_notes(path, file.header)),
+        figures=_figures(results),
+        n_expected=int(results.get("total_samples") or n_meant) or None,
+        notes=() if status == _FINISHED else (_unfinished(path, status, file.header.get("error") or {}),),
     )
 
 
-def _checked(value: Any, kind: type[T], what: str) -> T:
-    """A value of a kind."""
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise TypeError(f"{what} is {reprlib.repr(value)}, not {_KINDS[kind]}")
-    return value
-
-
-def _typed(content: Mapping[str, Any], name: str, kind: type[T], default: T) -> T:
-    """A value of an object; the default where it has none."""
-    value = content.get(name)
-    return default if value is None else _checked(value, kind, name)
-
-
-def _status(header: Mapping[str, Any]) -> str:
-    return str(header.get("status", "started"))
-
-
-def _results(header: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _typed(header, "results", dict, {})
-
-
-def _figures(header: Mapping[str, Any]) -> dict[str, float]:
+def _figures(results: Mapping[str, Any]) -> dict[str, float]:
     """The metrics by name, with their scorer before it, and between the two how several epochs were made one."""
     figures = {}
-    for score in _typed(_results(header), "scores", list, []):
+    for score in results.get("scores") or ():
         group = "/".join(filter(None, (score["name"], score.get("reducer"))))
-        for name, metric in _typed(score, "metrics", dict, {}).items():
-            _checked(metric, dict, f"the metric {name}")
+        for name, metric in (score.get("metrics") or {}).items():
             figures[f"{group}/{name}"] = math.nan if metric["value"] is None else float(metric["value"])
     return figures
 
 
-def _n_expected(header: Mapping[str, Any]) -> int | None:
-    """Samples times epochs; where inspect has not come to the end, by the list of the samples that it meant to ask."""
-    total = _typed(_results(header), "total_samples", int, 0)
-    if total:
-        return total
-    spec = header["eval"]
-    ids = _typed(_typed(spec, "dataset", dict, {}), "sample_ids", list, [])
-    epochs = _typed(_typed(spec, "config", dict, {}), "epochs", int, 1)
-    return len(ids) * epochs if ids else None
-
-
-def _notes(path: Path, header: Mapping[str, Any]) -> Iterator[str]:
-    status = _status(header)
-    if status != _FINISHED:
-        why = _typed(_typed(header, "error", dict, {}), "message", str, "")
-        because = f" ({_first_line(why)})" if why else ""
-        yield (
-            f"inspect has not come to the end of this evaluation, its status is {status}{because}; `inspect eval-retry "
-            f"{path.name}` asks what is missing"
-        )
+def _unfinished(path: Path, status: str, error: Mapping[str, Any]) -> str:
+    because = f" ({_first_line(error['message'])})" if error.get("message") else ""
+    return (
+        f"inspect has not come to the end of this evaluation, its status is {status}{because}; `inspect eval-retry "
+        f"{path.name}` asks what is missing"
+    )
 
 
 def _samples(path: Path, file: InspectFile) -> Iterator[Sample]:
     for place, content in file.samples():
         with as_written(f"{path}: {place} in this log", TOOL):
-            sample = _sample(_checked(content, dict, "it"))
+            sample = _sample(content)
         yield sample
 
 
 def _sample(content: Mapping[str, Any]) -> Sample:
     """A sample without its messages and events, which are the larger part of it."""
-    epoch = _typed(content, "epoch", int, 1)
-    output = _typed(content, "output", dict, {})
-    choices = _typed(output, "choices", list, [])
-    choice = _checked(choices[0], dict, "its first choice") if choices else None
-    attached = _typed(content, "attachments", dict, {})
-    _typed(content, "metadata", dict, {})
-    answers = _answers(content)
+    epoch, output = int(content.get("epoch") or 1), content.get("output") or {}
+    choices, attached = output.get("choices") or (), content.get("attachments") or {}
+    choice = choices[0] if choices else {}
+    answers = {name: score.get("answer") for name, score in (content.get("scores") or {}).items()}
     return Sample(
         where=f"sample {content.get('id')}" + (f", epoch {epoch}" if epoch > 1 else ""),
         asked={name: _with_attached(content[name], attached) for name in _ASKED if name in content},
         answer=next((answer for answer in answers.values() if answer is not None), None),
-        text=None if choice is None else _with_attached(_typed(output, "completion", str, ""), attached),
-        finish=_typed(choice or {}, "stop_reason", str, ""),
+        text=_with_attached(str(output.get("completion") or ""), attached) if choices else None,
+        finish=str(choice.get("stop_reason") or ""),
         error=_error(content),
         run=epoch,
-        thinking=_thinking(choice or {}),
+        thinking=_thinking(choice),
         answers=answers,
     )
 
 
-def _answers(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """What each scorer says that it has read; older versions have but one, under another name."""
-    old = _typed(sample, "score", dict, {})
-    scores = {"": old} if old else _typed(sample, "scores", dict, {})
-    return {name: _checked(score, dict, f"the score of {name}").get("answer") for name, score in scores.items()}
-
-
 def _error(sample: Mapping[str, Any]) -> str:
     if sample.get("error"):
-        return _first_line(_typed(_typed(sample, "error", dict, {}), "message", str, "") or "unknown error")
+        return _first_line(sample["error"].get("message") or "unknown error")
     if sample.get("invalidation"):
-        reason = _typed(_typed(sample, "invalidation", dict, {}), "reason", str, "")
-        return "marked as invalid" + (f": {reason}" if reason else "")
+        return f"marked as invalid: {sample['invalidation'].get('reason') or 'no reason'}"
     return ""
 
 
@@ -177,18 +133,15 @@ def _first_line(text: str) -> str:
 
 
 def _thinking(choice: Mapping[str, Any]) -> str:
-    content = _typed(choice, "message", dict, {}).get("content")
-    if not isinstance(content, list):
-        return ""
-    parts = [_checked(part, dict, "a part of its message") for part in content]
+    content = (choice.get("message") or {}).get("content")
+    parts = content if isinstance(content, list) else ()
     return "\n".join(filter(None, (part.get("reasoning") for part in parts if part.get("type") == "reasoning")))
 
 
 def _with_attached(value: Any, attached: Mapping[str, str]) -> Any:
     """A value with long texts put back that inspect keeps once for all places where they stand."""
     if isinstance(value, str):
-        start = next((start for start in _ATTACHMENTS if value.startswith(start)), None)
-        return value if start is None else attached.get(value[len(start) :], value)
+        return attached.get(value.removeprefix(_ATTACHMENT), value) if value.startswith(_ATTACHMENT) else value
     if isinstance(value, list):
         return [_with_attached(item, attached) for item in value]
     if isinstance(value, dict):
@@ -209,7 +162,7 @@ def open_file(path: Path) -> InspectFile | None:
         start = file.read(_JSON_START_BYTES)
     # Only the name is left of a log of which nothing was copied.
     if not start and path.suffix == _SUFFIX:
-        raise QabiasError(f"{path}: an empty log of inspect_ai (0 bytes); copy it again from where inspect wrote it")
+        raise QabiasError(f"{path}: an empty log of inspect_ai (0 bytes); {_COPY}")
     if start.startswith(_LOCAL_HEADER):
         return _open_zip(path, start)
     return _open_json(path) if _JSON_START.match(start) else None
@@ -227,9 +180,7 @@ def _open_zip(path: Path, start: bytes) -> InspectFile | None:
         if not start[_LOCAL_HEADER_BYTES:].startswith((_START.encode(), _SAMPLES.encode(), _HEADER.encode())):
             return None
         raise QabiasError(
-            f"{path}: a log of inspect_ai that is cut off or damaged: the list of its samples, which stands at the end "
-            f"of the file, is missing, so nobody can tell what else was in it; it has {path.stat().st_size:,} bytes; "
-            "copy it again from where inspect wrote it"
+            f"{path}: a log of inspect_ai that is cut off or damaged; it has {path.stat().st_size:,} bytes; {_COPY}"
         ) from error
     return InspectFile(header, lambda: _zip_samples(path))
 
@@ -257,15 +208,12 @@ def _zip_samples(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _member(path: Path, archive: ZipFile, name: str) -> Mapping[str, Any]:
     try:
-        content = json.loads(archive.read(name))
+        content: Mapping[str, Any] = json.loads(archive.read(name))
+        return content
     except Exception as error:  # every kind of compression has exceptions of its own
         raise QabiasError(
-            f"{path}: {name} in this log of inspect_ai is damaged ({first_line(error)}); copy the log again from where "
-            "inspect wrote it"
+            f"{path}: {name} in this log of inspect_ai is damaged ({first_line(error)}); {_COPY}"
         ) from error
-    if not isinstance(content, dict):
-        raise QabiasError(f"{path}: {name} in this log of inspect_ai is no object of JSON")
-    return content
 
 
 def _open_json(path: Path) -> InspectFile:
@@ -275,7 +223,7 @@ def _open_json(path: Path) -> InspectFile:
 
 
 def _json_samples(path: Path) -> Iterator[tuple[str, Any]]:
-    for number, sample in enumerate(_typed(_read_json(path), "samples", list, []), start=1):
+    for number, sample in enumerate(_read_json(path).get("samples") or (), start=1):
         yield f"sample number {number}", sample
 
 
@@ -284,7 +232,6 @@ def _read_json(path: Path) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise QabiasError(
-            f"{path}: a log of inspect_ai that is cut off or damaged ({first_line(error)}); copy it again from where "
-            "inspect wrote it"
+            f"{path}: a log of inspect_ai that is cut off or damaged ({first_line(error)}); {_COPY}"
         ) from error
     return content

@@ -14,7 +14,6 @@ from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample, as_written
 TOOL = "lm-eval"
 
 _FIELDS = {"doc_id", "doc", "arguments", "resps", "filtered_resps"}
-_RESULTS = {"results", "configs", "versions"}
 _BEGINS = b'{"doc_id":'
 _LONGEST_LINE = 1 << 26
 """No first line is longer, in bytes; a larger file without line ends is of some other form."""
@@ -98,19 +97,13 @@ def _refuse_scores_alone(path: Path) -> None:
     """Refuse results that have no samples beside them, as the harness leaves them without `--log_samples`."""
     with path.open("rb") as file:
         begins = file.read(64)
-    if path.suffix != ".json" or re.match(rb'\{\s*"results"\s*:', begins) is None:
-        return
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError):
-        return
-    if not isinstance(content, dict) or not content.keys() >= _RESULTS or not isinstance(content["configs"], dict):
+    if not path.match("results_*.json") or re.match(rb'\{\s*"results"\s*:', begins) is None:
         return
     date = path.stem.rpartition("_")[2]
     if not any(path.parent.glob(f"samples_*_{date}.jsonl")):
         raise QabiasError(
-            f"{path}: the scores of {TOOL} ({', '.join(content['configs'])}) without the answers; ask once more with "
-            "--log_samples, and keep samples_*.jsonl beside this file"
+            f"{path}: scores of {TOOL} without the answers; ask once more with --log_samples, and keep samples_*.jsonl "
+            "beside this file"
         )
 
 
@@ -123,11 +116,7 @@ def _samples(path: Path, chosen: str) -> Iterator[Sample]:
             except (ValueError, RecursionError):
                 raise _damaged(path, number, line) from None
             if not isinstance(sample, dict) or not sample.keys() >= _FIELDS:
-                raise QabiasError(
-                    f"{path}: line {number} is no sample of {TOOL}: it lacks "
-                    f"{', '.join(sorted(_FIELDS.difference(sample if isinstance(sample, dict) else ())))}; "
-                    "is another file appended to it?"
-                )
+                raise QabiasError(f"{path}: line {number} is no sample of {TOOL}; is another file appended to it?")
             if _filter_of(sample) == chosen:
                 yield from _sample(path, number, sample)
 
@@ -141,9 +130,7 @@ def _sample(path: Path, number: int, sample: Mapping[str, Any]) -> list[Sample]:
         if isinstance(arguments[0][1], str):  # a prompt and an option
             return [Sample(where, asked, loglikelihoods=tuple(float(value) for value, _ in filtered))]
         texts = sample["resps"][0]
-        if not all(isinstance(text, str) for text in arguments[0][:1]) or not isinstance(texts, list):
-            raise TypeError(f"{texts!r} for the answers")
-        if not all(isinstance(text, str) for text in texts):
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in (arguments[0][0], *texts)):
             raise TypeError(f"{texts!r} for the texts of answers")
         return [
             Sample(where, asked, answer=filtered[0] if run == 1 else None, text=text, run=run)
@@ -157,12 +144,8 @@ def _sample(path: Path, number: int, sample: Mapping[str, Any]) -> list[Sample]:
 
 
 def _damaged(path: Path, number: int, line: bytes) -> QabiasError:
-    if not line.endswith(b"\n"):
-        return QabiasError(
-            f"{path}: line {number} is cut off after {len(line):,} bytes, so the file is not whole; copy it once more, "
-            "or delete this last line to score what stands before it"
-        )
-    return QabiasError(f"{path}: line {number} is damaged (no JSON); copy the file once more, or delete this line")
+    fault = "damaged (no JSON)" if line.endswith(b"\n") else f"cut off after {len(line):,} bytes"
+    return QabiasError(f"{path}: line {number} is {fault}; copy the file once more, or delete this line")
 
 
 def _filter_of(sample: Mapping[str, Any]) -> str:
@@ -175,13 +158,8 @@ def _results_beside(path: Path) -> _Results | None:
     for beside in sorted(path.parent.glob("*.json")):
         if not beside.stem.endswith(f"_{date}"):
             continue
-        try:
+        with as_written(beside, TOOL):
             content = json.loads(beside.read_text("utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise QabiasError(
-                f"{beside}: the results of {path.name} are damaged ({error}); copy the file once more, or remove it to "
-                "score the answers without what it says"
-            ) from None
         if isinstance(content, dict) and isinstance(content.get("configs"), dict):
             for task in content["configs"]:
                 if path.name == f"samples_{task}_{date}.jsonl":

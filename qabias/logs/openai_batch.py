@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,9 +13,7 @@ from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample
 
 TOOL = "openai-batch"
 
-_HEAD = 4096
 _MOST_OF_A_LINE = 1 << 24
-_IS_LINE = re.compile(rb'\s*\{.*"custom_id"\s*:', re.DOTALL)
 _FILTERED = ("content_filter", "content_policy_violation")
 _FILTERED_FINISH = "content_filter"
 _THINKING = ("reasoning_content", "reasoning")
@@ -26,13 +23,12 @@ _THINKING = ("reasoning_content", "reasoning")
 def read(path: Path) -> Log | None:
     """The answers of a file of results; None for any other file."""
     with path.open("rb") as file:
-        if not _IS_LINE.match(file.read(_HEAD)):
-            return None
-        file.seek(0)
         try:
             first = json.loads(file.readline(_MOST_OF_A_LINE))
         except (ValueError, RecursionError):
             return None
+    if not isinstance(first, dict) or "custom_id" not in first:
+        return None
     if "method" in first and "body" in first:
         raise QabiasError(f"{path}: requests of a batch, without answers; give the file that the service gave back")
     if not first.keys() & {"response", "error"}:
