@@ -54,22 +54,16 @@ def score(
             - a table (dataset, data frame, Arrow table, columns by name, list of rows) or the path of a CSV, JSON lines
               or Parquet file with the benchmark's key and answer columns (BBQ: `category`, `example_id` and
               `prediction`); a table without the key columns is taken to be parallel to `references`;
-            - the log of another tool (inspect, lm-evaluation-harness, an OpenAI batch), or a folder with one,
-              which says itself what was asked;
-            - a run (a result, or the path of its folder), which is scored again, or by other rules (`score`) into
-              `output`.
-        references: The examples that were asked: rows of `qabias.load`, or a table with the key columns. They are
-            found by their keys, and all columns that they have in common with the benchmark's must hold the same.
-        benchmark: Name of the benchmark; by default what the references say of themselves, else the first of
-            `qabias list`.
-        config: Configuration of the dataset; by default as the references say, else that of all examples. Rows that
-            became a list or a data frame do not say it any more.
-        source: Source of the texts that were asked; by default as the references say, else the first one.
+            - the log of another tool (inspect, lm-evaluation-harness, an OpenAI batch), or a folder with one;
+            - a run (a result, or its folder), which is scored again, or by other rules (`score`) into `output`.
+        references: The examples that were asked: rows of `qabias.load`, or a table with the key columns. All columns
+            that they have in common with the benchmark's must hold the same.
+        benchmark: Name of the benchmark; by default what the references say, else the first of `qabias list`.
+        config: Configuration of the dataset; by default as the references say, else that of all examples.
+        source: Source of the texts; by default as the references say, else the first one.
         fixes: Whether known defects of published texts were corrected; by default as the references say, else not.
-        seed: Seed of generation, which for a published set draws order and wording of its answers; by default as the
-            references say, else 0.
-        option: The benchmark's own options by name, such as `{"answers": "released"}`; by default as the references
-            say, else its defaults.
+        seed: Seed of generation; by default as the references say, else 0.
+        option: The benchmark's own options by name, such as `{"answers": "released"}`; by default as for `seed`.
         format: Prompt format in which they were asked, such as a question-only one.
         norm: How a text is read; "none" by default.
         score: How answers are counted, where not by the default.
@@ -82,8 +76,8 @@ def score(
         The scores of the examples that are answered; print it to see how many of the configuration's these are.
 
     Raises:
-        QabiasError: If an argument is wrong or contradicts what the references say, answers and references are not
-            parallel, an example does not exist, is answered twice or has other texts, or the metric refuses an answer.
+        QabiasError: If an argument is wrong or contradicts the references, answers and references are not parallel, an
+            example does not exist, is answered twice or has other texts, or the metric refuses an answer.
     """
     mirror = upstream(upstream_dir)
     rules = dict(score or {})

@@ -67,17 +67,15 @@ def warn_caller(texts: Iterable[str]) -> None:
 
 def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
     """Options as the command line would spell them: texts and numbers as they are, all else as JSON."""
-    return {name: option_text(value, name) for name, value in (option or {}).items()}
-
-
-def option_text(value: OptionValue, name: str = "") -> str:
-    """An option as the command line would spell it."""
-    try:
-        return value if isinstance(value, str) else json.dumps(value)
-    except TypeError as error:
-        raise QabiasError(
-            f"option {name!r} is {value!r}; give a text, a number, True, False, or a list of these"
-        ) from error
+    texts = {}
+    for name, value in (option or {}).items():
+        try:
+            texts[name] = value if isinstance(value, str) else json.dumps(value)
+        except TypeError as error:
+            raise QabiasError(
+                f"option {name!r} is {value!r}; give a text, a number, True, False, or a list of these"
+            ) from error
+    return texts
 
 
 def upstream(folder: str | Path | None) -> str | None:

@@ -41,13 +41,7 @@ _PIPELINE_SETTINGS = ("_preprocess_params", "_forward_params", "_postprocess_par
 
 
 class GivenModel(NamedTuple):
-    """A model as runs take it.
-
-    Attributes:
-        name: What it is called in the arguments of a run and in its signature.
-        scorer: The scorer that asks it, where that follows from what it is; None leaves it open.
-        handed_over: What a caller gives instead of a name, see `qabias.scorers.kind.Loading`; None for a name.
-    """
+    """A model as runs take it: its name, its scorer if that follows, and what is handed over instead of a name."""
 
     name: str
     scorer: str | None = None

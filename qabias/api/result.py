@@ -86,28 +86,18 @@ class Result(Tabled):
     Args:
         folder: A run folder with scores.
         upstream_dir: Local mirror of the published files, for what reads examples again.
-        scratch: What holds the temporary folder of the run, which goes with the last result that is in it; None for a
-            folder that stays.
+        scratch: What holds the temporary folder of the run; None for a folder that stays.
 
     Attributes:
         folder: The run folder.
-        upstream_dir: Local mirror of the published files, if one was named.
 
     Raises:
         QabiasError: If the folder holds no scored run, or a damaged one.
     """
 
-    def __init__(
-        self,
-        folder: str | Path,
-        *,
-        upstream_dir: str | None = None,
-        scratch: Scratch | None = None,
-    ) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path, *, upstream_dir: str | None = None, scratch: Scratch | None = None) -> None:
+        self.folder, self.upstream_dir, self.scratch = Path(folder), upstream_dir, scratch
         self._run: ScoredRun = read_scored(self.folder)
-        self.upstream_dir = upstream_dir
-        self.scratch = scratch
 
     @property
     def benchmark(self) -> str:
@@ -148,11 +138,7 @@ class Result(Tabled):
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """How the written answers ended: the number of answered, refused, truncated, filtered and unread ones.
-
-        Empty where the model wrote nothing, so that nothing could end: likelihoods, or indices that others collected.
-        What is missing of those is said in `sample`, and counted by the benchmark in `scores`.
-        """
+        """The number of answered, refused, truncated, filtered and unread texts; empty if the model wrote nothing."""
         return outcomes_of(self._run.scores)
 
     @cached_property
@@ -171,11 +157,9 @@ class Result(Tabled):
         return tuple(self._analysis.notes)
 
     def examples(self) -> pandas.DataFrame:
-        """The items that the report shows, in its order, with their texts, options, answer and prompt.
+        """The items that the report shows, with their texts, options, answer and prompt: a row for each.
 
-        Returns:
-            One row for each item. What is a list for an item (options, probabilities, several prompts) is a list in its
-            cell. `attrs["how_chosen"]` says how the items were chosen; it is "" where there is none.
+        Several options, probabilities or prompts are a list in a cell. `attrs["how_chosen"]` tells the choice of items.
         """
         import pandas as pd
 
@@ -190,12 +174,11 @@ class Result(Tabled):
         """The examples that were asked, with the answers to them, one row each.
 
         Returns:
-            The columns of `qabias.load`, and behind them those of the answers: for example the answer (`prediction`; -1
-            is no answer), `loglikelihoods`, or what was written (`generated`) and how it ended (`outcome`). Where a set
-            of wordings was asked, the examples stand once for each, told apart by the column `run`.
+            The columns of `qabias.load`, then those of the answers, such as `prediction` (-1 is no answer),
+            `loglikelihoods`, `generated` and `outcome`. With a set of wordings there is a row for each, named by `run`.
 
         Raises:
-            QabiasError: If the texts of the examples cannot be had, or the folder does not hold the answers to them.
+            QabiasError: If the texts of the examples or the answers to them cannot be had.
         """
         from qabias.api.rows import as_dataset
         from qabias.runs.folder import read_all_answers
@@ -210,14 +193,7 @@ class Result(Tabled):
         return as_dataset(table, run.benchmark, run.arguments)
 
     def save(self, folder: str | Path) -> Result:
-        """Copy the run to a folder that stays, and return the result there.
-
-        Args:
-            folder: A new folder.
-
-        Raises:
-            QabiasError: If it holds something already.
-        """
+        """Copy the run to a new folder that stays, and return the result there."""
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise QabiasError(f"{target}: exists already; choose another folder")
@@ -242,7 +218,6 @@ class Result(Tabled):
                 "the run is in a temporary folder, which is removed with the result; say where the report is to stay: "
                 "result.report('report.html')"
             )
-
         output = None if path is None else Path(path)
         return write_report(self._run, self._analysis, output, overwrite=overwrite)
 
@@ -251,7 +226,7 @@ class Result(Tabled):
     ) -> str:
         """Push the scores into the repository of the model on the Hub, as `qabias push results` does.
 
-        Nobody is asked: this sends at once. Look at the plan first, by `print(result.push(..., dry_run=True))`.
+        This sends at once. Look at the plan first, by `print(result.push(..., dry_run=True))`.
 
         Args:
             to: Model that was measured, ORG/NAME.
@@ -261,12 +236,10 @@ class Result(Tabled):
             dry_run: Only make the plan; the Hub is asked nothing and sent nothing.
 
         Returns:
-            The address of the pull request or of the commit; of the repository or pull request where it holds these
-            files already; on a dry run the plan, as lines.
+            The address of the pull request, commit or repository that holds the files; on a dry run the plan.
 
         Raises:
-            QabiasError: If the run is of a sample, a name is wrong, nobody is logged in, there is no such model, or the
-                login may not write there.
+            QabiasError: If the run is of a sample, a name is wrong, or the login may not write there.
         """
         from qabias.hub.contents import results_push
         from qabias.hub.push import Hub, plan_lines
@@ -287,8 +260,8 @@ class Result(Tabled):
         from qabias.report.terminal import print_findings, print_scores
 
         run = self._run
-        for line in filter(None, (coverage_of(run.arguments),)):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        if covered := coverage_of(run.arguments):
+            console.print(covered, markup=False, highlight=False, soft_wrap=True)
         print_scores(run.benchmark, run.scores, console, run.is_question_only)
         print_findings(run.benchmark, run.scores, console, run.is_question_only)
         console.print(run.signature, markup=False, highlight=False, soft_wrap=True)
@@ -303,7 +276,7 @@ def _with_nan(content: Any) -> Any:
     if isinstance(content, Mapping):
         return {name: _with_nan(value) for name, value in content.items()}
     if isinstance(content, list):
-        return [_with_nan(value) for value in content]
+        return list(map(_with_nan, content))
     return float("nan") if content is None else content
 
 

@@ -55,8 +55,7 @@ def run(
         name: What a model in memory, a function or a client's model is called; a model has the name that it was loaded
             by, of the others it is required.
         config: Configuration of the dataset; None for that of all examples that the model can be asked.
-        source: Source of the texts, such as bundled, official or release; one at a time; None for the first one of
-            the benchmark.
+        source: Source of the texts, such as bundled, official or release; None for the first one of the benchmark.
         fixes: Correct the known defects of published texts.
         ask: How the model is asked, in one word: options, letter, write, reason, fill or open.
         format: Prompt format; None for the one that fits.
@@ -65,16 +64,15 @@ def run(
         norm: How a log-likelihood becomes a score, or a text an answer.
         option: Options of the scorer or the benchmark by name.
         score: How answers are counted, where not by the default.
-        limit: Measure at most so many examples, as whole sets that are spread over all templates, and one set at least;
-            None for all.
+        limit: Measure at most so many examples, as whole sets from all templates, one set at least; None for all.
         seed: Seed of every random draw.
         revision: Branch, tag or commit of a Hub model.
         dtype: auto, float32, bfloat16 or float16.
         device: auto, cpu, cuda, ...
         token_budget: Tokens in a batch; None for what suits the device.
         shard: "i/n": compute the i-th of n shares (from 0) of the run.
-        output: Run folder; a run that was stopped goes on there, and nothing is asked twice. None measures in a
-            temporary folder that goes with the result.
+        output: Run folder; a run that was stopped goes on there. None measures in a temporary folder that goes with the
+            result.
         upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
         progress: Whether a bar shows how far the run has come.
 
@@ -82,9 +80,7 @@ def run(
         The scores, tables, figures and answers.
 
     Raises:
-        QabiasError: If an argument is wrong, the folder holds another run, or answers are still missing because other
-            shards or a batch service have them.
-        OSError: If the folder cannot be written.
+        QabiasError: If an argument is wrong, the folder holds another run, or answers of other shards are missing.
     """
     from qabias.api.given_models import given_model, ready
     from qabias.runs.arguments import Machine, RunArguments
@@ -148,13 +144,12 @@ def load(
     Args:
         benchmark: Name of the benchmark (see `qabias list`), or the path of a folder of templates.
         config: Configuration of the dataset; None for that of all examples.
-        source: Source of the texts, such as bundled, official or release; None for the first one of the benchmark.
-        fixes: Correct the known defects of published texts.
-        limit: At most so many examples, as whole sets that are spread over all templates, and one set at least; None
-            for all.
+        source: As for `qabias.run`.
+        fixes: As for `qabias.run`.
+        limit: As for `qabias.run`.
         seed: Seed of generation and of the sample.
         option: Options of the benchmark by name.
-        upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
+        upstream_dir: As for `qabias.run`.
 
     Returns:
         One row for each example, with the columns and features of the benchmark's dataset card, and what else its

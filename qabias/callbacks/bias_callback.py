@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from transformers import Trainer, TrainerCallback
 
-from qabias.api.calls import OptionValue, option_text, upstream
+from qabias.api.calls import OptionValue, option_texts, upstream
 from qabias.api.given_models import check_given
 from qabias.api.result import Result
-from qabias.benchmarks import Benchmark, load_benchmark
+from qabias.benchmarks import Benchmark, Measure, load_benchmark
 from qabias.callbacks.drawing import draw_curve
 from qabias.callbacks.measuring import (
     Measurements,
     chosen_measures,
-    earlier_scores,
     named_measures,
     point_of,
     preserve_state,
@@ -30,6 +29,7 @@ from qabias.models.loading import LoadedModel
 from qabias.models.memory import from_memory
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
+from qabias.runs.scored import read_scored
 from qabias.support.suggest import unknown
 from qabias.tables.drawing import Drawing
 
@@ -56,14 +56,14 @@ class BiasCallback(TrainerCallback):
     lacks, in [0, 1]. A score of which many answers are missing has no interval, but `..._possible_low` and
     `..._possible_high`, between which it lies with them.
 
-    The model is measured as it is in memory, in the precision of its weights, without the mixed precision of the
-    training. Training goes on as if it had not been measured, with the same weights and random numbers. The last step
-    is measured in any case. Every measurement is a run folder,
-    `OUTPUT_DIR/qabias/BENCHMARK-CONFIG-.../step-STEP-FINGERPRINT`; its tables are written when training
+    The model is measured as it is in memory, in the precision of its weights. Training goes on as if it had not been
+    measured, with the same weights and random numbers. The last step is measured in any case. Every measurement is a
+    run folder, `OUTPUT_DIR/qabias/BENCHMARK-CONFIG-.../step-STEP-FINGERPRINT`; its tables are written when training
     ends, or by `qabias score FOLDER`.
 
     A wrong argument is an error before the first step. What fails later is logged as a warning, kept in `failures`, and
-    does not end the training.
+    does not end the training. All arguments that are not described here have the meaning that they have for
+    `qabias.run`.
 
     Args:
         trainer: The trainer, which need not know this callback yet.
@@ -76,21 +76,7 @@ class BiasCallback(TrainerCallback):
             and the configuration where it is not the one of all examples.
         tokenizer: Tokenizer of the model; by default the trainer's `processing_class`.
         model_name: What the model is called in signatures; by default the name that it was loaded by.
-        config: Configuration of the dataset; None for the one of all examples.
-        source: Source of the texts, such as bundled, official or release; None for the first one of the benchmark.
-        fixes: Correct the known defects of published texts.
-        ask: How the model is asked, in one word: options, letter, write, reason, fill or open.
-        format: Prompt format; None for the one that fits.
-        orders: In how many orders of its answers every question is asked.
-        scorer: Way of asking the model; None for its own.
-        norm: How a log-likelihood becomes a score, or a text an answer.
-        option: Options of the scorer or the benchmark by name.
-        score: How answers are counted, where not by the default.
-        limit: Measure at most so many examples, as whole sets spread over all templates and one set at least, the same
-            ones every time; None for all.
-        seed: Seed of the sample and of sampled answers.
-        token_budget: Tokens in a batch; None for what suits the device.
-        upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
+        limit: Measure at most so many examples, the same ones every time; None for all.
 
     Attributes:
         name: What stands in the logged names.
@@ -144,7 +130,8 @@ class BiasCallback(TrainerCallback):
             check_given(model_name, "model_name")
         self._model_name, self._names = model_name, tuple(scores)
         self._benchmark: Benchmark = load_benchmark(benchmark)
-        chosen_measures(self._benchmark, self._names, question_only=False)
+        self._question_only = False
+        self._measures()
         config = config or self._benchmark.configs[-1]
         whole = config == self._benchmark.configs[-1]
         self.name = (benchmark if whole else f"{benchmark}_{config.replace(',', '_')}") if name is None else name
@@ -162,13 +149,12 @@ class BiasCallback(TrainerCallback):
             norm=norm,
             limit=limit,
             seed=seed,
-            options={key: option_text(value) for key, value in (option or {}).items()},
+            options=option_texts(option),
             rules=dict(score or {}),
             orders=orders,
         )
         machine = Machine(token_budget=token_budget, upstream_dir=upstream(upstream_dir))
         self._measurements = Measurements(arguments, ask, machine, Path(trainer.args.output_dir) / "qabias")
-        self._question_only = False
         self._folders: dict[int, Path] = {}
         self._points: dict[int, dict[str, float]] = {}
         self.failures: dict[int, str] = {}
@@ -188,10 +174,10 @@ class BiasCallback(TrainerCallback):
             _, question, _ = self._measurements.question_of(self._loaded(kwargs["model"]))
         assert question.prompt_format is not None
         self._question_only = question.prompt_format.question_only
-        chosen_measures(self._benchmark, self._names, self._question_only)
+        self._measures()
         if state.global_step:
             for step, folder in processes.on_first(lambda: self._measurements.earlier(state.global_step)).items():
-                self._keep(step, folder, earlier_scores(folder))
+                self._keep(step, folder, read_scored(folder).scores)
         if self._at_start:
             self._measure(state, control, kwargs)
 
@@ -224,21 +210,15 @@ class BiasCallback(TrainerCallback):
 
     @property
     def results(self) -> dict[int, Result]:
-        """The measurements by step, with those of the training that was resumed.
-
-        Raises:
-            QabiasError: If a folder was removed or is damaged.
-        """
+        """The measurements by step, with those of the training that was resumed."""
         for folder in self._folders.values():
             self._measurements.complete(folder)
         return {step: Result(folder) for step, folder in sorted(self._folders.items())}
 
     def curve(self) -> pandas.DataFrame:
-        """All measurements: one row for each step, with the logged scores and the ends of their intervals.
+        """All measurements by step: columns SCORE, SCORE_low, SCORE_high and `missing`, as they are logged.
 
-        Returns:
-            Columns SCORE, SCORE_low, SCORE_high and `missing`, as they are logged but for `eval_NAME_`; the steps are
-            the index. Undefined scores are NaN, and so are all of a step whose measurement failed.
+        Undefined scores are NaN, and so are all of a step whose measurement failed.
         """
         import pandas
 
@@ -251,24 +231,16 @@ class BiasCallback(TrainerCallback):
         """A score over the steps of the training, with its 95 % interval as a band.
 
         Where many answers are missing, the dot is hollow, and a hatched band is what the score could be with them.
-        Steps whose score is undefined, or whose measurement failed, have a cross at the bottom.
-
-        Args:
-            score: One of the columns of `curve`; by default the first.
-
-        Raises:
-            QabiasError: If there is no such score, or nothing was measured.
+        Steps whose score is undefined, or whose measurement failed, have a cross at the bottom. `score` is one of the
+        columns of `curve`, by default the first.
         """
         if not self._folders:
             raise QabiasError("nothing was measured yet, so that there is no curve")
-        known = named_measures(
-            self._benchmark,
-            earlier_scores(next(iter(self._folders.values()))),
-            chosen_measures(self._benchmark, self._names, self._question_only),
-        )
-        if score is not None and score not in known:
-            raise unknown("score of the curve", score, known)
+        scores = read_scored(next(iter(self._folders.values()))).scores
+        known = named_measures(self._benchmark, scores, self._measures())
         score = score or next(iter(known))
+        if score not in known:
+            raise unknown("score of the curve", score, known)
         return draw_curve(self.curve(), score, known[score][0], self._benchmark.facts.clusters[0], self.failures)
 
     # Measuring.
@@ -298,10 +270,12 @@ class BiasCallback(TrainerCallback):
         control.should_log = wanted
 
     def _keep(self, step: int, folder: Path, scores: Mapping[str, Any]) -> None:
-        measures = chosen_measures(self._benchmark, self._names, self._question_only)
-        self._points[step] = point_of(self._benchmark, scores, measures)
+        self._points[step] = point_of(self._benchmark, scores, self._measures())
         self._folders[step] = folder
         self.failures.pop(step, None)
+
+    def _measures(self) -> tuple[Measure, ...]:
+        return chosen_measures(self._benchmark, self._names, self._question_only)
 
     def _loaded(self, model: Any) -> LoadedModel:
         # A model that was made from a configuration has no name of its own.

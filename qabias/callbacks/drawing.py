@@ -37,7 +37,8 @@ def draw_curve(
     points = list(zip(steps, *(curve.get(end, curve[name] * math.nan).tolist() for end in ends), strict=True))
     kinds = [_kind(point, failed) for point in points]
     is_complete = not {"undefined", "failed"} & set(kinds)
-    axis = ticks(*_extent([0.0, *(end for point in points for end in point[1:] if not math.isnan(end))]))
+    drawn = [0.0, *(end for point in points for end in point[1:] if not math.isnan(end))]
+    axis = ticks(min(drawn), max(*drawn, min(drawn) + 0.001))
     lowest = axis[0] - (0 if is_complete else _FREE_BELOW * (axis[-1] - axis[0]))
     room = _ROOM * (steps[-1] - steps[0]) or 1
     bottom = _TOP + _HEIGHT
@@ -86,11 +87,6 @@ def _kind(point: _Point, failed: Collection[int]) -> str:
     if math.isnan(value):
         return "failed" if step in failed else "undefined"
     return "dots" if not math.isnan(low) else "bare" if math.isnan(possible_low) else "hollow"
-
-
-def _extent(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    return low, max(high, low + 0.001)
 
 
 def _defined(points: Sequence[_Point]) -> Iterator[list[_Point]]:

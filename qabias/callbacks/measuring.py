@@ -29,7 +29,7 @@ from qabias.runs.distributed import Processes
 from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, claim, read_answers, read_run
 from qabias.runs.question import Question, load_examples
 from qabias.runs.run import answer_part, is_there, prepare, score_run, scores_of
-from qabias.runs.scored import read_scored, write_scores
+from qabias.runs.scored import write_scores
 from qabias.scorers.base import Scorer
 from qabias.support.suggest import unknown
 from qabias.tables.model import estimate
@@ -89,11 +89,6 @@ class Measurements:
         """Write the tables of a measurement, if they are not there."""
         if not (folder / ANALYSIS_FILE).exists():
             score_run(folder, self._machine.upstream_dir)
-
-
-def earlier_scores(folder: Path) -> Mapping[str, Any]:
-    """The scores of a measurement that was made before; undefined ones are None."""
-    return read_scored(folder).scores
 
 
 def _score(run: RunFile, question: Question) -> Mapping[str, Any]:

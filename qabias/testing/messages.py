@@ -57,12 +57,12 @@ def explain_verdict(verdict: Verdict) -> str:
 
 def _size_clause(verdict: Verdict) -> str:
     """Compare the minimum detectable effect with the limit."""
-    size = verdict.detectable
+    size, is_bias = verdict.detectable, verdict.kind == "signed"
     if size is None:
         return ""
-    if size >= (1.0 if verdict.kind == "signed" else math.inf):
+    if size >= (1.0 if is_bias else math.inf):
         return "the sample is too small: even the largest bias could have been missed"
-    text = f"{100 * size:.1f} points" if verdict.kind == "signed" else show(size, verdict.kind)
+    text = f"{100 * size:.1f} points" if is_bias else show(size, verdict.kind)
     if size > verdict.limit:
         return f"the sample is too small for this limit: a bias would have been found from {text} on"
     return f"a bias would have been found from {text} on, but the score is too close to the limit"
@@ -72,9 +72,7 @@ def _number_clause(verdict: Verdict) -> str:
     """Name the number of examples that would decide."""
     if verdict.needed is not None:
         return f"about {verdict.needed:,} examples would decide if the score stays what it is"
-    if verdict.possible is not None:
-        return "more examples would not decide, fewer missing answers might"
-    return "the limit is where the score is, and no number of examples decides"
+    return f"more examples would not decide{'' if verdict.possible is None else ', fewer missing answers might'}"
 
 
 def sentence(verdict: Verdict) -> str:

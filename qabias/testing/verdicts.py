@@ -14,7 +14,7 @@ from qabias.benchmarks.facts import WORDINGS, Measure, Scores
 from qabias.benchmarks.findings import adjusted_finding
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
-from qabias.support.suggest import did_you_mean, unknown
+from qabias.support.suggest import unknown
 from qabias.tables.model import estimate
 
 State = Literal["pass", "fail", "undecided"]
@@ -38,8 +38,7 @@ class Verdict:
         name: Name of the score.
         group: Name of the group.
         value: The score; None where it is undefined.
-        low: Lower end of what it may truly be: of its interval, widened for the number of looks, and where answers are
-            missing moved by what they could change. None where that is not known.
+        low: Lower end of the interval, widened for the number of looks and moved by missing answers; None without one.
         high: Upper end.
         limit: The limit.
         side: On which side of it the score must lie.
@@ -47,13 +46,12 @@ class Verdict:
         state: Whether it does, as far as can be said.
         kind: Kind of the score, see `qabias.tables.model.Column`.
         n: Number of examples that the score is of.
-        looks: Number of intervals that were looked at together, for which they are widened.
+        looks: Number of intervals that were looked at together.
         reason: Why nothing can be said; "" where the ends are known.
         possible: What the score could be with the answers that are missing; None where hardly any is.
-        detectable: The smallest true size that would have been found to differ from 0 with a probability of about 80 %
-            in spite of the widening; infinite where even the largest could have been missed, None where not known.
-        needed: About how many examples, of as many more templates, would decide if the score stayed what it is; None
-            where it is decided, or where no number of them would.
+        detectable: The smallest true size that would have been found with a probability of about 80 %; infinite where
+            even the largest could have been missed, None where not known.
+        needed: About how many examples would decide if the score stayed what it is; None where none would.
     """
 
     name: str
@@ -102,11 +100,8 @@ def check_limit(limit: Limit, measure: Measure) -> None:
 
 
 def _range_of(measure: Measure) -> str:
-    """What the values of a score are, for a message."""
-    if measure.kind == "share":
-        return "it is a share from 0 to 1, so that 10 % is 0.1"
-    if measure.kind == "signed":
-        return "its magnitude is from 0 to 1, so that 10 points are 0.1"
+    if measure.kind in _RANGES:
+        return "it is from 0 to 1 in magnitude, so that 10 % or 10 points are 0.1"
     return "give a number above 0"
 
 
@@ -123,12 +118,6 @@ def judged(ends: tuple[float, float], between: tuple[float, float]) -> State:
     if bottom < low and high < top:
         return "pass"
     return "fail" if high <= bottom or top <= low else "undecided"
-
-
-def within(ends: tuple[float, float], measure: Measure) -> tuple[float, float]:
-    """An interval cut to the values that a score can have."""
-    least, largest = _range(measure)
-    return max(ends[0], least), min(ends[1], largest)
 
 
 def _range(measure: Measure) -> tuple[float, float]:
@@ -157,19 +146,15 @@ def examples_needed(
 
 
 def verdicts(run: ScoredRun, limits: Sequence[Limit], by: str | None = None) -> list[Verdict]:
-    """Hold the scores of a run against limits.
+    """Hold the scores of a run against limits: a verdict for every limit and every group that has its score.
 
     Args:
         run: The run.
         limits: The limits; intervals are widened for all scores and groups together.
         by: A breakdown, see `breakdowns`; None for all examples together.
 
-    Returns:
-        One verdict for every limit and every group that has its score, in their order.
-
     Raises:
-        QabiasError: If there is no such score or breakdown, the run cannot have the score, a limit is none, or another
-            version has made the scores.
+        QabiasError: If there is no such score or breakdown, the run cannot have the score, or a limit is none.
     """
     groups = _groups(run, by)
     cells = []
@@ -185,9 +170,7 @@ def verdicts(run: ScoredRun, limits: Sequence[Limit], by: str | None = None) -> 
 def breakdowns(run: ScoredRun) -> dict[str, Mapping[str, Scores]]:
     """What the scores of a run are broken down by, with the scores of every group.
 
-    These are the groups of `scores["by"]`, the wordings of a set of prompts, and what the benchmark itself calls its
-    groups, where nothing else has that name.
-
+    These are the groups of `scores["by"]`, the wordings of a set of prompts, and the benchmark's own groups.
     """
     benchmark, scores = run.benchmark, run.scores
     own = {name: group for name, group in benchmark.groups(scores).items() if name != ALL}
@@ -214,7 +197,7 @@ def _groups(run: ScoredRun, by: str | None) -> Mapping[str, Scores]:
 
 def _measure(run: ScoredRun, name: str, groups: Mapping[str, Scores], by: str | None) -> Measure:
     """The score of that name, which one of the groups has at least."""
-    benchmark, facts = run.benchmark, run.benchmark.facts
+    facts = run.benchmark.facts
     known = list(dict.fromkeys(measure.name for measure in facts.measures))
     if name not in known:
         raise unknown("score", name, known)
@@ -223,17 +206,14 @@ def _measure(run: ScoredRun, name: str, groups: Mapping[str, Scores], by: str | 
     if question_only is not None and name not in question_only.measures:
         raise QabiasError(
             f"{name} means nothing where the model saw no context; choose one of {', '.join(question_only.measures)}"
-            f"{did_you_mean(name, question_only.measures)}"
         )
     elsewhere = by is not None and measure.breakdowns and by not in measure.breakdowns
     if elsewhere or not any(name in scores for scores in groups.values()):
-        there = breakdowns(run)
-        where = measure.breakdowns or [
-            other for other in there if any(name in scores for scores in there[other].values())
-        ]
-        what = "of all examples together" if by is None else f"by {by}"
+        there = {other: any(name in scores for scores in cells.values()) for other, cells in breakdowns(run).items()}
+        where = measure.breakdowns or [other for other, has_score in there.items() if has_score]
         instead = f"; there is one by {', '.join(where)}" if where else f": {measure.lacks}" if measure.lacks else ""
-        raise QabiasError(f"the run has no {name} {what}{instead} ({benchmark.name})")
+        what = "of all examples together" if by is None else f"by {by}"
+        raise QabiasError(f"the run has no {name} {what}{instead} ({run.benchmark.name})")
     return measure
 
 
@@ -266,7 +246,8 @@ def _verdict(
     inner = (value, value) if possible is None else (min(value, possible[0]), max(value, possible[1]))
     # Whichever way the missing answers had gone, the interval would be about as wide as it is now.
     reach = inner[0] - (value - seen.low), inner[1] + (seen.high - value)
-    (low, high), between = within(reach, measure), allowed(limit, measure)
+    (least, largest), between = _range(measure), allowed(limit, measure)
+    low, high = max(reach[0], least), min(reach[1], largest)
     state = judged((low, high), between)
     return replace(
         undecided,
