@@ -97,7 +97,7 @@ def test_other_samples_are_refused_or_marked_and_compared_on_what_both_answered(
 
 def test_runs_without_common_scores_are_refused(compared_runs):
     folders = [compared_runs / "bbq-random", compared_runs / "bbnli-random"]
-    with pytest.raises(QabiasError, match=r"in common.* bbq_nli and bbq and bbq_qa.* language"):
+    with pytest.raises(QabiasError, match="in common"):
         compare(folders, allow_mixed=True)
     assert "in common" in refused("compare", *folders)
 

@@ -190,7 +190,7 @@ def test_right_answers_to_published_texts_alone_are_found_and_alike_ones_are_not
 def test_two_forms_are_of_one_model_in_any_order(two_runs, upstream, tmp_path):
     run(RunArguments("bbq", "baseline:unknown", "Age,Religion"), tmp_path / "other")
     published, parallel = (result.folder for result in two_runs.runs)
-    with pytest.raises(QabiasError, match=r"source: .*official or release"):
+    with pytest.raises(QabiasError, match="source: "):
         compare([published, tmp_path / "other"])
     assert compare([parallel, published], upstream_dir=str(upstream)).analysis == two_runs.comparison.analysis
     mixed = compare([published, parallel], allow_mixed=True, upstream_dir=str(upstream))
@@ -258,7 +258,7 @@ def test_the_comparison_waits_for_all_shares_of_both_runs(upstream, tmp_path):
         ("run bbq --source official,release,bundled", "one of bundled"),
         ("run bbq --source official,", "one of bundled"),
         ("run bbq --source ,", "one of bundled"),
-        ("run unqover --source official,bundled", "choose bbq"),
+        ("run unqover --source official,bundled", "one source"),
         ("plan bbq --detect 0.1 --source official,bundled", "'official,bundled'"),
     ],
 )

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
+from qabias.comparison import Comparison
 from qabias.report.page import FOLDED, Chapter, comparison_intro, render_chapters
 from qabias.report.writing import write_combined_report, write_report_of
 from qabias.runs.arguments import RunArguments
@@ -199,8 +200,8 @@ def test_the_page_of_several_runs_opens_with_their_headline_scores(tmp_path):
 
 def comparison_page(head, analysis):
     """The page of a comparison of two models."""
-    benchmark = load_benchmark("bbq")
-    chapter = Chapter("Two models", head, comparison_intro(benchmark, [benchmark]), analysis)
+    comparison = Comparison(load_benchmark("bbq"), [], [], {}, [], [], analysis, [], [])
+    chapter = Chapter("Two models", head, comparison_intro(comparison), analysis)
     return Page(render_chapters("Two models", [chapter]))
 
 

@@ -1,6 +1,7 @@
 """Scores in the terminal: the groups, counts and measures that the page has, and nothing cut off."""
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +64,8 @@ def test_a_run_without_a_context_shows_ambiguous_examples_only(scores):
 def test_many_runs_with_long_names_are_not_cut(scores):
     names = [f"organisation-of-some-name-{number}-instruct" for number in range(9)]
     measures = measures_of(BENCHMARK)
-    lines = printed(print_side_by_side, BENCHMARK, measures, ["format:x"] * 9, [scores] * 9, headings=names)
+    runs = [SimpleNamespace(signature="format:x")] * 9
+    lines = printed(print_side_by_side, BENCHMARK, measures, runs, names, [scores] * 9)
     assert not any("…" in word for line in lines for word in line)
     titles = [" ".join(line) for line in lines if line[-3:] == ["[95", "%", "interval]"]]
     expected = [f"{of.title[0].lower()}{of.title[1:]} [95 % interval]" for of in measures]

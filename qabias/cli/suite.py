@@ -67,7 +67,7 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
 
 
 def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:
-    from qabias.comparison.comparable import are_question_only, differing_fields, run_names
+    from qabias.comparison.comparable import are_question_only, run_names
     from qabias.report.terminal import print_scores, print_side_by_side
     from qabias.runs.means import measures_of
     from qabias.suites.running import comparable
@@ -78,13 +78,9 @@ def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:
             echo(scored[0].signature)
             print_scores(benchmark, scored[0].scores, question_only=scored[0].is_question_only)
         else:
-            print_side_by_side(
-                benchmark,
-                measures_of(benchmark, are_question_only(scored), [run.scores for run in scored]),
-                differing_fields([run.signature for run in scored]),
-                [run.scores for run in scored],
-                headings=run_names(scored),
-            )
+            scores = [run.scores for run in scored]
+            measures = measures_of(benchmark, are_question_only(scored), scores)
+            print_side_by_side(benchmark, measures, scored, run_names(scored), scores)
     failed = [outcome for outcome in outcomes if outcome.failure]
     echo(f"{len(outcomes) - len(failed)} of {len(outcomes)} runs are finished; run folders: {folder}")
     for outcome in failed:

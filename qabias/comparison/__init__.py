@@ -95,8 +95,8 @@ def _compare_models(
     left_out = _left_out_notes(meaningful(benchmark, question_only), names, scores)
     findings = many_findings(benchmark, ranked)
     if are_many:
-        below = tables.tables_by_run(benchmark, measures, names, scores)
-        notes = [*_mixed_notes(mixed), *tables.many_notes(len(runs)), *not_ranked, *tables.missing_by_run(missing)]
+        below = [tables.table_by_run(benchmark, measure, names, scores) for measure in measures]
+        notes = [*_mixed_notes(mixed), tables.MANY.format(n=len(runs)), *not_ranked, *tables.missing_by_run(missing)]
         notes += [*left_out, *tables.notes_by_run(names, [read_notes(run.folder / ANALYSIS_FILE) for run in runs])]
         analysis = Analysis((*ranked, *below, *shared), notes=tuple(notes))
         return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, findings, (), are_many=True)
@@ -187,18 +187,12 @@ def _kept(pairs: Mapping[str, Pair], are_many: bool) -> Mapping[str, Pair]:
 def _compared(measures: Sequence[Measure], runs: Sequence[ScoredRun], pairs: Pairs) -> list[Compared]:
     bounds = {measure.name: measure.farthest for measure in measures}
     compared = []
-    for first, second in _pairs(len(runs)):
-        if have_common_examples(runs[first], runs[second]):
+    for first, second in itertools.combinations(range(len(runs)), 2):
+        if (first == 0 or len(runs) <= MOST_PAIRED) and have_common_examples(runs[first], runs[second]):
             groups = pairs(first, second)
             results = {name: (pair.n_clusters, differences(pair, bounds)) for name, pair in groups.items()}
             compared.append(Compared(first, second, results))
     return compared
-
-
-def _pairs(n_runs: int) -> list[tuple[int, int]]:
-    if n_runs <= MOST_PAIRED:
-        return list(itertools.combinations(range(n_runs), 2))
-    return [(0, number) for number in range(1, n_runs)]
 
 
 def _left_out_notes(

@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from qabias.benchmarks import Benchmark, loadable_benchmarks
-from qabias.benchmarks.base import family_of, forms_of, rescored_by
-from qabias.benchmarks.facts import counted
+from qabias.benchmarks import Benchmark
+from qabias.benchmarks.base import rescored_by
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_field, scorer_name, signature_fields
@@ -25,7 +24,6 @@ COUNTED = "score"
 COVERAGE = "coverage"
 """The field of the signature that says how many of the examples have an answer, where not all have."""
 
-_LONGEST_NAME = 40
 _MOST_FOUND = 10
 
 
@@ -41,11 +39,11 @@ def check_agree(runs: Sequence[ScoredRun], allow_mixed: bool = False) -> dict[st
     common_benchmark(runs)
     differing = mixed_fields(runs)
     if differing and not allow_mixed:
-        what = "; ".join(f"{name}: {_found(runs, values)}" for name, values in differing.items())
+        what = "; ".join(f"{name}: {_values_by_run(runs, values)}" for name, values in differing.items())
         questions = "different questions" if set(differing) & set(SAME) else "the same questions in different ways"
         raise QabiasError(
             f"these runs measured {questions} ({what}); compare runs that agree in it, or add --allow-mixed to have "
-            f"the differences marked{_as_forms(runs) if 'source' in differing else ''}"
+            "the differences marked"
         )
     return differing
 
@@ -56,32 +54,11 @@ def common_benchmark(runs: Sequence[ScoredRun]) -> Benchmark:
     for name, benchmark in benchmarks.items():
         if set(benchmarks) <= {name, *rescored_by(benchmark)}:
             return benchmark
+    values = _values_by_run(runs, [run.benchmark.name for run in runs])
     raise QabiasError(
-        f"these runs measured different questions (benchmark: {_found(runs, [run.benchmark.name for run in runs])}); "
-        f"they have no scores in common; compare runs of one benchmark{_alike()}"
+        f"these runs measured different questions (benchmark: {values}); "
+        "they have no scores in common; compare runs of one benchmark"
     )
-
-
-def _alike() -> str:
-    """The benchmarks whose runs can be given each other's scores, as the end of a message."""
-    benchmarks = loadable_benchmarks()
-    known = {name: rescored_by(benchmark) for name, benchmark in benchmarks.items()}
-    rescored = "".join(f", or of {name} and {' and '.join(others)}" for name, others in known.items() if others)
-    families: dict[str, list[str]] = {}
-    for name, benchmark in benchmarks.items():
-        families.setdefault(family_of(benchmark), []).append(name)
-    of_one_model = [", ".join(names) for family, names in families.items() if family and len(names) > 1]
-    return rescored + "".join(f", or, by language, of one model on some of {names}" for names in of_one_model)
-
-
-def _as_forms(runs: Sequence[ScoredRun]) -> str:
-    """Which runs are compared although their sources differ, as the end of a message."""
-    forms = forms_of(runs[0].benchmark)
-    if forms is None:
-        return ""
-    published = " or ".join(forms.published)
-    parallel = " or ".join(forms.parallel)
-    return f"; two runs of one model that differ in the source alone, {published} and {parallel}, need nothing"
 
 
 def asked_questions(run: ScoredRun) -> str:
@@ -127,14 +104,14 @@ def are_question_only(runs: Sequence[ScoredRun]) -> bool:
     return all(run.is_question_only for run in models)
 
 
-def _found(runs: Sequence[ScoredRun], values: Sequence[str]) -> str:
-    """The value of every run, or of many runs the different ones, each with a run that has it."""
-    if len(runs) <= _MOST_FOUND:
-        return ", ".join(f"{run.folder}: {value!r}" for run, value in zip(runs, values, strict=True))
-    first: dict[str, ScoredRun] = {}
+def _values_by_run(runs: Sequence[ScoredRun], values: Sequence[str]) -> str:
+    """The different values, each with a run that has it."""
+    having: dict[str, list[ScoredRun]] = {}
     for run, value in zip(runs, values, strict=True):
-        first.setdefault(value, run)
-    shown = [f"{value!r} ({counted(values.count(value), 'run')}, such as {run.folder})" for value, run in first.items()]
+        having.setdefault(value, []).append(run)
+    shown = [
+        f"{own[0].folder}{f' and {len(own) - 1} more' if own[1:] else ''}: {value!r}" for value, own in having.items()
+    ]
     more = len(shown) - _MOST_FOUND
     return ", ".join(shown[:_MOST_FOUND]) + (f" and {more} values more" if more > 0 else "")
 
@@ -155,10 +132,15 @@ def run_names(runs: Sequence[ScoredRun]) -> list[str]:
         values = [_field(run, name) for run in runs]
         if len(set(values)) > 1:
             names = [f"{shown}, {value}" for shown, value in zip(names, values, strict=True)]
-    names = [name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in names]
-    if len(set(names)) < len(names):
-        names = [f"{number}: {name}" for number, name in enumerate(names, start=1)]
-    return names
+    return distinct_names(names, 40, ": ")
+
+
+def distinct_names(names: Sequence[str], longest: int, separator: str) -> list[str]:
+    """Names cut to some length, with their numbers before them if two are equal."""
+    cut = [name if len(name) <= longest else f"{name[: longest - 1]}…" for name in names]
+    if len(set(cut)) == len(cut):
+        return cut
+    return [f"{number}{separator}{name}" for number, name in enumerate(cut, start=1)]
 
 
 def _model_name(run: ScoredRun) -> str:

@@ -12,7 +12,7 @@ from qabias.benchmarks import ALL, Measure
 from qabias.benchmarks.base import InFamily, family_of, language_of
 from qabias.benchmarks.caveats import imbalance, imbalance_note, possible_range, with_ranges
 from qabias.benchmarks.pairs import Form, Pair
-from qabias.comparison.comparable import ASKED, COUNTED, mixed_fields
+from qabias.comparison.comparable import ASKED, COUNTED, distinct_names, mixed_fields
 from qabias.comparison.forms import Labels, form_findings, pairs_by_group, scores_in_both, unbalanced
 from qabias.comparison.paired import Answers
 from qabias.comparison.paired_tests import differences
@@ -24,7 +24,6 @@ from qabias.tables.model import Column, Figure, Table, estimate
 
 BY_LANGUAGE = "By language"
 PAIRED = "paired_"
-_LONGEST_NAME = 60
 
 OTHER_QUESTIONS = (
     "The sets ask other questions about other people, so that a difference between two languages is also one of the "
@@ -45,6 +44,9 @@ _READ_CONTROL = (
     "error at the task and not a stereotype, so that the difference is what is left of the score."
 )
 _READ_TRANSLATED = "The two are translations of the same questions."
+_READ_MISSING = (
+    " More than 2 % of the answers are missing in one of the two: the difference is over those that are there."
+)
 
 
 class Paired(NamedTuple):
@@ -92,10 +94,7 @@ def names_by_language(runs: Sequence[ScoredRun]) -> list[str]:
         names.append(f"{language_of(benchmark, config)}: {benchmark.name}{part}")
     if len({run.arguments.model for run in runs}) > 1:
         names = [f"{name}, {run.arguments.model}" for name, run in zip(names, runs, strict=True)]
-    names = [name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in names]
-    if len(set(names)) < len(names):
-        names = [f"{number}. {name}" for number, name in enumerate(names, start=1)]
-    return names
+    return distinct_names(names, 60, ". ")
 
 
 def family_measures(runs: Sequence[ScoredRun]) -> tuple[Measure, ...]:
@@ -104,19 +103,7 @@ def family_measures(runs: Sequence[ScoredRun]) -> tuple[Measure, ...]:
     return facts.chosen(facts.columns)
 
 
-def family_tables(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[Table]:
-    """Bias scores by language, accuracies by language, and the runs."""
-    measures = family_measures(runs)
-    kinds = (("bias", "Bias by language", "signed"), ("accuracy", "Accuracy by language", "share"))
-    tables = [
-        _by_language(f"{name}_by_language", title, [one for one in measures if one.kind == kind], runs, names)
-        for name, title, kind in kinds
-    ]
-    return [*tables, runs_table(runs, names)]
-
-
-def family_notes(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
-    """Notes above the scores of runs in several languages."""
+def _family_notes(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
     notes = [OTHER_QUESTIONS] if len({run.benchmark.name for run in runs}) > 1 else []
     mixed = {name: values for name, values in mixed_fields(runs).items() if name in (*ASKED, COUNTED)}
     for name, values in mixed.items():
@@ -129,7 +116,7 @@ def family_notes(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
     return notes
 
 
-def paired_runs(runs: Sequence[ScoredRun]) -> list[Paired]:
+def _paired_runs(runs: Sequence[ScoredRun]) -> list[Paired]:
     """Which runs are of the same questions: every set with its control set, and languages with the first of them."""
     pairs = []
     for first, second in itertools.permutations(range(len(runs)), 2):
@@ -152,9 +139,14 @@ def language_view(
 ) -> tuple[list[Table], list[str], list[str]]:
     """The scores by language, the differences of runs of the same questions, notes, and what the differences show."""
     answers = Answers(upstream_dir)
-    measures = family_measures(runs)
-    tables, findings = family_tables(runs, names), []
-    for paired in paired_runs(runs):
+    measures, findings = family_measures(runs), []
+    kinds = (("bias", "Bias by language", "signed"), ("accuracy", "Accuracy by language", "share"))
+    tables = [
+        _by_language(f"{name}_by_language", title, [one for one in measures if one.kind == kind], runs, names)
+        for name, title, kind in kinds
+    ]
+    tables.append(runs_table(runs, names))
+    for paired in _paired_runs(runs):
         both = runs[paired.first], runs[paired.second]
         pair = _pair(both, answers)
         if pair is None:
@@ -165,7 +157,7 @@ def language_view(
         heading = f"{names[paired.second]} minus {names[paired.first]}"
         what = "sets" if paired.is_control else "languages"
         findings += form_findings(measures, table, unreported, heading, what)
-    return tables, family_notes(runs, names), findings
+    return tables, _family_notes(runs, names), findings
 
 
 def _is_control(control: ScoredRun, run: ScoredRun) -> bool:
@@ -244,21 +236,14 @@ def _paired_table(
     results = differences(pair, {measure.name: measure.farthest for measure in measures})
     labels = Labels(("second", second), ("first", first), "Difference", ("n_templates", clusters.capitalize()))
     read = _READ_PAIRED.format(first=first, second=second, n=pair.n_clusters, clusters=clusters)
+    if any(possible_range(run.scores, measure) for run in runs for measure in measures):
+        read += _READ_MISSING
     return Table(
         f"{PAIRED}{paired.second + 1}_minus_{paired.first + 1}",
         f"{second} minus {first}",
         "",
-        f"{_READ_CONTROL if paired.is_control else _READ_TRANSLATED} {read}{_missing(runs, measures)}",
+        f"{_READ_CONTROL if paired.is_control else _READ_TRANSLATED} {read}",
         *scores_in_both(labels, benchmark, measures, pair, results, [run.scores for run in runs]),
         Figure("intervals", "score", ("difference",)),
         "Set minus control set" if paired.is_control else "The same questions in two languages",
     )
-
-
-def _missing(runs: Sequence[ScoredRun], measures: Sequence[Measure]) -> str:
-    """That many answers are missing, which the differences leave out; "" where hardly any is."""
-    if any(possible_range(run.scores, measure) for run in runs for measure in measures):
-        return (
-            " More than 2 % of the answers are missing in one of the two: the difference is over those that are there."
-        )
-    return ""

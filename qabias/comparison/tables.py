@@ -36,6 +36,12 @@ DETECTABLE = "detectable_"
 MOST_BESIDE = 30
 """So many runs stand beside each other, with figures and paired differences; more stand below each other."""
 
+MANY = (
+    f"With more than {MOST_BESIDE} runs ({{n:,}} here) the scores stand below each other, without figures, without "
+    "paired differences with the first run and without what single runs found; neighbours in the rankings are tested. "
+    "Compare the runs of interest by themselves to see all that."
+)
+
 _MOST_NAMED = 3
 _MOST_MISSING = 10
 _EMPTY_CELL = "An empty cell: not asked in this run."
@@ -276,27 +282,9 @@ def lacks_answers(by_run: Sequence[Mapping[str, Scores]], row: str, measure: Mea
     return any(possible_range(groups[row], measure) is not None for groups in by_run if row in groups)
 
 
-def many_notes(n_runs: int) -> list[str]:
-    """What is left out of a comparison of many runs, and how to see it."""
-    return [
-        f"With more than {MOST_BESIDE} runs ({n_runs:,} here) the scores stand below each other, without figures, "
-        "without paired differences with the first run and without what single runs found; neighbours in the rankings "
-        "are tested. Compare the runs of interest by themselves to see all that."
-    ]
-
-
-def tables_by_run(
-    benchmark: Benchmark, measures: Sequence[Measure], names: Sequence[str], scores: Sequence[Scores]
-) -> list[Table]:
-    """One table per score: runs by groups, with intervals and number of examples."""
-    return [
-        _by_run(benchmark, measure, names, [benchmark.groups(run, measure) for run in scores]) for measure in measures
-    ]
-
-
-def _by_run(
-    benchmark: Benchmark, measure: Measure, names: Sequence[str], by_run: Sequence[Mapping[str, Scores]]
-) -> Table:
+def table_by_run(benchmark: Benchmark, measure: Measure, names: Sequence[str], scores: Sequence[Scores]) -> Table:
+    """A score with intervals and number of examples: runs by groups."""
+    by_run = [benchmark.groups(run, measure) for run in scores]
     groups = union([list(run) for run in by_run])
     columns = [
         column

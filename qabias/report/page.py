@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.facts import Tile
+from qabias.comparison import Comparison
 from qabias.support.outputs import Own
 from qabias.tables.drawing import LIGHT
 from qabias.tables.figures import deepest, draw, hidden_rows
@@ -63,14 +64,14 @@ def run_intro(benchmark: Benchmark) -> Intro:
     return Intro(facts.intro, facts.clusters[0], facts.citations)
 
 
-def comparison_intro(
-    benchmark: Benchmark, measured: Sequence[Benchmark], are_forms: bool = False, is_by_language: bool = False
-) -> Intro:
+def comparison_intro(comparison: Comparison) -> Intro:
     """What a comparison says first."""
-    citations = dict.fromkeys(text for own in (benchmark, *measured) for text in own.facts.citations)
-    name = "forms" if are_forms else "languages" if is_by_language else "comparison"
-    template = _TEMPLATES / f"intro_{name}.html.j2"
-    return Intro(template, "stereotypes" if are_forms else benchmark.facts.clusters[0], tuple(citations))
+    facts, are_forms = comparison.benchmark.facts, comparison.are_forms
+    benchmarks = (comparison.benchmark, *(run.benchmark for run in comparison.runs))
+    citations = dict.fromkeys(text for benchmark in benchmarks for text in benchmark.facts.citations)
+    name = "forms" if are_forms else "languages" if comparison.is_by_language else "comparison"
+    clusters = "stereotypes" if are_forms else facts.clusters[0]
+    return Intro(_TEMPLATES / f"intro_{name}.html.j2", clusters, tuple(citations))
 
 
 @dataclass(frozen=True)
@@ -221,12 +222,13 @@ class Examples:
 
 def lay_out_examples(examples: Sequence[Mapping[str, Any]]) -> Examples:
     """Find out which columns examples have, and show their values as texts."""
-    present = [name for name in dict.fromkeys(name for row in examples for name in row) if _any(examples, name)]
+    names = dict.fromkeys(name for row in examples for name in row)
+    present = [name for name in names if any(row.get(name) is not None for row in examples)]
     folds = [name for name in present if name in _FOLDED]
-    names = [name for name in present if name not in _FOLDED]
-    labels = _labels(examples, names)
-    fields = _fields(examples, names[len(labels) :])
-    filters = {name: values for name in names for values in [_choices(examples, name)] if len(values) > 1}
+    shown = [name for name in present if name not in _FOLDED]
+    labels = _labels(examples, shown)
+    fields = _fields(examples, shown[len(labels) :])
+    filters = {name: values for name in shown for values in [_choices(examples, name)] if len(values) > 1}
     rows = [
         {
             "labels": [_text(name, row.get(name)) for name in labels],
@@ -238,10 +240,6 @@ def lay_out_examples(examples: Sequence[Mapping[str, Any]]) -> Examples:
     ]
     titles, fold_titles = ({name: _title(name) for name in some} for some in (labels, folds))
     return Examples(titles, fold_titles, fields, filters, rows)
-
-
-def _any(examples: Sequence[Mapping[str, Any]], name: str) -> bool:
-    return any(row.get(name) is not None for row in examples)
 
 
 def _labels(examples: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:

@@ -41,6 +41,14 @@ _WHOLE = "analysis.json and on the page (--output)"
 _COLUMNS = 5
 """Columns of a pair of runs in a table of differences."""
 
+_READ_RANGES = (
+    "Where more than 2 % of its answers are missing, a score has no interval but, in round brackets, the range that it "
+    "could take with them: {range}."
+)
+_READ_TESTS = (
+    "p: permutation test that exchanges the answers to whole {clusters}; adjusted (Holm) for the rows of a table "
+    "except All."
+)
 _HEADING_WIDTH = 24
 # A column of scores and one of examples, below a heading.
 _RUN_WIDTH = 52
@@ -55,8 +63,9 @@ def print_scores(
     facts = benchmark.facts
     only = facts.question_only if question_only else None
     if any(possible_range(group, measure) for group in benchmark.groups(scores).values() for measure in facts.measures):
-        for line in _missing_lines(benchmark, scores):
-            console.print(line, markup=False)
+        for line in (benchmark.sample_facts(scores).get("Unparsed"), _READ_RANGES.format(range=facts.notes.range)):
+            if line is not None:
+                console.print(line, markup=False)
     measures = meaningful(benchmark, question_only, facts.columns)
     print_whole(_table(facts, benchmark.groups(scores), measures, only.count if only else "n"), console)
     for line in _detectable_lines(benchmark.groups(scores).get(ALL, {}), measures):
@@ -79,16 +88,6 @@ def print_findings(
     console = console or Console()
     for sentence in findings(benchmark, scores, question_only):
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
-
-
-def _missing_lines(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
-    """What is said first where many answers are missing."""
-    facts = benchmark.sample_facts(scores)
-    return [
-        *(facts[name] for name in ("Unparsed",) if name in facts),
-        "Where more than 2 % of its answers are missing, a score has no interval but, in round brackets, the range "
-        f"that it could take with them: {benchmark.facts.notes.range}.",
-    ]
 
 
 def _detectable_lines(scores: Scores, measures: Sequence[Measure]) -> list[str]:
@@ -161,23 +160,19 @@ def _number(facts: Facts, value: float) -> str:
 def print_side_by_side(
     benchmark: Benchmark,
     measures: Sequence[Measure],
+    runs: Sequence[ScoredRun],
     names: Sequence[str],
     scores: Sequence[Mapping[str, Any]],
     console: Console | None = None,
-    *,
-    headings: Sequence[str] = (),
 ) -> None:
     """Print one table for each measure, one column for each run."""
     console = console or Console()
     console.width = max(console.width, MIN_WIDTH, _RUN_WIDTH * (1 + len(names)))
-    for number, name in enumerate(names, start=1):
-        console.print(f"run {number}: {name}", markup=False)
-    titles = [f"run {number}" for number in range(1, len(names) + 1)]
-    if headings:
-        titles = [
-            "\n".join([title, *textwrap.wrap(name, _HEADING_WIDTH)])
-            for title, name in zip(titles, headings, strict=True)
-        ]
+    for number, fields in enumerate(differing_fields([run.signature for run in runs]), start=1):
+        console.print(f"run {number}: {fields}", markup=False)
+    titles = [
+        "\n".join([f"run {number}", *textwrap.wrap(name, _HEADING_WIDTH)]) for number, name in enumerate(names, start=1)
+    ]
     for table in score_tables(benchmark, measures, titles, scores):
         title = f"{table.title[0].lower()}{table.title[1:]} [95 % interval]"
         # An undefined score is an estimate without a value.
@@ -267,9 +262,8 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
     if comparison.are_forms:
         console.print(
-            "p: permutation test that exchanges the two forms of a stereotype; adjusted (Holm) for the rows of a table "
-            "except All. A difference may be one of wording or difficulty, and no difference proves nothing: see "
-            "docs/contamination.md.",
+            f"{_READ_TESTS.format(clusters='stereotypes')} A difference may be one of wording or difficulty, and no "
+            "difference proves nothing: see docs/contamination.md.",
             markup=False,
         )
 
@@ -293,12 +287,7 @@ def _print_pairs(comparison: Comparison, console: Console) -> None:
         if table.section == RUNS and table.name != RUNS_TABLE:
             print_table(table, console)
     print_side_by_side(
-        comparison.benchmark,
-        comparison.measures,
-        differing_fields([run.signature for run in comparison.runs]),
-        comparison.scores,
-        console,
-        headings=comparison.names,
+        comparison.benchmark, comparison.measures, comparison.runs, comparison.names, comparison.scores, console
     )
     for table in comparison.analysis.tables:
         if table.section == RANKING:
@@ -307,16 +296,11 @@ def _print_pairs(comparison: Comparison, console: Console) -> None:
         if table.name.startswith("difference_"):
             for pair in _pairs(table):
                 print_table(pair, console)
-    clusters = comparison.benchmark.facts.clusters[0]
     if any(table.section == DIFFERENCES for table in comparison.analysis.tables):
+        tests = _READ_TESTS.format(clusters=comparison.benchmark.facts.clusters[0])
         console.print(
-            "found from: a true difference of this size would have been found in four of five such comparisons; "
-            "no difference shown is not no difference.",
-            markup=False,
-        )
-        console.print(
-            f"p: permutation test that exchanges the models' answers to whole {clusters}; adjusted (Holm) for the rows "
-            "of a table except All.",
+            "found from: a true difference of this size would have been found in four of five such comparisons; no "
+            f"difference shown is not no difference.\n{tests}",
             markup=False,
         )
 

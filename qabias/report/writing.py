@@ -109,12 +109,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
     chapter = Chapter(
         title=title,
         head={**head, **marked},
-        intro=comparison_intro(
-            comparison.benchmark,
-            [run.benchmark for run in runs],
-            comparison.are_forms,
-            comparison.is_by_language,
-        ),
+        intro=comparison_intro(comparison),
         analysis=as_read(comparison.analysis),
         kicker="Comparison",
         findings=comparison.findings,
@@ -206,9 +201,6 @@ def _readable_time(text: str) -> str:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
         return text
-    # Without a time zone there is nothing to convert from.
-    if moment.tzinfo is None:
-        return moment.strftime("%Y-%m-%d %H:%M")
     return moment.astimezone(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
