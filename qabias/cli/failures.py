@@ -1,6 +1,5 @@
 """How a command ends that cannot go on: one line that says what to do, an exit code, and with --debug the traceback."""
 
-import errno
 import re
 import traceback
 import warnings
@@ -22,13 +21,6 @@ _WHAT_TO_DO = {
     "merge": "fix it and run the same command again; what has been merged is kept",
     "score": "fix it and score again; the answers are as they were",
     "build": "fix it and build again; the folder may be incomplete until then",
-}
-_IN_WORDS = {
-    errno.ENOENT: "no such file or folder",
-    errno.EEXIST: "is a file, where a folder is needed",
-    errno.ENOTDIR: "a file stands where a folder is needed",
-    errno.EISDIR: "is a folder, where a file is needed",
-    errno.EACCES: "permission denied",
 }
 
 
@@ -90,8 +82,7 @@ def _about_os_error(error: OSError, command: str) -> str:
     # A copy that fails names its source first; what can be full or forbidden is its target.
     name = error.filename2 or error.filename
     where = f"{_without_random(Path(str(name)))}: " if name else ""
-    what = _IN_WORDS.get(error.errno or 0) or error.strerror or first_line(error)
-    return f"{where}{what}; {_WHAT_TO_DO.get(command, 'fix it and repeat the command')}"
+    return f"{where}{error.strerror or first_line(error)}; {_WHAT_TO_DO.get(command, 'fix it and repeat the command')}"
 
 
 def _without_random(path: Path) -> Path:

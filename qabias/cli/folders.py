@@ -162,7 +162,10 @@ def results(
         check_replaceable(output / path, content, overwrite=overwrite)
     if model_index:
         card = output / "README.md"
-        text = _card_text(card)
+        try:
+            text = card.read_text(encoding="utf-8") if card.exists() else ""
+        except UnicodeDecodeError as error:
+            raise QabiasError(f"{card}: is not UTF-8; save it as UTF-8, or leave --model-index out") from error
         files["README.md"] = update_card(text, index_of(run, model_id, dataset, sample=sample), model_id).encode()
     for path, content in files.items():
         write_atomically(output / path, partial(Path.write_bytes, data=content))
@@ -172,12 +175,3 @@ def results(
             echo(f"{score.config}/{score.name} is left out: {score.reason}")
         elif score.possible is not None:
             echo(f"{score.config}/{score.name}: {score.note}")
-
-
-def _card_text(card: Path) -> str:
-    """The text of a model card; "" where there is none yet."""
-    try:
-        return card.read_text(encoding="utf-8") if card.exists() else ""
-    except UnicodeDecodeError as error:
-        place = f"byte {error.start + 1:,} is {error.object[error.start]:#04x}"
-        raise QabiasError(f"{card}: is not UTF-8 ({place}); save it as UTF-8, or leave --model-index out") from error

@@ -110,9 +110,8 @@ def results(
     from qabias.hub.contents import results_push
 
     _check_asking(dry_run, yes)
-    _push(
-        results_push(run, to, dataset_id, sample=sample), create_pr=create_pr, private=False, dry_run=dry_run, yes=yes
-    )
+    plan = results_push(run, to, dataset_id, sample=sample)
+    _push(plan, create_pr=create_pr, private=False, dry_run=dry_run, yes=yes)
 
 
 def _check_asking(dry_run: bool, yes: bool) -> None:
@@ -126,7 +125,7 @@ def _push(plan: "Planned", *, create_pr: bool, private: bool, dry_run: bool, yes
     from qabias.hub.push import Hub, plan_lines
 
     if dry_run:
-        _echo(plan_lines(plan, create_pr))
+        echo("\n".join(plan_lines(plan, create_pr)))
         echo("dry run: the Hub was neither asked nor changed")
         return
 
@@ -135,13 +134,8 @@ def _push(plan: "Planned", *, create_pr: bool, private: bool, dry_run: bool, yes
     if difference.is_empty:
         echo(f"nothing to do: {difference.url} holds these {len(plan.files)} files already")
         return
-    _echo(plan_lines(plan, create_pr, difference))
+    echo("\n".join(plan_lines(plan, create_pr, difference)))
     if not yes and not typer.confirm("Send?"):
         echo("nothing sent")
         return
     echo(f"pushed: {hub.send(plan, difference, private=private)}")
-
-
-def _echo(lines: list[str]) -> None:
-    for line in lines:
-        echo(line)

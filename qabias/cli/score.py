@@ -81,6 +81,7 @@ def score(
     """Score a run again, or by other rules, or somebody's predictions, or logs of another tool."""
     from qabias.benchmarks import load_benchmark
     from qabias.cli.printing import print_result
+    from qabias.logs import openai_batch
     from qabias.runs.arguments import RunArguments
     from qabias.runs.collected import choose_answers, collect, score_otherwise
     from qabias.runs.folder import is_run
@@ -97,7 +98,9 @@ def score(
     finish = partial(_finish, report=report, overwrite=overwrite)
     log = None if path.is_dir() else log_at(path)
     if log is not None or (path.is_dir() and not is_run(path)):
-        _refuse_beside_log(context, log)
+        # The results of a batch do not say which texts were drawn.
+        allowed = _FOR_BATCHES if log is not None and log.tool == openai_batch.TOOL else _FOR_LOGS
+        refuse_others(context, allowed, "is for a table of predictions; a log says it itself")
         read = partial(collect_log, upstream_dir=upstream_dir, model=model, rules=rules, hints=_hints(context))
         if log is None:
             _score_folder(path, output, lambda log, target: finish(read(log), log.path, target))
@@ -187,12 +190,12 @@ def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, 
     failures: list[Exception] = list(content.unreadable)
     taken: set[str] = set()
     for log in content.logs:
-        name = folder_name(log)
-        free = next(free for free in chain([name], (f"{name}-{number}" for number in count(2))) if free not in taken)
-        taken.add(free)
+        names = (f"{folder_name(log)}{ending}" for ending in chain([""], (f"-{number}" for number in count(2))))
+        name = next(name for name in names if name not in taken)
+        taken.add(name)
         echo(f"\n{log.called}")
         try:
-            score_log(log, output / free)
+            score_log(log, output / name)
         except (QabiasError, OSError) as error:
             failures.append(error)
     if failures:
@@ -221,23 +224,11 @@ def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
         raise QabiasError("--overwrite is for a file of scores (NAME.json); a run folder is never replaced: remove it")
 
 
-def _refuse_beside_log(context: typer.Context, log: "Log | None") -> None:
-    """Refuse options that a log says itself; the results of a batch do not say which texts were drawn."""
-    from qabias.logs import openai_batch
-
-    is_batch = log is not None and log.tool == openai_batch.TOOL
-    refuse_others(
-        context, _FOR_BATCHES if is_batch else _FOR_LOGS, "is for a table of predictions; a log says it itself"
-    )
-
-
 def _hints(context: typer.Context) -> dict[str, str]:
     """Return what the command line says of the questions, by the names that readers of logs have for it."""
-    names = given_names(context)
-    values = context.params
-    hints = {{"prompt_format": "format"}.get(name, name): str(values[name]) for name in _HINTS if name in names}
-    if "seed" in names:
-        hints["seed"] = str(values["seed"])
+    names, values = given_names(context), context.params
+    known = (*_HINTS, "seed")
+    hints = {{"prompt_format": "format"}.get(name, name): str(values[name]) for name in known if name in names}
     if values["fixes"]:
         hints["fixes"] = "yes"
     own = parse_options(values["option"] or [], example="answers=released")

@@ -10,6 +10,7 @@ from typing import Any
 from rich.markup import escape
 
 from qabias.answers.outcomes import Written
+from qabias.api.calls import option_texts
 from qabias.benchmarks import benchmark_names
 from qabias.benchmarks.task_logs import FACTS, FINISHES, KEY
 from qabias.errors import QabiasError
@@ -33,8 +34,11 @@ _EPOCH, _FINISH, _THINKING = "epoch", "finish", "thinking"
 _MISSING = "missing"
 """What became of a question to which nothing came back, as where a sample failed and `score_on_error` scores it."""
 
-_TEXTS = ("config", "source", "format", "norm", "upstream_dir")
-"""The task parameters that are texts."""
+_KINDS: Mapping[str, Any] = {
+    **dict.fromkeys(("config", "source", "format", "norm", "upstream_dir"), str | None),
+    **{"fixes": bool | None, "options": dict | None},
+}
+"""The task parameters that are no numbers, with their types."""
 
 
 def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
@@ -68,18 +72,10 @@ def _checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(config, list) and all(isinstance(name, str) for name in config):
         config = ",".join(config)
     checked = {**arguments, "config": config}
-    for name in _TEXTS:
-        if not isinstance(checked.get(name), str | None):
-            raise QabiasError(f"{name} is {checked[name]!r}; it must be a text")
-    if not isinstance(checked.get("fixes", False), bool):
-        raise QabiasError(f"fixes is {checked['fixes']!r}; it must be true or false")
-    options = checked.get("options")
-    texts = (*options, *options.values()) if isinstance(options, dict) else (None,)
-    if options is not None and not all(isinstance(text, str) for text in texts):
-        raise QabiasError(
-            f'options is {options!r}; it must be texts by name, such as -T options=\'{{"NAME": "VALUE"}}\''
-        )
-    return checked
+    for name, kind in _KINDS.items():
+        if not isinstance(checked.get(name), kind):
+            raise QabiasError(f"{name} is {checked[name]!r}; it must be {kind}")
+    return {**checked, "options": option_texts(checked.get("options"))}
 
 
 def make_tasks() -> dict[str, Callable[..., Task]]:

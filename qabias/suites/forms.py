@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks
+from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import forms_of
 from qabias.comparison import Comparison, compare
 from qabias.errors import QabiasError
@@ -41,16 +41,11 @@ def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
             raise unknown("source", name, benchmark.sources)
     forms = forms_of(benchmark)
     if forms is None:
-        having = [name for name, other in loadable_benchmarks().items() if forms_of(other) is not None]
-        raise QabiasError(
-            f"{benchmark.name} has no sources that are forms of each other, so that {text!r} cannot be run together; "
-            f"give one source at a time, or choose {' or '.join(having)}"
-        )
+        raise QabiasError(f"{benchmark.name} has no sources that are forms of each other; give one source at a time")
     published, parallel = ([name for name in names if name in kind] for kind in (forms.published, forms.parallel))
     if len(names) != 2 or not len(published) == len(parallel) == 1:
         raise QabiasError(
-            f"sources {text!r}: name one of {', '.join(forms.published)} and one of {', '.join(forms.parallel)}, such "
-            f"as {forms.published[0]}{SEPARATOR}{forms.parallel[0]}"
+            f"sources {text!r}: name one of {', '.join(forms.published)} and one of {', '.join(forms.parallel)}"
         )
     return published[0], parallel[0]
 

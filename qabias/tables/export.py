@@ -11,7 +11,7 @@ from qabias.errors import QabiasError
 from qabias.support.files import write_atomically
 from qabias.support.outputs import check_file, check_folder, same_bytes
 from qabias.support.printable import printable
-from qabias.support.suggest import closest, unknown
+from qabias.support.suggest import missing, unknown
 from qabias.tables.figures import draw
 from qabias.tables.formatting import cells
 from qabias.tables.model import Analysis, Estimate, Table, find, read_analysis
@@ -81,10 +81,7 @@ def export(
 def read_folder(folder: Path) -> Analysis:
     """The analysis of a run folder or of a comparison."""
     if not folder.is_dir():
-        beside = folder.parent.iterdir() if folder.parent.is_dir() else ()
-        siblings = {path.name: path for path in beside if path.is_dir()}
-        meant = "".join(f"; did you mean {siblings[name]}?" for name in closest(folder.name, siblings))
-        raise QabiasError(f"{folder}: no such folder; name one that `qabias run` or `qabias compare` wrote{meant}")
+        raise missing(folder)
     return read_analysis(folder / "analysis.json")
 
 

@@ -6,8 +6,7 @@ answers to, and may say how it is drawn. A run keeps them in `analysis.json`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -144,27 +143,20 @@ def as_read(analysis: Analysis) -> Analysis:
 
 def read_analysis(path: Path) -> Analysis:
     """Read what `write_analysis` wrote."""
-    with _named(path):
-        return read_stored(path, Analysis, _score_again(path))
+    return read_stored(path, Analysis, _remedy(path))
 
 
 def read_notes(path: Path) -> tuple[str, ...]:
     """The notes of an analysis, without its tables."""
-    with _named(path):
-        return parse(tuple[str, ...], read_fields(path, _score_again(path))["notes"])
+    return parse(tuple[str, ...], read_fields(path, _remedy(path))["notes"])
 
 
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Say of a missing file how it is made."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such file; {_score_again(path)}") from error
-
-
-def _score_again(path: Path) -> str:
-    return f"score the run again with `qabias score {path.parent}`"
+def _remedy(path: Path) -> str:
+    """How an analysis is made again; one that is not there is refused."""
+    remedy = f"score the run again with `qabias score {path.parent}`"
+    if not path.exists():
+        raise QabiasError(f"{path}: no such file; {remedy}")
+    return remedy
 
 
 def _content(analysis: Analysis) -> dict[str, Any]:
