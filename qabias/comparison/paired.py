@@ -85,13 +85,10 @@ def pair_up(answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[S
 
 def _common_rows(one: pa.Table, other: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:
     """The rows of two tables that have the same key, in the order of the first."""
-    numbered = [
-        table.select(list(key)).append_column(name, pa.array(np.arange(table.num_rows)))
+    first, second = (
+        # A join takes no dictionaries.
+        pa.table({**{column: plain(table[column]) for column in key}, name: np.arange(table.num_rows)})
         for table, name in ((one, "row"), (other, "other_row"))
-    ]
-    without_dictionaries = [
-        pa.table({name: plain(table[name]) for name in table.column_names}) for table in numbered
-    ]  # which a join does not take
-    first, second = without_dictionaries
+    )
     joined = first.join(second, list(key), join_type="inner").sort_by("row")
     return joined["row"].combine_chunks(), joined["other_row"].combine_chunks()

@@ -165,7 +165,11 @@ def open_file(path: Path) -> InspectFile | None:
         raise QabiasError(f"{path}: an empty log of inspect_ai (0 bytes); {_COPY}")
     if start.startswith(_LOCAL_HEADER):
         return _open_zip(path, start)
-    return _open_json(path) if _JSON_START.match(start) else None
+    if not _JSON_START.match(start):
+        return None
+    header = _read_json(path)
+    header.pop("samples", None)  # which are read again, one by one
+    return InspectFile(header, lambda: _json_samples(path))
 
 
 def _open_zip(path: Path, start: bytes) -> InspectFile | None:
@@ -214,12 +218,6 @@ def _member(path: Path, archive: ZipFile, name: str) -> Mapping[str, Any]:
         raise QabiasError(
             f"{path}: {name} in this log of inspect_ai is damaged ({first_line(error)}); {_COPY}"
         ) from error
-
-
-def _open_json(path: Path) -> InspectFile:
-    header = _read_json(path)
-    header.pop("samples", None)
-    return InspectFile(header, lambda: _json_samples(path))
 
 
 def _json_samples(path: Path) -> Iterator[tuple[str, Any]]:

@@ -66,10 +66,8 @@ def _unknown(name: str, known: Sequence[str]) -> QabiasError:
 
 def rates(view: TemplateView, name: str, rows: pa.Table) -> Table:
     """Shares of the kinds of answers by condition, or what a benchmark shows in their place."""
-    return view.rates(name, rows) if view.rates is not None else _shares(view, name, rows)
-
-
-def _shares(view: TemplateView, name: str, rows: pa.Table) -> Table:
+    if view.rates is not None:
+        return view.rates(name, rows)
     counts: dict[tuple[str, ...], Counter[str]] = {}
     columns = [column for column in (*view.conditions, *view.columns) if column in rows.column_names]
     for row in rows.select(columns).to_pylist():

@@ -80,7 +80,9 @@ def export(
 
 def read_folder(folder: Path) -> Analysis:
     """The analysis of a run folder or of a comparison."""
-    if not folder.is_dir():
+    if folder.is_file():
+        raise QabiasError(f"{folder}: is a file; give the folder that it is in")
+    if not folder.exists():
         raise missing(folder)
     return read_analysis(folder / "analysis.json")
 
