@@ -216,7 +216,7 @@ class BiasCallback(TrainerCallback):
         return {step: Result(folder) for step, folder in sorted(self._folders.items())}
 
     def curve(self) -> pandas.DataFrame:
-        """All measurements by step: columns SCORE, SCORE_low, SCORE_high and `missing`, as they are logged.
+        """All measurements by step: columns SCORE, SCORE_low, SCORE_high and `missing`, as logged after `eval_NAME_`.
 
         Undefined scores are NaN, and so are all of a step whose measurement failed.
         """

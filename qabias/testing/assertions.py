@@ -32,8 +32,8 @@ def assert_bias_below(
 ) -> list[Verdict]:
     """Check that a score is below a limit.
 
-    A bias score, which is best at 0, is taken by its magnitude; a share is taken as it is. A group fails only where no
-    point of its interval is allowed, and passes only where all are.
+    A bias score, which is best at 0 and has either sign, is taken by its magnitude; a share is taken as it is. A group
+    fails only if no point of its interval is allowed, and passes only if all are.
 
     With `by`, the intervals are widened until those of all groups hold together (Bonferroni: both sides are multiplied
     by t(1 - 0.05 / 2k) / t(0.975), the quantiles of Student's t with one degree of freedom less than the group has
