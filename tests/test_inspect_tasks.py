@@ -224,7 +224,7 @@ def test_every_order_of_the_answers_is_a_sample_and_the_majority_counts(tmp_path
         *(({"config": value}, "config is ") for value in (5, {"a": 1}, ["Age", 5])),
         *(({name: 3}, f"{name} is 3") for name in ("source", "format", "norm", "upstream_dir")),
         *(({"fixes": value}, "fixes is ") for value in ("false", "maybe")),
-        *(({"options": value}, "options is ") for value in ("abc", ["a"])),
+        *(({"options": value}, "options is ") for value in ("abc", ["a"], {"part": 1})),
         ({"orders": [1]}, "orders is"),
         ({"seed": 1.5}, "seed is 1.5"),
     ],

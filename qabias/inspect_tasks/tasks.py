@@ -10,7 +10,6 @@ from typing import Any
 from rich.markup import escape
 
 from qabias.answers.outcomes import Written
-from qabias.api.calls import option_texts
 from qabias.benchmarks import benchmark_names
 from qabias.benchmarks.task_logs import FACTS, FINISHES, KEY
 from qabias.errors import QabiasError
@@ -75,7 +74,9 @@ def _checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name, kind in _KINDS.items():
         if not isinstance(checked.get(name), kind):
             raise QabiasError(f"{name} is {checked[name]!r}; it must be {kind}")
-    return {**checked, "options": option_texts(checked.get("options"))}
+    if not all(isinstance(text, str) for text in (checked.get("options") or {}).values()):
+        raise QabiasError(f"options is {checked['options']!r}; every value must be a text")
+    return checked
 
 
 def make_tasks() -> dict[str, Callable[..., Task]]:
