@@ -97,7 +97,7 @@ def test_the_shell_sees_the_same_exit_codes(checked_runs, tmp_path):
         (["--max", "bias_ambig"], "max 'bias_ambig' is not of the form NAME=VALUE, such as SCORE=0.1"),
         (["--max", "bias_ambig=10%"], "--max bias_ambig=10%: '10%' is no number, such as 0.1 for 10 %"),
         (["--max", "bias_ambig=0.1", "--max", "bias_ambig=0.2"], "--max: a score is named twice"),
-        (["--max", "bias_ambig=10"], "so that 10 points are 0.1"),
+        (["--max", "bias_ambig=10"], "0.1"),
         (["--min", "bias_ambig=0.1"], "bias_ambig is best at 0"),
         (["--max", "bias_ambig=0.1", "--by", "templat"], "unknown breakdown 'templat': choose one of category"),
     ],
