@@ -109,4 +109,4 @@ def test_a_mistyped_folder_is_one_line_with_a_suggestion(folder, capsys, monkeyp
     assert stopped.value.code == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert f"did you mean {folder}?" in error
+    assert f"did you mean {folder.name!r}?" in error
