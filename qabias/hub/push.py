@@ -203,6 +203,8 @@ def _explain(error: BaseException, plan: Push) -> str:
             return "not logged in to the Hub: run `hf auth login`, or put a token that may write into HF_TOKEN"
         case OfflineModeIsEnabled():
             return "the Hub is switched off: unset HF_HUB_OFFLINE, or look with --dry-run"
+        case UnicodeEncodeError():
+            return f"the token has a character that no token has; {_LOGIN}"
         case HfHubHTTPError():
             pass
         case HTTPError():
