@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabias.errors import QabiasError
-from qabias.scorers import extractive_qa
 from qabias.scorers.base import SpanQuestions
 from qabias.scorers.encoders import EncoderRunner, Pieces, Template, TokenRows
 from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer, locate, parse_options
@@ -197,9 +196,8 @@ def test_template_knows_what_stands_around_texts():
     assert Template.read(make_tokenizer("wordpiece"), 1) == (((2,), (3,)), ((0,), (0,)), (0,))
 
 
-def test_a_tokenizer_that_puts_the_context_first_is_asked_pair_by_pair(monkeypatch):
+def test_a_tokenizer_that_puts_the_context_first_is_asked_pair_by_pair():
     loaded = load("bert", tokenizer=make_tokenizer("wordpiece", pair="[CLS] $B [SEP] $A:1 [SEP]:1"))
-    monkeypatch.setattr(extractive_qa, "PAIRS_AT_ONCE", 7)
     for span in ("exact", "released"):
         with pytest.warns(UserWarning, match="slower"):
             scores = ExtractiveQAScorer(loaded, span=span).score(cross())
@@ -290,23 +288,6 @@ def test_capitals_before_a_subject_do_not_count_for_a_cased_bert():
 
 
 # Limits
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"subjects": [("Mary", "James")]}, "1 subjects for 10 contexts"),
-        (
-            {"context_of": np.zeros(3, dtype=np.int64)},
-            "question_of",
-        ),
-        ({"context_of": np.full(40, 10)}, "context_of holds 10, which is not one of the 10"),
-        ({"question_of": np.full(40, -1)}, "question_of holds -1"),
-    ],
-)
-def test_items_that_do_not_fit_each_other_are_refused(changes, message):
-    with pytest.raises(QabiasError, match=message):
-        ExtractiveQAScorer(load("bert")).score(SpanQuestions(**{**cross().__dict__, **changes}))
 
 
 def test_options_are_read_from_texts_before_a_model_is_loaded():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from qabias.answers.outcomes import NO_ANSWER
-from qabias.answers.phrases import ENGLISH, FINAL, MARKS, STATED, Phrases, behind, openings_in, straight
+from qabias.answers.phrases import ENGLISH, FINAL, MARKS, STATED, Phrases, behind, openings_in, pattern_of, straight
 from qabias.answers.thinking import set_thinking_aside
 
 LABELS = "ABC"
@@ -132,7 +132,7 @@ def is_unknown_wording(answer: str, phrases: Phrases = ENGLISH) -> bool:
     plain = _bare(phrases.plain(answer))
     if plain in UNKNOWN_WORDINGS or phrases.is_wording(plain):
         return True
-    return any(re.fullmatch(pattern, plain) for pattern in UNKNOWN_PHRASES) or phrases.is_unknown(plain)
+    return any(re.fullmatch(one, plain) for one in (*UNKNOWN_PHRASES, pattern_of(phrases.unknown)))
 
 
 class _Reader:
@@ -220,13 +220,11 @@ class _Reader:
 
     def _is_rejected(self, text: str) -> bool:
         """Return whether words of the language say that the answer that a text begins with is not the one."""
-        if self._phrases.is_english:
-            return False
         return any(map(self._phrases.rejects, (self._rest_of_sentence(text), self._rest_of_clause(text))))
 
     def _is_doubted(self, text: str) -> bool:
         """Return whether the answer that a text begins with is said to be uncertain, in words of the language."""
-        if self._phrases.is_english or self._words_at(text) == {self._unknown}:
+        if self._words_at(text) == {self._unknown}:
             return False
         sentence = _SENTENCE.match(text.strip())
         following = text.strip()[sentence.end() :] if sentence else ""
@@ -321,13 +319,8 @@ class _Reader:
         others = {other for other in self._words_at(after) if other != place}
         if others and place not in self._words_at(after):
             return {place, *others}
-        following = self._next_label(after)
-        return {place} | (following - {place})
-
-    def _next_label(self, after: str) -> set[int]:
-        """Another label alone right after, as in "A. B."."""
-        match = re.match(rf"[\s{MARKS}]*[\[(]?({self._any_label})[\])]?[.,]?[\s{MARKS}]*$", after, re.I)
-        return self._label_alone(match[1].casefold()) if match else set()
+        alone = re.match(rf"[\s{MARKS}]*[\[(]?({self._any_label})[\])]?[.,]?[\s{MARKS}]*$", after, re.I)
+        return {place} | (self._label_alone(alone[1].casefold()) if alone else set())  # "A. B."
 
     def _words_at(self, text: str) -> set[int]:
         """The answers whose words a text begins with; the longest where one begins another."""
@@ -335,7 +328,8 @@ class _Reader:
         phrases = {place: phrase for place, short in enumerate(self._short) if (phrase := _words(short))}
         there = {place: phrase for place, phrase in phrases.items() if f"{begun} ".startswith(f"{phrase} ")}
         if not there:
-            there = {place: phrase for place, phrase in phrases.items() if self._stands_with_ending(begun, phrase)}
+            known = {place: phrase for place, phrase in phrases.items() if begun.startswith(phrase)}
+            there = {place: phrase for place, phrase in known.items() if self._phrases.ends(begun, len(phrase))}
         longest = max(map(len, there.values()), default=0)
         places = {place for place, phrase in there.items() if len(phrase) == longest}
         if not places:
@@ -343,9 +337,6 @@ class _Reader:
         joined = _JOINED_WORDS.match(begun[longest:])
         start = joined.end() if joined else self._phrases.joined(begun[longest:])
         return places | (self._words_at(begun[longest + start :]) if start else set())
-
-    def _stands_with_ending(self, words: str, phrase: str) -> bool:
-        return words.startswith(phrase) and self._phrases.ends(words, len(phrase))
 
     def _mentioned(self, text: str) -> int:
         """The answer that alone is mentioned in one sentence; UNKNOWN where it is said in any words."""
@@ -385,7 +376,10 @@ class _Reader:
     def _denies(self, lowered: str) -> bool:
         if self._phrases.is_english:
             return re.search(_NOT, lowered) is not None
-        return re.search(rf"\b{_NOT}\b", lowered) is not None or self._phrases.denies(lowered)
+        return (
+            re.search(rf"\b{_NOT}\b", lowered) is not None
+            or pattern_of(self._phrases.negations).search(lowered) is not None
+        )
 
     def _without_listing(self, text: str) -> str:
         """The text without a repetition of the options, each behind its label."""

@@ -158,22 +158,13 @@ class _Reader:
         read = _agreed([self._blank(words) for words in sentences])
         return read or self._sentences(sentences, refuses(text))
 
-    def _filled(self, sentence: str) -> str | None:
-        """Return what a sentence puts into the blank; None where it does not repeat the statement."""
-        before, after = self._around
-        if not before and not after:
-            return None
-        start = sentence.find(before) if before else 0
-        end = sentence.rfind(after) if after else len(sentence)
-        if start < 0 or end < start + len(before):
-            return None
-        return sentence[start + len(before) : end].strip()
-
     def _blank(self, sentence: str) -> _Reading:
         """Return what is said by what a sentence puts into the blank; of several clauses there by the last one."""
-        filled = self._filled(sentence)
-        if filled is None:
+        before, after = self._around
+        start, end = sentence.find(before), sentence.rfind(after)
+        if not any(self._around) or start < 0 or end < start + len(before):
             return _NOTHING
+        filled = sentence[start + len(before) : end].strip()
         return self._clause(_CONTRAST.split(f" {filled} ")[-1].strip(), on_its_own=False)
 
     def _sentences(self, sentences: Sequence[str], refused: bool) -> _Reading:

@@ -102,7 +102,9 @@ def parse_inference(text: str) -> int:
     if is_cut_later(text):
         return NO_ANSWER
     label = None if refuses(said) else _first(words_of(said))
-    return _otherwise(said) if label is None else label
+    if label is None:
+        return NEUTRAL if says_unknown(said) else NO_ANSWER
+    return label
 
 
 def first_label(text: str) -> int:
@@ -122,18 +124,13 @@ def _label_of(match: re.Match[str]) -> int | None:
     return next(label for (label, _), part in zip(_READINGS, match.groups(), strict=True) if part)
 
 
-def _otherwise(text: str) -> int:
-    """Neutral where a text says in words that name no label that nobody can tell."""
-    return NEUTRAL if says_unknown(text) else NO_ANSWER
-
-
 def _final_label(text: str) -> int | None:
     """The label in what is stated as final, whatever words come before it; None for a repetition of the options."""
     words = words_of(text)
     label = _first(words)
-    if label is not None:
+    if label is not None or _READING.search(words):
         return label
-    return None if _READING.search(words) else _otherwise(text)
+    return NEUTRAL if says_unknown(text) else NO_ANSWER
 
 
 def _label_at(text: str) -> int | None:

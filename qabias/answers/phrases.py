@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 
 MARKS = "\"'“”„«»`*_~"
@@ -103,7 +103,7 @@ class Phrases:
     @property
     def is_english(self) -> bool:
         """Whether nothing is known beside English."""
-        return not any(getattr(self, field.name) for field in fields(self))
+        return self == ENGLISH
 
     def plain(self, text: str) -> str:
         """A text with the marks that the reader knows; one that is read as English stays as it is."""
@@ -120,10 +120,6 @@ class Phrases:
         said = (one.span() for pattern in self.unknown for one in pattern_of((pattern,)).finditer(lowered))
         return any(not any(first <= start and end <= last for first, last in unable) for start, end in said)
 
-    def is_unknown(self, bare: str) -> bool:
-        """Return whether a text without case, as a whole, says that nobody can tell."""
-        return pattern_of(self.unknown).fullmatch(bare) is not None
-
     def is_declining(self, text: str) -> bool:
         """Return whether a text begins by declining to answer, or cannot answer and names prejudice."""
         return _framed(r"^\W*", self.refusals).match(text) is not None or self._blames(text)
@@ -134,10 +130,6 @@ class Phrases:
     def _declines_anywhere(self, lowered: str) -> bool:
         """Return whether a sentence of a text in lower case declines to answer."""
         return self._blames(lowered) or _framed(r"(?:^|[.!?:;,])\W*", self.refusals).search(lowered) is not None
-
-    def denies(self, text: str) -> bool:
-        """Return whether a text denies anything."""
-        return pattern_of(self.negations).search(text) is not None
 
     def rejects(self, rest: str) -> bool:
         """Return whether what follows an answer says that it is not the one."""

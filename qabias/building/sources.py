@@ -233,8 +233,7 @@ def _get(url: str, pin: PinnedFile) -> bytes:
 
     most_bytes = MOST_BYTES if pin["bytes"] is None else max(pin["bytes"], PAGE_BYTES)
     bounds = Bounds(most_bytes, TOTAL_SECONDS)
-    # A packed body may have more bytes than the file.
-    headers = {"User-Agent": f"qabias/{__version__}", "Accept-Encoding": "identity"}
+    headers = {"User-Agent": f"qabias/{__version__}"}
     there = url
     try:
         with HttpClient(bounds, timeout=TIMEOUT_SECONDS, headers=headers) as client:

@@ -17,14 +17,12 @@ from qabias.scorers.encoders import (
     Pieces,
     Template,
     TokenRows,
-    check_index,
     encode_plain,
     flatten,
     in_use,
     spells,
 )
 from qabias.scorers.kind import Loading, ScorerKind
-from qabias.support.progress import within
 from qabias.support.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -172,8 +170,6 @@ SPANS = ("exact", "released")
 LAYOUTS = ("tokenizer", "released")
 # What the authors put before every context for models trained on NewsQA.
 NEWSQA_HEADER = "[aug] yes no  [text] (CNN) --  "
-# Pairs encoded at once where contexts and questions cannot be encoded apart.
-PAIRS_AT_ONCE = 2**16
 
 
 @dataclass(frozen=True)
@@ -206,7 +202,6 @@ class ExtractiveQAScorer(EncoderScorer):
 
     def score(self, items: SpanQuestions) -> np.ndarray:
         """Score both subjects of every item."""
-        _check_items(items)
         scores = np.empty((len(items.context_of), 2), dtype=np.float32)
         used = _drop_unused(items)
         prepared = self.prepare(used)
@@ -216,7 +211,8 @@ class ExtractiveQAScorer(EncoderScorer):
                 "texts apart; each pair is encoded on its own, slower",
                 stacklevel=2,
             )
-            self._score_pairs(used, scores)
+            each = _each_pair(used)
+            self._run(each, self._prepare_pairs(each), scores)
         else:
             self._run(used, prepared, scores)
         self._refuse_nan(scores, lambda item: f"context {items.contexts[items.context_of[item]]!r}")
@@ -248,21 +244,6 @@ class ExtractiveQAScorer(EncoderScorer):
                 [questions[i] for i in head_of[chosen]], [contexts[i] for i in tail_of[chosen]], verbose=False
             ),
         )
-
-    def _score_pairs(self, items: SpanQuestions, scores: np.ndarray) -> None:
-        """Score items whose pairs of texts are encoded one by one."""
-        for start in range(0, len(scores), PAIRS_AT_ONCE):
-            here = slice(start, start + PAIRS_AT_ONCE)
-            context_of, question_of = items.context_of[here], items.question_of[here]
-            each = SpanQuestions(
-                contexts=[items.contexts[i] for i in context_of],
-                questions=[items.questions[i] for i in question_of],
-                subjects=[items.subjects[i] for i in context_of],
-                context_of=np.arange(len(context_of)),
-                question_of=np.arange(len(context_of)),
-            )
-            with within(start / len(scores), min(1, here.stop / len(scores))):
-                self._run(each, self._prepare_pairs(each), scores[here])
 
     def _prepare_pairs(self, items: SpanQuestions) -> SpanRows:
         """Make rows without heads, whose tails are whole pairs; item i asks question i about context i."""
@@ -349,13 +330,16 @@ def _released_template(loaded: LoadedModel) -> Template:
     return Template(specials=((first,), (last,), (last,)), special_types=((0,), (0,), (0,)), types=(0, 0))
 
 
-def _check_items(items: SpanQuestions) -> None:
-    """Refuse items that do not fit each other."""
-    if len(items.subjects) != len(items.contexts):
-        raise QabiasError(f"extractive_qa: {len(items.subjects)} subjects for {len(items.contexts)} contexts")
-    shape = (len(items.context_of),)
-    check_index("extractive_qa", "context_of", items.context_of, shape, len(items.contexts))
-    check_index("extractive_qa", "question_of", items.question_of, shape, len(items.questions))
+def _each_pair(items: SpanQuestions) -> SpanQuestions:
+    """Repeat contexts and questions, one of each for every item."""
+    number = np.arange(len(items.context_of))
+    return SpanQuestions(
+        contexts=[items.contexts[i] for i in items.context_of],
+        questions=[items.questions[i] for i in items.question_of],
+        subjects=[items.subjects[i] for i in items.context_of],
+        context_of=number,
+        question_of=number,
+    )
 
 
 def _drop_unused(items: SpanQuestions) -> SpanQuestions:

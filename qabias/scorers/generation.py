@@ -193,7 +193,7 @@ class GenerationScorer:
         model, device = self._loaded.model, self._loaded.device
         is_causal = self.name == "causal"
         tokens, real = pad_rows(prompts, self._config.pad_token_id, left=is_causal)
-        processors: list[Any] = [_NaNGuard(self._loaded.name)]
+        processors: list[Any] = [_refuse_nan(self._loaded.name)]
         if self._temperature > 0:
             processors.append(GumbelNoise(streams, self._temperature))
         with torch.inference_mode(), _set_aside(model, self._config):
@@ -249,16 +249,15 @@ class GumbelNoise:
         return scores / self._temperature + torch.from_numpy(noise).to(scores)
 
 
-class _NaNGuard:
-    """Refuses logits of which none is the largest."""
+def _refuse_nan(name: str) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Make a logits processor that refuses logits of which none is the largest."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    def check(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         if scores.isnan().any():
-            raise nan_error(self._name)
+            raise nan_error(name)
         return scores
+
+    return check
 
 
 def _decoding(loaded: LoadedModel, max_new_tokens: int) -> Any:

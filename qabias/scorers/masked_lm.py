@@ -17,7 +17,6 @@ from qabias.scorers.encoders import (
     Pieces,
     Template,
     TokenRows,
-    check_index,
     encode_plain,
     in_use,
     spells,
@@ -62,7 +61,6 @@ class MaskedLMScorer(EncoderScorer):
 
     def score(self, items: MaskedSentences) -> np.ndarray:
         """Score both subjects of every item."""
-        _check(items)
         tokens = self._single_tokens(items.subjects)
         answerable = np.array([token is not None for token in tokens], dtype=bool)[items.subject_of]
         asked = np.flatnonzero(answerable.any(axis=1))
@@ -233,25 +231,6 @@ def distinct_rows(items: MaskedSentences, asked: np.ndarray) -> tuple[_Texts, np
     return _Texts(contexts, sentences, distinct // len(sentences), distinct % len(sentences)), row_of
 
 
-def _check(items: MaskedSentences) -> None:
-    """Refuse items that do not fit each other."""
-    n_items = len(items.text_of)
-    check_index("masked_lm", "subject_of", items.subject_of, (n_items, 2), len(items.subjects))
-    check_index("masked_lm", "text_of", items.text_of, (n_items,), len(items.texts))
-    if items.context_of is not None:
-        check_index("masked_lm", "context_of", items.context_of, (n_items,), len(items.contexts))
-    elif items.contexts:
-        raise QabiasError("masked_lm: contexts are given without context_of")
-    if items.clusters and len(items.clusters) != len(items.subjects):
-        raise QabiasError(f"masked_lm: {len(items.clusters)} clusters for {len(items.subjects)} subjects")
-    for text in items.texts:
-        if text.count(MARK) != 1:
-            raise QabiasError(f"masked_lm: text {text!r} does not hold {MARK} once")
-    for context in items.contexts:
-        if MARK in context:
-            raise QabiasError(f"masked_lm: context {context!r} holds {MARK}; only texts may")
-
-
 class MaskOptions(NamedTuple):
     """How words at masks are scored; see `MaskedLMScorer`."""
 
@@ -275,9 +254,7 @@ def parse_options(options: Mapping[str, str]) -> MaskOptions:
 
 def _load(loading: Loading) -> MaskedLMScorer:
     options = parse_options(loading.options)
-    return MaskedLMScorer(
-        loading.load_model(MODELS), topk=options.topk, pronouns=options.pronouns, token_budget=loading.token_budget
-    )
+    return MaskedLMScorer(loading.load_model(MODELS), token_budget=loading.token_budget, **options._asdict())
 
 
 KIND = ScorerKind(

@@ -1,6 +1,5 @@
 """Where a command may write: never onto its inputs or a run; onto other files only if asked."""
 
-import errno
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -111,9 +110,7 @@ def same_bytes(content: bytes) -> Own:
 
 
 def _check_above(path: Path, flag: str) -> None:
-    """Refuse a path that cannot be: below a file, or of links that lead in a circle."""
-    if _is_circle(path):
-        raise QabiasError(f"{flag} {path}: its links lead in a circle; choose another {flag}")
+    """Refuse a path that cannot be: below a file."""
     for above in path.absolute().parents:
         if above.exists():
             if not above.is_dir():
@@ -121,21 +118,9 @@ def _check_above(path: Path, flag: str) -> None:
             return
 
 
-def _is_circle(path: Path) -> bool:
-    try:
-        path.stat()
-    except OSError as error:
-        return error.errno == errno.ELOOP
-    return False
-
-
 def is_same(path: Path, other: Path) -> bool:
     """Whether two paths are one file, there or not, by whatever links they lead to it."""
-    if _is_circle(path) or _is_circle(other):
-        return path == other
-    if path.exists() and other.exists():
-        return path.samefile(other)
-    return path.resolve() == other.resolve()
+    return path.samefile(other) if path.exists() and other.exists() else path.resolve() == other.resolve()
 
 
 def _run_of(path: Path) -> Path | None:
