@@ -158,7 +158,7 @@ def test_letters_that_together_hold_less_than_half_are_no_answer(serve):
     named = {prompt: content(top) if top else {"content": []} for prompt, top in replies.items()}
     asked_one = scorer(serve(lambda path, body: answer(named[body["messages"][0]["content"]])))
     prompts = [Request(prompt, LETTERS) for prompt in replies]
-    with pytest.warns(UserWarning, match=r"after 3 of 4 prompts") as warned:
+    with pytest.warns(UserWarning, match=r"3 of 4 prompts") as warned:
         found, _ = asked_one.score(prompts), asked_one.score(prompts)  # once is enough, the scores count them
     assert len(warned) == 1
     assert [np.isneginf(scores.loglikelihoods).all() for scores in found] == [True, True, False, True]
@@ -244,9 +244,8 @@ def test_what_a_filter_held_back_has_no_answer_and_the_journal_says_why(serve, t
     for _ in range(2):
         options = {"url": server.url, "mode": "logprobs"}
         loaded = load_scorer("server", "m", scorer_options=options, journal=journal)
-        with pytest.warns(UserWarning, match="2 of 3 prompts") as told:
+        with pytest.warns(UserWarning, match="2 of 3 prompts"):
             found = loaded.score(requests)
-        assert not any("think" in str(warning.message) for warning in told)
         assert [np.isneginf(scores.loglikelihoods).all() for scores in found] == [True, True, False]
     assert sum(server.attempts.values()) == 3
     kept = [json.loads(line)["answer"] for line in journal.read_text("utf-8").splitlines()]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 import psutil
@@ -170,7 +170,7 @@ def check_device(
         say(case.name)
         why = "time" if clock() - started > seconds else _obstacle(case, device)
         left_out = dict.fromkeys(_measures(case), Outcome(NOT_MEASURED, why or ""))
-        check.rows.append(Row(case, left_out) if why else _CaseCheck(case, device, make).run())
+        check.rows.append(Row(case, left_out) if why else _run(case, device, make))
         check.seconds = clock() - started
         keep(check)
     return check
@@ -180,32 +180,27 @@ def _measures(case: Case) -> tuple[str, ...]:
     return MEASURES if case.timed else MEASURES[:2]
 
 
-class _CaseCheck:
-    """The measures of one case, which share its model."""
+def _run(case: Case, device: torch.device, make: Callable[..., Any]) -> Row:
+    """Make all measures of a case, which share its model; an error of one of them is its outcome."""
 
-    def __init__(self, case: Case, device: torch.device, make: Callable[..., Any]) -> None:
-        self._case, self._device, self._make = case, device, make
+    @cache
+    def model() -> LoadedModel:
+        return make_model(case.shape, case.way, case.dtype, device)
 
-    def run(self) -> Row:
-        """Make all measures; an error of one of them is its outcome."""
-        measures: dict[str, Callable[[], Outcome]] = {
-            "equality": lambda: self._correctness.equality(),
-            "invariance": lambda: self._correctness.invariance(self._make(self._case.way, self._model, SMALL_BUDGET)),
-            "speed": lambda: speed(self._case, self._scorer, self._model.model),
-        }
-        return Row(self._case, {name: _outcome(measures[name]) for name in _measures(self._case)})
+    @cache
+    def scorer() -> Any:
+        return make(case.way, model(), None)
 
-    @cached_property
-    def _model(self) -> LoadedModel:
-        return make_model(self._case.shape, self._case.way, self._case.dtype, self._device)
+    @cache
+    def correctness() -> Correctness:
+        return Correctness(case, model(), scorer())
 
-    @cached_property
-    def _scorer(self) -> Any:
-        return self._make(self._case.way, self._model, None)
-
-    @cached_property
-    def _correctness(self) -> Correctness:
-        return Correctness(self._case, self._model, self._scorer)
+    measures: dict[str, Callable[[], Outcome]] = {
+        "equality": lambda: correctness().equality(),
+        "invariance": lambda: correctness().invariance(make(case.way, model(), SMALL_BUDGET)),
+        "speed": lambda: speed(case, scorer(), model().model),
+    }
+    return Row(case, {name: _outcome(measures[name]) for name in _measures(case)})
 
 
 def _outcome(measure: Callable[[], Outcome]) -> Outcome:

@@ -38,20 +38,15 @@ def converted(name: str, digest: str, convert: Callable[[Path], None]) -> Path |
                 temporary = Path(made) / folder.name
                 temporary.mkdir()
                 convert(temporary)
-                _put_in_place(temporary, folder)
+                try:
+                    os.rename(temporary, folder)
+                except OSError:
+                    if not folder.exists():  # else another process was faster
+                        raise
     except OSError as error:
         _log.warning("%s cannot be kept as safetensors and is converted at every start: %s", name, error)
         return None
     return folder
-
-
-def _put_in_place(made: Path, folder: Path) -> None:
-    """Rename a folder; if another process was faster, its folder stays."""
-    try:
-        os.rename(made, folder)
-    except OSError:
-        if not folder.exists():
-            raise
 
 
 SMOLLM2 = "smollm2"
@@ -130,8 +125,11 @@ def load_model(
 ) -> LoadedModel:
     """Load a model of a kind, with its tokenizer."""
     check_device_map(device_map)
-    if device_map is not None:
-        _check_devices(device)
+    if device_map is not None and device != "auto":  # as in a process of several
+        raise QabiasError(
+            f"device_map lays the model out over all devices, but the device is {device!r}; leave one of them out, and "
+            "start one process only"
+        )
     _need_loaders(model)
     torch_device = resolve_device(device)
     torch_dtype = resolve_dtype(dtype, torch_device)
@@ -173,15 +171,6 @@ def check_device_map(device_map: str | Mapping[str, Any] | None) -> None:
     if isinstance(device_map, str) and device_map not in DEVICE_MAPS:
         meant = did_you_mean(device_map, DEVICE_MAPS)
         raise QabiasError(f"device_map is {device_map!r}; choose one of {', '.join(DEVICE_MAPS)}{meant}")
-
-
-def _check_devices(device: str) -> None:
-    """Refuse to lay a model out over devices where one is named, as it is in a process of several."""
-    if device != "auto":
-        raise QabiasError(
-            f"device_map lays the model out over all devices, but the device is {device!r}; leave one of them out, and "
-            "start one process only"
-        )
 
 
 def input_device(network: Any) -> torch.device:
@@ -233,11 +222,11 @@ def not_loaded(name: str, error: Exception, what: str = "model", expected: str =
             f"{what} {name!r} brings code of its own, which qabias never runs; choose one whose class transformers "
             "has, or load it yourself and hand it over in Python: qabias.run(benchmark, model=..., tokenizer=...)"
         )
-    checks = ["the name or path", "the network for a model that is not in the cache"]
-    if expected:
-        checks.append(f"that it is a {expected}")
-    listed = f"{', '.join(checks[:-1])}, and {checks[-1]}"
-    return QabiasError(f"{what} {name!r} cannot be loaded: {first_line(error)}; check {listed}")
+    is_one = f", and that it is a {expected}" if expected else ""
+    return QabiasError(
+        f"{what} {name!r} cannot be loaded: {first_line(error)}; check the name or path, the network for a model that "
+        f"is not in the cache{is_one}"
+    )
 
 
 def checkpoint_version(model: str, config: Any) -> str:

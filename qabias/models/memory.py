@@ -218,18 +218,8 @@ def _tokenizer_parts(tokenizer: Any) -> dict[str, Any]:
 def hooks(network: torch.nn.Module) -> list[str]:
     """The forward hooks of a model that may change its answers, by module and name; those of libraries are left out."""
     return [
-        f"{place or 'model'}: {_name_of(hook)}"
+        f"{place or 'model'}: {getattr(hook, '__qualname__', type(hook).__qualname__)}"
         for place, module in network.named_modules()
-        for hook in _hooks_of(module)
+        for hook in (*module._forward_pre_hooks.values(), *module._forward_hooks.values())
         if getattr(hook, "__module__", "").partition(".")[0] not in _HARMLESS
     ]
-
-
-def _hooks_of(module: torch.nn.Module) -> Iterator[Any]:
-    yield from module._forward_pre_hooks.values()
-    yield from module._forward_hooks.values()
-
-
-def _name_of(hook: Any) -> str:
-    """The name of a hook as it is written, which tells one from another, unlike its address."""
-    return str(getattr(hook, "__qualname__", type(hook).__qualname__))

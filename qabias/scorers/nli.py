@@ -34,13 +34,13 @@ class NLIScorer(EncoderScorer):
     name = "nli"
 
     def __init__(self, loaded: LoadedModel, *, labels: str = "", token_budget: int | None = None) -> None:
-        self.labels = parse_labels(labels) or _own_labels(loaded)
         n_outputs = loaded.model.config.num_labels
         if n_outputs != len(LABELS):
             raise QabiasError(
                 f"nli: model {loaded.name!r} has {n_outputs} outputs for {len(LABELS)} labels; use a model trained on "
                 "these, e.g. on MNLI"
             )
+        self.labels = parse_labels(labels) or _own_labels(loaded)
         self._places = [self.labels.index(label) for label in LABELS]
         super().__init__(loaded, token_budget, row_limit=_row_limit(loaded))
 
@@ -77,15 +77,9 @@ def _own_labels(loaded: LoadedModel) -> tuple[str, ...]:
     labels = tuple(_LABEL_OF_NAME.get(name.strip().casefold(), "") for name in names)
     if sorted(labels) == sorted(LABELS):
         return labels
-    called = f"nli: model {loaded.name!r} calls its outputs {', '.join(names)}"
-    if len(names) != len(LABELS):
-        raise QabiasError(
-            f"{called}; that is {len(names)}, not contradiction, neutral and entailment: use a model trained on three "
-            "labels, e.g. on MNLI"
-        )
     raise QabiasError(
-        f"{called}, which does not tell contradiction, neutral and entailment; if you know their order, pass it, e.g. "
-        f"--option labels={','.join(LABELS)}, else use another model"
+        f"nli: model {loaded.name!r} calls its outputs {', '.join(names)}, which does not tell {', '.join(LABELS)}; if "
+        f"you know their order, pass it, e.g. --option labels={','.join(LABELS)}, else use another model"
     )
 
 

@@ -10,7 +10,6 @@ import urllib.parse
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,18 +71,15 @@ class GaveUpError(QabiasError):
         self.is_doubtful = is_doubtful
 
 
-class _Kind(Enum):
-    """Of failures that may be over at the next attempt."""
-
-    PASSING = "whatever is asked, and in whatever way"
-    DOUBTFUL = "it may be that of a server which cannot be asked in this way"
-    EMPTY = "an answer without a choice"
+# Kinds of failures that may be over at the next attempt: whatever is asked, or perhaps not of a server that cannot be
+# asked in this way; and an answer without a choice.
+_PASSING, _DOUBTFUL, _EMPTY = "passing", "doubtful", "empty"
 
 
 class _RepeatedError(Exception):
     """A failure that may be over at the next attempt."""
 
-    def __init__(self, message: str, wait: float = 0.0, *, kind: _Kind = _Kind.PASSING, advice: str = "") -> None:
+    def __init__(self, message: str, wait: float = 0.0, *, kind: str = _PASSING, advice: str = "") -> None:
         super().__init__(message)
         self.wait = wait
         self.kind = kind
@@ -131,8 +127,8 @@ class Client(ConcurrentAsker):
         """Send a request, again and again while the failure is a passing one."""
         most = self._patience.attempts
         doubtful = doubtful or (most if self.has_answered else FIRST_ATTEMPTS)
-        limits = {_Kind.PASSING: most, _Kind.DOUBTFUL: min(most, doubtful), _Kind.EMPTY: min(most, EMPTY_ATTEMPTS)}
-        counts: Counter[_Kind] = Counter()
+        limits = {_PASSING: most, _DOUBTFUL: min(most, doubtful), _EMPTY: min(most, EMPTY_ATTEMPTS)}
+        counts: Counter[str] = Counter()
         while True:
             try:
                 return self._post_once(path, body)
@@ -142,12 +138,12 @@ class Client(ConcurrentAsker):
                 if n >= limit or n_all >= most:
                     in_all = "a row" if n == n_all else f"{n_all} attempts"
                     message = f"server: {error}, {n} time{'s' * (n > 1)} in {in_all}"
-                    if error.kind is _Kind.EMPTY and n >= limit:
+                    if error.kind is _EMPTY and n >= limit:
                         raise NoChoiceError(message) from None
                     raise GaveUpError(
                         f"{message}{error.advice}; run the same command again when the server is well, it goes on from "
                         "the answers so far",
-                        error.kind is _Kind.DOUBTFUL,
+                        error.kind is _DOUBTFUL,
                     ) from None  # what lies below may quote the request
                 if self._has_warned.acquire(blocking=False):
                     _log.warning("server: %s; such requests are sent up to %d times", error, limit)
@@ -165,7 +161,7 @@ class Client(ConcurrentAsker):
         try:
             reply = self._http.send("POST", f"{self._url}/{path}", body)
         except LateError as error:
-            raise _RepeatedError(self._clean(str(error)), kind=_Kind.DOUBTFUL, advice=_LONGER) from None
+            raise _RepeatedError(self._clean(str(error)), kind=_DOUBTFUL, advice=_LONGER) from None
         except PassingError as error:
             raise _RepeatedError(self._clean(str(error))) from None
         except LastingError as error:
@@ -178,10 +174,14 @@ class Client(ConcurrentAsker):
                     f"server: {self._describe(reply)}; it wants no request for {wait:.0f} seconds: run the same "
                     "command again after that, it goes on from the answers so far"
                 )
-            kind = _Kind.DOUBTFUL if status in (500, 501) else _Kind.PASSING
+            kind = _DOUBTFUL if status in (500, 501) else _PASSING
             raise _RepeatedError(self._describe(reply), wait, kind=kind)
         if status in REDIRECTS:
-            raise QabiasError(f"server: {self._redirect(reply)}")
+            there = self._clean(without_secrets(reply.headers.get("location", "")) or "nowhere")
+            raise QabiasError(
+                f"server: status {status}: it redirects to {there}, and redirects are not followed, because the key "
+                "would go along; if that is the right server, give its address by --option url"
+            )
         if status >= 300:
             where = f"; the key comes from the environment variable {KEY_VARIABLES[0]}" if status in (401, 403) else ""
             raise RefusedError(f"server: {self._describe(reply)}{where}", status, failure(content).code)
@@ -195,10 +195,10 @@ class Client(ConcurrentAsker):
             raise _RepeatedError(
                 f"the answer is not a JSON object with choices, but {begin[:60]!r}; is the url that of an "
                 "OpenAI-compatible API?",
-                kind=_Kind.DOUBTFUL,
+                kind=_DOUBTFUL,
             )
         if not content["choices"]:
-            raise _RepeatedError("the answer has an empty list of choices", kind=_Kind.EMPTY)
+            raise _RepeatedError("the answer has an empty list of choices", kind=_EMPTY)
         return content
 
     def _describe(self, reply: Reply) -> str:
@@ -206,15 +206,6 @@ class Client(ConcurrentAsker):
         content = read_json(reply.content)
         message = reply.content.decode("utf-8", "replace") if content is None else failure(content).message
         return f"status {reply.status}: {self._clean(message)}"
-
-    def _redirect(self, reply: Reply) -> str:
-        """Return where an answer leads; it is not followed, because the key and the questions would go along."""
-        there = reply.headers.get("location", "")
-        to = f"to {self._clean(without_secrets(there))}" if there else "and does not say where to"
-        return (
-            f"status {reply.status}: it redirects {to}, and redirects are not followed, because the key would go "
-            "along; if that is the right server, give its address by --option url"
-        )
 
 
 def read_json(content: bytes) -> Any:

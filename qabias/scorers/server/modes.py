@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -253,15 +252,11 @@ LEAST_SHARE = 0.5
 
 # What may stand around an option in a token, as in "(A" and "**A".
 _MARKS = "()[]{}*_`\"'“”‘’.,:;!$#"
-_HELD_BACK, _ELSEWHERE = "held back", "elsewhere"
-_LOST = {
-    _HELD_BACK: "server: a filter of the service held back {n:,} of {asked:,} prompts; {so}",
-    _ELSEWHERE: (
-        "server: after {n:,} of {asked:,} prompts the answers have less than half of the first token's probability, "
-        "counted over the {top} likeliest tokens; {so}. A model must not think here: see body.NAME in docs/scaling.md"
-    ),
-}
-_SO = "such questions have no answer and are counted as missing"
+_LOST = (
+    "server: {n:,} of {asked:,} prompts have no answer and are counted as missing: a filter of the service held it "
+    "back, or the answers have less than half of the first token's probability, counted over the {top} likeliest "
+    "tokens. A model must not think here: see body.NAME in docs/scaling.md"
+)
 
 TopTokens = list[tuple[str, float]]
 Kept = TopTokens | dict[str, str]
@@ -277,17 +272,24 @@ class ServerLogprobScorer(ServerScorer):
         self._fields = {"logprobs": True, "top_logprobs": top, **self._options.fields_of_chat(self.new_tokens)}
         self.settings = {"temperature": self._options.temperature, "top_logprobs": str(top)}
         self._n_answered = 0
-        self._lost: Counter[str] = Counter()
-        self._warned: set[str] = set()
+        self._n_lost = 0
+        self._has_warned = False
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
-        for options in {request.options for request in requests}:
-            _check_options(options)
+        for option in {option for request in requests for option in request.options}:
+            if len(option.split()) != 1:
+                raise QabiasError(
+                    f"server: mode=logprobs reads one token, and the answer {option.strip()!r} is more than a letter "
+                    "or a word; choose a prompt format whose answers are letters (--ask letter), or mode=echo"
+                )
         bodies = [chat_body(self._model, request.prefix, self._fields) for request in requests]
         answers = self._client.ask(bodies, self._ask_one)
         scores = [self._scores(request, answer) for request, answer in zip(requests, answers, strict=True)]
-        self._warn()
+        if self._n_lost and not self._has_warned:
+            self._has_warned = True
+            top = self._options.top_logprobs
+            warnings.warn(_LOST.format(n=self._n_lost, asked=self._n_answered, top=top), stacklevel=2)
         return scores
 
     def _ask_one(self, body: Body) -> Kept:
@@ -309,17 +311,9 @@ class ServerLogprobScorer(ServerScorer):
         loglikelihoods = sum_options(answer if isinstance(answer, list) else [], request.options)
         if np.exp(loglikelihoods).sum() < LEAST_SHARE:
             loglikelihoods = np.full(len(request.options), -math.inf)
-            self._lost[_HELD_BACK if isinstance(answer, dict) else _ELSEWHERE] += answer is not None
+            self._n_lost += answer is not None
         self._n_answered += answer is not None
         return OptionScores.make(loglikelihoods, [1] * len(request.options), request.options)
-
-    def _warn(self) -> None:
-        """Warn once of each kind of loss, with the counts so far."""
-        for loss in [loss for loss in _LOST if self._lost[loss] and loss not in self._warned]:
-            self._warned.add(loss)
-            top = self._options.top_logprobs
-            text = _LOST[loss].format(n=self._lost[loss], asked=self._n_answered, top=top, so=_SO)
-            warnings.warn(text, stacklevel=3)
 
 
 def _is_held_back(answer: Mapping[str, Any]) -> bool:
@@ -328,15 +322,6 @@ def _is_held_back(answer: Mapping[str, Any]) -> bool:
         return bool(answer["choices"][0]["finish_reason"] == FILTERED_FINISH)
     except (KeyError, IndexError, TypeError):
         return False
-
-
-def _check_options(options: tuple[str, ...]) -> None:
-    for option in options:
-        if len(option.split()) != 1:
-            raise QabiasError(
-                f"server: mode=logprobs reads one token, and the answer {option.strip()!r} is more than a letter or a "
-                "word; choose a prompt format whose answers are letters (--ask letter), or mode=echo"
-            )
 
 
 def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.ndarray:
@@ -370,7 +355,9 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
     try:
         logprobs = answer["choices"][0]["logprobs"]
         if "content" in logprobs:
-            named = [(entry["token"], entry["logprob"]) for token in logprobs["content"][:1] for entry in _top(token)]
+            # Nothing in the place of the likeliest tokens is a failure, and no token at all is not.
+            entries = (entry for token in logprobs["content"][:1] for entry in token["top_logprobs"] or [{}])
+            named = [(entry["token"], entry["logprob"]) for entry in entries]
         else:
             named = [entry for token in logprobs["top_logprobs"][:1] for entry in token.items()]
         top = [(str(token), float(logprob)) for token, logprob in named]
@@ -378,12 +365,4 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
         top = [("", math.nan)]
     if any(math.isnan(logprob) for _, logprob in top):
         raise QabiasError(f"server: it gives no log-probabilities of the likeliest tokens; {_INSTEAD}")
-    return top
-
-
-def _top(token: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return what a server names at a token; that it names none there is a failure."""
-    top: Sequence[Mapping[str, Any]] = token["top_logprobs"]
-    if not top:
-        raise ValueError("no likeliest tokens")
     return top

@@ -171,12 +171,10 @@ def check_url(url: str) -> str:
             "server: the url may hold no user, password or query, because it is written into the run folder; "
             f"give the key by the environment variable {KEY_VARIABLES[0]}"
         )
-    if not is_address(url):
-        raise QabiasError("server: the url is not of the form http://HOST:PORT/v1")
-    if not (url.isascii() and url.isprintable() and " " not in url):
+    if not (is_address(url) and url.isascii() and url.isprintable() and " " not in url):
         raise QabiasError(
-            "server: the url may hold letters, digits and marks of ASCII only; write a host of another script with "
-            "xn--, and other characters of the path with %"
+            "server: the url is not of the form http://HOST:PORT/v1 in letters, digits and marks of ASCII; write a "
+            "host of another script with xn--, and other characters of the path with %"
         )
     return url.rstrip("/")
 
