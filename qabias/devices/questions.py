@@ -63,12 +63,8 @@ _LISTENERS = {"texts": _Writer, "pairs": _Classifier}
 
 def questions(scorer: str, way: str, limit: int) -> Any:
     """What a scorer is asked about the first benchmark with bundled texts that has a way of asking."""
-    benchmark = next(
-        (one for one in map(load_benchmark, benchmark_names()) if way in one.interfaces and one.sources[0] == BUNDLED),
-        None,
-    )
-    if benchmark is None:
-        raise QabiasError(f"check-device: no benchmark with bundled texts has the way of asking {way!r}")
+    known = map(load_benchmark, benchmark_names())
+    benchmark = next(one for one in known if way in one.interfaces and one.sources[0] == BUNDLED)
     listener = _LISTENERS.get(way, _Listener)(scorer)
     whole = whole_config(benchmark, load_kind(scorer))
     # A scorer that cannot be asked about all examples has a configuration of its own; else the first is one of many.

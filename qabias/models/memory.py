@@ -47,8 +47,14 @@ _HARMLESS = ("accelerate", "torch", "transformers")
 
 def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> LoadedModel:
     """A model that a caller has in memory, as what scorers take."""
-    # Adapters that change layers in place are part of the network below.
-    network = _unwrapped(model) if hasattr(model, "get_base_model") else model
+    network: Any = model
+    if hasattr(model, "get_base_model"):  # adapters that change layers in place are part of the network below
+        if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
+            raise QabiasError(
+                "the adapter of the model puts learned prompts before its texts, outside of the network, so that it "
+                "would not be asked; give a function that generates with it"
+            )
+        network = model.get_base_model()
     name = name or getattr(network, "name_or_path", "")
     if not name:
         raise QabiasError("the model was not loaded from anywhere, so that it has no name; give name=...")
@@ -76,17 +82,6 @@ def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | Non
         device=str(device),
         dtype=dtype,
     )
-
-
-def _unwrapped(model: Any) -> PreTrainedModel:
-    """The network inside a wrapper of adapters, which are part of its layers."""
-    if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
-        raise QabiasError(
-            "the adapter of the model puts learned prompts before its texts, outside of the network, so that it would "
-            "not be asked; give a function that generates with it"
-        )
-    network: PreTrainedModel = model.get_base_model()
-    return network
 
 
 def _tokenizer_of(network: PreTrainedModel, tokenizer: Any, name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,7 @@ from qabias.scorers.causal_rows import (
     plan_batches,
     split_by_layout,
 )
-from qabias.scorers.chat import TEMPLATE, ChatTemplate, chat_template, parse_arguments, without_spaces
+from qabias.scorers.chat import TEMPLATE, ChatTemplate, chat_template, parse_arguments
 from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.support.progress import tell, within
@@ -71,7 +72,8 @@ class CausalScorer:
         if self._template is None:
             encoded = encode_options(self._tokenizer, requests)
         else:
-            requests = without_spaces(requests)
+            # Nothing separates an option from the assistant's header.
+            requests = [replace(one, options=tuple(map(str.lstrip, one.options))) for one in requests]
             encoded = self._template.encode_options(requests)
         for request, sequences in zip(requests, encoded, strict=True):
             self._check(request, sequences)

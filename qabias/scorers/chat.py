@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qabias.answers.thinking import mentions_thinking, opens_thinking
@@ -54,7 +53,7 @@ class ChatTemplate:
         self._source = loaded.tokenizer.get_chat_template()
         try:
             self._known = argument_names(self._source, loaded.tokenizer.special_tokens_map)
-            check_names(loaded.name, self._arguments, self._known)
+            self._check_names(loaded.name)
             rendered = self._render()
         except QabiasError:
             raise
@@ -70,6 +69,14 @@ class ChatTemplate:
                 "from day to day; finish a run on the day it is begun, and compare runs of one day",
                 stacklevel=2,
             )
+
+    def _check_names(self, model: str) -> None:
+        """Refuse arguments that the template does not take; it would ignore them."""
+        for name in self._arguments:
+            if name not in self._known:
+                offer = f"it takes {', '.join(self._known)}" if self._known else "it takes none"
+                meant = did_you_mean(name, self._known)
+                raise QabiasError(f"chat: the template of model {model!r} has no argument {name!r}; {offer}{meant}")
 
     def encode_prompts(self, prompts: Iterable[str]) -> dict[str, Tokens]:
         """Tokens of every distinct prompt as the user's turn, up to the end of the assistant's header."""
@@ -138,11 +145,6 @@ def _header(rendered: str) -> str:
     return rendered.rpartition(_TURN)[2]
 
 
-def without_spaces(requests: Sequence[Request]) -> list[Request]:
-    """The requests without the spaces before each option: nothing separates it from the assistant's header."""
-    return [replace(request, options=tuple(option.lstrip() for option in request.options)) for request in requests]
-
-
 def chat_template(
     loaded: LoadedModel, chat: str, system: str | None, arguments: Mapping[str, Any] | None = None
 ) -> ChatTemplate | None:
@@ -188,13 +190,3 @@ def argument_names(source: str, special: Iterable[str]) -> tuple[str, ...]:
     # Transformers' own tag around what the assistant says.
     names = jinja2.meta.find_undeclared_variables(environment.parse(_GENERATION.sub("", source)))
     return tuple(sorted(names.difference(_OTHERS, special)))
-
-
-def check_names(model: str, names: Iterable[str], known: Collection[str]) -> None:
-    """Refuse arguments that a chat template does not take; it would ignore them."""
-    for name in names:
-        if name not in known:
-            offer = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise QabiasError(
-                f"chat: the template of model {model!r} has no argument {name!r}; {offer}{did_you_mean(name, known)}"
-            )

@@ -52,7 +52,7 @@ class MultipleChoiceScorer(EncoderScorer):
         n_bytes = np.array([len(ending.encode()) for ending in pairs.endings], dtype=np.int32)
         return [
             OptionScores(
-                loglikelihoods=_log_softmax(logits[own]),
+                loglikelihoods=logits[own] - np.logaddexp.reduce(logits[own]),
                 n_tokens=n_tokens[pairs.ending_of[own]],
                 n_bytes=n_bytes[pairs.ending_of[own]],
             )
@@ -110,10 +110,6 @@ def _describe(requests: Sequence[Request], pairs: _Pairs, row: int) -> str:
     """Name the first request that has a pair among its options."""
     number = next(number for number, own in enumerate(pairs.rows_of) if row in own)
     return f"request {requests[number].key!r}, option {pairs.endings[pairs.ending_of[row]]!r}"
-
-
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    return logits - np.logaddexp.reduce(logits)
 
 
 def _row_limit(loaded: LoadedModel) -> int:

@@ -13,13 +13,13 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from qabias.errors import QabiasError
 from qabias.support.files import json_text, read_json, strict, write_text
+from qabias.support.suggest import shortened
 
 T = TypeVar("T")
 
 CHECKSUM = "sha256"
 """The field of a file that holds the checksum of all others."""
 
-_MOST_SHOWN = 60
 _IN_WORDS = {
     str: "a text",
     bool: "true or false",
@@ -52,7 +52,7 @@ def read_fields(path: Path, remedy: str) -> dict[str, Any]:
     except ValueError as error:
         raise QabiasError(f"{path} is damaged: it is no JSON ({error}); {remedy}") from error
     if not isinstance(content, dict):
-        raise QabiasError(f"{path} is damaged: it holds {_shown(content)}, not an object; {remedy}")
+        raise QabiasError(f"{path} is damaged: it holds {shortened(content)}, not an object; {remedy}")
     checksum = content.pop(CHECKSUM, None)
     if checksum != _checksum(content):
         fault = "differs" if checksum else "is missing"
@@ -133,12 +133,7 @@ def _inside(place: str, name: str) -> str:
 
 
 def _mismatch(place: str, value: Any, wanted: str) -> ValueError:
-    return ValueError(f"{place or 'the whole'} is {_shown(value)}, not {wanted}")
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    return ValueError(f"{place or 'the whole'} is {shortened(value)}, not {wanted}")
 
 
 def _checksum(content: Mapping[str, Any]) -> str:
