@@ -84,15 +84,7 @@ class Logged:
 
 
 class Scored(NamedTuple):
-    """A run with its scores.
-
-    Attributes:
-        table: The examples.
-        answers: The answers, parallel to them.
-        scores: What `Benchmark.score` returned for them.
-        prompt_format: The format in which they were asked; None where it is not known.
-        rules: How answers are counted.
-    """
+    """A run: examples, parallel answers and what `Benchmark.score` returned; the format is None if it is not known."""
 
     table: pa.Table
     answers: pa.Table
@@ -160,19 +152,11 @@ class Benchmark(Protocol):
     card: Card | None = None
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Origin:
-        """Check the choice of a source.
-
-        Raises:
-            QabiasError: If there is no such source.
-        """
+        """Check the choice of a source; a `QabiasError` says that there is no such one."""
         ...
 
     def load(self, config: str, origin: Origin) -> pa.Table:
-        """The examples of a configuration, in file order.
-
-        Raises:
-            QabiasError: If there is no such configuration, or its files cannot be had.
-        """
+        """The examples of a configuration, in file order; a `QabiasError` without it or its files."""
         ...
 
     def write_folder(self, output: Path, config: str, origin: Origin) -> dict[str, pa.Table]:
@@ -186,8 +170,7 @@ class Benchmark(Protocol):
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """For every example the unit that sampling must not split, and the stratum of that unit.
 
-        Returns:
-            Two int64 arrays of shape (n_examples,) with numbers from 0; the examples of a unit are neighbours.
+        Both are int64, of shape (n_examples,), with numbers from 0; the examples of a unit are neighbours.
         """
         ...
 
@@ -205,10 +188,7 @@ class Benchmark(Protocol):
         """Score the answers to examples, parallel to them.
 
         A benchmark that `pools` gives examples of several runs, one run after the other and told apart by the column
-        `RUN`, the means over the runs.
-
-        Raises:
-            QabiasError: If the metric finds something wrong with them.
+        `RUN`, the means over the runs. A `QabiasError` says what the metric finds wrong with them.
         """
         ...
 
@@ -217,34 +197,15 @@ class Benchmark(Protocol):
         ...
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
-        """The scores by group, all examples together last under the name `ALL`, where they have common scores.
-
-        Args:
-            scores: What `score` returned.
-            measure: Only the groups that have this score.
-        """
+        """The scores by group, of all or those with a measure; `ALL` examples last if they have common scores."""
         ...
 
     def group_path(self, group: str) -> tuple[str, ...] | None:
-        """Where the scores of a group of `groups` stand in what `score` returns, as a path of keys.
-
-        Args:
-            group: Its name.
-
-        Returns:
-            () for `ALL`; None where the benchmark does not say it, or all examples have no common scores.
-        """
+        """The keys that lead to a group of `groups` in what `score` returns: () for `ALL`, None where nothing does."""
         return () if group == ALL else None
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of two runs to the same examples, counted by cluster, for every name of `groups`.
-
-        Args:
-            table: The examples.
-            first: The answers of the first run, parallel to them.
-            second: Those of the second run.
-            rules: How answers are counted.
-        """
+        """The answers of two runs, parallel to the examples, counted by cluster, for every name of `groups`."""
         ...
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
@@ -252,22 +213,15 @@ class Benchmark(Protocol):
         ...
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
-        """The answers that others collected, as the columns that a run keeps: what is a text is read.
+        """The answers that others collected, as the columns that a run keeps: what is a text is read, by `norm`.
 
-        Args:
-            table: The examples.
-            answers: The `answer_columns`, and those of the `optional_columns` that there are, parallel to them.
-            prompt_format: The format in which they were asked; None where it is not known.
-            norm: How a text is read.
+        They are the `answer_columns`, and those of the `optional_columns` that there are, parallel to the examples.
+        The format is that in which they were asked, None where it is not known.
         """
         return answers
 
     def check_config(self, config: str) -> None:
-        """Refuse a configuration that there is not.
-
-        Raises:
-            QabiasError: If it is none.
-        """
+        """Refuse a configuration that there is not, by a `QabiasError`."""
         if config not in self.configs:
             raise unknown("configuration", config, self.configs)
 
@@ -303,11 +257,7 @@ class AuthorsAnswers(Protocol):
         ...
 
     def published(self, model: str, config: str, upstream_dir: str | None) -> list[ExternalAnswers]:
-        """What a model of the paper answered, as the authors published it; none where they did not.
-
-        Raises:
-            QabiasError: If a file is not available, or not the published one.
-        """
+        """The published answers of a model of the paper, if any; a `QabiasError` if a file is not as published."""
         ...
 
 
@@ -345,13 +295,7 @@ class InFamily(Protocol):
         ...
 
     def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of a run to each of two forms, counted by cluster, for every name of `groups`.
-
-        Args:
-            first: The examples of one form with the answers to them.
-            second: Those of the other; the clusters are stereotypes that both have.
-            rules: How answers are counted.
-        """
+        """The answers of a run to two forms, counted by stereotypes that both have, for every name of `groups`."""
         ...
 
 
@@ -416,10 +360,7 @@ def whole_config(benchmark: Benchmark, kind: ScorerKind) -> str:
 
 
 def parts(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, Scores]:
-    """The selections of examples that have headline scores of their own, by their JSON pointer in the scores.
-
-    The last part of the pointer names the selection; the pointer of the whole is "".
-    """
+    """The selections with headline scores of their own, by JSON pointer, which ends in the name; "" is the whole."""
     if benchmark.group_path(ALL) is not None:
         return {"": scores}
     groups = benchmark.groups(scores)
@@ -440,15 +381,7 @@ def headline_tiles(benchmark: Benchmark, scores: Mapping[str, Any], question_onl
 def make_origin(
     benchmark: Benchmark, source: str, seed: int, fixes: bool, upstream_dir: str | None, options: Mapping[str, str]
 ) -> Origin:
-    """Check the choice of a source and of the benchmark's own options.
-
-    Args:
-        benchmark: The benchmark.
-        source: Source of the texts.
-        seed: Seed of generation.
-        fixes: Correct the known defects of published texts.
-        upstream_dir: Local mirror of the published files.
-        options: Options by name; those that the benchmark does not have are somebody else's and left alone.
+    """Check the choice of a source and of the benchmark's own options; further options are somebody else's.
 
     Raises:
         QabiasError: If there is no such source, or an option of the benchmark has no such value.
@@ -465,13 +398,7 @@ def make_origin(
 
 
 def meaningful(benchmark: Benchmark, question_only: bool, names: Sequence[str] = ()) -> tuple[Measure, ...]:
-    """The scores that mean something in a run.
-
-    Args:
-        benchmark: The benchmark.
-        question_only: Whether the models saw no context. Nobody can then know the answer.
-        names: Names of scores; by default those that a comparison shows.
-    """
+    """The named scores, by default those of a comparison, that mean something; without a context only some do."""
     facts = benchmark.facts
     chosen = names or facts.compared
     question_facts = facts.question_only

@@ -22,12 +22,7 @@ Row = Mapping[str, Any]
 
 
 class Rule(NamedTuple):
-    """What must not be 0 for a score to be defined.
-
-    Attributes:
-        counts: Names of counts beside the score, of which the sum is taken; none is a sum of 0.
-        reason: What it means that there are none.
-    """
+    """Counts beside a score whose sum must not be 0 (that of no counts is), and the reason why it is undefined then."""
 
     counts: tuple[str, ...]
     reason: str
@@ -155,16 +150,7 @@ class TemplateView(NamedTuple):
 
 @dataclass(frozen=True)
 class Tile:
-    """A headline score.
-
-    Attributes:
-        title: What it is.
-        value: The score with its interval.
-        kind: Kind of its column.
-        note: What it says, in a few words.
-        missing: Share of its answers that are missing, in [0, 1].
-        possible: What it could be with them, as `possible_range` says.
-    """
+    """A headline score; the share of missing answers is in [0, 1], and `possible` what it could be with them."""
 
     title: str
     value: Estimate
@@ -178,9 +164,8 @@ class Findings(NamedTuple):
     """What the sentences about a run are made of.
 
     Attributes:
-        by: The breakdown in the metric's result whose groups are named; every example is in one of them at most.
-        measures: Names of bias scores, above 0 where answers follow the stereotypes, each with what stands before its
-            sentence, such as "Ambiguous contexts"; "" for nothing.
+        by: The breakdown whose groups are named; every example is in one of them at most.
+        measures: What stands before the sentence of each bias score, such as "Ambiguous contexts"; "" for nothing.
     """
 
     by: str
@@ -188,12 +173,7 @@ class Findings(NamedTuple):
 
 
 class Stereotype(NamedTuple):
-    """A stereotype that several forms of a benchmark test; equal ones are the same.
-
-    Attributes:
-        name: Its short name, e.g. that of the template.
-        groups: Whom it is about.
-    """
+    """A stereotype that several forms of a benchmark test, and the groups that it is about; equal ones are the same."""
 
     name: str
     groups: str
@@ -218,13 +198,7 @@ class ParallelForms(NamedTuple):
 
 
 class HubTexts(NamedTuple):
-    """What the Hub reads of a dataset.
-
-    Attributes:
-        name: Name of the benchmark there.
-        description: What is measured, in a few sentences.
-        authors: Whom the card of the published texts must name.
-    """
+    """What the Hub reads of a dataset; the card of the published texts must name the authors."""
 
     name: str
     description: str
@@ -232,12 +206,7 @@ class HubTexts(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """What is said where a part of the examples or of the answers is missing.
-
-    Attributes:
-        limit: What a report says of a run of a sample.
-        range: Which answers the ends of a score's range stand for.
-    """
+    """What a report says of a run of a sample, and which answers the ends of a score's range stand for."""
 
     limit: str = "small samples are weak evidence"
     range: str = "all right or none, all with the stereotype or all against it"
