@@ -4,14 +4,11 @@ import ast
 import csv
 import itertools
 import json
-import shutil
 from collections import Counter
 
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.multilingual.ggbbq import read_items
-from qabias.errors import QabiasError
 
 from .published_sets import partition, published, roles, rows_of, summary
 
@@ -130,20 +127,3 @@ def test_counts(upstream, part, n_rows, n_by_tags, n_templates, n_used, n_questi
     assert len({row["template_id"] for row in ours}) == n_questions
     assert all(row["target_loc"] >= 0 for row in ours)
     assert f"{n_rows:,} " in next(of for of in load_benchmark("ggbbq").card.defects if "every target is defined" in of)
-
-
-def test_a_part_whose_files_do_not_fit_is_refused(upstream, tmp_path):
-    folder, stem = PARTS["labels"]
-    files = [
-        published(upstream, REPOSITORY, f"data/{folder}/{stem}_amb_test.jsonl"),
-        published(upstream, REPOSITORY, f"data/{folder}/{stem}_disamb_test.jsonl"),
-        published(upstream, REPOSITORY, f"templates/{folder}.csv"),
-    ]
-    lines = files[1].read_text("utf-8").splitlines(keepends=True)
-    shifted = tmp_path / "shifted.jsonl"
-    shifted.write_text("".join(lines[1:] + lines[:1]), "utf-8")
-    with pytest.raises(QabiasError, match="line 1 is not the same question in both files"):
-        list(read_items("labels", files[0], shifted, files[2]))
-    none = shutil.copy(published(upstream, REPOSITORY, "templates/subset-2.csv"), tmp_path / "none.csv")
-    with pytest.raises(QabiasError, match="0 templates for the context"):
-        list(read_items("labels", files[0], files[1], none))

@@ -7,7 +7,7 @@ import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -19,7 +19,6 @@ from qabias.benchmarks.multilingual.benchmark import ORDERS, PublishedQuestions,
 from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.building.sources import fetch
-from qabias.errors import QabiasError
 
 CATEGORIES = (
     *("Age", "Disability_status", "Domestic_area_of_origin", "Educational_background", "Family_structure"),
@@ -31,36 +30,22 @@ CATEGORIES = (
 UNKNOWN = 2
 """Number of the answer that nobody can tell: the last one in every sample."""
 
-_SAMPLE_ID = re.compile(r"(.+)-(\d+)([a-z])-(\d+)-(amb|dis)-(bsd|cnt)")
-
-
-class SampleId(NamedTuple):
-    """What the id of a sample says."""
-
-    category: str
-    template: str
-    version: str
-    sample: str
-    context: str
-    question: str
+_SAMPLE_ID = re.compile(
+    r"(?P<category>.+)-(?P<template>\d+)(?P<version>[a-z])-(?P<sample>\d+)-(?P<context>amb|dis)-(?P<question>bsd|cnt)"
+)
 
 
 def read_items(samples: Path, templates: Path, category: str) -> list[Item]:
     """The items of one category; those of a set are neighbours, and sets stand as they first appear in the file."""
     template_of = {(row["Category"].lower(), int(row["ID"]), row["version"]): row for row in _rows(templates)}
     sets: dict[str, list[Item]] = {}
-    for number, row in enumerate(_rows(samples), start=2):
-        try:
-            match = _SAMPLE_ID.fullmatch(row["sample_id"])
-            if match is None:
-                raise ValueError(f"sample_id {row['sample_id']!r}")
-            sample = SampleId(*match.groups())
-            if sample.category != category.lower():
-                continue
-            item = _item(category, sample, row, template_of[sample.category, int(sample.template), sample.version])
-        except (KeyError, ValueError, SyntaxError, TypeError) as error:
-            raise QabiasError(f"{samples}: row {number}: no sample of the templates ({error!r})") from error
-        sets.setdefault(f"{item.template}/{item.set}", []).append(item)
+    for row in _rows(samples):
+        sample = _SAMPLE_ID.fullmatch(row["sample_id"])
+        assert sample is not None
+        if sample["category"] == category.lower():
+            template = template_of[sample["category"], int(sample["template"]), sample["version"]]
+            item = _item(category, sample, row, template)
+            sets.setdefault(f"{item.template}/{item.set}", []).append(item)
     return [item for of_set in sets.values() for item in of_set]
 
 
@@ -69,9 +54,9 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file, delimiter="\t")
 
 
-def _item(category: str, sample: SampleId, row: Mapping[str, str], template: Mapping[str, str]) -> Item:
+def _item(category: str, sample: re.Match[str], row: Mapping[str, str], template: Mapping[str, str]) -> Item:
     choices: list[str] = ast.literal_eval(row["choices"])
-    negative = sample.question == "bsd"
+    negative = sample["question"] == "bsd"
     # The column has the stereotype's answer to this question: the target where the question is the biased one.
     biased = choices[:UNKNOWN].index(row["biased_answer"])
     target = biased if negative else 1 - biased
@@ -80,10 +65,10 @@ def _item(category: str, sample: SampleId, row: Mapping[str, str], template: Map
     first, second = (Answer(choices[place], groups if place == target else other) for place in range(UNKNOWN))
     return Item(
         category=category,
-        template=sample.template,
-        set=f"{sample.version}-{sample.sample}",
+        template=sample["template"],
+        set=f"{sample['version']}-{sample['sample']}",
         negative=negative,
-        ambiguous=sample.context == "amb",
+        ambiguous=sample["context"] == "amb",
         context=row["context"],
         question=row["question"],
         answers=(first, second, Answer(choices[UNKNOWN], "unknown")),
@@ -93,7 +78,7 @@ def _item(category: str, sample: SampleId, row: Mapping[str, str], template: Map
         stereotype=template["Stereotype"],
         groups=[group.strip() for group in groups.split(",")],
         subcategory=row["label_annotation"],
-        version=sample.version,
+        version=sample["version"],
         source=template["Reference"],
     )
 
@@ -118,23 +103,15 @@ class Prompt(NamedTuple):
 
 
 class PublishedPrompts:
-    """The five prompts, read from the published file when one is first needed."""
+    """The five prompts, read from the published file or its mirror when one is first needed."""
 
-    def __init__(self) -> None:
-        self._upstream_dir: str | None = None
-        self._prompts: dict[int, Prompt] = {}
+    upstream_dir: str | None = None
 
-    def look_in(self, upstream_dir: str | None) -> None:
-        """Take the file from a mirror, see `qabias.building.sources.fetch`; None changes nothing."""
-        self._upstream_dir = upstream_dir or self._upstream_dir
-
-    def prompt(self, number: int) -> Prompt:
-        """A prompt by its number in the file, from 1 on."""
-        if not self._prompts:
-            path = fetch(REPOSITORY, PATH, upstream_dir=self._upstream_dir)
-            with path.open(encoding="utf-8", newline="") as file:
-                self._prompts = {int(row["prompt_id"]): _prompt(row) for row in csv.DictReader(file, delimiter="\t")}
-        return self._prompts[number]
+    @cached_property
+    def by_number(self) -> dict[int, Prompt]:
+        """The prompts by their numbers in the file, from 1 on."""
+        path = fetch(REPOSITORY, PATH, upstream_dir=self.upstream_dir)
+        return {int(row["prompt_id"]): _prompt(row) for row in _rows(path)}
 
 
 PROMPTS = PublishedPrompts()
@@ -171,9 +148,9 @@ def _label(shown: str) -> str:
 
 
 def _render(prompts: PublishedPrompts, number: int, example: Example) -> tuple[str, tuple[str, ...]]:
-    prompt = prompts.prompt(number)
+    prompt = prompts.by_number[number]
     # The released samples have the wording of the first prompt.
-    released = prompts.prompt(1).unknown
+    released = prompts.by_number[1].unknown
     texts = (example[f"ans{place}"] for place in _PLACES.values())
     answers = [prompt.unknown if answer == released else answer for answer in texts]
 
@@ -196,7 +173,7 @@ class KoreanQuestions(PublishedQuestions):
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The samples of one category, set by set."""
-        PROMPTS.look_in(origin.upstream_dir)
+        PROMPTS.upstream_dir = origin.upstream_dir or PROMPTS.upstream_dir
         samples, templates = (
             self.fetch(f"data/KoBBQ_{name}.tsv", origin) for name in (f"{origin.options['part']}_samples", "templates")
         )
