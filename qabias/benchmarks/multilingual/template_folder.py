@@ -45,9 +45,9 @@ _SENTENCE_START = re.compile(r"(^|[.!?]['\"»”]?\s+)([¿¡«“'\"]*\w)")
 _UNKNOWN = 2
 """Number of the answer that says that nobody can tell, before the order is drawn."""
 
-_TEXTS = ("name", "title", "language", "society", "purpose", "authors", "created")
-_LISTS = ("unknown",)
+_NEEDED = ("name", "title", "language", "society", "purpose", "authors", "created", "unknown")
 _OPTIONAL = ("categories", "licence", "homepage", "citation", "making", "limitations")
+_LISTS = ("unknown", "categories", "limitations")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _OTHER_LANGUAGE = re.compile(r"[a-z]{3}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -65,8 +65,8 @@ class TemplateQuestions(PublishedQuestions):
         self.categories = fields.get("categories") or _categories(folder)
         self._language = _language(folder, fields["language"])
         self._unknown: Sequence[str] = fields["unknown"]
-        self._words = read_words(folder)
-        self._templates = read_own(folder, self.categories)
+        self._words = _read_words(folder)
+        self._templates = _read_templates(folder, self.categories, self._words)
         super().__init__(fields["name"], _card(fields, self._language))
 
     def commit(self) -> str:
@@ -79,9 +79,16 @@ class TemplateQuestions(PublishedQuestions):
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The examples of a category, made of its templates with the draws of the seed."""
-        parts = (self.name, TEMPLATES, origin.seed)
-        drawn = rows_of_templates(self._templates[category], self._words, self._unknown, parts, self._language.code)
-        return table_of(drawn)
+        return table_of(self._rows(category, origin.seed))
+
+    def _rows(self, category: str, seed: int) -> Iterator[Row]:
+        example_id = 0
+        for template_id, versions in groupby(self._templates[category], lambda template: template.template_id):
+            random = StableRandom(self.name, TEMPLATES, seed, template_id)
+            items = [item for version in versions for item in _items(version, self._words, random, self._language.code)]
+            for row in rows_of(items, random, partial(random.choice, self._unknown)):
+                yield {**row, "example_id": example_id}
+                example_id += 1
 
 
 def load(folder: Path) -> TemplateQuestions:
@@ -100,10 +107,7 @@ def digest_of(folder: Path) -> str:
     paths = [folder / BENCHMARK_FILE, folder / LANGUAGE_FILE, folder / LABELS, *(folder / TEMPLATES).glob("*.yaml")]
     digest = hashlib.sha1(usedforsecurity=False)
     for path in sorted(path for path in paths if path.exists()):
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise QabiasError(f"cannot read {path}: {error}") from error
+        content = path.read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
@@ -121,56 +125,45 @@ def _read_description(folder: Path) -> dict[str, Any]:
     except (OSError, yaml.YAMLError) as error:
         raise QabiasError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(fields, dict):
-        raise QabiasError(f"{path}: must hold fields and their values, such as {', '.join(_TEXTS)}")
-    known = (*_TEXTS, *_LISTS, *_OPTIONAL)
+        raise QabiasError(f"{path}: must hold fields and their values, such as {', '.join(_NEEDED)}")
+    known = (*_NEEDED, *_OPTIONAL)
     for name in fields:
         if name not in known:
             meant = did_you_mean(str(name), known)
             raise QabiasError(f"{path}: {name!r} is not a field{meant} (fields: {', '.join(known)})")
-    for name in (*_TEXTS, *_LISTS):
+    for name in _NEEDED:
         if name not in fields:
-            raise QabiasError(f"{path}: field {name} is missing; it needs {', '.join((*_TEXTS, *_LISTS))}")
+            raise QabiasError(f"{path}: field {name} is missing; it needs {', '.join(_NEEDED)}")
     # YAML reads 2026-11-22 as a date.
     fields["created"] = str(fields["created"])
-    for name in (*_TEXTS, *(name for name in _OPTIONAL if name in fields)):
-        value = fields[name]
-        if name in ("categories", "limitations"):
-            _check_list(path, name, value)
-        elif not isinstance(value, str) or not value.strip():
-            raise QabiasError(f"{path}: field {name} must be a text, not {value!r}")
-    for name in _LISTS:
-        _check_list(path, name, fields[name])
+    for name, value in fields.items():
+        texts = [value] if name not in _LISTS else value if isinstance(value, list) else []
+        are_texts = texts and all(isinstance(text, str) and text.strip() for text in texts)
+        if not are_texts or len(set(texts)) < len(texts):
+            kind = "a list of different texts" if name in _LISTS else "a text"
+            raise QabiasError(f"{path}: field {name} must be {kind}, not {value!r}")
     _check_values(path, fields)
     return fields
 
 
 def _check_values(path: Path, fields: Mapping[str, Any]) -> None:
-    if not _NAME.fullmatch(fields["name"]):
-        raise QabiasError(f"{path}: field name is {fields['name']!r}; use small letters a to z, digits, - and _")
-    if fields["name"] in benchmark_names():
-        raise QabiasError(
-            f"{path}: field name is {fields['name']!r}, which is another benchmark's; choose another name"
-        )
-    if fields["language"] not in ISO_639_1 and not _OTHER_LANGUAGE.fullmatch(fields["language"]):
-        raise QabiasError(
-            f"{path}: field language is {fields['language']!r}; write a code of ISO 639-1 such as 'it', or one of ISO "
-            "639-3 such as 'scn' where that has none"
-        )
-    if not _DATE.fullmatch(fields["created"]):
-        raise QabiasError(f"{path}: field created is {fields['created']!r}; write a date as 2026-01-31")
-    if fields.get("licence", NO_LICENCE) not in LICENCES:
-        known = [name for name, licence in LICENCES.items() if licence.allows]
-        raise QabiasError(
-            f"{path}: field licence is {fields['licence']!r}; known are {', '.join(known)}; without one leave it out"
-        )
-    if ALL in fields.get("categories", ()):
-        raise QabiasError(f"{path}: field categories: {ALL!r} is the name of all of them together; choose another")
-
-
-def _check_list(path: Path, name: str, value: object) -> None:
-    texts = value if isinstance(value, list) else []
-    if not texts or not all(isinstance(text, str) and text.strip() for text in texts) or len(set(texts)) < len(texts):
-        raise QabiasError(f"{path}: field {name} must be a list of different texts, not {value!r}")
+    name, language = fields["name"], fields["language"]
+    licences = ", ".join(licence for licence, terms in LICENCES.items() if terms.allows)
+    checks = (
+        ("name", _NAME.fullmatch(name), "use small letters a to z, digits, - and _"),
+        ("name", name not in benchmark_names(), "this is another benchmark's; choose another name"),
+        (
+            "language",
+            language in ISO_639_1 or _OTHER_LANGUAGE.fullmatch(language),
+            "write a code of ISO 639-1 such as 'it', or one of ISO 639-3 such as 'scn' where that has none",
+        ),
+        ("created", _DATE.fullmatch(fields["created"]), "write a date as 2026-01-31"),
+        ("licence", fields.get("licence", NO_LICENCE) in LICENCES, f"known are {licences}; without one leave it out"),
+        ("categories", ALL not in fields.get("categories", ()), f"{ALL!r} is the name of all together; choose another"),
+    )
+    for field, is_right, advice in checks:
+        if not is_right:
+            raise QabiasError(f"{path}: field {field} is {fields[field]!r}; {advice}")
 
 
 def _categories(folder: Path) -> list[str]:
@@ -225,7 +218,7 @@ def is_target(category: str, text: str, info: str, groups: Sequence[str]) -> boo
     return info in groups or text in groups
 
 
-def read_words(folder: Path) -> Vocabulary:
+def _read_words(folder: Path) -> Vocabulary:
     """The labels of a folder; none where it has no `vocabulary/labels.csv`."""
     path = folder / LABELS
     labels: Mapping[str, Any] = _vocabulary.read_labels(path) if path.exists() else {}
@@ -233,7 +226,7 @@ def read_words(folder: Path) -> Vocabulary:
     return vocabulary
 
 
-def read_own(folder: Path, categories: Sequence[str]) -> dict[str, list[Template]]:
+def _read_templates(folder: Path, categories: Sequence[str], words: Vocabulary) -> dict[str, list[Template]]:
     """The templates of every category of a folder, checked."""
     form = _template.Form(
         categories=tuple(categories),
@@ -246,21 +239,7 @@ def read_own(folder: Path, categories: Sequence[str]) -> dict[str, list[Template
         question_marks=_QUESTION_MARKS,
         has_published_numbers=False,
     )
-    words = read_words(folder)
     return {category: _bundled.read_templates(category, words, folder, form) for category in categories}
-
-
-def rows_of_templates(
-    templates: Sequence[Template], words: Vocabulary, unknown: Sequence[str], parts: Sequence[object], code: str
-) -> Iterator[Row]:
-    """The examples of one category."""
-    example_id = 0
-    for template_id, versions in groupby(templates, lambda template: template.template_id):
-        random = StableRandom(*parts, template_id)
-        items = [item for version in versions for item in _items(version, words, random, code)]
-        for row in rows_of(items, random, partial(random.choice, unknown)):
-            yield {**row, "example_id": example_id}
-            example_id += 1
 
 
 def _items(template: Template, words: Vocabulary, random: StableRandom, code: str) -> list[Item]:
