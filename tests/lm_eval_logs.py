@@ -13,6 +13,7 @@ from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.benchmarks.base import Logged, LogReader
 from qabias.logs import Log
 from qabias.logs.lm_eval_samples import read as read_samples
+from qabias.logs.model import as_written
 from qabias.runs.arguments import RunArguments
 from qabias.runs.collected import collect
 from qabias.runs.run import scores_of
@@ -82,7 +83,8 @@ def read(path: Path, benchmark: str) -> Logged:
     """What a benchmark finds in a file of samples."""
     log = read_samples(path)
     assert log is not None
-    found = load_benchmark(benchmark).logged(log, {}, None)
+    with as_written(log.called, log.tool):
+        found = load_benchmark(benchmark).logged(log, {}, None)
     assert found is not None
     return found
 

@@ -11,6 +11,7 @@ import pytest
 
 from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.bbq.logs.inspect_evals import logged as read_by_bbq
 from qabias.errors import QabiasError
 from qabias.logs import Sample
 from qabias.logs.detect import read_log
@@ -89,7 +90,7 @@ def _scores(predictions, rows):
 
 @pytest.mark.slow
 def test_scores_and_outcomes_of_a_log_are_those_of_the_same_answers(log, examples):
-    logged = BBQ.logged(log)
+    logged = read_by_bbq(log)
     table, answers = join_answers(BBQ, examples, logged.external.answers, "log")
     rows = _rows(examples, N_EACH)
     expected = _scores([_answer(row) for row in rows], rows)
@@ -118,7 +119,7 @@ def test_scores_and_outcomes_of_a_log_are_those_of_the_same_answers(log, example
 
 
 def test_the_accuracy_of_inspect_is_ours_where_all_is_read(log, examples):
-    logged = BBQ.logged(log)
+    logged = read_by_bbq(log)
     figures = {figure.name: figure for figure in logged.figures}
     assert set(figures) == {"choice/accuracy", "choice/stderr"}
     rows = _rows(examples, N_EACH)
@@ -135,7 +136,7 @@ def test_the_accuracy_of_inspect_is_ours_where_all_is_read(log, examples):
 
 def _why(log):
     """Why the accuracy of inspect is another one."""
-    return {figure.name: figure.why for figure in BBQ.logged(log).figures}["choice/accuracy"]
+    return {figure.name: figure.why for figure in read_by_bbq(log).figures}["choice/accuracy"]
 
 
 def test_samples_that_only_inspect_counts_are_a_reason(short):
@@ -156,7 +157,7 @@ def test_samples_that_failed_are_told_and_stay(failed, examples):
     rows = _rows(examples, 40)
     n_failed = sum(_fails(_prompt(row)) for row in rows)
     assert 0.05 < n_failed / len(rows) < 0.2
-    logged = BBQ.logged(failed)
+    logged = read_by_bbq(failed)
     answers = logged.external.answers
     assert answers.num_rows == failed.n_expected == len(rows)
     assert answers["outcome"].null_count == n_failed
@@ -180,7 +181,7 @@ def test_an_evaluation_that_stopped_says_so_and_what_is_missing(upstream, patch,
     (note,) = log.notes
     assert "its status is error (RuntimeError(" in note
     assert f"inspect eval-retry {log.path.name}" in note
-    assert BBQ.logged(log).notes == ()
+    assert read_by_bbq(log).notes == ()
     # The one that failed, and those that were cancelled with it.
     assert any("RuntimeError('overloaded" in sample.error for sample in log.samples())
 
@@ -190,10 +191,10 @@ def test_several_epochs_and_answers_without_a_score_are_refused(upstream, patch,
     assert log.n_expected == 2 * 2 * 4
     assert {sample.run for sample in log.samples()} == {1, 2}
     with pytest.raises(QabiasError, match="--epochs 1"):
-        BBQ.logged(log)
+        read_by_bbq(log)
     log = read_log(Path(ask(upstream, tmp_path / "unscored", patch, n_each=4, score=False)))
     with pytest.raises(QabiasError, match="Age_00000: not scored"):
-        BBQ.logged(log)
+        read_by_bbq(log)
 
 
 def test_only_bbq_claims_a_log_of_bbq(short):
@@ -208,17 +209,17 @@ TASKS = {
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_log_of_another_task_is_none_of_bbq(short, task):
-    assert BBQ.logged(_renamed(short, task)) is not None  # known by its metadata
+    assert read_by_bbq(_renamed(short, task)) is not None  # known by its metadata
     for metadata in (None, {"category": "Age"}, {"category": "ribs", "question_polarity": "neg"}):
         log = _renamed(_with(short, asked={"input": "", "metadata": metadata}), task)
         other = replace(log, samples=lambda log=log: iter(list(log.samples())[1:]))
         if TASKS[task]:
             with pytest.raises(QabiasError, match="source_id"):
-                BBQ.logged(other)
+                read_by_bbq(other)
         else:
-            assert BBQ.logged(other) is None
-    assert TASKS[task] or BBQ.logged(_renamed(replace(short, samples=lambda: iter(())), task)) is None
-    assert BBQ.logged(replace(short, task="my evaluation")) is not None  # known by the registry
+            assert read_by_bbq(other) is None
+    assert TASKS[task] or read_by_bbq(_renamed(replace(short, samples=lambda: iter(())), task)) is None
+    assert read_by_bbq(replace(short, task="my evaluation")) is not None  # known by the registry
 
 
 def test_a_task_of_this_package_is_read_elsewhere(short):
@@ -226,7 +227,7 @@ def test_a_task_of_this_package_is_read_elsewhere(short):
         for sample in short.samples():
             yield replace(sample, asked={**sample.asked, "metadata": {**sample.asked["metadata"], "qabias": {}}})
 
-    assert BBQ.logged(_renamed(replace(short, samples=samples), "qabias/bbq")) is None
+    assert read_by_bbq(_renamed(replace(short, samples=samples), "qabias/bbq")) is None
 
 
 def _renamed(log, task):
@@ -245,16 +246,14 @@ def _with(log, **changes):
 
 DROPPED = {"category": "Age", "question_polarity": "neg", "context_condition": "ambig"}
 CHANGES = [
-    ({"asked": {"input": "", "metadata": DROPPED}}, "no source_id"),
-    ({"asked": {"input": ""}}, "no category and source_id"),
+    ({"asked": {"input": "", "metadata": DROPPED}}, "source_id None"),
+    ({"asked": {"input": ""}}, "category None"),
     *(({"answers": {"choice": answer}}, f"'{answer}'") for answer in ("D", "AB", "The grandfather")),
     *(({"choices": value}, "choices") for value in (None, "ABC", ["a", "b"], ["a", "b", "c", "d"], ["a", "b", 3])),
     ({"metadata": {"category": "Ages"}}, "'Ages'"),
-    ({"metadata": {"source_id": 10**30}}, "source_id 10{30}$"),
-    ({"metadata": {"source_id": -1}}, "source_id -1$"),
-    ({"metadata": {"source_id": True}}, "no source_id"),
-    ({"metadata": {"question_index": 1}}, "question_index"),
-    ({"metadata": {"context_condition": ["ambig"]}}, "context_condition"),
+    ({"metadata": {"source_id": 10**30}}, "source_id 10{30}"),
+    ({"metadata": {"source_id": -1}}, "source_id -1"),
+    ({"metadata": {"source_id": True}}, "source_id True"),
 ]
 
 
@@ -266,7 +265,7 @@ def test_a_sample_of_another_kind_is_refused_by_its_name(short, change, token):
     elif "choices" in change:
         change = {"asked": {**asked, **change}}
     with pytest.raises(QabiasError, match=f"sample Age_00001.*{token}"):
-        BBQ.logged(_with(short, **change))
+        read_by_bbq(_with(short, **change))
 
 
 def test_of_several_scorers_that_of_letters_counts(short, examples):
@@ -277,7 +276,7 @@ def test_of_several_scorers_that_of_letters_counts(short, examples):
             yield replace(sample, answer="said it", answers={"grader": "said it", **sample.answers})
 
     log = replace(short, samples=samples, figures=figures)
-    logged, alone = BBQ.logged(log), BBQ.logged(short)
+    logged, alone = read_by_bbq(log), read_by_bbq(short)
     assert logged.external.answers == alone.external.answers
     assert logged.notes == ("Answers are those that the scorer choice read, of the scorers grader, choice.",)
     assert alone.notes == ()
@@ -297,23 +296,23 @@ def _scored_by(log, *names, **changes):
 
 def test_another_scorer_counts_where_it_is_the_only_one(short):
     figures = {"mine/accuracy": 0.3, "choice/accuracy": 0.5, "mine/Age": 0.1}
-    logged = BBQ.logged(_scored_by(short, "mine", figures=figures))
-    assert logged.external.answers == BBQ.logged(short).external.answers
+    logged = read_by_bbq(_scored_by(short, "mine", figures=figures))
+    assert logged.external.answers == read_by_bbq(short).external.answers
     ours = {figure.name: figure.ours for figure in logged.figures}
     assert ours == {"mine/accuracy": ("accuracy",), "choice/accuracy": (), "mine/Age": ()}
     with pytest.raises(QabiasError, match="mine, yours"):
-        BBQ.logged(_scored_by(short, "mine", "yours"))
+        read_by_bbq(_scored_by(short, "mine", "yours"))
     # What made several epochs one is no other scorer.
     settings = {**short.settings, "config": {"epochs": 1, "epochs_reducer": ["mean"]}}
     log = replace(short, settings=settings, figures={"choice/mean/accuracy": 0.3, "choice/Age/accuracy": 0.1})
-    assert [(figure.ours, figure.why != "") for figure in BBQ.logged(log).figures] == [
+    assert [(figure.ours, figure.why != "") for figure in read_by_bbq(log).figures] == [
         *((("accuracy",), True), ((), False)),
     ]
 
 
 def test_samples_without_a_score_are_told(short):
     log = _with(short, answers={})
-    (note,) = BBQ.logged(log).notes
+    (note,) = read_by_bbq(log).notes
     assert "1 sample without a score" in note
     assert "Age_00001" in note
 
@@ -326,14 +325,14 @@ def test_what_one_sample_does_not_say_is_still_compared_in_the_others(short, exa
 
     silent = replace(first, asked={**first.asked, "input": [{"role": "user"}], "target": ["A", "B"]})
     silent.asked["metadata"] = {**first.asked["metadata"], "question_index": None}
-    logged = BBQ.logged(log(silent, second, *others))
+    logged = read_by_bbq(log(silent, second, *others))
     check_references(BBQ, examples, logged.references)
     assert "In 1 sample the log does not say question_index, context, question, label" in logged.notes[0]
-    check_references(BBQ, examples, BBQ.logged(log(silent)).references)  # whole columns are null
+    check_references(BBQ, examples, read_by_bbq(log(silent)).references)  # whole columns are null
     for changes in ({"input": "Context: Once.\n\nQuestion: Who?"}, {"target": "C"}):
         changed = replace(second, asked={**second.asked, **changes})
         with pytest.raises(QabiasError, match=r"example_id 1: (context|label) is "):
-            check_references(BBQ, examples, BBQ.logged(log(silent, changed)).references)
+            check_references(BBQ, examples, read_by_bbq(log(silent, changed)).references)
 
 
 @pytest.mark.parametrize("column", ["context", "ans0", "label", "question_polarity"])
@@ -345,7 +344,7 @@ def test_other_texts_are_refused(short, examples, column):
         "label": {**second, "target": "C"},
         "question_polarity": {**second, "metadata": {**second["metadata"], "question_polarity": "nonneg"}},
     }[column]
-    logged = BBQ.logged(_with(short, asked=changed))
+    logged = read_by_bbq(_with(short, asked=changed))
     with pytest.raises(QabiasError, match=rf"example_id 1: {column} is "):
         check_references(BBQ, examples, logged.references)
 
@@ -357,15 +356,15 @@ def test_what_all_categories_are_called(short):
             asked = {**first.asked, "metadata": {**first.asked["metadata"], "category": name}}
             yield replace(first, asked=asked)
 
-    assert BBQ.logged(replace(short, samples=samples)).config == "all"
+    assert read_by_bbq(replace(short, samples=samples)).config == "all"
 
 
 def test_a_log_without_any_sample_is_refused(short):
     with pytest.raises(QabiasError, match="no sample is in this log"):
-        BBQ.logged(replace(short, samples=lambda: iter(())))
+        read_by_bbq(replace(short, samples=lambda: iter(())))
     broken = Sample("sample 1", next(iter(short.samples())).asked, error="overloaded")
     with pytest.raises(QabiasError, match="no sample has an answer; the first is sample 1: overloaded"):
-        BBQ.logged(replace(short, samples=lambda: iter([broken])))
+        read_by_bbq(replace(short, samples=lambda: iter([broken])))
 
 
 def test_both_forms_of_a_log_hold_the_same(upstream, patch, tmp_path):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from qabias.answers.likelihoods import NO_ANSWER, NORMS, OptionScores, best_option, probability_column
+from qabias.answers.likelihoods import NO_ANSWER, NORMS, probability_column
 from qabias.answers.outcomes import OUTCOMES, Written
 from qabias.benchmarks.base import Benchmark, ExternalAnswers, Logged, OtherFigure, make_origin
 from qabias.benchmarks.facts import ALL
@@ -21,6 +21,7 @@ from qabias.benchmarks.registry import load_benchmark
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
+from qabias.logs.inspect_eval import TOOL as INSPECT
 from qabias.logs.lm_eval_samples import TOOL
 from qabias.logs.model import as_written
 
@@ -59,11 +60,6 @@ def column(log: Log, sample: Sample, name: str) -> Any:
 def of_sample(log: Log, sample: Sample) -> AbstractContextManager[None]:
     """What names a sample whose values are not of the kind that the harness writes; see `as_written`."""
     return as_written(f"{log.called}: {sample.where}", TOOL)
-
-
-def of_log(log: Log) -> AbstractContextManager[None]:
-    """The same for all samples together, of which one may have a text where the others have a number."""
-    return as_written(log.called, TOOL)
 
 
 def likeliest(loglikelihoods: Sequence[float], answer_of: Sequence[int]) -> int:
@@ -139,7 +135,9 @@ def harness_answers(
         if sample.run > 1:
             continue
         with of_sample(log, sample):
-            answer = sample.text if sample.text is not None else _best(sample.loglikelihoods)
+            answer = sample.text
+            if answer is None:
+                answer = likeliest(sample.loglikelihoods, range(len(sample.loglikelihoods)))
             sets.append((column(log, sample, set_column), document(sample).get("set_size", set_size)))
             counts[sets[-1]] += 1
             kept = {name: column(log, sample, name) for name in names}
@@ -147,26 +145,20 @@ def harness_answers(
     whole = [row for row, (name, size) in zip(rows, sets, strict=True) if counts[name, size] == size]
     if not whole:
         raise QabiasError(f"{log.called}: no set of examples is whole; ask more of them (--limit)")
+    n_cut = len(rows) - len(whole)
+    cut = f"{n_cut:,} examples are left out because their sets are not whole, as by the task."
     likely = [row[_PROBABILITIES] for row in whole]
-    with of_log(log):
-        references_found = pa.table(columns_of(whole, names))
-        columns = columns_of(whole, (*benchmark.key, "prediction"))
-        if all(likely) and _PROBABILITIES in benchmark.optional_columns:
-            columns[_PROBABILITIES] = _probabilities(likely)
-        answers = pa.table(columns)
+    columns = columns_of(whole, (*benchmark.key, "prediction"))
+    if all(likely) and _PROBABILITIES in benchmark.optional_columns:
+        columns[_PROBABILITIES] = _probabilities(likely)
     return Logged(
-        external=given_of(log, benchmark, asked, answers),
+        external=given_of(log, benchmark, asked, pa.table(columns)),
         config=str(asked.get("config") or benchmark.configs[-1]),
         options=asked.get("options") or {},
-        references=references_found,
+        references=pa.table(columns_of(whole, names)),
         figures=own_figures(log),
-        notes=(*about_parts(len(rows) - len(whole)), *first_of_several(n_samples, len(rows))),
+        notes=((cut,) if n_cut else ()) + first_of_several(n_samples, len(rows)),
     )
-
-
-def about_parts(n: int) -> list[str]:
-    """A sentence about examples whose sets are not whole, where there are any."""
-    return [f"{n:,} examples are left out because their sets are not whole, as by the task."] if n else []
 
 
 def given_of(log: Log, benchmark: Benchmark, asked: Mapping[str, Any], answers: Any) -> ExternalAnswers:
@@ -193,12 +185,6 @@ def first_of_several(n_samples: int, n_examples: int) -> tuple[str, ...]:
     return (f"Of {n_samples:,} answers to {n_examples:,} questions the first to each is scored, as by the harness.",)
 
 
-def _best(loglikelihoods: Sequence[float]) -> int:
-    values = np.array(loglikelihoods)
-    sizes = np.ones(len(values), dtype=np.int32)  # read by other norms only
-    return best_option(OptionScores(values, sizes, sizes), NORMS[0])
-
-
 def _probabilities(likely: Sequence[Sequence[float]]) -> Any:
     """The probabilities of the options of every question, as a run keeps them."""
     sizes = pa.array([[1] * len(one) for one in likely])  # read by other norms only
@@ -214,17 +200,6 @@ KEY = "key"
 FINISHES = {"max_tokens": "length", "model_length": "length", "unknown": ""}
 """What inspect calls the ends of a text, where `qabias.answers.outcomes.Written` has other names."""
 
-_TEXTS = ("benchmark", "config", "source", "texts", "format", "norm", KEY)
-_KINDS: dict[str, tuple[type, str]] = {
-    **dict.fromkeys(_TEXTS, (str, "a text")),
-    "fixes": (bool, "true or false"),
-    "orders": (int, "a whole number"),
-    "seed": (int, "a whole number"),
-    "options": (Mapping, "texts by name"),
-}
-"""What every fact is that is needed to find the questions again."""
-
-_TOOL = "inspect_ai"
 _ANSWERS = "answers"
 """The number of answers that count, among the figures of our tasks."""
 _NO_PLACE = "the benchmark does not say where this score stands here"
@@ -232,13 +207,12 @@ _NO_PLACE = "the benchmark does not say where this score stands here"
 
 def own_answers(log: Log, upstream_dir: str | None = None) -> tuple[str, Logged] | None:
     """The answers in a log of one of our own tasks, with the name of its benchmark."""
-    if log.tool != _TOOL:
+    if log.tool != INSPECT:
         return None
     first = next(iter(log.samples()), None)
     facts = None if first is None else _facts(first)
     if first is None or facts is None or "benchmark" not in facts:
         return None
-    _check(log, first, facts)
     benchmark = load_benchmark(facts["benchmark"])
     texts = _texts(log, benchmark)
     external, n_each, n_in_part = _read(log, benchmark, facts, texts, upstream_dir)
@@ -266,26 +240,6 @@ def _facts(sample: Sample) -> Mapping[str, Any] | None:
     metadata = sample.asked.get("metadata")
     facts = metadata.get(FACTS) if isinstance(metadata, Mapping) else None
     return facts if isinstance(facts, Mapping) else None
-
-
-def _check(log: Log, sample: Sample, facts: Mapping[str, Any]) -> None:
-    """Refuse facts that are missing or of another kind."""
-    missing = [name for name in _KINDS if name not in facts]
-    if missing:
-        raise QabiasError(f"{log.called}: its samples lack {', '.join(missing)} in their metadata {FACTS!r}")
-    for name, (kind, called) in _KINDS.items():
-        value = facts[name]
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise _no_fact(log, sample, name, value, called)
-    for value in facts["options"].values():
-        if not isinstance(value, str):
-            raise _no_fact(log, sample, "options", facts["options"], "texts by name")
-
-
-def _no_fact(log: Log, sample: Sample, name: str, value: Any, called: str) -> QabiasError:
-    return QabiasError(
-        f"{log.called}: {sample.where}: {name} in its metadata {FACTS!r} is {value!r}; it must be {called}"
-    )
 
 
 @dataclass
@@ -319,17 +273,9 @@ def _texts(log: Log, benchmark: Benchmark) -> _Found:
 def _question(log: Log, benchmark: Benchmark, sample: Sample) -> tuple[str, tuple[Any, ...]]:
     """The key of the question of a sample, and that of its example."""
     facts, metadata = _facts(sample), sample.asked.get("metadata") or {}
-    if facts is None or KEY not in facts or any(name not in metadata for name in benchmark.key):
+    if facts is None or not isinstance(facts.get(KEY), str) or any(name not in metadata for name in benchmark.key):
         raise QabiasError(f"{log.called}: {sample.where} does not name its question in the metadata")
-    if not isinstance(facts[KEY], str):
-        raise _no_fact(log, sample, KEY, facts[KEY], "a text")
-    example = {name: metadata[name] for name in benchmark.key}
-    for name, value in example.items():
-        if not isinstance(value, str | int):
-            raise QabiasError(
-                f"{log.called}: {sample.where}: {name} in its metadata is {value!r}, which names no example"
-            )
-    return facts[KEY], tuple(example.values())
+    return facts[KEY], tuple(metadata[name] for name in benchmark.key)
 
 
 def _read(

@@ -24,7 +24,7 @@ from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, ExternalAnswers, Lo
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.breakdowns import CONSISTENCY, about_errors
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
-from qabias.benchmarks.bbq.logs import logged
+from qabias.benchmarks.bbq.logs import inspect_evals, lm_eval
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
 from qabias.benchmarks.bbq.reading import check_probabilities, read_open
@@ -54,6 +54,8 @@ from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.logs import Log
+from qabias.logs.inspect_eval import TOOL as INSPECT
+from qabias.logs.lm_eval_samples import TOOL as LM_EVAL
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
@@ -173,7 +175,7 @@ class BBQBenchmark(Benchmark):
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
-        scores = scores_of(table, answers, rules, BREAKDOWNS)
+        scores = scores_of(table, answers, BREAKDOWNS, rules)
         scores |= outcome_counts(answers)
         if "said" in answers.column_names:
             counts = Counter(answers["said"].to_pylist())
@@ -216,11 +218,11 @@ class BBQBenchmark(Benchmark):
         if config != ordered:
             raise QabiasError(f"write the configuration {config!r} as {ordered}, so that equal questions have one name")
 
-    def logged(
-        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
-    ) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
         """The answers in a log of another tool that asked BBQ's published questions."""
-        return logged(log, hints, upstream_dir)
+        if log.tool == INSPECT:
+            return inspect_evals.logged(log)
+        return lm_eval.logged(log, hints) if log.tool == LM_EVAL else None
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by the paper's categories, and of all examples."""

@@ -43,10 +43,7 @@ def score(
     table: pa.Table, answers: pa.Table, groupings: Mapping[str, Sequence[Key | None]], rules: Rules
 ) -> dict[str, Any]:
     """The metric's result by some rules, broken down by groups of rows (see `scoring.score`)."""
-
-    def metric(table: pa.Table, answers: pa.Table, by: Sequence[str]) -> dict[str, Any]:
-        return scores_of(table, answers, rules, by)
-
+    metric = partial(scores_of, rules=rules)
     return scoring.score(read_columns(table, _METRIC_COLUMNS), answers, groupings, metric)
 
 
@@ -55,18 +52,11 @@ def counting(rules: Rules) -> dict[str, Any]:
     return {name: value for name, value in rules.items() if name != "allow_incomplete"}
 
 
-def scores_of(table: pa.Table, answers: pa.Table, rules: Rules, by: Sequence[str]) -> dict[str, Any]:
+def scores_of(table: pa.Table, answers: pa.Table, by: Sequence[str], rules: Rules) -> dict[str, Any]:
     """The metric's result for examples and their stored answers, broken down by columns of the examples."""
     predictions = answers["prediction"].to_pylist()
     options = {**counting(rules), "allow_incomplete": rules.get("allow_incomplete") == "yes"}
-    return compute(
-        Computing(),
-        table,
-        predictions,
-        options,
-        list(by),
-        {"probabilities": probabilities_of(answers)},
-    )
+    return compute(Computing(), table, predictions, options, list(by), {"probabilities": probabilities_of(answers)})
 
 
 def paper_categories(table: pa.Table) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -81,9 +80,7 @@ class BBNLIBenchmark(InferenceBenchmark):
 
         return analyse(run.table, run.answers, run.scores, run.rules)
 
-    def logged(
-        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
-    ) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
         return harness_answers(log, self, hints, _DOCUMENT, _REFERENCES, of_set=("pair_id", 2))
 

@@ -162,9 +162,7 @@ class PublishedQuestions(BBQBenchmark):
         tables = _by_language(run.table, run.answers, languages, rules)
         return replace(analysis, tables=(*tables, *map(_without_paper, analysis.tables)))
 
-    def logged(
-        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
-    ) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
         """The answers in a log of this project's task on the set; a log of BBQ is none of these sets."""
         return own_questions(log, self, hints)
 

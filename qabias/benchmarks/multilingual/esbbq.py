@@ -24,7 +24,6 @@ from qabias.benchmarks.task_logs import (
     columns_of,
     first_document,
     likeliest,
-    of_log,
     of_sample,
 )
 from qabias.building.templating import StableRandom
@@ -57,15 +56,11 @@ def read_items(path: Path) -> Iterator[Item]:
     """The items of one category in file order."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    contexts: dict[str | None, dict[str, int]] = defaultdict(dict)
+    contexts: dict[str, dict[str, int]] = defaultdict(dict)
     for row in rows:
-        if row.get("context_condition") == "ambig":
-            contexts[row.get("template_id")].setdefault(row["context"], len(contexts[row.get("template_id")]))
-    for number, row in enumerate(rows, start=2):
-        try:
-            yield _item(row, contexts[row["template_id"]])
-        except (KeyError, ValueError, SyntaxError, TypeError) as error:
-            raise QabiasError(f"{path}: line {number}: no released row ({error!r})") from error
+        if row["context_condition"] == "ambig":
+            contexts[row["template_id"]].setdefault(row["context"], len(contexts[row["template_id"]]))
+    yield from (_item(row, contexts[row["template_id"]]) for row in rows)
 
 
 def _item(row: Mapping[str, str], contexts: Mapping[str, int]) -> Item:
@@ -129,8 +124,10 @@ _TIES = "of equally likely answers the first counts there, none here"
 
 def _logged(log: Log, benchmark: PublishedQuestions, wordings: Sequence[str]) -> Logged | None:
     """The answers in a log of the harness's tasks on one of the two sets; None where it is of another task."""
-    if not set(_DOCUMENT) <= first_document(log).keys() or not _is_of_language(log, wordings):
+    if not set(_DOCUMENT) <= first_document(log).keys():
         return None
+    if tuple(read_options(next(log.samples()))[_PERSONS:]) != tuple(wordings):
+        return None  # in the other language
     rows: list[dict[str, Any]] = []
     answers: list[int] = []
     for sample in log.samples():
@@ -145,13 +142,12 @@ def _logged(log: Log, benchmark: PublishedQuestions, wordings: Sequence[str]) ->
     columns = columns_of(rows, rows[0])
     n_ties = answers.count(NO_ANSWER)
     keys = {name: columns[name] for name in ("category", "example_id")}
-    with of_log(log):
-        predicted, references = pa.table({**keys, "prediction": answers}), pa.table(columns)
+    predicted = pa.table({**keys, "prediction": answers})
     return Logged(
         external=ExternalAnswers(log.model, "", "none", benchmark.sources[0], predicted),
         config=config_of(set(columns["category"]), benchmark.configs),
         options={"answers": "released"},
-        references=references,
+        references=pa.table(columns),
         figures=tuple(_figures(log, set(columns["category"]), n_ties)),
         notes=(
             f"UNKNOWN was offered in {len(wordings)} wordings and each person in one, by the sum of log-likelihoods; "
@@ -159,12 +155,6 @@ def _logged(log: Log, benchmark: PublishedQuestions, wordings: Sequence[str]) ->
             *about_ties(n_ties),
         ),
     )
-
-
-def _is_of_language(log: Log, wordings: Sequence[str]) -> bool:
-    """Whether the first sample offers the wordings of UNKNOWN of a language."""
-    sample = next(iter(log.samples()))
-    return tuple(read_options(sample)[_PERSONS:]) == tuple(wordings)
 
 
 def _places(log: Log, sample: Sample, wordings: Sequence[str]) -> list[int]:
@@ -201,9 +191,7 @@ class SpainQuestions(PublishedQuestions):
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
     lopsided = True
 
-    def logged(
-        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
-    ) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
         """The answers in a log of the harness's own tasks on the set, or of this project's."""
         return _logged(log, self, WORDINGS[self.card.codes[0]]) or super().logged(log, hints, upstream_dir)
 

@@ -203,9 +203,7 @@ class UnQoverBenchmark(Benchmark):
 
         return analyse(run.table, run.answers, run.scores)
 
-    def logged(
-        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
-    ) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
         return logged(log, self, hints, _origin.CONFIGS)
 

@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from qabias.benchmarks.base import Logged
-from qabias.benchmarks.task_logs import column, columns_of, given_of, of_log, of_sample, own_figures, own_task
+from qabias.benchmarks.task_logs import column, columns_of, given_of, of_sample, own_figures, own_task
 from qabias.benchmarks.unqover.questions import ASKED
 from qabias.errors import QabiasError
 
@@ -24,8 +26,6 @@ _REFERENCES = (
 
 def logged(log: Log, benchmark: Benchmark, hints: Mapping[str, str], sets: Sequence[str]) -> Logged | None:
     """The answers in a log of one of the tasks; None where it is of another task."""
-    import pyarrow as pa
-
     asked = own_task(log, benchmark, hints, _DOCUMENT)
     if asked is None:
         return None
@@ -43,13 +43,11 @@ def logged(log: Log, benchmark: Benchmark, hints: Mapping[str, str], sets: Seque
     (of_set,) = in_sets
     n_cut = len(rows) - len(whole)
     cut = f"{n_cut:,} rows are left out because not all of their {len(ASKED)} questions were asked, as by the task."
-    with of_log(log):
-        answers = pa.table(columns_of(whole, (*benchmark.key, *benchmark.answer_columns)))
-        references = pa.table(columns_of(whole, (*benchmark.key, *_REFERENCES, *texts)))
+    answers = pa.table(columns_of(whole, (*benchmark.key, *benchmark.answer_columns)))
     return Logged(
         external=given_of(log, benchmark, asked, answers),
         config=of_set,
-        references=references,
+        references=pa.table(columns_of(whole, (*benchmark.key, *_REFERENCES, *texts))),
         figures=own_figures(log, "sets", of_set),
         notes=(cut,) if n_cut else (),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import Written, outcome
 from qabias.benchmarks.base import ExternalAnswers, Logged, OtherFigure
 from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks.bbq.logs.lm_eval import config_of
 from qabias.benchmarks.bbq.published import SOURCE
 from qabias.benchmarks.facts import counted
 from qabias.benchmarks.task_logs import FACTS
@@ -30,7 +31,6 @@ _TASKS = re.compile(rf"(inspect_evals/)?{NAME}(:\w+)?")
 _SCORER = "choice"
 """The scorer of inspect that reads a letter."""
 
-_KEYS = {"category": str, "source_id": int}
 _MOST = 2**31 - 1
 """The largest number of an example that its column can hold."""
 
@@ -41,28 +41,27 @@ _SAME = ("question_index", "question_polarity", "context_condition")
 """Metadata that must be as in the released examples."""
 
 _CONTEXT, _QUESTION = "Context: ", "\n\nQuestion: "
-_FIGURES = {"accuracy": ("accuracy",)}
-"""Where the result of BBQ's metric has a metric of inspect."""
-
 _STDERR = "over single questions, as if they were independent; the intervals here are over templates"
 _OTHER_SCORER = "a score of another scorer"
 
 
-def logged(log: Log, hints: Mapping[str, str] | None = None, upstream_dir: str | None = None) -> Logged | None:
+def logged(log: Log) -> Logged | None:
     """The answers in a log of the task; None where it is of another task."""
     if not _is_bbq(log):
         return None
-    scorers = _scorers(log)
+    # By the first sample that was scored and did not fail; all are scored by the same.
+    scorers = next((list(sample.answers) for sample in log.samples() if sample.answers and not sample.error), [])
     scorer = _scorer(log, scorers)
     samples = [_Asked(log, sample, scorer) for sample in log.samples()]
     if not samples:
         raise QabiasError(f"{log.called}: no sample is in this log; ask first, or finish it by `inspect eval-retry`")
     if all(asked.missing for asked in samples):
         raise QabiasError(f"{log.called}: no sample has an answer; the first is {samples[0].missing}")
+    references = {name: [asked.reference[name] for asked in samples] for name in samples[0].reference}
     return Logged(
         ExternalAnswers(log.model, "", "none", SOURCE, _answers(samples)),
-        _config(asked.category for asked in samples),
-        references=_references(samples),
+        config_of({asked.category for asked in samples}, _origin.CONFIGS),
+        references=pa.table(_keys(samples) | references),
         figures=tuple(_figures(log, scorer, samples)),
         notes=tuple(_notes(scorers, scorer, samples)),
     )
@@ -81,7 +80,7 @@ class _Asked:
             )
         metadata = sample.asked.get("metadata") or {}
         _check_keys(log, sample, metadata)
-        _check_texts(log, sample, metadata)
+        _check_choices(log, sample)
         self.category: str = metadata["category"]
         self.example_id: int = metadata["source_id"]
         self.reference = _reference(sample.asked, metadata)
@@ -109,11 +108,6 @@ def _is_bbq(log: Log) -> bool:
     return is_known and FACTS not in metadata and metadata.get("category") in _origin.CATEGORIES
 
 
-def _scorers(log: Log) -> list[str]:
-    """The scorers of a log, by the first sample that was scored and did not fail; all are scored by the same."""
-    return next((list(sample.answers) for sample in log.samples() if sample.answers and not sample.error), [])
-
-
 def _scorer(log: Log, scorers: list[str]) -> str:
     """The scorer whose answers count."""
     if _SCORER in scorers or not scorers:
@@ -127,21 +121,16 @@ def _scorer(log: Log, scorers: list[str]) -> str:
 
 
 def _check_keys(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
-    lacking = [name for name, kind in _KEYS.items() if type(metadata.get(name)) is not kind]
-    if not lacking and not 0 <= metadata["source_id"] <= _MOST:
-        raise QabiasError(f"{log.called}: {sample.where}: no example has the source_id {metadata['source_id']}")
-    if not lacking and metadata["category"] in _origin.CATEGORIES:
-        return
-    if not lacking:
-        raise QabiasError(f"{log.called}: {sample.where}: no category of BBQ is called {metadata['category']!r}")
-    raise QabiasError(
-        f"{log.called}: {sample.where}: no {' and '.join(lacking)} in its metadata, which tell the example that was "
-        f"asked (it has {', '.join(metadata) or 'none'}); ask with the task inspect_evals/{NAME}"
-    )
+    category, number = metadata.get("category"), metadata.get("source_id")
+    if category not in _origin.CATEGORIES or type(number) is not int or not 0 <= number <= _MOST:
+        raise QabiasError(
+            f"{log.called}: {sample.where}: category {category!r} and source_id {number!r} in its metadata name no "
+            f"example of BBQ; ask with the task inspect_evals/{NAME}"
+        )
 
 
-def _check_texts(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
-    """Refuse a sample whose letters mean no answers, or whose metadata are of another kind than BBQ's."""
+def _check_choices(log: Log, sample: Sample) -> None:
+    """Refuse a sample whose letters mean no answers."""
     choices = sample.asked.get("choices")
     n_choices = len(choices) if isinstance(choices, list) and all(isinstance(text, str) for text in choices) else 0
     if n_choices != len(LETTERS):
@@ -149,12 +138,6 @@ def _check_texts(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
             f"{log.called}: {sample.where}: its choices are {reprlib.repr(choices)}, not three texts, so that its "
             f"letter names no answer; ask with the task inspect_evals/{NAME}"
         )
-    for name in _SAME:
-        if not isinstance(metadata.get(name), str | None):
-            raise QabiasError(
-                f"{log.called}: {sample.where}: its {name} is {reprlib.repr(metadata[name])}, not a text; ask with the "
-                f"task inspect_evals/{NAME}"
-            )
 
 
 def _place(log: Log, sample: Sample, answer: Any) -> int:
@@ -202,18 +185,6 @@ def _answers(samples: list[_Asked]) -> pa.Table:
     )
 
 
-def _references(samples: list[_Asked]) -> pa.Table:
-    """What the samples say of their examples; null where one does not say it."""
-    columns = {name: [asked.reference[name] for asked in samples] for name in samples[0].reference}
-    return pa.table(_keys(samples) | columns)
-
-
-def _config(categories: Iterable[str]) -> str:
-    there = set(categories)
-    names = [name for name in _origin.CATEGORIES if name in there]
-    return _origin.ALL if len(names) == len(_origin.CATEGORIES) else ",".join(names)
-
-
 def _figures(log: Log, scorer: str, samples: list[_Asked]) -> Iterator[OtherFigure]:
     """The metrics of inspect, those of the scorer whose answers count beside ours."""
     # Of one answer to each question every reducer makes the same.
@@ -223,7 +194,7 @@ def _figures(log: Log, scorer: str, samples: list[_Asked]) -> Iterator[OtherFigu
         group, _, metric = name.rpartition("/")
         if group in groups:
             why = {"accuracy": _why_accuracy(log, samples), "stderr": _STDERR}.get(metric, "")
-            yield OtherFigure(name, value, _FIGURES.get(metric, ()), why)
+            yield OtherFigure(name, value, ("accuracy",) if metric == "accuracy" else (), why)
         else:
             yield OtherFigure(name, value, why="" if name.startswith(f"{scorer}/") else _OTHER_SCORER)
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from qabias.answers.likelihoods import NO_ANSWER
 from qabias.benchmarks.base import ExternalAnswers, Logged, OtherFigure
 from qabias.benchmarks.bbq import NAME
@@ -20,7 +22,6 @@ from qabias.benchmarks.task_logs import (
     first_of_several,
     harness_answers,
     likeliest,
-    of_log,
     of_sample,
 )
 from qabias.errors import QabiasError
@@ -59,7 +60,7 @@ _TEXTS = (
 )
 
 
-def logged(log: Log, hints: Mapping[str, str], upstream_dir: str | None = None) -> Logged | None:
+def logged(log: Log, hints: Mapping[str, str]) -> Logged | None:
     """The answers in a log of a task on BBQ; None where it is of another task."""
     if set(_ADDED) <= first_document(log).keys():
         return _of_harness(log)
@@ -73,8 +74,6 @@ def own_questions(log: Log, benchmark: Benchmark, hints: Mapping[str, str]) -> L
 
 
 def _of_harness(log: Log) -> Logged:
-    import pyarrow as pa
-
     rows: list[dict[str, Any]] = []
     answers: list[int | str] = []
     n_samples = n_ties = n_wordings = 0
@@ -98,17 +97,12 @@ def _of_harness(log: Log) -> Logged:
     written = bool(answers) and isinstance(answers[0], str)
     asked = set(columns["category"])
     keys = {name: columns[name] for name in ("category", "example_id")}
-    with of_log(log):
-        predictions, references = pa.table({**keys, "prediction": answers}), pa.table(columns)
     return Logged(
-        external=ExternalAnswers(log.model, "", "none", SOURCE, predictions),
+        external=ExternalAnswers(log.model, "", "none", SOURCE, pa.table({**keys, "prediction": answers})),
         config=config_of(asked, load_benchmark(NAME).configs),
-        references=references,
+        references=pa.table(columns),
         figures=_figures(log, asked, written, n_ties),
-        notes=(
-            *first_of_several(n_samples, len(rows)),
-            *_about_asking(n_wordings, n_ties),
-        ),
+        notes=(*first_of_several(n_samples, len(rows)), *_about_asking(n_wordings, n_ties)),
     )
 
 
