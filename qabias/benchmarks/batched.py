@@ -14,7 +14,6 @@ from qabias.benchmarks.base import Benchmark, ExternalAnswers, Logged, make_orig
 from qabias.benchmarks.prompt_format import choose_format
 from qabias.errors import QabiasError
 from qabias.logs import Log
-from qabias.support.suggest import unknown
 
 _OTHERS = re.compile(r"[^0-9a-z]+")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -34,7 +33,8 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], upstream_d
     config, source, norm = (hints.get(name, default) for name, default in defaults.items())
     prompt_format = choose_format(benchmark.formats, hints["format"]) if "format" in hints else None
     benchmark.check_config(config)
-    (seed, fixes), options = _drawn(hints), own_options(hints)
+    seed, fixes = int(hints.get("seed", 0)), hints.get("fixes") == "yes"
+    options = {name.removeprefix(_OPTION): value for name, value in hints.items() if name.startswith(_OPTION)}
     table = benchmark.load(config, make_origin(benchmark, source, seed, fixes, upstream_dir, options))
     results = _by_row(log, _rows_by_id(benchmark, table))
     if not results.texts:
@@ -52,21 +52,6 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], upstream_d
     taken = f"Results do not say which texts were asked; they are taken as answers to the source {source}."
     notes = () if "source" in hints else (taken,)
     return Logged(external, config, seed=seed, fixes=fixes, options=options, notes=notes)
-
-
-def own_options(hints: Mapping[str, str]) -> dict[str, str]:
-    """The benchmark's own options among what a caller says was asked, by name."""
-    return {name.removeprefix(_OPTION): value for name, value in hints.items() if name.startswith(_OPTION)}
-
-
-def _drawn(hints: Mapping[str, str]) -> tuple[int, bool]:
-    """The seed of the texts, and whether they are corrected."""
-    seed, fixes = hints.get("seed", "0"), hints.get("fixes", "no")
-    if not re.fullmatch(r"[0-9]+", seed, re.ASCII):
-        raise QabiasError(f"seed is {seed!r}; it must be a whole number from 0")
-    if fixes not in ("yes", "no"):
-        raise unknown("value of fixes", fixes, ("yes", "no"))
-    return int(seed), fixes == "yes"
 
 
 @dataclass

@@ -12,7 +12,7 @@ from qabias.benchmarks.caveats import imbalance, imbalance_note, missing_share, 
 from qabias.benchmarks.facts import Facts, Findings, Measure, Scores
 from qabias.share.metrics.shared.intervals import POWER
 from qabias.tables.formatting import percent
-from qabias.tables.model import Estimate, estimate
+from qabias.tables.model import estimate
 
 
 @functools.lru_cache(maxsize=1024)
@@ -117,7 +117,12 @@ def adjusted_finding(facts: Facts, group: str, scores: Scores, name: str, n_comp
         detectable = math.inf
     elif detectable is not None:
         detectable = widened_size(float(detectable), freedom, n_comparisons)
-    return Finding(group, *_widened(estimate(scores, name), wide / usual), detectable)
+    value, low, high = estimate(scores, name)
+    assert value is not None
+    assert low is not None
+    assert high is not None
+    factor = wide / usual
+    return Finding(group, value - factor * (value - low), value + factor * (high - value), detectable)
 
 
 def widened_size(size: float, freedom: int, n_comparisons: int) -> float:
@@ -125,14 +130,6 @@ def widened_size(size: float, freedom: int, n_comparisons: int) -> float:
     usual, wide = t_quantile(1 - ERROR / 2, freedom), t_quantile(1 - ERROR / 2 / n_comparisons, freedom)
     power = t_quantile(POWER, freedom)
     return size * (wide + power) / (usual + power)
-
-
-def _widened(score: Estimate, factor: float) -> tuple[float, float]:
-    value, low, high = score
-    assert value is not None
-    assert low is not None
-    assert high is not None
-    return value - factor * (value - low), value + factor * (high - value)
 
 
 def _sentence(heading: str, n_comparisons: int, results: Sequence[Finding], unreported: Mapping[str, str]) -> str:

@@ -130,10 +130,6 @@ def written_format(benchmark: Benchmark, name: str | None = None, orders: int = 
     if prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
         raise QabiasError(f"{benchmark.name}: {prompt_format.name} is a set of formats; ask one of them: {names}")
-    if prompt_format.pairs:
-        raise QabiasError(
-            f"{benchmark.name}: the format {prompt_format.name} asks a writer no question; choose another"
-        )
     check_orders(benchmark, orders)
     return in_orders(benchmark, prompt_format, orders)
 

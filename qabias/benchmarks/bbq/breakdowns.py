@@ -96,7 +96,7 @@ def stereotype_tables(groups: Mapping[Key, Scores]) -> list[Table]:
     """A heat map for every category: stereotype by label of the target."""
     return [
         scored(
-            f"stereotypes_{_identifier(category)}",
+            f"stereotypes_{category.replace(' (names)', '_names')}",
             f"{category}: stereotypes and the groups they are held of",
             f"Figure 4 {PAPER}" if category == FIGURE_4 else "",
             f"s_AMB where no context tells the answer. {READ_BIAS} {_READ_THIN} Not every stereotype is held of every "
@@ -213,10 +213,6 @@ def _nested(groups: Mapping[Key, Scores]) -> dict[str, dict[Key, Scores]]:
 
 def _comparison(category: str, name: str) -> str:
     return _COMPARISONS[name].format(_SECOND_TRAIT[category])
-
-
-def _identifier(category: str) -> str:
-    return category.replace(" (names)", "_names")
 
 
 def _without_thin(scores: Scores) -> Scores:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.roles import role
 from qabias.benchmarks.facts import Balance, Facts, Findings, HubTexts, Measure, Notes, QuestionOnly, Rule, TemplateView
@@ -196,10 +194,6 @@ def _questions(example: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [{**example, **{f"ans{place}": example["options"][place] for place in range(3)}}]
 
 
-def _template(table: pa.Table) -> pa.ChunkedArray:
-    return table["template_id"]
-
-
 FACTS = Facts(
     dataset=NAME,
     measures=MEASURES,
@@ -218,7 +212,7 @@ FACTS = Facts(
     intro=_FOLDER / "intro.html.j2",
     citations=(CITATION,),
     view=TemplateView(
-        _template,
+        lambda table: table["template_id"],
         _lines,
         conditions=("context_condition", "question_polarity"),
         kinds=("group member", "other person", "UNKNOWN"),

@@ -12,7 +12,7 @@ from qabias.answers.parsing import LABELS
 from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.caveats import with_detectable, with_ranges, with_ranges_of_cells
 from qabias.benchmarks.facts import Measure, Scores
-from qabias.benchmarks.inference.facts import BBQ_NLI_MEASURES, PAPER
+from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS, BBQ_NLI_MEASURES, PAPER
 from qabias.benchmarks.inference.questions import named_first
 from qabias.benchmarks.inference.tables import (
     ACCURACIES,
@@ -32,7 +32,7 @@ from qabias.benchmarks.inference.tables import (
     where,
 )
 from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
-from qabias.tables.model import ALL, Analysis, Column, Figure, Table, Value, estimate, values
+from qabias.tables.model import ALL, Analysis, Column, Figure, Table, estimate, values
 
 _CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 _POLARITIES = {"neg": "negative", "nonneg": "non-negative"}
@@ -159,15 +159,13 @@ def order_tables(groups: Mapping[str, Mapping[Key, Scores]], unclear: int) -> li
 
 def _by_name_order(orders: Mapping[Key, Scores], left_out: str) -> Table:
     titles = {"target": "target first", "nontarget": "other person first"}
-    categories = dict.fromkeys(category for category, _ in orders)
     return _order_table(
         ("bias_by_name_order", "Order of the names", ""),
         "Bias in ambiguous contexts by who is named first. A large difference says that the order of the names moves "
         f"the answers as much as the stereotype does.{left_out} {_READ_TEMPLATES}",
         _CATEGORY,
         {f"{who}_first": (f"Bias, {title}", f"Answers, {title}") for who, title in titles.items()},
-        {category: [(category, who) for who in titles] for category in categories},
-        orders,
+        {category: [orders.get((category, who)) for who in titles] for category, _ in orders},
         "intervals",
     )
 
@@ -175,15 +173,14 @@ def _by_name_order(orders: Mapping[Key, Scores], left_out: str) -> Table:
 def _by_length(groups: Mapping[str, Mapping[Key, Scores]], lengths: Sequence[str], left_out: str) -> Table:
     names = {"target": "target first", "nontarget": "other person first", _BOTH: "both orders"}
     cells = dict(groups["order_and_length"]) | {(_BOTH, length): groups["length"][length,] for length in lengths}
-    rows = {name: [(who, length) for length in lengths] for who, name in names.items()}
+    rows = {name: [cells.get((who, length)) for length in lengths] for who, name in names.items()}
     return _order_table(
         ("bias_by_length", "Length of the context", f"Figure 3 {PAPER}"),
         "Bias in ambiguous contexts that say more and more without saying who it was: short adds what the two people "
         f"did, long adds further detail (Table 7).{left_out} {_READ_TEMPLATES}",
         Column("order", "Order of the names", "text"),
         {length: (length.capitalize(), f"Answers, {length}") for length in lengths},
-        {name: keys for name, keys in rows.items() if any(key in cells for key in keys)},
-        cells,
+        {name: row for name, row in rows.items() if any(row)},
         "lines",
     )
 
@@ -193,38 +190,33 @@ def _order_table(
     note: str,
     label: Column,
     columns: Mapping[str, tuple[str, str]],
-    rows: Mapping[str, Sequence[Key]],
-    cells: Mapping[Key, Scores],
+    rows: Mapping[str, Sequence[Scores | None]],
     kind: str,
 ) -> Table:
-    """Bias in ambiguous contexts; `columns` have titles of bias and count, `rows` the keys of the `cells` in them."""
-    bias = tuple(f"bias_{name}" for name in columns)
+    """Bias in ambiguous contexts; `columns` have titles of bias and count, `rows` the groups that are there."""
+    bias = tuple(Column(f"bias_{name}", title, "signed") for name, (title, _) in columns.items())
+    counts = (Column(f"n_{name}", title, "count") for name, (_, title) in columns.items())
     table = Table(
         *head,
         note,
-        (
-            label,
-            *(Column(f"bias_{name}", title, "signed") for name, (title, _) in columns.items()),
-            *(Column(f"n_{name}", title, "count") for name, (_, title) in columns.items()),
+        (label, *bias, *counts),
+        tuple(
+            (
+                name,
+                *(estimate(group, _BIAS_AMBIG.name) if group else None for group in row),
+                *(group["n_ambig"] if group else 0 for group in row),
+            )
+            for name, row in rows.items()
         ),
-        tuple((name, *_bias_and_counts(cells, keys)) for name, keys in rows.items()),
-        Figure(kind, label.name, bias),
+        Figure(kind, label.name, tuple(column.name for column in bias)),
         "Order and length",
     )
-    places = zip(bias, zip(*rows.values(), strict=True), strict=True)
-    return with_ranges_of_cells(table, {name: _cells(cells, keys) for name, keys in places})
-
-
-def _cells(cells: Mapping[Key, Scores], keys: Sequence[Key]) -> list[tuple[Scores, Measure] | None]:
-    """The bias of some groups in ambiguous contexts, one below the other."""
-    bias = next(measure for measure in BBQ_NLI_MEASURES if measure.name == _BIAS_AMBIG.name)
-    return [(cells[key], bias) if key in cells else None for key in keys]
-
-
-def _bias_and_counts(cells: Mapping[Key, Scores], keys: Sequence[Key]) -> list[Value]:
-    """The bias of some groups in ambiguous contexts, then their numbers of answers; nothing and 0 for a missing one."""
-    bias = [estimate(cells[key], _BIAS_AMBIG.name) if key in cells else None for key in keys]
-    return [*bias, *(cells[key]["n_ambig"] if key in cells else 0 for key in keys)]
+    measure = BBQ_NLI_FACTS.measure(_BIAS_AMBIG.name)
+    cells = {
+        column.name: [(group, measure) if group else None for group in of_column]
+        for column, of_column in zip(bias, zip(*rows.values(), strict=True), strict=True)
+    }
+    return with_ranges_of_cells(table, cells)
 
 
 class _Form(NamedTuple):

@@ -36,7 +36,8 @@ def from_inference(rows: pa.Table) -> pa.Table:
     asked = rows.filter(pc.equal(rows["statement_about"], "target"))
     first = named_first(asked)
     # Where the context does not tell, the slots do: the target's is the first one in most templates.
-    order = [one or _guess(swapped) for one, swapped in zip(first, asked["name_order"].to_pylist(), strict=True)]
+    slots = ["target" if names == "original" else "nontarget" for names in asked["name_order"].to_pylist()]
+    order = [one or slot for one, slot in zip(first, slots, strict=True)]
     target_loc = np.array([0 if one == "target" else 1 for one in order], dtype=np.int8)
     negative = np.array(asked["question_polarity"].to_pylist()) == "neg"
     stance = np.array(asked["context_stance"].to_pylist())
@@ -101,10 +102,6 @@ def said(row: Mapping[str, Any], place: int | None) -> str | None:
     if place == row["unknown_loc"]:
         return "unknown"
     return "target" if place == row["target_loc"] else "nontarget"
-
-
-def _guess(name_order: str) -> str:
-    return "target" if name_order == "original" else "nontarget"
 
 
 def _lists(templates: Sequence[str], people: Sequence[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:

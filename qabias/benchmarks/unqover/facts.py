@@ -129,10 +129,6 @@ def _mean_scores(name: str, rows: pa.Table) -> Table:
     )
 
 
-def _template(table: pa.Table) -> pa.ChunkedArray:
-    return table["template_id"]
-
-
 FACTS = Facts(
     dataset=NAME,
     measures=MEASURES,
@@ -146,7 +142,7 @@ FACTS = Facts(
     task_type="question-answering",
     intro=_FOLDER / "intro.html.j2",
     citations=(CITATION,),
-    view=TemplateView(_template, _lines, rates=_mean_scores, questions=_questions),
+    view=TemplateView(lambda table: table["template_id"], _lines, rates=_mean_scores, questions=_questions),
     notes=Notes(
         "mu and eta of a small sample are too large, because they are made of absolute values of few rows",
         "every subject by itself as strongly or as little preferred as they allow; it is of all rows, and the score of "
