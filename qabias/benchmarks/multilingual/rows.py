@@ -153,7 +153,8 @@ def read_items(
     for line_number, line in _lines(path):
         try:
             row = json.loads(line)
-            infos = _infos(row)
+            tagged = [row["answer_info"][f"ans{place}"] for place in PLACES]
+            infos = [(_word(text), _word(tag)) for text, tag in tagged]
             item = _item(row, infos, category, is_target, is_unknown)
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise QabiasError(f"{path}: line {line_number}: not in BBQ's form ({error!r})") from error
@@ -174,11 +175,6 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise QabiasError(f"{path}: holds no examples")
     # Not `splitlines`, which also ends a line at characters that JSON strings may hold.
     yield from ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
-
-
-def _infos(row: Mapping[str, Any]) -> _Infos:
-    """Text and tag of each answer."""
-    return [(_word(text), _word(tag)) for text, tag in (row["answer_info"][f"ans{place}"] for place in PLACES)]
 
 
 def _item(row: Mapping[str, Any], infos: _Infos, category: str, is_target: IsTarget, is_unknown: IsUnknown) -> Item:

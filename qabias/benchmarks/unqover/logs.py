@@ -74,10 +74,6 @@ def _add(rows: dict[tuple[str, int], dict[str, Any]], log: Log, sample: Sample, 
         f"s{subject}_{name}": math.exp(loglikelihood)
         for subject, loglikelihood in enumerate(sample.loglikelihoods, start=1)
     }
-    row |= _texts(name, column(log, sample, "context"), column(log, sample, "question"))
-
-
-def _texts(name: str, context: str, question: str) -> dict[str, str]:
-    """The columns of a row that a question was made of."""
     order, _, negated = name.partition("_")
-    return {f"context_{order}": context, "negated_question" if negated else "question": question}
+    row[f"context_{order}"] = column(log, sample, "context")
+    row["negated_question" if negated else "question"] = column(log, sample, "question")
