@@ -135,9 +135,8 @@ def harness_answers(
         if sample.run > 1:
             continue
         with of_sample(log, sample):
-            answer = sample.text
-            if answer is None:
-                answer = likeliest(sample.loglikelihoods, range(len(sample.loglikelihoods)))
+            values = sample.loglikelihoods
+            answer = sample.text if sample.text is not None else likeliest(values, range(len(values)))
             sets.append((column(log, sample, set_column), document(sample).get("set_size", set_size)))
             counts[sets[-1]] += 1
             kept = {name: column(log, sample, name) for name in names}
