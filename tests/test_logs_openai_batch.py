@@ -149,8 +149,8 @@ TWO = chat("A") | {"choices": chat("A")["choices"] * 2}
         *(
             ([result("Age/0", 200, chat("A"))], hint, token)
             for hint, token in (
-                *(({"config": "Agee"}, "'Age'"), ({"source": "bundle"}, "'bundled'"), ({"seed": "x"}, "seed")),
-                *(({"format": "leters"}, "'letters'"), ({"fixes": "maybe"}, "fixes")),
+                *(({"config": "Agee"}, "'Age'"), ({"source": "bundle"}, "'bundled'")),
+                ({"format": "leters"}, "'letters'"),
             )
         ),
     ],
