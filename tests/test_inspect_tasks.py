@@ -464,7 +464,7 @@ WRONG = {
         (lambda facts: {**facts, "texts": "bundled@0"}, "texts"),
         (lambda facts: without(facts, "norm"), "'norm'"),
         (lambda facts: {**facts, "key": "Age/none"}, "'Age/none'"),
-        *((lambda facts, name=name, value=value: {**facts, name: value}, "eval") for name, value in WRONG.items()),
+        *((lambda facts, name=name, value=one: {**facts, name: value}, f"eval|{name}") for name, one in WRONG.items()),
     ],
 )
 def test_facts_that_are_not_as_they_were_are_refused(short, change, token):
