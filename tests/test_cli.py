@@ -142,7 +142,7 @@ MISTAKES = [
     ([*RUN, "--option", "span=exact"], "span"),
     ([*RUN, "--option", "x" * 1000], "1,002 characters"),
     ([*RUN, "--scorer", "nope"], "nope"),
-    ([*RUN, "--revision", "r", "--dtype", "d"], "--revision r, --dtype d"),
+    ([*RUN, "--revision", "r", "--dtype", "d"], "revision, dtype"),
     ([*RUN, "--source", "official", "--upstream-dir", "nowhere"], "nowhere"),
     (["run", "unqover", "--model", "baseline:oracle"], "oracle"),
     (["run", "bbq", "--model", "./no-such-folder"], "no-such-folder"),

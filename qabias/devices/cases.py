@@ -74,14 +74,16 @@ PAIRS = Way("nli", "nli", "pairs", "AutoModelForSequenceClassification", config=
 HEADS = (SPANS, MASKS, CHOICES, PAIRS)
 WAYS = (CAUSAL, CAUSAL_WRITTEN, SEQ2SEQ, SEQ2SEQ_WRITTEN, *HEADS)
 
-_TEXT_TINY = [(way, models.TINY_CAUSAL) for way in WAYS[:2]] + [(way, models.TINY_T5) for way in WAYS[2:4]]
-_TEXT_SMALL = [(way, models.SMALL_CAUSAL) for way in WAYS[:2]] + [(way, models.SMALL_T5) for way in WAYS[2:4]]
 _FAMILIES = ("bert", "roberta", "deberta", "roberta")
-_TINY = [
-    *_TEXT_TINY,
-    *((way, models.TINY_ENCODERS[family]) for way, family in zip(HEADS, _FAMILIES, strict=True)),
-]
-_SMALL = [*_TEXT_SMALL, *((way, models.SMALL_ENCODER) for way in HEADS)]
+
+
+def _asked(causal: Shape, seq2seq: Shape, encoders: Sequence[Shape]) -> list[tuple[Way, Shape]]:
+    """Every way of asking with a model of one size."""
+    return list(zip(WAYS, (causal, causal, seq2seq, seq2seq, *encoders), strict=True))
+
+
+_TINY = _asked(models.TINY_CAUSAL, models.TINY_T5, [models.TINY_ENCODERS[family] for family in _FAMILIES])
+_SMALL = _asked(models.SMALL_CAUSAL, models.SMALL_T5, [models.SMALL_ENCODER] * 4)
 _LARGE = [
     (CAUSAL, models.MIDDLE_CAUSAL),
     (SEQ2SEQ, models.LARGE_T5),
@@ -112,7 +114,7 @@ def make_model(shape: Shape, way: Way, dtype: str, device: Any) -> LoadedModel:
     with quiet_transformers(), torch.device(device):
         make: Callable[..., Any] = getattr(transformers, way.auto_class).from_config
         model = make(shape.config(**way.config), dtype=getattr(torch, dtype)).eval()
-        if shape.scales_head:
+        if shape.config_class == "T5Config":  # its output layer is made so large that no logit is of size 1
             model.get_output_embeddings().weight.data.mul_(shape.width**-0.5)
     tokenizer = tokenizer_of(shape.tokenizer, shape.vocabulary_size, way.scorer, way.way)
     return LoadedModel(model.to(device), tokenizer, shape.name, "random", str(device), dtype)

@@ -4,13 +4,11 @@ Figures are logarithms: log-likelihoods by scored token, and logarithms of proba
 
     SAFETY x u x sqrt(2 x layers + 2) x size
 
-u is the unit roundoff of the precision, half the distance of 1 to the next number. Each layer adds two rounded sums to
-the states, attention and feed-forward; the embeddings and the output layer are two more. Rounding errors of several
-sums are nearly independent, so that they grow with the square root of their number (Higham and Mary, "A new approach to
-probabilistic rounding error analysis", SIAM Journal on Scientific Computing 41, 2019). The size is that of what is
-rounded: logits of the shapes here are of size 1, and a logarithm of the vocabulary is subtracted in float32, so that
-its own rounding counts too. `SAFETY` is for what is left out: several roundings inside a layer, and the largest of many
-figures rather than a usual one. On CPUs the largest difference of the shapes here was about a third of the bound.
+u is the unit roundoff of the precision. Each layer adds two rounded sums to the states; the embeddings and the output
+layer are two more. Their errors are nearly independent and grow with the square root of their number (Higham and Mary,
+"A new approach to probabilistic rounding error analysis", SIAM Journal on Scientific Computing 41, 2019). The size is
+that of what is rounded: logits of size 1, and a logarithm of the vocabulary, which is subtracted in float32. `SAFETY`
+is for what is left out: several roundings inside a layer, and the largest of many figures rather than a usual one.
 
 This file imports torch.
 """
@@ -35,13 +33,7 @@ from qabias.scorers.extractive_qa import locate
 
 
 class Reference(NamedTuple):
-    """Answers of a plain loop.
-
-    Attributes:
-        figures: Logarithms of probabilities, those of options by scored token; none of a writer.
-        units: Scored tokens of every figure, 1 for a probability; float64 of shape (n_figures,).
-        written: What a writer wrote.
-    """
+    """Answers of a plain loop: logarithms of probabilities, scored tokens of each, and what a writer wrote."""
 
     figures: np.ndarray
     units: np.ndarray

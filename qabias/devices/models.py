@@ -69,11 +69,6 @@ class Shape:
         return (self.parameters + head) * BYTES[dtype]
 
     @property
-    def scales_head(self) -> bool:
-        """Whether the library makes the weights of its output layer so large that no logit is of size 1."""
-        return self.config_class == "T5Config"
-
-    @property
     def width(self) -> int:
         """Size of a state."""
         return int(self.options.get("hidden_size") or self.options["d_model"])

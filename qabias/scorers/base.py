@@ -98,10 +98,7 @@ class ConfiguredScorer(Protocol):
         settings: What stands in the signature where no option of that name was given, name to value.
     """
 
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """See above."""
-        ...
+    settings: Mapping[str, str]
 
 
 @runtime_checkable
@@ -121,10 +118,7 @@ class BatchScorer(Protocol):
         needs_single_process: Whether one process must ask all of a run, because what is left to ask goes into files.
     """
 
-    @property
-    def needs_single_process(self) -> bool:
-        """See above."""
-        ...
+    needs_single_process: bool
 
     def is_waiting(self) -> bool:
         """Return whether a question since the last call has no answer yet; its placeholder is thrown away."""

@@ -52,7 +52,9 @@ class BaselineScorer:
 
     def _choose(self, request: Request) -> int:
         if self.kind == "random":
-            return _uniform_index(f"{self.seed}/{request.key}", len(request.options))
+            # Equal on every machine and in every order.
+            digest = hashlib.sha256(f"{self.seed}/{request.key}".encode()).digest()
+            return int.from_bytes(digest, "big") % len(request.options)
         if self.kind == "uniform":
             return -1
         role = ROLE_OF_KIND[self.kind]
@@ -65,16 +67,13 @@ class BaselineScorer:
         return request.roles[role]
 
 
-def _uniform_index(text: str, n: int) -> int:
-    """Draw an index below `n` that depends on the text alone, equal on every machine and in every order."""
-    digest = hashlib.sha256(text.encode()).digest()
-    return int.from_bytes(digest, "big") % n
-
-
 def _load(loading: Loading) -> BaselineScorer:
     prefix, _, kind = loading.model.rpartition(":")
     if prefix != KIND.name:
         raise QabiasError(f"baseline: model {loading.model!r} is no baseline; give {KIND.name}:KIND as the model")
+    ignored = loading.chosen("revision", "dtype")
+    if ignored:
+        raise QabiasError(f"{loading.model} asks no model; leave out {', '.join(ignored)}")
     return BaselineScorer(kind, seed=loading.seed)
 
 

@@ -111,15 +111,13 @@ class FunctionOptionScorer(_FunctionScorer):
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
         bare = [Request(request.prefix, request.options) for request in requests]
-        answers = self._ask(bare, _identify, _read_loglikelihoods)
+        answers = self._ask(
+            bare, lambda one: {"prefix": one.prefix, "options": list(one.options)}, _read_loglikelihoods
+        )
         return [
             OptionScores.make(values, [0] * len(values), request.options)
             for request, values in zip(requests, answers, strict=True)
         ]
-
-
-def _identify(request: Request) -> dict[str, Any]:
-    return {"prefix": request.prefix, "options": list(request.options)}
 
 
 def _read_answer(place: str, prompt: str, answer: Any) -> str:

@@ -38,7 +38,8 @@ class Journal:
         """Read as late as can be: a command that waits for another one must not ask again what that one asked."""
         with self._reading:
             if self._known is None:
-                self._known = _read(self._path) if self._path is not None and self._path.exists() else {}
+                lines = self._path.read_bytes().splitlines() if self._path is not None and self._path.exists() else []
+                self._known = dict(filter(None, map(_entry, lines)))
             return self._known
 
     def __contains__(self, request: str) -> bool:
@@ -53,7 +54,8 @@ class Journal:
 
     def add(self, request: str, answer: Any) -> None:
         """Keep an answer; it is in the file when this returns."""
-        line = _line(request, answer)
+        begin = json.dumps({"request": request, "answer": answer}).encode()[:-1]
+        line = b'%b, "crc": "%08x"}\n' % (begin, zlib.crc32(begin))
         known = self._answers
         with self._lock:
             if self._path is not None:
@@ -82,16 +84,6 @@ class Journal:
         if time.monotonic() - self._synced >= _SECONDS_BETWEEN_SYNCS:
             os.fsync(self._file)
             self._synced = time.monotonic()
-
-
-def _line(request: str, answer: Any) -> bytes:
-    begin = json.dumps({"request": request, "answer": answer}).encode()[:-1]
-    return b'%b, "crc": "%08x"}\n' % (begin, zlib.crc32(begin))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    entries = map(_entry, path.read_bytes().splitlines())
-    return dict(entry for entry in entries if entry is not None)
 
 
 def _entry(line: bytes) -> tuple[str, Any] | None:

@@ -65,13 +65,7 @@ class Loading:
     handed_over: object = None
 
     def load_model(self, models: ModelKind) -> LoadedModel:
-        """Load the model, which must be one of a kind, over several devices where the option `device_map` says so.
-
-        A model in memory is taken as it is.
-
-        Raises:
-            QabiasError: See `qabias.models.loading.load_model`; also if a model in memory is to be changed.
-        """
+        """Load a model of a kind, see `qabias.models.loading.load_model`; one in memory is taken as it is."""
         if isinstance(self.handed_over, LoadedModel):
             ignored = self.chosen("revision", "dtype", "device")
             ignored += ["device_map"] if "device_map" in self.options else []

@@ -115,24 +115,12 @@ def load_scorer(
     **loading: Any,
 ) -> Scorer:
     """Load a model and the way of asking it."""
-    if model.startswith(BASELINE_PREFIX):
-        _refuse_ignored(model, scorer, revision, loading.get("dtype", "auto"))
+    if model.startswith(BASELINE_PREFIX) and scorer not in (None, BASELINE):
+        raise QabiasError(f"{model} asks no model; leave out the scorer {scorer}")
     kind = load_kind(scorer_of(scorer, model, revision, handed_over))
     options = dict(scorer_options or {})
     refuse_options(kind, options)
     return kind.load(Loading(model, options, revision, handed_over=handed_over, **loading))
-
-
-def _refuse_ignored(model: str, scorer: str | None, revision: str | None, dtype: str) -> None:
-    """Refuse what a baseline would ignore, and what would stand in its run all the same."""
-    named = {
-        "--scorer": None if scorer == BASELINE else scorer,
-        "--revision": revision,
-        "--dtype": None if dtype == "auto" else dtype,
-    }
-    ignored = [f"{flag} {value}" for flag, value in named.items() if value is not None]
-    if ignored:
-        raise QabiasError(f"{model} asks no model, so that {', '.join(ignored)} would be ignored; leave it out")
 
 
 def lasting_options(scorer: str | None, options: Mapping[str, str]) -> dict[str, str]:

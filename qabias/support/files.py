@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,22 +87,16 @@ def remove_leftovers(path: Path) -> None:
 
 def _remove_if_left(leftover: Path) -> None:
     """Remove a temporary file unless its writer lives, or it cannot be known whether it does."""
-    try:
+    with suppress(OSError):
+        if sys.platform == "win32":  # which removes no open file
+            leftover.unlink(missing_ok=True)
+            return
         handle = os.open(leftover, os.O_RDWR)
-    except OSError:
-        return
-    try:
-        if sys.platform != "win32" and _try_lock(handle):
-            leftover.unlink(missing_ok=True)
-    except OSError:
-        return
-    finally:
-        os.close(handle)
-    if sys.platform == "win32":
         try:
-            leftover.unlink(missing_ok=True)
-        except PermissionError:
-            return  # it is open: its writer lives
+            if _try_lock(handle):
+                leftover.unlink(missing_ok=True)
+        finally:
+            os.close(handle)
 
 
 @contextmanager
@@ -131,18 +125,10 @@ def _make(path: Path) -> tuple[int | None, Path]:
         except OSError:  # no locks here, so that nobody removes it
             return handle, temporary
         # In the moment before the lock it looked like a leftover.
-        if is_mine and _is_at(handle, temporary):
-            return handle, temporary
+        with suppress(FileNotFoundError):
+            if is_mine and os.path.samestat(os.fstat(handle), temporary.stat()):
+                return handle, temporary
         os.close(handle)
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    """Whether an open file is still the one of that name."""
-    try:
-        named = path.stat()
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(os.fstat(handle), named)
 
 
 def sync(path: Path) -> None:
@@ -160,9 +146,8 @@ def sync_folder(folder: Path) -> None:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
-    except OSError:  # some file systems have no such thing for folders
-        return
+        with suppress(OSError):  # some file systems have no such thing for folders
+            os.fsync(handle)
     finally:
         os.close(handle)
 

@@ -24,15 +24,11 @@ _EXTRA = "extra_body"
 
 
 class Endpoint(Protocol):
-    """Where requests of one kind go, such as `client.chat.completions`.
-
-    Attributes:
-        create: Sends a request, with its fields as arguments; it may be async.
-    """
+    """Where requests of one kind go, such as `client.chat.completions`."""
 
     @property
     def create(self) -> Callable[..., Any]:
-        """See above."""
+        """Sends a request, with its fields as arguments; it may be async."""
         ...
 
 
