@@ -15,6 +15,7 @@ import pytest
 
 import qabias
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.bbq.logs.lm_eval import config_of
 from qabias.benchmarks.task_logs import likeliest
 from qabias.errors import QabiasError
 from qabias.logs.detect import logs_in, read_log
@@ -596,3 +597,10 @@ def test_values_of_another_kind_in_a_log_of_ours_are_refused(of_religion, place,
     path = changed(of_religion, tmp_path / "log", place, value, number)
     with pytest.raises(QabiasError, match=token):
         read(path, "bbq")
+
+
+@pytest.mark.parametrize(
+    ("categories", "config"), [({"a", "b"}, "all"), ({"b"}, "b"), ({"b", "c", "a"}, "all"), ({"x"}, "all")]
+)
+def test_a_configuration_is_named_by_the_categories_that_were_asked(categories, config):
+    assert config_of(categories, ["a", "b", "all"]) == config

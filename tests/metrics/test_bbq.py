@@ -204,6 +204,23 @@ def test_without_probabilities_there_are_no_such_keys(bbq):
         assert not any("probabilit" in name for name in (*part, *part["ci"]))
 
 
+@pytest.mark.parametrize("share_right", [0.0, 0.6, 1.0])
+def test_a_model_that_is_sure_of_persons_has_the_detectable_sizes_of_its_answers(bbq, share_right):
+    rng = np.random.default_rng(1)
+    rows = [row for number in range(40) for row in make_set(number, f"Age-{number // 4:02d}")]
+    persons = [(row["target_loc"], 3 - row["target_loc"] - row["unknown_loc"]) for row in rows]
+    said = [
+        row["label"] if rng.random() < share_right else int(rng.choice(of))
+        for row, of in zip(rows, persons, strict=True)
+    ]
+    said = [
+        int(rng.choice(of)) if place == row["unknown_loc"] else place
+        for row, place, of in zip(rows, said, persons, strict=True)
+    ]
+    sizes = bbq.compute(predictions=said, references=rows, probabilities=np.eye(3)[said])["detectable"]
+    assert sizes["bias_probability_disambig"] == pytest.approx(sizes["bias_disambig"], rel=1e-9)
+
+
 def test_rows_without_probabilities_are_told_and_give_a_range(bbq):
     rows = table() + make_set(8, "Age-05", target_loc=-1, biased_loc=-1)
     probabilities: list[Any] = np.random.default_rng(0).dirichlet([1, 1, 1], len(rows)).tolist()
