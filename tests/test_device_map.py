@@ -1,13 +1,14 @@
 """A model laid out over several devices answers as on one."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from qabias.errors import QabiasError
-from qabias.models.loading import CAUSAL, SEQ2SEQ, load_model
+from qabias.models.loading import CAUSAL, SEQ2SEQ, input_device, load_model
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scorers.base import Request
@@ -126,3 +127,12 @@ def test_a_run_goes_on_with_another_layout(folders, tmp_path):
     again = run(arguments, tmp_path / "run")
     assert again.signature == laid_out.signature
     np.testing.assert_equal(again.scores, laid_out.scores)
+
+
+@pytest.mark.parametrize(("places", "device"), [(["disk", "cpu", 1, 0], "cuda:1"), (["disk", "cpu"], "cpu")])
+def test_tokens_of_weights_elsewhere_go_to_the_first_device_that_computes(places, device):
+    weight = torch.empty(1, device="meta")
+    network = SimpleNamespace(
+        get_input_embeddings=lambda: SimpleNamespace(weight=weight), hf_device_map=dict(enumerate(places))
+    )
+    assert input_device(network) == torch.device(device)

@@ -176,13 +176,12 @@ class _Reader:
 
     def _stated(self, text: str, openings: Sequence[re.Pattern[str]]) -> set[int]:
         """The answers that stand where one of the openings leads to one."""
-        return set().union(*(self._at(text[one.end() :], leads=True) for one in openings_in(text, openings)))
+        return set().union(*(self._at(text[one.end() :]) for one in openings_in(text, openings)))
 
     def _leading(self, text: str, stated: set[int]) -> set[int]:
         """The answers that the text states, and those that it begins with unless it takes them back."""
-        opened = _OPTION.sub("", text)
-        begun = _NAMED.sub("", opened)
-        by_label = self._label_at(begun, leads=opened != text)
+        begun = _NAMED.sub("", _OPTION.sub("", text))
+        by_label = self._label_at(begun)
         return stated | by_label if by_label else self._weighed(begun, stated)
 
     def _weighed(self, text: str, stated: set[int]) -> set[int]:
@@ -239,7 +238,7 @@ class _Reader:
 
     def _stated_unknown(self, text: str) -> set[int]:
         """UNKNOWN if it is stated in other words than its own, as in "the answer is that it can't be determined"."""
-        behind_openings = [one for one in behind(text, self._openings) if not self._at(one, leads=True)]
+        behind_openings = [one for one in behind(text, self._openings) if not self._at(one)]
         said = [one for one in behind_openings if says_unknown(one, self._phrases)]
         return {self._unknown} if said and self._unknown is not None else set()
 
@@ -268,17 +267,17 @@ class _Reader:
         matches = (one for pattern in patterns for one in re.finditer(pattern.format(who=who), plain))
         return set().union(*(self._words_at(one["who"]) for one in matches))
 
-    def _at(self, text: str, leads: bool) -> set[int]:
+    def _at(self, text: str) -> set[int]:
         """The answers that stand at the beginning of a text; `NO_ANSWER` for words that are taken back."""
         text = _NAMED.sub("", text)
-        by_label = self._label_at(text, leads)
+        by_label = self._label_at(text)
         if by_label:
             return by_label
         by_words = self._words_at(text)
         is_none = self._is_taken_back(text) or self._is_doubted(text) if by_words else False
         return {NO_ANSWER} if is_none else by_words
 
-    def _label_at(self, text: str, leads: bool) -> set[int]:
+    def _label_at(self, text: str) -> set[int]:
         for place, label in enumerate(self._labels):
             escaped = re.escape(label)
             marked = re.match(rf"[\[(]\s*{escaped}\s*[\])][.:]?|{escaped}[\s{MARKS}]*[.):\]：、](?!\d)", text, re.I)
@@ -287,11 +286,11 @@ class _Reader:
                 return self._checked(place, text[marked.end() :])
             if bare and self._phrases.rejects(text[bare.end() :].lstrip()):
                 return set()
-            if bare and self._may_stand_bare(label, text[bare.end() :], text[0] == label.upper(), leads):
+            if bare and self._may_stand_bare(label, text[bare.end() :], text[0] == label.upper()):
                 return self._checked(place, text[bare.end() :])
         return set()
 
-    def _may_stand_bare(self, label: str, rest: str, is_capital: bool, leads: bool) -> bool:
+    def _may_stand_bare(self, label: str, rest: str, is_capital: bool) -> bool:
         """Return whether a label without a mark is meant as one, and not as the word "a" or a number in a sentence."""
         after = rest.lstrip(" \t" + MARKS)
         if re.match(r"[.,]\d", rest):
