@@ -129,7 +129,9 @@ def test_a_run_goes_on_with_another_layout(folders, tmp_path):
     np.testing.assert_equal(again.scores, laid_out.scores)
 
 
-@pytest.mark.parametrize(("places", "device"), [(["disk", "cpu", "cuda:1", "cuda:0"], "cuda:1"), (["disk", "cpu"], "cpu")])
+@pytest.mark.parametrize(
+    ("places", "device"), [(["disk", "cpu", "cuda:1", "cuda:0"], "cuda:1"), (["disk", "cpu"], "cpu")]
+)
 def test_tokens_of_weights_elsewhere_go_to_the_first_device_that_computes(places, device):
     weight = torch.empty(1, device="meta")
     network = SimpleNamespace(
