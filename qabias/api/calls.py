@@ -54,7 +54,7 @@ def in_python_words() -> Iterator[None]:
     try:
         yield
     except QabiasError as error:
-        error.args = (_FLAG.sub(lambda flag: flag[1].replace("-", "_"), str(error)), *error.args[1:])
+        error.args = tuple(_FLAG.sub(lambda flag: flag[1].replace("-", "_"), text) for text in error.args)
         raise
 
 

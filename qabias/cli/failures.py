@@ -70,7 +70,15 @@ def check_readable(arguments: list[str]) -> None:
 
 
 def _say(kind: str, text: str) -> None:
-    echo(f"qabias: {kind}: {' '.join(map(_shortened, text.split()))}", err=True)
+    # An error has a second line, its fix; all else is one line.
+    problem, fix = text.partition("\n  fix: ")[::2]
+    echo(f"qabias: {kind}: {_in_one_line(problem)}", err=True)
+    if fix:
+        echo(f"  fix: {_in_one_line(fix)}", err=True)
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(map(_shortened, text.split()))
 
 
 def _shortened(word: str) -> str:
