@@ -67,8 +67,8 @@ def given_model(model: Model, tokenizer: PreTrainedTokenizerBase | None, name: s
         return _in_memory(model, tokenizer, name)
     if _is_a(model, "Module", package="torch"):
         raise QabiasError(
-            f"model is a {type(model).__name__}, a module of torch that is no model of transformers; wrap it in a "
-            'function from prompts to answers, or from requests to log-likelihoods (ask="options"), and give a name'
+            f"model is a {type(model).__name__}, a torch module that is no model of transformers.",
+            'Wrap it in a function (ask="answer-logprob" for log-likelihoods), and give it a name.',
         )
     return _asked_elsewhere(model, tokenizer, name)
 

@@ -85,7 +85,7 @@ class Result(Tabled):
 
     Args:
         folder: A run folder with scores.
-        upstream_dir: Local mirror of the published files, for what reads examples again.
+        mirror: Local mirror of the published files, for what reads examples again.
         scratch: What holds the temporary folder of the run; None for a folder that stays.
 
     Attributes:
@@ -95,8 +95,8 @@ class Result(Tabled):
         QabiasError: If the folder holds no scored run, or a damaged one.
     """
 
-    def __init__(self, folder: str | Path, *, upstream_dir: str | None = None, scratch: Scratch | None = None) -> None:
-        self.folder, self.upstream_dir, self.scratch = Path(folder), upstream_dir, scratch
+    def __init__(self, folder: str | Path, *, mirror: str | None = None, scratch: Scratch | None = None) -> None:
+        self.folder, self.mirror, self.scratch = Path(folder), mirror, scratch
         self._run: ScoredRun = read_scored(self.folder)
 
     @property
@@ -185,7 +185,7 @@ class Result(Tabled):
         from qabias.runs.question import load_examples_of
 
         run = self._run
-        table = load_examples_of(run.file, self.upstream_dir).table
+        table = load_examples_of(run.file, self.mirror).table
         answers = read_all_answers(run.file, run.benchmark, table)
         for name in answers.column_names:
             if name not in run.benchmark.key:
@@ -198,7 +198,7 @@ class Result(Tabled):
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise QabiasError(f"{target}: exists already; choose another folder")
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
-        return Result(target, upstream_dir=self.upstream_dir)
+        return Result(target, mirror=self.mirror)
 
     @in_python_words()
     def report(self, path: str | Path | None = None, *, overwrite: bool = False) -> Path:

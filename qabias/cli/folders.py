@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import Overwrite, Sample, UpstreamDir
+from qabias.cli.options import Mirror, Overwrite, Sample
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 
@@ -17,7 +17,7 @@ def show(
         str | None, typer.Option(help="The answers to this template, e.g. Age-01, and a few of its items.")
     ] = None,
     table: Annotated[str | None, typer.Option(help="All rows of the table of this name.")] = None,
-    upstream_dir: UpstreamDir = None,
+    mirror: Mirror = None,
 ) -> None:
     """Show what a run found: scores and tables, or the answers to one template."""
     from qabias.report.template import show_template
@@ -28,7 +28,7 @@ def show(
         raise QabiasError("give --template or --table, not both")
     console = Console()
     if template is not None:
-        show_template(folder, template, console, upstream_dir)
+        show_template(folder, template, console, mirror)
     elif table is not None:
         show_table(folder, table, console)
     else:
@@ -70,13 +70,13 @@ def export(
 def merge(
     folders: Annotated[list[Path], typer.Argument(help="Run folders of the shards of one run.")],
     output: Annotated[Path, typer.Option(help="Run folder to write.")],
-    upstream_dir: UpstreamDir = None,
+    mirror: Mirror = None,
 ) -> None:
     """Put shards that were computed into several run folders into one; then score and report it."""
     from qabias.cli.printing import print_result
     from qabias.runs.merging import merge as merge_folders
 
-    print_result(merge_folders(folders, output, upstream_dir))
+    print_result(merge_folders(folders, output, mirror))
 
 
 def compare(
@@ -89,7 +89,7 @@ def compare(
         typer.Option("--allow-mixed", help="Compare runs of other questions or prompts too; what differs is marked."),
     ] = False,
     overwrite: Overwrite = False,
-    upstream_dir: UpstreamDir = None,
+    mirror: Mirror = None,
 ) -> None:
     """Show the scores of several runs side by side, and which differences are more than chance.
 
@@ -104,7 +104,7 @@ def compare(
     runs = read_runs(folders)
     if output is not None:
         check_comparison_output(output, runs, overwrite=overwrite)
-    comparison = compare_runs(runs, allow_mixed, upstream_dir)
+    comparison = compare_runs(runs, allow_mixed, mirror)
     print_compared(comparison)
     if output is not None:
         echo(f"page: {write_comparison(comparison, output, overwrite=overwrite).resolve()}")
@@ -120,7 +120,7 @@ def pool(
     ] = False,
     claim: Annotated[str, typer.Option(help="The cell of a paper that the mean answers to, for the page.")] = "",
     overwrite: Overwrite = False,
-    upstream_dir: UpstreamDir = None,
+    mirror: Mirror = None,
 ) -> None:
     """Take the mean of several runs of the same questions: prompts, formats or seeds, with their spread."""
     from qabias.pooling import pool as pool_runs
@@ -130,7 +130,7 @@ def pool(
 
     if output is not None:
         check_folder(output)
-    mean = pool_runs(folders, allow_mixed, upstream_dir, claim)
+    mean = pool_runs(folders, allow_mixed, mirror, claim)
     print_pool(mean)
     if output is not None:
         echo(f"page: {write_pool(mean, output, overwrite=overwrite).resolve()}")

@@ -18,7 +18,7 @@ def list_() -> None:
         echo(f"  --ask:          {', '.join(benchmark.asks)}")
         echo(f"  norms:          {', '.join(benchmark.norms)}")
         if len(benchmark.orders) > 1:
-            echo(f"  --orders:       {', '.join(map(str, benchmark.orders))}")
+            echo(f"  --permutations:       {', '.join(map(str, benchmark.orders))}")
         for rule, values in benchmark.rules.items():
             echo(f"  --score {rule}: {', '.join(values)} (the first is the default)")
         for option, values in benchmark.options.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qabias.benchmarks.registry import default_name, default_source
-from qabias.cli.options import Fixes, Sample, Seed, Source, UpstreamDir
+from qabias.cli.options import Fixes, Mirror, Sample, Seed, Source
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 
@@ -41,7 +41,7 @@ def dataset(
     source: Source = None,
     fixes: Fixes = False,
     seed: Seed = 0,
-    upstream_dir: UpstreamDir = None,
+    mirror: Mirror = None,
     create_pr: CreatePr = True,
     private: Private = False,
     as_benchmark: Annotated[
@@ -69,7 +69,7 @@ def dataset(
             source=source or default_source(benchmark),
             seed=seed,
             fixes=fixes,
-            upstream_dir=upstream_dir,
+            mirror=mirror,
             as_benchmark=as_benchmark,
         )
         _push(plan, create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)

@@ -57,31 +57,31 @@ class Comparison(NamedTuple):
     are_many: bool = False
 
 
-def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
+def compare(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
     """Compare runs of a benchmark; of one model on published and on parallel texts, the two forms."""
-    return compare_runs(read_runs(folders), allow_mixed, upstream_dir)
+    return compare_runs(read_runs(folders), allow_mixed, mirror)
 
 
-def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
+def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
     """The same of runs that have been read."""
     if not allow_mixed:
         forms = two_forms(runs)
         if forms is not None:
-            return _compare_forms(forms, upstream_dir)
+            return _compare_forms(forms, mirror)
         if are_one_family(runs):
-            return _compare_languages(runs, upstream_dir)
+            return _compare_languages(runs, mirror)
         check_one_model(runs)
     mixed = check_agree(runs, allow_mixed)
     benchmark = common_benchmark(runs)
-    return _compare_models(benchmark, runs, mixed, upstream_dir)
+    return _compare_models(benchmark, runs, mixed, mirror)
 
 
 def _compare_models(
-    benchmark: Benchmark, runs: Sequence[ScoredRun], mixed: dict[str, list[str]], upstream_dir: str | None
+    benchmark: Benchmark, runs: Sequence[ScoredRun], mixed: dict[str, list[str]], mirror: str | None
 ) -> Comparison:
     are_many = len(runs) > MOST_BESIDE
     names = run_names(runs)
-    answers = Answers(upstream_dir)
+    answers = Answers(mirror)
     scores = [_scores_of(benchmark, run, answers) for run in runs]
     question_only = are_question_only(runs)
     measures = measures_of(benchmark, question_only, scores)
@@ -141,21 +141,21 @@ def _compare_texts(
     return Comparison(runs[0].benchmark, runs, names, {}, measures, scores, analysis, findings, by_run, **kind)
 
 
-def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
+def _compare_forms(forms: TwoForms, mirror: str | None) -> Comparison:
     runs = (forms.published, forms.parallel)
     measures = measures_of(runs[0].benchmark, are_question_only(runs), [run.scores for run in runs])
-    view = form_view(forms, measures, upstream_dir)
+    view = form_view(forms, measures, mirror)
     return _compare_texts(runs, forms.names, measures, view, are_forms=True)
 
 
-def _compare_languages(runs: Sequence[ScoredRun], upstream_dir: str | None) -> Comparison:
+def _compare_languages(runs: Sequence[ScoredRun], mirror: str | None) -> Comparison:
     names = names_by_language(runs)
     by_run = [
         f"{name}. {sentence}"
         for name, run in zip(names, runs, strict=True)
         for sentence in benchmark_findings(run.benchmark, run.scores)
     ]
-    view = language_view(runs, names, upstream_dir)
+    view = language_view(runs, names, mirror)
     return _compare_texts(runs, names, family_measures(runs), view, by_run, is_by_language=True)
 
 

@@ -35,7 +35,7 @@ def dataset_push(
     source: str = "bundled",
     seed: int = 0,
     fixes: bool = False,
-    upstream_dir: str | None = None,
+    mirror: str | None = None,
     as_benchmark: bool = False,
 ) -> Push:
     """The push of a dataset: the bundled folder as it is, or one that is built from the authors' files."""
@@ -43,7 +43,7 @@ def dataset_push(
     chosen = load_pushable(benchmark)
     if chosen.card is not None:
         check_passing_on(chosen.name, chosen.card.licence_id)
-    origin = chosen.origin(source, seed, fixes, upstream_dir)
+    origin = chosen.origin(source, seed, fixes, mirror)
     is_bundled = source == BUNDLED
     if is_bundled and seed != 0:
         raise QabiasError("the bundled examples are one fixed set, which no seed changes; leave --seed out")

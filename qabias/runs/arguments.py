@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from qabias.answers.likelihoods import NORMS
+from qabias.answers.parsing import PARSE_RULES
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.base import check_rules, whole_config
 from qabias.benchmarks.orders import check_orders
@@ -20,18 +22,20 @@ class Machine:
 
     Attributes:
         device: auto, cpu, cuda, ...
-        token_budget: Tokens per batch; None for the scorer's default.
+        batch_tokens: Tokens per batch; None for the scorer's default.
         shard: (i, n): compute only every n-th part, beginning with part i.
-        upstream_dir: Local mirror of the published files (which are verified wherever they come from).
+        mirror: Local mirror of the published files (which are verified wherever they come from).
         shows_progress: Whether a bar shows how far it has come.
     """
 
     device: str = "auto"
-    token_budget: int | None = None
+    batch_tokens: int | None = None
     shard: tuple[int, int] = (0, 1)
-    upstream_dir: str | None = None
+    mirror: str | None = None
     shows_progress: bool = True
 
+
+DEFAULT_PARSER = "default"
 
 HERE = Machine()
 """This machine, for the whole run."""
@@ -48,9 +52,10 @@ class RunArguments:
         source: Source of its texts.
         fixes: Correct the known defects of published texts.
         format: Prompt format; None for the one that fits benchmark and scorer.
-        scorer: Way of asking the model; None for the model's default.
-        orders: In how many orders of its answers every question is asked.
-        norm: How an option's log-likelihood becomes a score, one of the benchmark's `norms`.
+        backend: How the model is queried, a scorer's name; None for the model's default.
+        permutations: Answer orders per question.
+        length_norm: What divides log-likelihoods: none, token or byte.
+        parser: How written answers are read: default or released.
         limit: Measure at most this many examples, drawn as whole sets and spread over all templates, and one set at
             least; None for all.
         seed: Seed of generation, sampling and random answers.
@@ -70,8 +75,9 @@ class RunArguments:
     source: str = "bundled"
     fixes: bool = False
     format: str | None = None
-    scorer: str | None = None
-    norm: str = "none"
+    backend: str | None = None
+    length_norm: str = NORMS[0]
+    parser: str = DEFAULT_PARSER
     limit: int | None = None
     seed: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
@@ -79,8 +85,13 @@ class RunArguments:
     dtype: str = "auto"
     rules: Mapping[str, str] = field(default_factory=dict)
     answers: str = ""
-    orders: int = 1
+    permutations: int = 1
     asked_by: str = ""
+
+    @property
+    def norm(self) -> str:
+        """The field `norm` of the signature: the parser if one is chosen, else the length normalization."""
+        return self.length_norm if self.parser == DEFAULT_PARSER else self.parser
 
     @property
     def benchmark_name(self) -> str:
@@ -98,7 +109,7 @@ class RunArguments:
         benchmark = load_benchmark(self.benchmark)
         arguments = replace(self, source=self.source or benchmark.sources[0])
         if ask is not None or not self.config:
-            scorer = scorer_of(self.scorer, self.model, self.revision, handed_over)
+            scorer = scorer_of(self.backend, self.model, self.revision, handed_over)
             if ask is not None:
                 arguments = _ask_by(benchmark, arguments, scorer, ask)
             arguments = replace(arguments, config=self.config or whole_config(benchmark, load_kind(scorer)))
@@ -125,7 +136,7 @@ def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str
         options.pop("mode", None)  # one run has one name
     return replace(
         arguments,
-        scorer=arguments.scorer and scorer,
+        backend=arguments.backend and scorer,
         format=arguments.format or benchmark.asks[ask] or None,
         options=options,
     )
@@ -153,10 +164,8 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
                 f"{benchmark.name}: the texts of the source {arguments.source} lack what the format {arguments.format} "
                 f"asks with; use --source {' or '.join(sources)}, or another format"
             )
-    check_orders(benchmark, arguments.orders)
-    if arguments.norm not in benchmark.norms:
-        meant = did_you_mean(arguments.norm, benchmark.norms)
-        raise QabiasError(f"unknown norm {arguments.norm!r}: {benchmark.name} has {', '.join(benchmark.norms)}{meant}")
+    check_orders(benchmark, arguments.permutations)
+    _check_norms(benchmark, arguments)
     for name in arguments.scorer_options:
         # Any other unknown option is refused by the scorer, which says what it has.
         meant = did_you_mean(name, benchmark.options)
@@ -165,14 +174,41 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
     if arguments.limit is not None:
         check_whole("limit", arguments.limit, 1)
     check_whole("seed", arguments.seed, 0)
-    if machine.token_budget is not None:
-        check_whole("token budget", machine.token_budget, 1)
+    if machine.batch_tokens is not None:
+        check_whole("--batch-tokens", machine.batch_tokens, 1)
     shard, n_shards = machine.shard
     if not 0 <= shard < n_shards:
         raise QabiasError(
             f"shard {shard}/{n_shards} does not exist: count from 0/{n_shards} to {n_shards - 1}/{n_shards}"
         )
     return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
+
+
+def _check_norms(benchmark: Benchmark, arguments: RunArguments) -> None:
+    """Refuse a length normalization or a parser that a benchmark lacks, and both at once."""
+    parsers = [name for name in benchmark.norms if name in PARSE_RULES]
+    lengths = [name for name in benchmark.norms if name not in PARSE_RULES]
+    if arguments.length_norm not in lengths:
+        raise unknown("length normalization", arguments.length_norm, lengths, "--length-norm")
+    if arguments.parser not in (DEFAULT_PARSER, *parsers):
+        raise unknown("parser", arguments.parser, (DEFAULT_PARSER, *parsers), "--parser")
+    if arguments.parser != DEFAULT_PARSER and arguments.length_norm != NORMS[0]:
+        raise QabiasError(
+            f"--length-norm {arguments.length_norm} divides likelihoods and --parser {arguments.parser} reads texts.",
+            "Remove one of the two.",
+        )
+
+
+def norm_of(parser: str) -> str:
+    """The `norm` of answers that a parser reads."""
+    return NORMS[0] if parser == DEFAULT_PARSER else parser
+
+
+def norm_arguments(norm: str) -> dict[str, str]:
+    """The arguments of a run whose signature has this `norm`."""
+    if norm in PARSE_RULES:
+        return {"length_norm": NORMS[0], "parser": norm}
+    return {"length_norm": norm, "parser": DEFAULT_PARSER}
 
 
 def check_own_options(benchmark: Benchmark, options: Collection[str]) -> None:

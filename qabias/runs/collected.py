@@ -77,7 +77,7 @@ def collect(
     external: ExternalAnswers,
     arguments: RunArguments,
     where: str,
-    upstream_dir: str | None = None,
+    mirror: str | None = None,
     references: pa.Table | None = None,
     *,
     of_log: bool = False,
@@ -97,7 +97,7 @@ def collect(
     if prompt_format is not None and prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
         raise QabiasError(f"{where}: {prompt_format.name} is a set of formats; name the one that was asked: {names}")
-    examples = load_examples(arguments, upstream_dir)
+    examples = load_examples(arguments, mirror)
     if references is not None:
         words = {"where": where, "advice": _OTHER_DATA} if of_log else {}
         check_references(benchmark, examples.table, references, **words)
@@ -123,7 +123,7 @@ def parted(collected: Collected) -> tuple[Collected, str]:
     question = replace(question, signature=with_rules(question.signature, arguments.rules))
     sentence = (
         f"Of {n_sets:,} sets {n_parted:,} are not whole: a kind of question is missing that balances the other, so "
-        f"that bias scores may lean without a bias (--score {_PARTS}=yes)."
+        f"that bias scores may lean without a bias (--rule {_PARTS}=yes)."
     )
     return replace(collected, arguments=arguments, question=question), sentence
 
@@ -153,12 +153,12 @@ def write_collected(collected: Collected, folder: Path) -> RunResult:
     return finish(run_file, question)
 
 
-def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, upstream_dir: str | None = None) -> RunResult:
+def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror: str | None = None) -> RunResult:
     """Score the answers of a run by other rules, as a run of its own."""
     run = read_run(folder)
     benchmark = load_benchmark(run.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
-    question = replace(read_question(run, upstream_dir), signature=with_rules(run.signature, arguments.rules))
+    question = replace(read_question(run, mirror), signature=with_rules(run.signature, arguments.rules))
     new = claim(output, arguments, question.signature, run.units_per_part)
     for number in range(len(question.parts)):
         answers = read_part(run, number)

@@ -22,7 +22,7 @@ from qabias.support.files import write_atomically, write_new
 _MOST_NAMED = 8
 
 
-def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None) -> RunResult:
+def merge(folders: Sequence[Path], output: Path, mirror: str | None = None) -> RunResult:
     """Put the parts of several run folders into one, and score it."""
     if (output / RUN_FILE).exists():
         folders = [output, *folders]
@@ -31,7 +31,7 @@ def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None
     runs = [read_run(folder) for folder in folders]
     for other in runs[1:]:
         _check_same(runs[0], other)
-    question = read_question(runs[0], upstream_dir)
+    question = read_question(runs[0], mirror)
     parts = question.parts
     sources = [_find_part(runs, question.benchmark, part, number) for number, part in enumerate(parts)]
     missing = [number for number, source in enumerate(sources) if source is None]

@@ -94,7 +94,7 @@ def run(
     processes = launched_processes()
     with processes.together():
         arguments = arguments.resolve(machine, ask=ask, handed_over=handed_over)
-        examples = load_examples(arguments, machine.upstream_dir)
+        examples = load_examples(arguments, machine.mirror)
         if machine.device == "auto" and handed_over is None and processes.device:
             machine = replace(machine, device=processes.device)
         arguments, folder, scorer, question = prepare(arguments, examples, machine, handed_over, output)
@@ -136,17 +136,17 @@ def prepare(
     """Load the scorer and bind it to the examples; the arguments lose the options that do not change answers."""
     options = arguments.scorer_options
     # Which scorer a model is made for matters to options only.
-    name = scorer_of(arguments.scorer, arguments.model, arguments.revision, handed_over) if options else None
+    name = scorer_of(arguments.backend, arguments.model, arguments.revision, handed_over) if options else None
     arguments = replace(arguments, options=lasting_options(name, arguments.options))
     folder = folder or default_folder(arguments)
     scorer = load_scorer(
-        arguments.scorer,
+        arguments.backend,
         arguments.model,
         seed=arguments.seed,
         revision=arguments.revision,
         dtype=arguments.dtype,
         device=machine.device,
-        token_budget=machine.token_budget,
+        batch_tokens=machine.batch_tokens,
         scorer_options=options,
         journal=folder / "requests.jsonl",
         handed_over=handed_over,
@@ -175,10 +175,10 @@ def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict
     return scores, tuple(dict.fromkeys(str(warning.message) for warning in caught))
 
 
-def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
+def score_run(folder: Path, mirror: str | None = None) -> RunResult:
     """Score the predictions of a run folder and write `scores.json` and `analysis.json`."""
     run_file = read_run(folder)
-    question = read_question(run_file, upstream_dir)
+    question = read_question(run_file, mirror)
     result = finish(run_file, question)
     if result.scores is None:
         has_scores = (folder / SCORES_FILE).exists()

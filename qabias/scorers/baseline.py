@@ -82,6 +82,6 @@ KIND = ScorerKind(
     summary="answers by a rule, without a model",
     interfaces=("options",),
     load=_load,
-    asks={"options": {}, "letter": {}},
+    asks={"answer-logprob": {}, "letter-logprob": {}},
     many_at_once=True,
 )

@@ -10,11 +10,9 @@ import yaml
 
 from qabias.benchmarks import load_benchmark, loadable_benchmarks
 from qabias.errors import QabiasError
-from qabias.runs.arguments import RunArguments
+from qabias.runs.arguments import DEFAULT_PARSER, RunArguments
 from qabias.scorers.registry import BASELINE, BASELINE_PREFIX, scorer_of
 from qabias.support.suggest import did_you_mean, unknown
-
-PREFIX = "paper:"
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Experiment:
     claim: str
     benchmark: str
     config: str
-    norm: str = "none"
+    parser: str = DEFAULT_PARSER
     options: Mapping[str, str] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
     mean: str = ""
@@ -76,14 +74,14 @@ def suite_names() -> tuple[str, ...]:
 
 def _suites() -> dict[str, Path]:
     facts = {name: benchmark.facts for name, benchmark in loadable_benchmarks().items()}
-    return {f"{PREFIX}{name}": fact.suite for name, fact in facts.items() if fact.suite is not None}
+    return {name: fact.suite for name, fact in facts.items() if fact.suite is not None}
 
 
 def load_suite(name: str) -> Suite:
     """The suite of that name."""
     suites = _suites()
     if name not in suites:
-        raise unknown("suite", name, sorted(suites))
+        raise unknown("paper", name, sorted(suites))
     path = suites[name]
     content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     defaults = {"benchmark": content["benchmark"], "config": content["config"]}
@@ -141,8 +139,8 @@ def expand(
                 source=source or suite.source,
                 format=prompt_format,
                 # A baseline has no model, and no scorer is asked for it.
-                scorer=None if model.scorer == BASELINE else model.scorer,
-                norm=experiment.norm,
+                backend=None if model.scorer == BASELINE else model.scorer,
+                parser=experiment.parser,
                 options=_options(suite, experiment, model, source),
                 rules=experiment.rules,
                 **(changes | {"dtype": "auto"} if model.scorer == BASELINE else changes),

@@ -2,10 +2,13 @@
 
 import difflib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from qabias.errors import QabiasError
+
+MOST = 3
+"""Suggestions in a message."""
 
 _LONGEST = 200
 """Characters of a value in a message."""
@@ -22,12 +25,25 @@ def did_you_mean(name: object, known: Iterable[str], most: int = 1, cutoff: floa
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
-def unknown(what: str, name: object, known: Iterable[str], cutoff: float = 0.6) -> QabiasError:
-    """The error of a name that is not there."""
+def unknown(
+    what: str, name: object, known: Iterable[str], flag: str = "", see: str = "", cutoff: float = 0.6
+) -> QabiasError:
+    """The error of a name that does not exist: the closest names, then how to see all."""
     names = list(known)
-    return QabiasError(
-        f"unknown {what} {shortened(name)}: choose one of {', '.join(names)}{did_you_mean(name, names, cutoff=cutoff)}"
-    )
+    close = closest(name, names, MOST, cutoff)
+    meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return QabiasError(f"unknown {what} {shortened(name)}.{meant}", choose(names, close[:1], flag, see))
+
+
+def choose(names: Sequence[str], close: Sequence[str] = (), flag: str = "", see: str = "") -> str:
+    """The fix of a wrong choice: one name or three, and the command that lists all."""
+    offered = close or names[:MOST]
+    if not offered:
+        return f"Remove {flag}." if flag else "There is none to choose."
+    rest = f", or run '{see}' to list all {len(names)}" if see and len(names) > len(offered) else ""
+    few = "" if rest or len(names) <= len(offered) or close else f" ({len(offered)} of {len(names)})"
+    listed = " or ".join(filter(None, (", ".join(offered[:-1]), offered[-1])))
+    return f"Use {f'{flag} ' if flag else ''}{listed}{few}{rest}."
 
 
 def shortened(value: object) -> str:
