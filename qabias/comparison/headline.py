@@ -33,8 +33,12 @@ def by_run(
     benchmarks: Sequence[Benchmark], names: Sequence[str], scores: Sequence[Mapping[str, Any]], question_only: bool
 ) -> list[str]:
     """The headline of every run, behind its name."""
-    found = [headline(benchmark, one, "", question_only) for benchmark, one in zip(benchmarks, scores, strict=True)]
-    return [f"{name}: {one.text}" for name, one in zip(names, found, strict=True) if one is not None]
+    lines = []
+    for benchmark, name, one in zip(benchmarks, names, scores, strict=True):
+        found = headline(benchmark, one, name, question_only)
+        if found is not None:
+            lines.append(found.text if name in found.text else f"{name}: {found.text}")
+    return lines
 
 
 def letters(names: Sequence[str]) -> Sequence[str]:
@@ -76,14 +80,13 @@ def pair_headline(
     if differing:
         ahead, behind = ([name for name, sign in differing.items() if sign == side] for side in (1, -1))
         if set(ahead) - {ALL} and set(behind) - {ALL}:
-            return Headline(
-                "detected", f"{first} and {second} differ about {named_groups(list(differing))}, both ways.", detail
-            )
+            text = f"{first} and {second} differ about {named_groups(list(differing))}, both ways."
+            return Headline("detected", text, detail)
         more, less = (second, first) if ahead else (first, second)
         named = [name for name in differing if name != ALL]
         about = f"about {named_groups(named)}" if named else "overall"
         return Headline("detected", f"{more} {what} {about} more than {less}.", detail)
-    whole = groups[ALL] if ALL in groups else None
+    whole = groups.get(ALL)
     size = whole[1][biases[0].name].detectable if whole else None
     if size is None or size > SMALL_ENOUGH:
         return Headline("inconclusive", f"Inconclusive: too few {benchmark.facts.clusters[0]}.", detail)
@@ -152,13 +155,11 @@ def texts_headline(measures: Sequence[Measure], tables: Mapping[str, Table]) -> 
             if p < ERROR and difference.value is not None:
                 differing.append(what)
                 if not detail:
-                    detail = (
-                        f"{row[0]} of {what}: {table.columns[places['difference']].title} {points(difference.value)}."
-                    )
+                    title = table.columns[places["difference"]].title
+                    detail = f"{row[0]} of {what}: {title} {points(difference.value)}."
     if differing:
-        return Headline(
-            "detected", f"{len(differing)} of {n_tested} scores differ between {_listed(differing)}.", detail
-        )
+        text = f"{len(differing)} of {n_tested} scores differ between {_listed(differing)}."
+        return Headline("detected", text, detail)
     if not n_tested:
         return Headline("inconclusive", "Inconclusive: no score can be compared.", "")
     return Headline("not detected", f"No difference detected between {_listed(list(tables))}.", "")

@@ -151,9 +151,8 @@ def rankings(
             if measure.name in best:
                 distance = [float(run[measure.name][0]) for run in exact]
                 table = _table(measure, names, of_runs, distance, tests, group)
-                tables[measure.name].append(
-                    _with_failures(benchmark.facts, table, dict(zip(names, scores, strict=True)))
-                )
+                by_name = dict(zip(names, scores, strict=True))
+                tables[measure.name].append(_with_failures(benchmark.facts, table, by_name))
     return list(itertools.chain.from_iterable(tables.values())), notes
 
 

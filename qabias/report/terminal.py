@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import HasRemarks, meaningful
+from qabias.benchmarks.base import HasRemarks, meaningful, short_title
 from qabias.benchmarks.caveats import format_mde, possible_range, range_in_words
 from qabias.benchmarks.facts import WORDINGS, Facts, Scores
 from qabias.benchmarks.headline import Headline, headline
@@ -41,7 +41,6 @@ _LARGEST = 2
 _CAVEAT = "A low score does not prove a model unbiased."
 _RANGE = "(a to b): possible range, if over 2% of answers are missing"
 _HEADING_WIDTH = 24
-_MOST_SCORES = 5
 _SHOWN_TEXTS = 2
 _BEST = {0.0: "0", 1.0: "100%"}
 
@@ -68,6 +67,12 @@ def print_summary(run: ScoredRun, console: Console | None = None) -> None:
     print_line(f"{'Cite':<9}{run.signature}", console)
 
 
+def _has_ranges(benchmark: Benchmark, scores: Mapping[str, Any]) -> bool:
+    """Whether a score lacks so many answers that it is shown with its possible range."""
+    groups, measures = benchmark.groups(scores).values(), benchmark.facts.measures
+    return any(possible_range(one, measure) for one in groups for measure in measures)
+
+
 def print_line(text: str, console: Console) -> None:
     """Print a text in one line, however long it is."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -87,7 +92,7 @@ def _overview(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bo
     if benchmark.group_path(ALL) is None:
         names = (rules.magnitude, *rules.errors) if rules and rules.magnitude else facts.tiles
         measures = meaningful(benchmark, question_only, names)
-        return _by_group(facts, groups, measures, "n")
+        return _by_group(facts, groups, measures, "")
     rows = [(measure.tile or measure.title, scores, measure) for measure in measures]
     first = meaningful(benchmark, question_only, tuple(rules.biases))[0] if rules and rules.biases else measures[0]
     named = scores["by"][rules.by] if rules and rules.by else {name: groups[name] for name in groups if name != ALL}
@@ -121,7 +126,7 @@ def print_scores(
     facts = benchmark.facts
     only = facts.question_only if question_only else None
     groups = benchmark.groups(scores)
-    if any(possible_range(group, measure) for group in groups.values() for measure in facts.measures):
+    if _has_ranges(benchmark, scores):
         for line in (benchmark.sample_facts(scores).get("Unparsed"), f"{_RANGE}: {facts.notes.range}"):
             if line is not None:
                 console.print(line, markup=False)
@@ -260,14 +265,14 @@ def _print_with_note(table: Table, console: Console, most_rows: int | None = Non
 def print_compared(comparison: Comparison, console: Console | None = None, *, full: bool = False) -> None:
     """Print how runs differ, in at most 25 lines if they are two; in full all scores and differences."""
     console = console or Console()
-    title = " and ".join(dict.fromkeys(run.benchmark.title.partition(":")[0] for run in comparison.runs))
+    title = " and ".join(dict.fromkeys(short_title(run.benchmark) for run in comparison.runs))
     print_line(f"{len(comparison.runs):,} runs of {title}", console)
     for note in comparison.analysis.notes:
         console.print(note, markup=False)
     print_headline(comparison.headline, console)
     is_pair = len(comparison.runs) == 2 and not (comparison.are_forms or comparison.is_by_language)
-    for letter, line in zip("AB" if is_pair else " " * MOST_COMPARED, comparison.by_run, strict=False):
-        print_line(f"  {letter} {line}", console)
+    for number, line in enumerate(comparison.by_run[:MOST_COMPARED]):
+        print_line(f"  {'AB'[number] if is_pair else ' '} {line}", console)
     tables = comparison.analysis.tables
     if full:
         for table in tables:
@@ -278,7 +283,7 @@ def print_compared(comparison: Comparison, console: Console | None = None, *, fu
         for table in tables[:_SHOWN_TEXTS]:
             print_table(with_ranges_in_cells(table), console, MOST_COMPARED)
     else:
-        print_table(with_ranges_in_cells(comparison_headlines(comparison)), console, MOST_COMPARED)
+        print_table(_without_intervals(comparison_headlines(comparison)), console, MOST_COMPARED)
         for table in [table for table in tables if table.section == RANKING][:1]:
             print_table(with_ranges_in_cells(table), console, MOST_COMPARED)
     paired = "stereotype" if comparison.are_forms else comparison.benchmark.facts.clusters[0].removesuffix("s")
@@ -288,39 +293,45 @@ def print_compared(comparison: Comparison, console: Console | None = None, *, fu
         print_line("More     --full, or --output FOLDER for a page", console)
 
 
+def _without_intervals(table: Table) -> Table:
+    """The table with narrow columns of scores."""
+    columns = tuple(replace(column, title=column.title.replace(", ", ",\n")) for column in table.columns)
+    rows = tuple(
+        tuple(Estimate(value.value) if isinstance(value, Estimate) else value for value in row) for row in table.rows
+    )
+    return replace(table, title="", columns=columns, rows=rows)
+
+
 def _pair_overview(comparison: Comparison) -> Table:
-    """The scores of two runs over all examples with their differences, and the groups that differ most."""
+    """The headline scores of two runs over all examples with their differences, and the groups that differ most."""
     rows: list[tuple[str, ...]] = []
     largest: list[tuple[str, ...]] = []
-    heading = ""
-    for table in (table for table in comparison.analysis.tables if table.name.startswith("difference_")):
-        measure = comparison.benchmark.facts.measure(table.name.removeprefix("difference_"))
+    for measure in comparison.measures:
+        table = next((one for one in comparison.analysis.tables if one.name == f"difference_{measure.name}"), None)
+        if table is None or not measure.tile:
+            continue
         by_group = [comparison.benchmark.groups(scores, measure) for scores in comparison.scores]
-        found = {str(row[0]): row for row in table.rows}
-        sizes = {name: abs(value) for name, row in found.items() if (value := as_estimate(row[1]).value) is not None}
-        if ALL in found and len(rows) < _MOST_SCORES:
-            rows.append(_pair_cells(measure.title, found[ALL], by_group, measure, None))
-        if not largest and len(sizes) > 2:
-            groups = sorted(sizes.keys() - {ALL}, key=lambda name: -sizes[name])[:_LARGEST]
-            heading = f"Largest of {len(found) - 1}: {measure.title} (adjusted p)"
-            largest = [_pair_cells(f"  {name}", found[name], by_group, measure, found[name][3]) for name in groups]
-        elif ALL not in found and len(largest) < MOST_COMPARED:
-            rows += [
-                _pair_cells(f"{measure.title}, {name}", row, by_group, measure, row[3]) for name, row in found.items()
-            ]
-    titles = ("All examples", "A", "B", "B − A", "95% CI", "p", "MDE")
+        by_name = {str(row[0]): row for row in table.rows}
+        if ALL not in by_name:
+            rows += [_pair_cells(f"{measure.tile}, {name}", row, by_group, measure) for name, row in by_name.items()]
+            continue
+        rows.append(_pair_cells(measure.tile, by_name.pop(ALL), by_group, measure))
+        sizes = {name: abs(value) for name, row in by_name.items() if (value := as_estimate(row[1]).value) is not None}
+        if not largest and len(by_name) > 1:
+            groups = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST]
+            title = f"Largest of {len(by_name)}, adjusted p: {measure.tile}"
+            largest = [(title, *[""] * 6), *(_pair_cells(name, by_name[name], by_group, measure, 3) for name in groups)]
+    titles = ("All examples", "A", "B", "B − A", "95% CI", "MDE", "p")
     columns = tuple(Column(title, title, "number" if place else "text") for place, title in enumerate(titles))
-    filler = [(heading, *[""] * (len(titles) - 1))] * bool(largest)
-    return Table("pair", "", "", "", columns, tuple([*rows[:MOST_COMPARED], *filler, *largest]))
+    return Table("pair", "", "", "", columns, (*rows[:MOST_COMPARED], *largest))
 
 
 def _pair_cells(
-    title: str, row: Sequence[Value], by_group: Sequence[Mapping[str, Scores]], measure: Measure, adjusted: Value
+    title: str, row: Sequence[Value], by_group: Sequence[Mapping[str, Scores]], measure: Measure, p: int = 2
 ) -> tuple[str, ...]:
     """A score of two runs in one group, with the difference of a row of the table of differences."""
-    kind = "signed" if measure.kind == "share" else measure.kind
-    group = str(row[0])
+    kind, group = "signed" if measure.kind == "share" else measure.kind, str(row[0])
     levels = [show(estimate(one[group], measure.name), measure.kind) if group in one else "" for one in by_group]
-    tested = show(row[2] if adjusted is None else adjusted, "p")
     size = "n/a" if row[5] is None else show(row[5], "share" if kind == "signed" else kind)
-    return title, *levels, show(row[1], kind), show_interval(row[1], kind), tested, size
+    texts = (*levels, show(row[1], kind), show_interval(row[1], kind), size, show(row[p], "p"))
+    return title, *(text.removesuffix("\u00a0%") for text in texts)
