@@ -56,17 +56,15 @@ def write_combined_report(folders: Sequence[Path], output: Path, *, overwrite: b
     runs = [read_scored(folder) for folder in folders]
     check_file(output, is_page_of([run.signature for run in runs]), overwrite=overwrite)
     chapters = [_chapter(run, read_tables(run)) for run in runs]
-    return _write(
-        render_chapters(f"Report of {len(chapters)} runs", chapters, list(_overview(runs, chapters).values())), output
-    )
+    return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
 
 
-def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[int, Table]:
-    """The headline scores of all runs: for each benchmark or family a table, by the place of its first run."""
+def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> list[Table]:
+    """The headline scores of all runs: a table for each benchmark or family."""
     places: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
         places.setdefault(family_of(run.benchmark) or run.benchmark.name, []).append(place)
-    tables = {}
+    tables = []
     for own in places.values():
         shown = [runs[place] for place in own]
         benchmark = shown[0].benchmark
@@ -75,7 +73,7 @@ def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[in
         by_language = len(languages) > 1
         names = names_by_language(shown) if by_language else run_names(shown)
         title = f"By language: {', '.join(languages)}" if by_language else benchmark.title
-        tables[own[0]] = headline_table(title, benchmark.facts.clusters[0], names, tiles)
+        tables.append(headline_table(title, benchmark.facts.clusters[0], names, tiles))
     return tables
 
 
