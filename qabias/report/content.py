@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from qabias.benchmarks import PromptFormat
-from qabias.benchmarks.base import headline_tiles
-from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column
-from qabias.benchmarks.facts import Tile
-from qabias.benchmarks.findings import findings
+from qabias.benchmarks import Benchmark, PromptFormat
+from qabias.benchmarks.base import headline_tiles, meaningful
+from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column, shown_estimate
+from qabias.benchmarks.facts import Scores, Tile
+from qabias.benchmarks.headline import Headline, headline
 from qabias.benchmarks.prompt_format import Example
+from qabias.comparison import Comparison
+from qabias.comparison.comparable import are_question_only
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import coverage_of, scorer_name, signature_fields
 from qabias.scorers.registry import kinds
-from qabias.tables.model import Analysis, Column, Estimate, Table, Value
+from qabias.support.files import strict
+from qabias.tables.formatting import show, show_interval
+from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, Value
 
 
 class Head(NamedTuple):
-    """Facts, headline scores and findings of a run, and the version of its model."""
+    """Facts, headline scores and headline of a run, and the version of its model."""
 
     facts: Mapping[str, str]
     tiles: Sequence[Tile]
-    findings: Sequence[str]
+    headline: Headline | None
     revision: str
 
 
 def make_head(run: ScoredRun) -> Head:
-    """Facts, tiles and findings of a run."""
+    """Facts, tiles and headline of a run."""
     benchmark = run.benchmark
     facts = benchmark.sample_facts(run.scores)
     tiles = headline_tiles(benchmark, run.scores, run.is_question_only)
-    sentences = findings(benchmark, run.scores, run.is_question_only)
+    found = headline(benchmark, run.scores, run.arguments.model, run.is_question_only)
     covered = coverage_of(run.arguments)
     if covered:
         facts = {"Answered": covered, **facts}
     limit = run.arguments.limit
     if limit is not None:
-        facts["Limit"] = f"this run was limited ({limit}): {benchmark.facts.notes.limit}"
-    return Head(facts, tiles, sentences, _revision(run))
+        facts["Limit"] = f"{limit} examples: {benchmark.facts.notes.limit}"
+    return Head(facts, tiles, found, _revision(run))
 
 
 def _revision(run: ScoredRun) -> str:
@@ -63,10 +68,10 @@ def headline_table(title: str, clusters: str, names: Sequence[str], tiles: Seque
         if any(ranges):
             columns.append((range_column(column, f"Possible, {score}"), list(ranges)))
     missing = [max((tile.missing for tile in own), default=0.0) for own in tiles]
-    note = f"In square brackets 95 % intervals over {clusters}."
+    note = f"95% CIs over {clusters} in square brackets."
     if any(missing):
         columns.append((Column("missing", "Answers missing", "share"), list(missing)))
-        note = f"{note} {READ_RANGES} Answers missing: the largest share that one of the scores lacks."
+        note = f"{note} {READ_RANGES}"
     return Table(
         "headline",
         title,
@@ -75,6 +80,46 @@ def headline_table(title: str, clusters: str, names: Sequence[str], tiles: Seque
         (Column("run", "Run", "text"), *(column for column, _ in columns)),
         tuple((name, *(values[place] for _, values in columns)) for place, name in enumerate(names)),
     )
+
+
+def comparison_headlines(comparison: Comparison) -> Table:
+    """The headline scores of the runs of a comparison: runs by scores."""
+    benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
+    tiles = [headline_tiles(benchmark, strict(scores), question_only) for scores in comparison.scores]
+    return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)
+
+
+def bias_figure(benchmark: Benchmark, scores: Scores, name: str, question_only: bool) -> Table | None:
+    """The first figure of a page: the bias that decides the headline, by group, all examples last."""
+    rules = benchmark.facts.headline
+    if rules is None:
+        return None
+    score = meaningful(benchmark, question_only, tuple(rules.biases) or (rules.magnitude,))[0]
+    groups = scores["by"][rules.by] if rules.by else benchmark.groups(scores)
+    rows = [(group, shown_estimate(one, score)) for group, one in groups.items()]
+    rows.sort(key=lambda row: -(row[1].value if row[1].value is not None else -math.inf))
+    if rules.by and len(rows) > 1:
+        rows.append((ALL, shown_estimate(scores, score)))
+    unit = "points" if score.kind == "signed" else "0 to 1"
+    columns = Column("group", "Group", "text"), Column(score.name, f"{score.title} ({unit}), 95% CI", score.kind)
+    return Table(
+        "first", f"{score.title}, {name}", "", "", columns, tuple(rows), Figure("intervals", "group", (score.name,))
+    )
+
+
+def comparison_figure(comparison: Comparison) -> Table | None:
+    """The first figure of the page of a comparison: differences of two runs, else the first drawn table."""
+    drawn = [table for table in comparison.analysis.tables if table.figure is not None and table.rows]
+    of_pairs = [table for table in drawn if table.name.startswith("difference_")] if len(comparison.runs) == 2 else []
+    return next(iter([*of_pairs, *drawn]), None)
+
+
+def card_text(name: str, sample: str, found: Headline | None, tiles: Sequence[Tile], signature: str) -> str:
+    """A sentence and a table in Markdown for the card of a model."""
+    text = f"{name} ({sample}). {found.text} {found.detail}".strip() if found else f"{name} ({sample})."
+    rows = [f"| {one.title} | {show(one.value, one.kind)} | {show_interval(one.value, one.kind)} |" for one in tiles]
+    lines = (text, "", "| Score | Value | 95% CI |", "|---|---|---|", *rows, "", f"Measured with qabias: `{signature}`")
+    return "\n".join(lines).replace("\u00a0", "")
 
 
 def _shown(tile: Tile) -> Estimate:
