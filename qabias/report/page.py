@@ -118,16 +118,17 @@ def _mark(signatures: Sequence[str]) -> str:
 
 def render_chapters(title: str, chapters: Sequence[Chapter], overview: Mapping[int, Table] | None = None) -> str:
     """The HTML of several analyses in one page, with a list of contents; one alone is the whole page."""
-    script = read_template("page.js")
+    script, style = read_template("page.js"), page_palette() + read_template("page.css")
     return (
         environment()
         .get_template("page.html.j2")
         .render(
             title=title,
             mark=_mark([signature for chapter in chapters for signature in chapter.made_of]),
-            style=Markup(page_palette() + read_template("page.css")),
+            style=Markup(style),
+            style_hash=_hash(style),
             script=Markup(script),
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            script_hash=_hash(script),
             overview=[
                 {**lay_out(table, f"headline-{place}"), "chapter": f"c{place + 1}"}
                 for place, table in (overview or {}).items()
@@ -135,6 +136,11 @@ def render_chapters(title: str, chapters: Sequence[Chapter], overview: Mapping[i
             chapters=[_chapter(chapter, f"c{number}") for number, chapter in enumerate(chapters, start=1)],
         )
     )
+
+
+def _hash(text: str) -> str:
+    """The SHA-256 of a style or script, as a Content Security Policy names it."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _chapter(chapter: Chapter, name: str) -> dict[str, object]:
