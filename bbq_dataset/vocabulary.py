@@ -132,7 +132,18 @@ def read_labels(path: Path) -> dict[str, tuple[Label, ...]]:
 
 def _rows(path: Path, columns: set[str]) -> list[dict[str, str]]:
     reader = csv.DictReader(io.StringIO(read_utf8(path), newline=""))
-    missing = columns - set(reader.fieldnames or ())
-    if missing:
-        raise QabiasError(f"{path}: no column {', '.join(sorted(missing))}; the columns are {reader.fieldnames}")
-    return list(reader)
+    rows = []
+    try:
+        missing = columns - set(reader.fieldnames or ())
+        if missing:
+            raise QabiasError(f"{path}: no column {', '.join(sorted(missing))}; the columns are {reader.fieldnames}")
+        for row in reader:
+            if None in row or None in row.values():
+                raise QabiasError(
+                    f"{path}: line {reader.line_num}: not one cell per column",
+                    f"Give it {len(reader.fieldnames or ())}.",
+                )
+            rows.append(row)
+    except csv.Error as error:
+        raise QabiasError(f"{path}: line {reader.line_num}: {error}", "Correct this line.") from error
+    return rows

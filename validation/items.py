@@ -33,6 +33,7 @@ _T = TypeVar("_T")
 FILLERS = Path(__file__).parent / "fillers.yaml"
 # "A minimum of 13% of the items are filler items" (appendix D).
 FILLER_SHARE = 0.13
+MOST_FILLERS = 10_000
 # Common first names for the filler scenes.
 NAMES = ("Alex", "Blair", "Casey", "Drew", "Ellis", "Hayden", "Morgan", "Parker", "Quinn", "Riley", "Sidney", "Terry")
 UNKNOWN = "Not enough information"
@@ -108,8 +109,8 @@ def draw_items(
     drawn = _one_per_condition(examples, rng) if n_examples is None else draw(examples, n_examples, rng)
     if n_fillers is None:
         n_fillers = math.ceil(len(drawn) * FILLER_SHARE / (1 - FILLER_SHARE))
-    elif n_fillers < 0:
-        raise QabiasError(f"cannot mix in {n_fillers} filler items; give 0 or more")
+    elif not 0 <= n_fillers <= MOST_FILLERS:
+        raise QabiasError(f"cannot mix in {n_fillers} filler items", f"Give --fillers 0 to {MOST_FILLERS}.")
     contents = [_example(example) for example in drawn] + _fillers(n_fillers, rng)
     order = rng.permutation(len(contents))
     return [Item(item_id=f"item-{place:05d}", **contents[i]) for place, i in enumerate(order, start=1)]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from qabias import share
-from qabias.building.folder import parquet_path
+from qabias.building.folder import MARK, data_checksums, parquet_path, sha256_of
 from qabias.errors import QabiasError
 from qabias.support.arrow import read_parquet
 
@@ -21,11 +22,38 @@ def dataset_folder(benchmark: str) -> Path:
     return _find(f"{benchmark}_dataset", "README.md")
 
 
+def read_data(benchmark: str, name: str, **options: Any) -> pa.Table:
+    """Read a table of a dataset as it is committed.
+
+    Args:
+        benchmark: Name of the benchmark.
+        name: Configuration of the dataset.
+        options: What else the reader of Parquet files gets.
+
+    Raises:
+        QabiasError: If the file differs from its checksum.
+    """
+    folder = dataset_folder(benchmark)
+    path = folder / parquet_path(name)
+    state = path.stat()
+    if _checksum(path, state.st_size, state.st_mtime_ns) != _checksums(folder).get(parquet_path(name)):
+        raise QabiasError(f"{path}: damaged, its content differs from its checksum in {MARK}", "Install qabias again.")
+    return read_parquet(path, **options)
+
+
+@cache
+def _checksum(path: Path, size: int, changed: int) -> str:
+    """The SHA-256 of a file in one state, computed once."""
+    return sha256_of(path)
+
+
+_checksums = cache(data_checksums)
+
+
 def load_tables(benchmark: str, names: Sequence[str], origin: Any, schema: pa.Schema) -> pa.Table:
     """Tables of an origin one after the other, as they are committed where that is what it makes."""
     if origin.is_committed:
-        folder = dataset_folder(benchmark)
-        return pa.concat_tables([read_parquet(folder / parquet_path(name)).cast(schema) for name in names])
+        return pa.concat_tables([read_data(benchmark, name).cast(schema) for name in names])
     return pa.concat_tables([origin.table(name) for name in names])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,14 +12,17 @@ from pathlib import Path
 from string import Template as TextTemplate
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+import filelock
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 from tqdm import tqdm
 
 from qabias.building.origin import BUNDLED
-from qabias.support.files import write_atomically, write_json, write_text
+from qabias.errors import QabiasError
+from qabias.support.files import write_atomically, write_text
 from qabias.support.outputs import Own, json_with
+from qabias.support.stored import read_fields, write_stored
 
 if TYPE_CHECKING:
     import datasets
@@ -28,40 +33,80 @@ PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 MARK = ".qabias-build.json"
-"""The hidden file by which `qabias build` knows a folder that it wrote."""
+"""The hidden file by which `qabias build` knows a folder that it wrote, with a checksum of every data file."""
+
+_LOCK = ".lock"
 
 Tables = Mapping[str, pa.Table]
 
 
-def is_built(benchmark: str) -> Own:
-    """A folder is own where `qabias build` wrote this benchmark there."""
-    has_mark = json_with(benchmark=benchmark)
+def is_built(benchmark: str, config: str) -> Own:
+    """A folder is own if `qabias build` wrote this configuration of the benchmark there."""
+    has_mark = json_with(benchmark=benchmark, config=config)
     return lambda folder: has_mark(folder / MARK)
 
 
+def data_checksums(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every data file of a built folder, in hexadecimal digits, by its path there."""
+    files: dict[str, str] = read_fields(folder / MARK, "build the folder again").get("files", {})
+    return files
+
+
 @contextmanager
-def claimed(folder: Path, benchmark: str) -> Iterator[None]:
-    """Mark a folder as one that `qabias build` writes; it is marked as before where nothing comes to be written."""
+def claimed(folder: Path, benchmark: str, config: str) -> Iterator[list[str]]:
+    """Let one `qabias build` at a time write a folder, and mark it with the checksums of its data.
+
+    Yields:
+        The data files of another build, filled in at the end. They are removed if `qabias build` wrote the folder.
+
+    Raises:
+        QabiasError: If another command is building in the folder.
+    """
+    before_folders = _folders(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(folder / _LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except filelock.Timeout:
+        raise QabiasError(f"{folder}: another command is building here", "Choose another --output.") from None
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # the file system has no locks
+            raise
     mark = folder / MARK
     before = mark.read_bytes() if mark.is_file() else None
-    files, folders = _files(folder), _folders(folder)
-    write_json(mark, {"benchmark": benchmark})
+    files = _files(folder)
+    others: list[str] = []
+    write_stored(mark, {"benchmark": benchmark, "config": config})
     try:
-        yield
+        yield others
+        data = sorted(path for path in _files(folder) if path.suffix == ".parquet")
+        old = [path for path in data if files.get(path) == _files(folder)[path]]
+        others += [path.relative_to(folder).as_posix() for path in old]
+        for path in old if before is not None else ():
+            path.unlink()
+        sums = {path.relative_to(folder).as_posix(): sha256_of(path) for path in data if path not in old}
+        write_stored(mark, {"benchmark": benchmark, "config": config, "files": sums})
     finally:
         if _files(folder) == files:
             if before is None:
                 mark.unlink()
+                (folder / _LOCK).unlink()
             else:
                 write_atomically(mark, lambda temporary: temporary.write_bytes(before))
             for made in _folders(folder):
-                if made not in folders:
+                if made not in before_folders:
                     made.rmdir()
+        lock.release()
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _files(folder: Path) -> dict[Path, tuple[int, int]]:
-    """The files in a folder but its mark, and what is another of each when it has been written."""
-    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != MARK)
+    """The files in a folder but its mark and lock, and what is another of each when it has been written."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name not in (MARK, _LOCK))
     return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
 
 

@@ -61,14 +61,38 @@ def read_utf8(path: Path) -> str:
         raise QabiasError(f"{path} is not UTF-8; save it as UTF-8") from error
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses aliases, because a few lines of them can fill the memory."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            problem = "an alias (*name) is not allowed; write the text again"
+            raise yaml.composer.ComposerError(None, None, problem, self.peek_event().start_mark)
+        return super().compose_node(parent, index)
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file that somebody wrote.
+
+    Raises:
+        QabiasError: If it is not UTF-8, no YAML, nested too deeply, or has an alias or an impossible date.
+        OSError: If it cannot be read.
+    """
+    text = read_utf8(path)
+    try:
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise QabiasError(
+            f"{path}: not readable as YAML: {' '.join(str(error).split())}", "Correct its YAML."
+        ) from error
+
+
 def read_template_file(path: Path, known: str) -> Any:
     """Read the YAML of a template file."""
     try:
-        return yaml.safe_load(read_utf8(path))
+        return read_yaml(path)
     except FileNotFoundError as error:
         raise QabiasError(f"{path}: no such template file; {known}") from error
-    except yaml.YAMLError as error:
-        raise QabiasError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
 
 
 def fill(text: str, slots: Mapping[str, str]) -> str:

@@ -31,10 +31,13 @@ def build(
     options = parse_options(option or [])
     check_own_options(chosen, options)
     read = [Path(name) for name in (benchmark if is_folder(benchmark) else None, mirror) if name]
-    check_new_folder(output, is_built(chosen.name), overwrite=overwrite, inputs=read)
+    name = config or chosen.configs[-1]
+    check_new_folder(output, is_built(chosen.name, name), overwrite=overwrite, inputs=read)
     origin = make_origin(chosen, source or chosen.sources[0], seed, fixes, mirror, options)
-    with claimed(output, chosen.name):
-        tables = chosen.write_folder(output, config or chosen.configs[-1], origin)
+    with claimed(output, chosen.name, name) as others:
+        tables = chosen.write_folder(output, name, origin)
+    if others:
+        echo(f"removed, or not of this build: {', '.join(others)}")
     for name, table in tables.items():
         echo(f"{name:<22}{table.num_rows:>9,} examples")
     echo(f"{'in all':<22}{sum(table.num_rows for table in tables.values()):>9,} examples in {output}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from qabias.errors import QabiasError
 from qabias.logs import inspect_eval, lm_eval_samples, openai_batch
 from qabias.logs.model import Log
+from qabias.support.files import regular
 
 Reader = Callable[[Path], "Log | None"]
 """Reads a file of one tool; None where the file is none of it. Raises QabiasError where it is one and unreadable."""
@@ -22,7 +23,7 @@ def readers() -> tuple[Reader, ...]:
 def read_log(path: Path) -> Log | None:
     """The log in a file; None where no tool known here wrote it."""
     for read in readers():
-        log = read(path)
+        log = read(regular(path))
         if log is not None:
             return log
     return None

@@ -7,6 +7,7 @@ import math
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +40,9 @@ _ZSTANDARD = 93
 # A JSON log begins so; inspect reads it by this order too.
 _JSON_START = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"[a-z]+",\s*"eval":\s*\{')
 _JSON_START_BYTES = 256
+
+_MOST_BYTES, _READ_BYTES = 1 << 27, 1 << 12
+"""Most bytes of a sample or a header, and how many are unpacked at once."""
 
 _COPY = "copy it again from where inspect wrote it"
 
@@ -212,7 +216,11 @@ def _zip_samples(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _member(path: Path, archive: ZipFile, name: str) -> Mapping[str, Any]:
     try:
-        content: Mapping[str, Any] = json.loads(archive.read(name))
+        n_bytes = archive.getinfo(name).file_size
+        if n_bytes > _MOST_BYTES:
+            raise ValueError(f"{n_bytes:,} bytes unpacked, more than the {_MOST_BYTES:,} that are read")
+        with archive.open(name) as file:  # little by little: its size may be a lie
+            content: Mapping[str, Any] = json.loads(b"".join(iter(partial(file.read, _READ_BYTES), b"")))
         return content
     except Exception as error:  # every kind of compression has exceptions of its own
         raise QabiasError(

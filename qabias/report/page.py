@@ -125,7 +125,7 @@ def _mark(signatures: Sequence[str]) -> str:
 
 def render_chapters(title: str, chapters: Sequence[Chapter], overview: Sequence[Table] = ()) -> str:
     """The HTML of several analyses in one page, with a list of contents; one alone is the whole page."""
-    script = read_template("page.js")
+    script, style = read_template("page.js"), page_palette() + read_template("page.css")
     printed: set[str] = set()
     guides: dict[Path, str] = {}
     for number, chapter in enumerate(chapters, start=1):
@@ -136,9 +136,10 @@ def render_chapters(title: str, chapters: Sequence[Chapter], overview: Sequence[
         .render(
             title=title,
             mark=_mark([signature for chapter in chapters for signature in chapter.made_of]),
-            style=Markup(page_palette() + read_template("page.css")),
+            style=Markup(style),
+            style_hash=_hash(style),
             script=Markup(script),
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            script_hash=_hash(script),
             overview=[lay_out(table, f"headline-{place}", printed) for place, table in enumerate(overview)],
             chapters=[
                 {**_chapter(chapter, f"c{number}", printed), "guide": guides[chapter.intro.template]}
@@ -146,6 +147,11 @@ def render_chapters(title: str, chapters: Sequence[Chapter], overview: Sequence[
             ],
         )
     )
+
+
+def _hash(text: str) -> str:
+    """The SHA-256 of a style or script, as a Content Security Policy names it."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object]:

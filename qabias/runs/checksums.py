@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qabias.errors import QabiasError
-from qabias.support.files import write_atomically
+from qabias.support.files import regular, write_atomically
 
 _KEY = b"qabias"
 _NO_CHECKSUM = b"0" * 64
@@ -33,7 +33,7 @@ def write_checked(path: Path, table: pa.Table, run: str, *, lasting: bool = Fals
 def read_checked(path: Path, run: str) -> pa.Table:
     """Read a part of a run and check its checksum."""
     try:
-        content = path.read_bytes()
+        content = regular(path).read_bytes()
     except OSError as error:
         raise QabiasError(
             f"{path}: cannot be read ({error.strerror or error}), which says nothing of its answers: keep the file, "

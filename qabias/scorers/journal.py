@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from qabias.support.files import sync_folder
+from qabias.support.files import regular, sync_folder
 
 _SECONDS_BETWEEN_SYNCS = 1.0
 _SUMMED = re.compile(rb'(.*), "crc": "([0-9a-f]{8})"\}', re.DOTALL)
@@ -38,7 +38,8 @@ class Journal:
         """Read as late as can be: a command that waits for another one must not ask again what that one asked."""
         with self._reading:
             if self._known is None:
-                lines = self._path.read_bytes().splitlines() if self._path is not None and self._path.exists() else []
+                is_there = self._path is not None and self._path.exists()
+                lines = regular(self._path).read_bytes().splitlines() if self._path and is_there else []
                 self._known = dict(filter(None, map(_entry, lines)))
             return self._known
 

@@ -1,10 +1,11 @@
 """Writing files whole or not at all, and JSON that every reader accepts."""
 
+import errno
 import json
 import math
 import os
+import secrets
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,7 +30,6 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, lasting: bo
     """Let `write` fill a temporary file beside `path` and put it in place when it is complete."""
     with _unfinished(path) as temporary:
         write(temporary)
-        temporary.chmod(0o644)
         if lasting:
             sync(temporary)
         temporary.replace(path)
@@ -42,7 +42,6 @@ def write_new(path: Path, text: str) -> bool:
     content = text.encode("utf-8")
     with _unfinished(path) as temporary:
         temporary.write_bytes(content)
-        temporary.chmod(0o644)
         sync(temporary)
         try:
             _link(temporary, path)
@@ -107,6 +106,9 @@ def _unfinished(path: Path) -> Iterator[Path]:
     handle, temporary = _make(path)
     try:
         yield temporary
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk names no file
+        raise
     finally:
         temporary.unlink(missing_ok=True)
         if handle is not None:
@@ -115,8 +117,9 @@ def _unfinished(path: Path) -> Iterator[Path]:
 
 def _make(path: Path) -> tuple[int | None, Path]:
     while True:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_UNFINISHED)
-        temporary = Path(name)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_UNFINISHED}")
+        # The umask decides who may read it.
+        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         if sys.platform == "win32":  # which neither shares a locked file nor renames an open one
             os.close(handle)
             return None, temporary
@@ -162,10 +165,17 @@ def json_text(content: Any) -> str:
     return json.dumps(strict(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
+def regular(path: Path) -> Path:
+    """Return a path, unless it is a pipe or a device: reading one may have no end."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "is a pipe or a device, not a file", str(path))
+    return path
+
+
 def read_json(path: Path) -> Any:
     """Read strict JSON."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        return json.loads(regular(path).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (RecursionError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from error  # the error of a decoder holds the whole content
 

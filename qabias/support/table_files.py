@@ -12,6 +12,7 @@ import pyarrow.json
 
 from qabias.errors import QabiasError
 from qabias.support.arrow import read_parquet
+from qabias.support.files import regular
 from qabias.support.suggest import missing, shortened
 
 _READERS = {
@@ -33,7 +34,7 @@ def read_table(path: Path) -> pa.Table:
     if read is None:
         raise QabiasError(f"{path}: unknown kind of file; its name must end in one of {known}")
     try:
-        return read(path)
+        return read(regular(path))
     except OSError as error:
         raise _unreadable(path, path.suffix[1:], error) from error
     except pa.ArrowInvalid as error:
@@ -52,7 +53,7 @@ def check_columns(table: pa.Table, where: str) -> None:
 def read_csv_rows(path: Path, columns: Sequence[str] = (), what: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
     """Read a CSV file with a header row by row."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with regular(path).open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             missing = [name for name in columns if name not in (reader.fieldnames or [])]
             if missing:

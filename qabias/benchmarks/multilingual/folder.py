@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,18 +60,19 @@ class SetFolder(DatasetFolder[FolderOrigin]):
 
     def _texts(self, origin: FolderOrigin) -> dict[str, str]:
         card, licence = self._set_card, self._set_card.terms
+        text = str if card.paper else _plain  # the cards of this package are Markdown
         makers = yaml.safe_load(self._sources.read_text(encoding="utf-8"))["paper" if card.paper else "templates"]
         return {
             "title": "authors' texts" if card.paper else "from templates",
-            "name": card.name,
-            "summary": card.summary,
+            "name": text(card.name),
+            "summary": text(card.summary),
             "licence": f"{licence.name}: {licence.terms}",
-            "making": card.making + (_PINNED if card.repository else ""),
+            "making": text(card.making) + (_PINNED if card.repository else ""),
             "published": "\n".join(line for line in _published(card) if line) or "- These templates have no page.",
-            "attribution": ", ".join(filter(None, (card.authors, card.homepage and f"<{card.homepage}>"))),
+            "attribution": ", ".join(filter(None, (text(card.authors), card.homepage and f"<{card.homepage}>"))),
             **makers,
-            **{part: getattr(card, part) for part in ("society", "authors")},
-            "bibtex": card.bibtex.strip(),
+            **{part: text(getattr(card, part)) for part in ("society", "authors")},
+            "bibtex": card.bibtex.strip().replace("```", ""),
             "dataset": origin.dataset,
             "seed": str(origin.seed),
         }
@@ -79,6 +81,7 @@ class SetFolder(DatasetFolder[FolderOrigin]):
         undefined = {
             name: pc.sum(pc.equal(table["target_loc"], UNDEFINED)).as_py() or 0 for name, table in tables.items()
         }
+        text = str if self._set_card.paper else _plain
         lines = [
             f"In {n:,} examples of {name} the target is undefined: none of the answers, or more than one, names it."
             for name, n in undefined.items()
@@ -89,7 +92,7 @@ class SetFolder(DatasetFolder[FolderOrigin]):
             "statistics": "\n".join(_statistics(name, table) for name, table in tables.items()),
             "example": next(iter(tables)),
             "gallery": _gallery(tables),
-            "defects": "\n".join(f"- {line}" for line in (*self._set_card.defects, *lines)),
+            "defects": "\n".join(f"- {line}" for line in (*map(text, self._set_card.defects), *lines)),
         }
 
     def _codes(self, names: Sequence[str]) -> list[str]:
@@ -121,9 +124,14 @@ def _published(card: Card) -> tuple[str, str]:
     return paper, f"- **Published at:** <{card.homepage}>" if card.homepage else ""
 
 
+def _plain(text: str) -> str:
+    """A text that Markdown shows as it is: no markup, link or image, no cell of a table."""
+    return re.sub(r"[\\`<\[|]", r"\\\g<0>", text)
+
+
 def _statistics(name: str, table: pa.Table) -> str:
     counts = (table.num_rows, *(pc.count_distinct(table[column]).as_py() for column in ("set_id", "template_id")))
-    return f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |"
+    return f"| {_plain(name)} | {' | '.join(f'{count:,}' for count in counts)} |"
 
 
 def _gallery(tables: Tables) -> str:
@@ -137,5 +145,6 @@ def _gallery(tables: Tables) -> str:
 
 
 def _gallery_line(name: str, row: Mapping[str, Any]) -> str:
-    cells = (name, row["context"], row["question"], f"**{row[('ans0', 'ans1', 'ans2')[row['label']]]}**")
-    return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"
+    right = row[("ans0", "ans1", "ans2")[row["label"]]]
+    cells = (*map(_plain, (name, row["context"], row["question"])), f"**{_plain(right)}**")
+    return f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |"

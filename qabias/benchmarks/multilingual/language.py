@@ -9,12 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks.bbq.prompts import LETTERS
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.building.templating import read_utf8
+from qabias.building.templating import read_yaml
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 
@@ -66,7 +64,7 @@ def load_language(code: str) -> Language:
 def read_language(path: Path) -> Language:
     """A language from its file; the name of the file is its code."""
     try:
-        content: dict[str, Any] = yaml.safe_load(read_utf8(path))
+        content: dict[str, Any] = read_yaml(path)
         prompts = content["prompts"]
         _check_keys(path, content, _KEYS)
         _check_keys(path, prompts, _PROMPT_KEYS)
@@ -79,7 +77,7 @@ def read_language(path: Path) -> Language:
             gap=prompts.get("gap", " "),
             phrases=_phrases(path, content),
         )
-    except (OSError, yaml.YAMLError) as error:
+    except OSError as error:
         raise QabiasError(f"{path}: cannot be read: {error}") from error
     except (KeyError, TypeError) as error:
         raise QabiasError(f"{path}: lacks {error}; see the files in {FOLDER} for what a language has") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import yaml
 
 from qabias.benchmarks.multilingual.benchmark import ALL, PublishedQuestions, SetOrigin
 from qabias.benchmarks.multilingual.card import Card
@@ -22,14 +22,15 @@ from qabias.benchmarks.multilingual.rows import Answer, Item, Row, rows_of, tabl
 from qabias.benchmarks.prompt_format import Example
 from qabias.benchmarks.registry import BENCHMARK_FILE, benchmark_names
 from qabias.building.origin import LICENCES, NO_LICENCE
-from qabias.building.templating import StableRandom, fill, read_utf8
+from qabias.building.templating import StableRandom, fill, read_yaml
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset import bundled as _bundled
 from qabias.share.bbq_dataset import examples as _examples
 from qabias.share.bbq_dataset import pairs as _pairs
 from qabias.share.bbq_dataset import template as _template
 from qabias.share.bbq_dataset import vocabulary as _vocabulary
-from qabias.support.suggest import did_you_mean
+from qabias.support.files import regular
+from qabias.support.suggest import did_you_mean, unknown
 
 if TYPE_CHECKING:
     from qabias.share.bbq_dataset.template import Pair, Template
@@ -50,6 +51,7 @@ _OPTIONAL = ("categories", "licence", "homepage", "citation", "making", "limitat
 _LISTS = ("unknown", "categories", "limitations")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _OTHER_LANGUAGE = re.compile(r"[a-z]{3}")
+_ADDRESS = re.compile(r"https?://[^\s<>]+")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -62,7 +64,7 @@ class TemplateQuestions(PublishedQuestions):
     def __init__(self, folder: Path, digest: str) -> None:
         self._digest = digest
         fields = _read_description(folder)
-        self.categories = fields.get("categories") or _categories(folder)
+        self.categories = _categories(folder, fields.get("categories"))
         self._language = _language(folder, fields["language"])
         self._unknown: Sequence[str] = fields["unknown"]
         self._words = _read_words(folder)
@@ -107,7 +109,7 @@ def digest_of(folder: Path) -> str:
     paths = [folder / BENCHMARK_FILE, folder / LANGUAGE_FILE, folder / LABELS, *(folder / TEMPLATES).glob("*.yaml")]
     digest = hashlib.sha1(usedforsecurity=False)
     for path in sorted(path for path in paths if path.exists()):
-        content = path.read_bytes()
+        content = regular(path).read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
@@ -121,9 +123,9 @@ def _read_description(folder: Path) -> dict[str, Any]:
     """The fields of `benchmark.yaml`, checked."""
     path = folder / BENCHMARK_FILE
     try:
-        fields = yaml.safe_load(read_utf8(path))
-    except (OSError, yaml.YAMLError) as error:
-        raise QabiasError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+        fields = read_yaml(path)
+    except OSError as error:
+        raise QabiasError(f"{path}: cannot be read: {error.strerror}", "Make it readable.") from error
     if not isinstance(fields, dict):
         raise QabiasError(f"{path}: must hold fields and their values, such as {', '.join(_NEEDED)}")
     known = (*_NEEDED, *_OPTIONAL)
@@ -159,6 +161,7 @@ def _check_values(path: Path, fields: Mapping[str, Any]) -> None:
         ),
         ("created", _DATE.fullmatch(fields["created"]), "write a date as 2026-01-31"),
         ("licence", fields.get("licence", NO_LICENCE) in LICENCES, f"known are {licences}; without one leave it out"),
+        ("homepage", _ADDRESS.fullmatch(fields.get("homepage", "https://none")), "write an address of http or https"),
         ("categories", ALL not in fields.get("categories", ()), f"{ALL!r} is the name of all together; choose another"),
     )
     for field, is_right, advice in checks:
@@ -166,12 +169,16 @@ def _check_values(path: Path, fields: Mapping[str, Any]) -> None:
             raise QabiasError(f"{path}: field {field} is {fields[field]!r}; {advice}")
 
 
-def _categories(folder: Path) -> list[str]:
+def _categories(folder: Path, listed: Sequence[str] | None) -> Sequence[str]:
+    """The categories in their order: names of files in `templates`, never paths."""
     categories = sorted(path.stem for path in (folder / TEMPLATES).glob("*.yaml"))
     if not categories or ALL in categories:
         why = f"a category cannot be called {ALL!r}" if categories else "it holds no CATEGORY.yaml"
         raise QabiasError(f"{folder / TEMPLATES}: {why}; every category is a file with the keys category and templates")
-    return categories
+    for name in listed or ():
+        if name not in categories:
+            raise unknown(f"category in {folder / BENCHMARK_FILE}", name, categories)
+    return listed or categories
 
 
 def _language(folder: Path, code: str) -> Language:
@@ -200,7 +207,7 @@ def _card(fields: Mapping[str, Any], language: Language) -> Card:
         summary=fields["purpose"].strip(),
         homepage=fields.get("homepage", ""),
         paper="",
-        citation=f"{authors}: {title} ({year})",
+        citation=html.escape(f"{authors}: {title} ({year})"),
         bibtex=fields.get("citation", f"{bibtex}\n}}"),
         making=fields.get(
             "making", "The authors wrote the templates; each names the source that documents the stereotype."

@@ -40,7 +40,7 @@ from qabias.share.metrics.unqover import scores as metric
 from qabias.share.metrics.unqover.computing import Computing
 from qabias.share.unqover_dataset import folder as _folder
 from qabias.share.unqover_dataset import origin as _origin
-from qabias.support.arrow import column_codes, read_parquet, rows_of
+from qabias.support.arrow import column_codes, rows_of
 from qabias.tables.formatting import percent
 from qabias.tables.model import Analysis, Column, Table
 
@@ -102,9 +102,8 @@ class UnQoverBenchmark(Benchmark):
             )
         for name in names:
             if origin.is_committed:
-                path = locate.dataset_folder(NAME) / "data" / name / _folder.PARQUET_NAME
                 texts = [field.name for field in _origin.SCHEMAS[name] if field.type == pa.string()]
-                table = read_parquet(path, read_dictionary=texts)
+                table = locate.read_data(NAME, name, read_dictionary=texts)
             else:
                 table = origin.table(name)
             tables.append(table.append_column("set", pa.array([name] * table.num_rows).dictionary_encode()))

@@ -13,7 +13,7 @@ from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.server.asking import Asker, Body, RefusedError, failure, is_failure, printable
 from qabias.scorers.server.modes import PATH
 from qabias.scorers.server.options import READ, WRITE
-from qabias.support.files import write_atomically
+from qabias.support.files import regular, write_atomically
 
 FOLDER = "batch"
 """Where request files lie in a run folder."""
@@ -55,7 +55,7 @@ def read_results(paths: Iterable[Path]) -> Results:
     results = Results({}, [])
     for path in paths:
         try:
-            lines = path.read_bytes().splitlines()
+            lines = regular(path).read_bytes().splitlines()
         except OSError as error:
             raise QabiasError(f"cannot read {path}: {error}") from error
         for number, line in enumerate(lines, start=1):
