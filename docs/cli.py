@@ -1,7 +1,6 @@
-"""The reference of the command line, written from the commands themselves.
+"""The reference of the command line, written from the commands.
 
-    python -m docs.cli            print the page
-    python -m docs.cli --write    write docs/cli.md
+`python -m docs.cli` prints the page, `python -m docs.cli --write` writes docs/cli.md.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from qabias.cli.commands import COMMANDS
 PAGE = Path(__file__).parent / "cli.md"
 HEAD = """# Command line
 
-Generated from the commands by `python -m docs.cli --write`. Every command has `--help`, and `qabias --help` lists them all.
+Generated from the commands by `python -m docs.cli --write`. `qabias --help` lists them, and each has `--help`.
 """
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/paper-tables.md: every numbered table, figure and equation of the papers, and whether it can be had.
+"""The tables of docs/paper-tables.md: every numbered table, figure and equation of the papers, with its command.
 
     python -m docs.papers            run a small stand-in of every command; fail where a table is missing
     python -m docs.papers --write    write the tables into docs/paper-tables.md as well
