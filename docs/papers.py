@@ -1,7 +1,7 @@
-"""The table of docs/reproduce.md: every numbered table, figure and equation of the papers, and whether it can be had.
+"""The tables of docs/paper-tables.md: every numbered table, figure and equation of the papers, with its command.
 
     python -m docs.papers            run a small stand-in of every command; fail where a table is missing
-    python -m docs.papers --write    write the table into docs/reproduce.md as well
+    python -m docs.papers --write    write the tables into docs/paper-tables.md as well
 
 What is checked, and the printed values, stand in docs/reproduce.yaml. Values from the authors' published outputs are
 computed again where these are at hand (`QABIAS_UPSTREAM`).
@@ -31,7 +31,7 @@ from qabias.tables.model import Table, find, read_analysis
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs" / "reproduce.yaml"
-PAGE = ROOT / "docs" / "reproduce.md"
+PAGE = ROOT / "docs" / "paper-tables.md"
 BEGIN, END = "<!-- papers: written by docs/papers.py -->\n", "<!-- end of papers -->\n"
 HEADINGS = ("item", "command", "table", "status", "published", "from published outputs")
 OUTPUTS = "nyu-mll/BBQ/results/UnifiedQA/preds_{}.jsonl"

@@ -19,7 +19,7 @@ from .test_cli import command
 from .test_docs import blocks_of, parse_qabias
 
 EXAMPLES = ROOT / "docs" / "examples"
-PAGE = ROOT / "docs" / "checks.md"
+PAGE = ROOT / "docs" / "ci-gate.md"
 
 
 def check(*arguments):

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from docs import cli as cli_page
 from qabias.cli import app
 
 from .conftest import ROOT
@@ -230,10 +231,14 @@ def test_no_block_is_left_out(page):
 @pytest.mark.parametrize(
     ("page", "folder"), [("add-a-benchmark.md", "tests/toy_benchmark"), ("add-a-scorer.md", "tests/toy_scorer")]
 )
-def test_a_page_shows_every_file_of_a_package_as_it_is(page, folder):
-    shown = {block.file: block.text for block in blocks_of(ROOT / "docs" / page) if block.file is not None}
+def test_a_page_names_every_file_of_a_package_and_no_other(page, folder):
+    named = set(re.findall(rf"^\| `({folder}/\S+)` \|", (ROOT / "docs" / page).read_text("utf-8"), re.MULTILINE))
     files = [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".toml", ".j2")]
-    assert shown == {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
+    assert named == {path.relative_to(ROOT).as_posix() for path in files}
+
+
+def test_the_reference_of_the_command_line_is_what_its_script_writes():
+    assert cli_page.PAGE.read_text("utf-8") == cli_page.page(), "python -m docs.cli --write"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

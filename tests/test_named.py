@@ -255,7 +255,7 @@ def read_real(kind: str) -> tuple[Counter[str], int, int]:
     ],
 )
 def test_real_open_answers_name_the_person_that_another_reader_sees(kind, expected, agreement):
-    """The counts are those that docs/bbq.md prints."""
+    """The counts are those that docs/answers.md prints."""
     said, n_people, n_agree = read_real(kind)
     assert said == expected
     assert n_agree / n_people >= agreement

@@ -1,4 +1,4 @@
-"""The papers: every item is in the table of docs/reproduce.md with its command, and every run of a suite finishes."""
+"""The papers: every item is in docs/paper-tables.md with its command, and every run of a suite finishes."""
 
 from __future__ import annotations
 

@@ -293,7 +293,7 @@ def test_sentences_begin_as_their_language_writes_them(text, code, expected):
 
 
 def test_the_page_shows_a_template_of_the_example_as_it_is():
-    page = (ROOT / "docs" / "extend.md").read_text("utf-8")
+    page = (ROOT / "docs" / "custom-templates.md").read_text("utf-8")
     shown = page.split('title="docs/examples/templates_it/templates/Genere.yaml"\n')[1].split("```")[0]
     assert shown == (EXAMPLE / "templates" / "Genere.yaml").read_text("utf-8")
 

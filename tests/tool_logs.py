@@ -17,7 +17,7 @@ def are_installed():
 
 
 def make_logs(folder, upstream):
-    """Write `logs` as docs/coming-from.md names it: two logs of inspect, one in a folder, one of lm-eval."""
+    """Write `logs` as docs/import-logs.md names it: two logs of inspect, one in a folder, one of lm-eval."""
     from . import inspect_logs, lm_eval_logs
 
     (folder / "inspect").mkdir(parents=True)

@@ -255,7 +255,7 @@ _MARKS = "()[]{}*_`\"'“”‘’.,:;!$#"
 _LOST = (
     "server: {n:,} of {asked:,} prompts have no answer and are counted as missing: a filter of the service held it "
     "back, or the answers have less than half of the first token's probability, counted over the {top} likeliest "
-    "tokens. A model must not think here: see body.NAME in docs/scaling.md"
+    "tokens. A model must not think here: see body.NAME in docs/server-options.md"
 )
 
 TopTokens = list[tuple[str, float]]
