@@ -27,6 +27,8 @@ def print_result(result: RunResult, *, report: bool = True) -> None:
         echo(f"{result.n_missing_parts} parts are still missing; scores come with the last {come}.")
         echo(f"run folder: {result.folder}")
         return
+    if result.sampled:
+        echo(result.sampled)
     print_with_signature(result.benchmark, result.scores, result.signature)
     echo(f"run folder: {result.folder}")
     if report:

@@ -51,7 +51,7 @@ def run(
     ] = None,
     score: Rules = None,
     limit: Annotated[
-        int | None, typer.Option(help="Measure at most so many examples: whole sets from all templates, one at least.")
+        int | None, typer.Option(help="Maximum number of examples: whole sets, spread evenly over templates.")
     ] = None,
     seed: Seed = 0,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hub model.")] = None,

@@ -115,7 +115,7 @@ def _compare_models(
     if len(runs) > MOST_PAIRED:
         notes.append(f"With more than {MOST_PAIRED} runs each is compared with the first.")
     notes += [*not_ranked, *missing, *left_out]
-    notes += [f"{name}: {note}" for name, analysis in zip(names, analyses, strict=True) for note in analysis.notes]
+    notes += tables.notes_by_run(names, [analysis.notes for analysis in analyses])
     by_run = [
         f"{name}. {sentence}"
         for name, of_run in zip(names, scores, strict=True)
