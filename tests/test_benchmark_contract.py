@@ -394,7 +394,8 @@ def test_a_sample_has_whole_units_of_as_many_strata_as_fit_and_both_sides_of_eac
     for limit in (1, blocks.min(), LIMIT, 5 * LIMIT, last // 3, last):
         rows = sample(benchmark, whole, int(limit), 1)["row"].to_numpy()
         assert rows.tolist() == sample(benchmark, whole, int(limit), 1)["row"].to_pylist()
-        assert (np.diff(rows) > 0).all() and len(rows) <= max(limit, blocks.max())
+        assert (np.diff(rows) > 0).all()
+        assert len(rows) <= max(limit, blocks.max())
         units, counts = np.unique(unit[rows], return_counts=True)
         assert (counts == sizes[units]).all()
         reached = len(np.unique(stratum[rows]))
