@@ -38,13 +38,13 @@ class ComparedResults(Tabled):
         return tuple(self._comparison.names)
 
     @property
-    def findings(self) -> tuple[str, ...]:
-        """How the runs differ, in sentences."""
-        return tuple(self._comparison.findings)
+    def headline(self) -> str:
+        """How the runs differ, in one sentence; "" if no test compares them."""
+        return "" if self._comparison.headline is None else self._comparison.headline.text
 
     @property
     def by_run(self) -> tuple[str, ...]:
-        """What every run found, in sentences that begin with its name."""
+        """The headline of every run, behind its name."""
         return tuple(self._comparison.by_run)
 
     @property

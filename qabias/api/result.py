@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from qabias.api.calls import Scratch, in_python_words
 from qabias.benchmarks.caveats import reasons
-from qabias.benchmarks.findings import findings
+from qabias.benchmarks.headline import Headline, headline
 from qabias.errors import QabiasError
 from qabias.runs.outcomes import outcomes_of
 from qabias.runs.scored import ScoredRun, read_scored, read_tables
@@ -74,7 +74,7 @@ class Tabled(ABC):
 
         text = io.StringIO()
         # In a notebook rich would show the tables itself and leave the text empty, and a kernel asks for colours.
-        self._print(Console(file=text, width=150, force_jupyter=False, force_terminal=False, color_system=None))
+        self._print(Console(file=text, width=100, force_jupyter=False, force_terminal=False, color_system=None))
         return text.getvalue().rstrip("\n")
 
 
@@ -142,9 +142,19 @@ class Result(Tabled):
         return outcomes_of(self._run.scores)
 
     @cached_property
-    def findings(self) -> tuple[str, ...]:
-        """What was found, in sentences made from intervals: which groups answers follow stereotypes about."""
-        return tuple(findings(self._run.benchmark, self._run.scores, self._run.is_question_only))
+    def headline(self) -> str:
+        """What the run found, in one sentence from a fixed list (see `qabias.benchmarks.headline`)."""
+        return "" if self._found is None else self._found.text
+
+    @cached_property
+    def verdict(self) -> str:
+        """The same as "detected", "not detected", "inconclusive" or "not interpretable"; "" without rules for it."""
+        return "" if self._found is None else self._found.verdict
+
+    @cached_property
+    def _found(self) -> Headline | None:
+        run = self._run
+        return headline(run.benchmark, run.scores, run.arguments.model, run.is_question_only)
 
     @cached_property
     def reasons(self) -> Mapping[str, str]:
@@ -257,14 +267,9 @@ class Result(Tabled):
         return run_card(self._run, self._analysis, coverage_of(self._run.arguments))
 
     def _print(self, console: Console) -> None:
-        from qabias.report.terminal import print_findings, print_scores
+        from qabias.report.terminal import print_summary
 
-        run = self._run
-        if covered := coverage_of(run.arguments):
-            console.print(covered, markup=False, highlight=False, soft_wrap=True)
-        print_scores(run.benchmark, run.scores, console, run.is_question_only)
-        print_findings(run.benchmark, run.scores, console, run.is_question_only)
-        console.print(run.signature, markup=False, highlight=False, soft_wrap=True)
+        print_summary(self._run, console)
 
     def __repr__(self) -> str:
         where = self.folder if self.scratch is None else "a temporary folder"

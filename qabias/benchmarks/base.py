@@ -378,6 +378,11 @@ def parts(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, Scores]:
     return {"".join(f"/{key}" for key in benchmark.group_path(name) or ()): groups[name] for name in groups}
 
 
+def short_title(benchmark: Benchmark) -> str:
+    """The title of a benchmark without its explanation."""
+    return benchmark.title.partition(":")[0]
+
+
 def headline_tiles(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool) -> list[Tile]:
     """The headline scores of a report."""
     measures = meaningful(benchmark, question_only, benchmark.facts.tiles)

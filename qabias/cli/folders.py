@@ -17,6 +17,7 @@ def show(
         str | None, typer.Option(help="The answers to this template, e.g. Age-01, and a few of its items.")
     ] = None,
     table: Annotated[str | None, typer.Option(help="All rows of the table of this name.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Print the scores of all groups and every table.")] = False,
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Show what a run found: scores and tables, or the answers to one template."""
@@ -32,7 +33,7 @@ def show(
     elif table is not None:
         show_table(folder, table, console)
     else:
-        show_folder(folder, console)
+        show_folder(folder, console, full=full)
 
 
 def report(
@@ -88,6 +89,7 @@ def compare(
         bool,
         typer.Option("--allow-mixed", help="Compare runs of other questions or prompts too; what differs is marked."),
     ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print every table.")] = False,
     overwrite: Overwrite = False,
     upstream_dir: UpstreamDir = None,
 ) -> None:
@@ -105,7 +107,7 @@ def compare(
     if output is not None:
         check_comparison_output(output, runs, overwrite=overwrite)
     comparison = compare_runs(runs, allow_mixed, upstream_dir)
-    print_compared(comparison)
+    print_compared(comparison, full=full)
     if output is not None:
         echo(f"page: {write_comparison(comparison, output, overwrite=overwrite).resolve()}")
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import ComparesFurther, meaningful, rescored_by
-from qabias.benchmarks.findings import findings as benchmark_findings
+from qabias.benchmarks.headline import Headline
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
 from qabias.comparison.comparable import are_question_only, check_agree, common_benchmark, read_runs, run_names
 from qabias.comparison.forms import TwoForms, form_view, two_forms
-from qabias.comparison.headline import many_findings, pair_findings
+from qabias.comparison.headline import by_run, many_headline, pair_headline, texts_headline
 from qabias.comparison.languages import (
     are_one_family,
     check_one_model,
@@ -50,7 +50,7 @@ class Comparison(NamedTuple):
     measures: Sequence[Measure]
     scores: Sequence[Mapping[str, Any]]
     analysis: Analysis
-    findings: Sequence[str]
+    headline: Headline | None
     by_run: Sequence[str]
     are_forms: bool = False
     is_by_language: bool = False
@@ -93,13 +93,14 @@ def _compare_models(
     shared = (tables.runs_table(runs, names), *outcomes_tables(names, [run.scores for run in runs]))
     missing = missing_notes(names, [run.scores for run in runs])
     left_out = _left_out_notes(meaningful(benchmark, question_only), names, scores)
-    findings = many_findings(benchmark, ranked)
+    headline = many_headline(benchmark, ranked, names, scores)
+    each = by_run([benchmark] * len(runs), names, scores, question_only)
     if are_many:
         below = [tables.table_by_run(benchmark, measure, names, scores) for measure in measures]
         notes = [*_mixed_notes(mixed), tables.MANY.format(n=len(runs)), *not_ranked, *tables.missing_by_run(missing)]
         notes += [*left_out, *tables.notes_by_run(names, [read_notes(run.folder / ANALYSIS_FILE) for run in runs])]
         analysis = Analysis((*ranked, *below, *shared), notes=tuple(notes))
-        return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, findings, (), are_many=True)
+        return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, each, are_many=True)
     analyses = [read_tables(run) for run in runs]
     compared = _compared(measures, runs, pairs) if same_questions else []
     beside = (
@@ -116,29 +117,25 @@ def _compare_models(
         notes.append(f"With more than {MOST_PAIRED} runs each is compared with the first.")
     notes += [*not_ranked, *missing, *left_out]
     notes += tables.notes_by_run(names, [analysis.notes for analysis in analyses])
-    by_run = [
-        f"{name}. {sentence}"
-        for name, of_run in zip(names, scores, strict=True)
-        for sentence in benchmark_findings(benchmark, of_run, question_only)
-    ]
-    findings = [*pair_findings(benchmark, measures, names, scores, compared), *findings]
+    headline = headline or pair_headline(benchmark, measures, names, scores, compared)
     analysis = Analysis(beside, notes=tuple(notes))
-    return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, findings, by_run)
+    return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, each)
 
 
 def _compare_texts(
     runs: Sequence[ScoredRun],
     names: Sequence[str],
     measures: Sequence[Measure],
-    view: tuple[Sequence[Table], Sequence[str], Sequence[str]],
-    by_run: Sequence[str] = (),
+    view: tuple[Sequence[Table], Sequence[str], Mapping[str, Table]],
     **kind: bool,
 ) -> Comparison:
-    """Compare runs of one model on several texts, whose view has tables, notes and findings."""
-    view_tables, notes, findings = view
+    """Compare runs of one model on several texts, whose view has tables, notes and what is compared."""
+    view_tables, notes, paired = view
     scores = [run.scores for run in runs]
     analysis = Analysis((*view_tables, *outcomes_tables(names, scores)), notes=(*notes, *missing_notes(names, scores)))
-    return Comparison(runs[0].benchmark, runs, names, {}, measures, scores, analysis, findings, by_run, **kind)
+    headline = texts_headline(measures, paired) if paired else None
+    each = by_run([run.benchmark for run in runs], names, scores, are_question_only(runs))
+    return Comparison(runs[0].benchmark, runs, names, {}, measures, scores, analysis, headline, each, **kind)
 
 
 def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
@@ -150,13 +147,8 @@ def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
 
 def _compare_languages(runs: Sequence[ScoredRun], upstream_dir: str | None) -> Comparison:
     names = names_by_language(runs)
-    by_run = [
-        f"{name}. {sentence}"
-        for name, run in zip(names, runs, strict=True)
-        for sentence in benchmark_findings(run.benchmark, run.scores)
-    ]
     view = language_view(runs, names, upstream_dir)
-    return _compare_texts(runs, names, family_measures(runs), view, by_run, is_by_language=True)
+    return _compare_texts(runs, names, family_measures(runs), view, is_by_language=True)
 
 
 def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mapping[str, Any]:
@@ -211,4 +203,4 @@ def _left_out_notes(
 
 
 def _mixed_notes(mixed: dict[str, list[str]]) -> list[str]:
-    return [f"MIXED: the runs differ in {', '.join(mixed)}, not in the model alone."] if mixed else []
+    return [f"Caution: these runs also differ in {', '.join(mixed)}, not only in the model."] if mixed else []

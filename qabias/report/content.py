@@ -10,36 +10,39 @@ from qabias.benchmarks import PromptFormat
 from qabias.benchmarks.base import headline_tiles
 from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column
 from qabias.benchmarks.facts import Tile
-from qabias.benchmarks.findings import findings
+from qabias.benchmarks.headline import Headline, headline
 from qabias.benchmarks.prompt_format import Example
+from qabias.comparison import Comparison
+from qabias.comparison.comparable import are_question_only
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import coverage_of, scorer_name, signature_fields
 from qabias.scorers.registry import kinds
+from qabias.support.files import strict
 from qabias.tables.model import Analysis, Column, Estimate, Table, Value
 
 
 class Head(NamedTuple):
-    """Facts, headline scores and findings of a run, and the version of its model."""
+    """Facts, headline scores and headline of a run, and the version of its model."""
 
     facts: Mapping[str, str]
     tiles: Sequence[Tile]
-    findings: Sequence[str]
+    headline: Headline | None
     revision: str
 
 
 def make_head(run: ScoredRun) -> Head:
-    """Facts, tiles and findings of a run."""
+    """Facts, tiles and headline of a run."""
     benchmark = run.benchmark
     facts = benchmark.sample_facts(run.scores)
     tiles = headline_tiles(benchmark, run.scores, run.is_question_only)
-    sentences = findings(benchmark, run.scores, run.is_question_only)
+    found = headline(benchmark, run.scores, run.arguments.model, run.is_question_only)
     covered = coverage_of(run.arguments)
     if covered:
         facts = {"Answered": covered, **facts}
     limit = run.arguments.limit
     if limit is not None:
-        facts["Limit"] = f"this run was limited ({limit}): {benchmark.facts.notes.limit}"
-    return Head(facts, tiles, sentences, _revision(run))
+        facts["Limit"] = f"{limit} examples: {benchmark.facts.notes.limit}"
+    return Head(facts, tiles, found, _revision(run))
 
 
 def _revision(run: ScoredRun) -> str:
@@ -63,10 +66,10 @@ def headline_table(title: str, clusters: str, names: Sequence[str], tiles: Seque
         if any(ranges):
             columns.append((range_column(column, f"Possible, {score}"), list(ranges)))
     missing = [max((tile.missing for tile in own), default=0.0) for own in tiles]
-    note = f"In square brackets 95 % intervals over {clusters}."
+    note = f"95% CIs over {clusters} in square brackets."
     if any(missing):
         columns.append((Column("missing", "Answers missing", "share"), list(missing)))
-        note = f"{note} {READ_RANGES} Answers missing: the largest share that one of the scores lacks."
+        note = f"{note} {READ_RANGES}"
     return Table(
         "headline",
         title,
@@ -75,6 +78,13 @@ def headline_table(title: str, clusters: str, names: Sequence[str], tiles: Seque
         (Column("run", "Run", "text"), *(column for column, _ in columns)),
         tuple((name, *(values[place] for _, values in columns)) for place, name in enumerate(names)),
     )
+
+
+def comparison_headlines(comparison: Comparison) -> Table:
+    """The headline scores of the runs of a comparison: runs by scores."""
+    benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
+    tiles = [headline_tiles(benchmark, strict(scores), question_only) for scores in comparison.scores]
+    return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)
 
 
 def _shown(tile: Tile) -> Estimate:

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.facts import Tile
+from qabias.benchmarks.headline import Headline
 from qabias.comparison import Comparison
 from qabias.support.outputs import Own
 from qabias.tables.drawing import LIGHT
@@ -85,7 +86,7 @@ class Chapter:
     kicker: str = ""
     signature: str = ""
     tiles: Sequence[Tile] = ()
-    findings: Sequence[str] = ()
+    headline: Headline | None = None
     headlines: Sequence[Table] = ()
     by_run: Sequence[str] = ()
     appendix: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

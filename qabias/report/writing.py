@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from qabias.benchmarks.base import family_of, headline_tiles, language_of
-from qabias.benchmarks.findings import findings
+from qabias.benchmarks.headline import headline
 from qabias.building.origin import BUNDLED
 from qabias.comparison import Comparison
-from qabias.comparison.comparable import are_question_only, run_names
+from qabias.comparison.comparable import run_names
 from qabias.comparison.languages import names_by_language
 from qabias.errors import QabiasError
 from qabias.pooling import Pool, pool_content
-from qabias.report.content import headline_table, make_head, with_prompts
+from qabias.report.content import comparison_headlines, headline_table, make_head, with_prompts
 from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
@@ -105,29 +105,22 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
     if comparison.are_many:
         head = {"Runs": f"{len(runs):,}"}
         mixed = {name: list(dict.fromkeys(values)) for name, values in mixed.items()}
-    marked = {f"MIXED: {name}": ", ".join(values) for name, values in mixed.items()}
+    marked = {f"Differs: {name}": ", ".join(values) for name, values in mixed.items()}
     chapter = Chapter(
         title=title,
         head={**head, **marked},
         intro=comparison_intro(comparison),
         analysis=as_read(comparison.analysis),
         kicker="Comparison",
-        findings=comparison.findings,
+        headline=comparison.headline,
         by_run=comparison.by_run,
-        headlines=[] if comparison.are_many else [headline_of(comparison)],  # which the tables by run hold
+        headlines=[] if comparison.are_many else [comparison_headlines(comparison)],  # which the tables by run hold
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
     # The page first: it shows whose the tables are, also after a kill between the two.
     page = _write(render_chapters(title, [chapter]), folder / COMPARISON_FILE)
     write_analysis(comparison.analysis, folder / ANALYSIS_FILE)
     return page
-
-
-def headline_of(comparison: Comparison) -> Table:
-    """The headline scores of the runs of a comparison: runs by scores."""
-    benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
-    tiles = [headline_tiles(benchmark, strict(scores), question_only) for scores in comparison.scores]
-    return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)
 
 
 def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
@@ -138,7 +131,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
     title = f"Mean of {len(pool.runs)} runs of {pool.benchmark.name}"
     head = {f"Run {number}": name for number, name in enumerate(pool.names, start=1)}
     write_analysis(pool.analysis, folder / ANALYSIS_FILE)
-    marked = {f"MIXED: {name}": ", ".join(values) for name, values in pool.mixed.items()}
+    marked = {f"Differs: {name}": ", ".join(values) for name, values in pool.mixed.items()}
     chapter = Chapter(
         title=title,
         head={
@@ -152,7 +145,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
         kicker=pool.benchmark.title,
         signature=pool.signature,
         tiles=headline_tiles(pool.benchmark, strict(pool.scores), pool.is_question_only),
-        findings=findings(pool.benchmark, pool.scores, pool.is_question_only),
+        headline=headline(pool.benchmark, pool.scores, "", pool.is_question_only),
         appendix={SIGNATURES: dict(zip(pool.names, (run.signature for run in pool.runs), strict=True))},
         bundled=pool.runs[0].arguments.source == BUNDLED,
     )
@@ -160,7 +153,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
 
 
 def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
-    facts, tiles, sentences, revision = make_head(run)
+    facts, tiles, found, revision = make_head(run)
     analysis = with_prompts(analysis, run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
@@ -177,7 +170,7 @@ def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
         kicker=run.benchmark.title,
         signature=run.signature,
         tiles=tiles,
-        findings=sentences,
+        headline=found,
         appendix={
             "Arguments": {name: _plain(value) for name, value in arguments.items()},
             "Versions": {"qabias": run.file.qabias_version, **versions},

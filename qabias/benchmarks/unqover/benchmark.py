@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -22,17 +21,16 @@ from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import compute
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
-from qabias.benchmarks.unqover.findings import (
+from qabias.benchmarks.unqover.logs import logged
+from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
+from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
+from qabias.benchmarks.unqover.written import (
     about_classes,
     about_written,
-    findings,
     nothing_scored,
     subjects_of,
     written_facts,
 )
-from qabias.benchmarks.unqover.logs import logged
-from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
-from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
@@ -85,7 +83,7 @@ class UnQoverBenchmark(Benchmark):
     options: Mapping[str, Sequence[str]] = {
         "subjects": (_DEFAULT_SUBJECTS, *(name for name in _origin.SUBJECTS if name != _DEFAULT_SUBJECTS))
     }
-    facts: Facts = replace(FACTS, findings=findings)
+    facts: Facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None, subjects: str | None = None) -> Any:
         """Check the choice of a source and of who occurs in masked sentences (see `unqover_dataset.origin.Origin`)."""
