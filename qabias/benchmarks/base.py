@@ -125,6 +125,7 @@ class Benchmark(Protocol):
         orders: In how many orders of their answers its questions can be asked, see `qabias.benchmarks.orders`.
         options: Options that choose its texts, each with its values, the default first. `origin` takes each of them as
             a further argument of that name, which may be left out.
+        strata: What the strata of `units` are, in the plural.
         facts: What it says of itself as data.
         card: What the card of its dataset says, where its texts are their authors' alone; None where the benchmark has
             a dataset folder with a card.
@@ -148,6 +149,7 @@ class Benchmark(Protocol):
     orders: Sequence[int] = (1,)
     options: Mapping[str, Sequence[str]] = {}
     default_configs: Mapping[str, str] = MappingProxyType({})
+    strata: str = "templates"
     facts: Facts
     card: Card | None = None
 
@@ -173,6 +175,15 @@ class Benchmark(Protocol):
         Both are int64, of shape (n_examples,), with numbers from 0; the examples of a unit are neighbours.
         """
         ...
+
+    def sides(self, table: pa.Table) -> np.ndarray:
+        """For every example 1 if its right answer agrees with the stereotype, -1 if it disagrees, else 0.
+
+        Samples have as many units of the one side as of the other in every stratum that has both; shape (n_examples,).
+        """
+        import numpy as np
+
+        return np.zeros(table.num_rows, dtype=np.int64)
 
     def default_format(self, scorer: Scorer) -> str:
         """Name of the prompt format that is used with a scorer where none is asked for."""

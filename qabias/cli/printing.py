@@ -29,6 +29,8 @@ def print_result(result: RunResult, *, report: bool = True) -> None:
         echo(f"{result.n_missing_parts} parts are still missing; scores come with the last {come}.")
         echo(f"run folder: {result.folder}")
         return
+    if result.sampled:
+        echo(result.sampled)
     print_summary(read_scored(result.folder))
     echo(f"{'More':<9}qabias show {result.folder} --full")
     if report:

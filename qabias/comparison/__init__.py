@@ -116,7 +116,7 @@ def _compare_models(
     if len(runs) > MOST_PAIRED:
         notes.append(f"With more than {MOST_PAIRED} runs each is compared with the first.")
     notes += [*not_ranked, *missing, *left_out]
-    notes += [f"{name}: {note}" for name, analysis in zip(names, analyses, strict=True) for note in analysis.notes]
+    notes += tables.notes_by_run(names, [analysis.notes for analysis in analyses])
     headline = headline or pair_headline(benchmark, measures, names, scores, compared)
     analysis = Analysis(beside, notes=tuple(notes))
     return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, each)

@@ -55,6 +55,7 @@ class RunResult:
     scores: Mapping[str, Any] | None
     n_missing_parts: int
     note: str = ""
+    sampled: str = ""
     warned: tuple[str, ...] = ()
 
     @property
@@ -202,9 +203,12 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
     if question.prompt_format is not None and question.prompt_format.wordings:
         scores, analysis = with_wordings(benchmark, table, answers, scores, analysis, question.prompt_format, rules)
     analysis = _with_other_tool(analysis, scores, run_file.folder)
+    sampled = question.examples.sampled
     write_scores(run_file, scores)
-    write_analysis(analysis, run_file.folder / ANALYSIS_FILE)
-    return RunResult(run_file, scores, 0, warned=warned)
+    write_analysis(
+        replace(analysis, notes=(*filter(None, [sampled]), *analysis.notes)), run_file.folder / ANALYSIS_FILE
+    )
+    return RunResult(run_file, scores, 0, sampled=sampled, warned=warned)
 
 
 def _with_other_tool(analysis: Analysis, scores: Mapping[str, Any], folder: Path) -> Analysis:

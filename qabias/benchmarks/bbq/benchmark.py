@@ -128,6 +128,12 @@ class BBQBenchmark(Benchmark):
         """Numbers of the set of four and of the template of every example."""
         return column_codes(table["set_id"]), column_codes(table["template_id"])
 
+    def sides(self, table: pa.Table) -> np.ndarray:
+        """By the right answers of disambiguated contexts: the four examples of a set are of one side."""
+        label, biased = (table[name].to_numpy() for name in ("label", "biased_loc"))
+        facts = (table["context_condition"].to_numpy() == "disambig") & (biased >= 0)
+        return np.where(facts, np.where(label == biased, 1, -1), 0)
+
     def incomplete_sets(self, table: pa.Table) -> tuple[int, int]:
         """Sets, and those that have more questions of one polarity than of the other in a context."""
         set_of = column_codes(table["set_id"])

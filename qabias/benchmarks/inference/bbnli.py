@@ -39,6 +39,7 @@ class BBNLIBenchmark(InferenceBenchmark):
     configs: Sequence[str] = _subtopics.CONFIGS
     sources: Sequence[str] = _origin.SOURCES
     key = ("example_id",)
+    strata = "hypotheses"
     facts = BBNLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Any:
