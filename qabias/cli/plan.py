@@ -33,7 +33,7 @@ def plan(
     from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
     if not 0.0 < detect < 1.0:
-        raise QabiasError(f"--detect is {detect:g}; give a number above 0 and below 1, such as 0.02 for 2 points")
+        raise QabiasError(f"--detect is {detect:g}.", "Give a number above 0 and below 1, such as 0.02 for 2 points.")
     chosen = load_benchmark(benchmark)
     measure, options = planned_measure(chosen), parse_options(option or [])
     check_own_options(chosen, options)

@@ -97,7 +97,7 @@ def score(
         raise missing(path)
     _check_target(path, output, overwrite)
     if report and not path.is_dir() and (output is None or output.suffix == ".json"):
-        raise QabiasError("--report is for a run folder; name one by --output")
+        raise QabiasError("--report is for a run folder.", "Name one by --output.")
     finish = partial(_finish, report=report, overwrite=overwrite)
     log = None if path.is_dir() else log_at(path)
     if log is not None or (path.is_dir() and not is_run(path)):
@@ -112,7 +112,7 @@ def score(
     elif path.is_dir():
         refuse_others(context, _FOR_RUNS, "is for a file of predictions; a run folder says it itself")
         if (output is None) != (not rules):
-            raise QabiasError(f"{path}: other rules make another run; give --rule and a new folder by --output")
+            raise QabiasError(f"{path}: other rules make another run.", "Give --rule and a new folder by --output.")
         result = score_run(path, mirror) if output is None else score_otherwise(path, rules, output, mirror)
         print_result(result, report=report)
     else:
@@ -181,7 +181,8 @@ def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, 
     if not n_logs:
         raise QabiasError(
             f"{folder}: holds no run (no run.json), and none of its {len(content.others):,} files is a log of another "
-            "tool; name a folder that `qabias run` wrote, or one with logs"
+            "tool.",
+            "Name a folder that `qabias run` wrote, or one with logs.",
         )
     _print_paths("no log", content.others)
     _print_paths("a run already", content.runs)
@@ -189,7 +190,7 @@ def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, 
         score_log(content.logs[0], output)
         return
     if output is None or output.suffix == ".json":
-        raise QabiasError(f"{folder}: holds several logs; give a folder for their runs by --output")
+        raise QabiasError(f"{folder}: holds several logs.", "Give a folder for their runs by --output.")
     failures: list[Exception] = list(content.unreadable)
     taken: set[str] = set()
     for log in content.logs:
@@ -205,7 +206,7 @@ def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, 
         echo("\nnot scored:")
         for failure in failures:
             echo(f"  {failure}")
-        raise QabiasError(f"{folder}: {len(failures)} of {n_logs} logs were not scored; the lines above say why")
+        raise QabiasError(f"{folder}: {len(failures)} of {n_logs} logs were not scored.", "The lines above say why.")
 
 
 def _print_paths(what: str, paths: Sequence[Path]) -> None:
@@ -224,7 +225,9 @@ def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
     if output.suffix == ".json":
         check_file(output, json_with("benchmark", "signature", "scores"), overwrite=overwrite, inputs=[path])
     elif overwrite:
-        raise QabiasError("--overwrite is for a file of scores (NAME.json); a run folder is never replaced: remove it")
+        raise QabiasError(
+            "--overwrite is for a file of scores (NAME.json).", "A run folder is never replaced: remove it."
+        )
 
 
 def _hints(context: typer.Context) -> dict[str, str]:

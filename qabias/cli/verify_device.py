@@ -28,11 +28,11 @@ def verify_device(
     fit into time or memory is listed as not measured.
     """
     if not 0 < minutes < float("inf"):
-        raise QabiasError(f"--minutes is {minutes}; give minutes above 0, such as 8")
+        raise QabiasError(f"--minutes is {minutes}.", "Give minutes above 0, such as 8.")
     if shapes not in SIZES:
-        raise unknown("--shapes", shapes, SIZES)
+        raise unknown("size", shapes, SIZES, "--shapes")
     if output is not None and output.is_dir():
-        raise QabiasError(f"--output {output}: is a folder; name a file, such as {output / 'device.json'}")
+        raise QabiasError(f"--output {output}: is a folder.", f"Name a file, such as {output / 'device.json'}.")
     from tqdm import tqdm
 
     from qabias.devices import check
