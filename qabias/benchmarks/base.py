@@ -413,5 +413,5 @@ def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> 
         if rule not in known:
             raise unknown(f"rule of {name}", rule, known, "--rule", f"qabias list {name}")
         if value not in known[rule]:
-            raise unknown(f"value of {rule}", value, known[rule], f"--rule {rule}=VALUE with")
+            raise unknown(f"value of {rule}", value, known[rule], f"--rule {rule}=")
     return {rule: value for rule, value in rules.items() if value != known[rule][0]}

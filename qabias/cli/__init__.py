@@ -20,8 +20,7 @@ app = typer.Typer(
     name="qabias",
     cls=Commands,
     help="Measure social bias of question-answering and inference models.",
-    epilog=f"First try: qabias run {_FIRST} --model baseline:stereotyped; "
-    f"then: qabias run {_FIRST} --model smollm2 --limit 400",
+    epilog=f"Example: qabias run {_FIRST} --model ORG/NAME --limit 400",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -32,9 +31,9 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _globally(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", envvar="QABIAS_DEBUG", help="Print the traceback of what a command ends with.")
+        bool, typer.Option("--debug", envvar="QABIAS_DEBUG", help="Print the traceback of an error.")
     ] = False,
 ) -> None:
     context.ensure_object(dict)["debug"] = debug

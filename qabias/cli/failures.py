@@ -63,23 +63,15 @@ def usage_error(error: Any) -> tuple[str, str]:
         return problem, fix
     param = getattr(error, "param", None)
     if type(error).__name__ == "MissingParameter" and param is not None:
-        is_option = param.param_type_name == "option"
-        named = param.opts[0] if is_option else param.name.upper()
-        return f"'{path}' needs {named}.", f"Add {named}: {_lower(param.help or '')} Example: {_example(path)}"
+        named = param.opts[0] if param.param_type_name == "option" else param.name.upper()
+        return f"'{path}' needs {named}.", context.command.epilog or f"See '{path} --help'."
     if param is not None:
-        value = text.split(": ", 1)[-1]
-        return f"{param.opts[0]}: {value}", f"{param.opts[0]} takes: {param.help}"
-    return f"{text.rstrip('.')} ('{path}').", f"See '{path} --help'."
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
-def _example(path: str) -> str:
-    from qabias.cli.commands import example_of
-
-    return f"qabias {example_of(path.split()[-1])}"
+        named = param.opts[0] if param.param_type_name == "option" else param.name.upper()
+        return f"{named}: {text.split(': ', 1)[-1].rstrip('.')}.", f"{named} takes: {param.help}"
+    if "extra argument" in text:
+        given = text.partition("(")[2].partition(")")[0]
+        return f"'{path}' does not take {given!r}.", f"Remove it, or see '{path} --help'."
+    return f"{text.rstrip('.')}.", f"See '{path} --help'."
 
 
 def say_interrupted(command: str) -> None:

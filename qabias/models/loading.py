@@ -173,7 +173,7 @@ def load_model(
 def check_device_map(device_map: str | Mapping[str, Any] | None) -> None:
     """Refuse a name of a layout over several devices that accelerate does not know."""
     if isinstance(device_map, str) and device_map not in DEVICE_MAPS:
-        raise unknown("device_map", device_map, DEVICE_MAPS, "--option device_map=VALUE with")
+        raise unknown("device_map", device_map, DEVICE_MAPS, "--option device_map=")
 
 
 def input_device(network: Any) -> torch.device:

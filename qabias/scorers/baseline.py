@@ -29,7 +29,7 @@ class BaselineScorer:
 
     def __init__(self, kind: str, seed: int = 0) -> None:
         if kind not in KINDS:
-            raise unknown("baseline", kind, KINDS, "--model baseline:KIND with", "qabias list baselines")
+            raise unknown("baseline", kind, KINDS, "--model baseline:", "qabias list baselines")
         self.kind = kind
         self.seed = seed
         self.name = "baseline"

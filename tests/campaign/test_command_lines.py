@@ -23,7 +23,7 @@ _SETUP = (
     ("run", "bbnli", *_RANDOM, "--config", "gender", "--shard", "0/2", "--output", "shard-0"),
     ("run", "bbnli", *_RANDOM, "--config", "gender", "--shard", "1/2", "--output", "shard-1"),
 )
-_RESULTS = ("--model-id", "me/model", "--dataset", "me/bbq", "--sample")
+_RESULTS = ("--to", "me/model", "--dataset", "me/bbq", "--sample")
 VALID: dict[str, tuple[str, ...]] = {
     "run": ("run", "bbnli", *_RANDOM, "--config", "gender", "--shard", "1/2", "--output", "new"),
     "score": ("score", "answers.csv", "--config", "Age", "--output", "new.json"),

@@ -45,7 +45,7 @@ PAYLOADS = (
     "m|config:Age|seed:9\nqabias: error: made up",
 )
 QUIET = Machine(shows_progress=False)
-RESULTS = ("--model-id", "me/model", "--dataset", "me/set", "--sample")
+RESULTS = ("--to", "me/model", "--dataset", "me/set", "--sample")
 PUSHED = ("--to", "me/model", "--dataset", "me/set", "--sample", "--dry-run")
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
 
