@@ -56,7 +56,7 @@ def main() -> None:
     try:
         try:
             check_readable(sys.argv[1:])
-            sys.exit(app(obj=settings, standalone_mode=False) or 0)
+            sys.exit(app(obj=settings, standalone_mode=False, prog_name="qabias") or 0)
         finally:
             printable.flush()
     except SystemExit as stopped:

@@ -49,8 +49,7 @@ def fail(error: BaseException, command: str, *, debug: bool) -> int:
 def usage_error(error: Any) -> tuple[str, str]:
     """The problem and the fix of an error that the parser of the command line raises."""
     context = error.ctx
-    path = "qabias" if context is None else " ".join(["qabias", *context.command_path.split()[1:]])
-    path = path.replace("qabias -m qabias", "qabias").replace("qabias qabias", "qabias")
+    path = "qabias" if context is None else context.command_path
     names = [] if context is None else [name for each in context.command.get_params(context) for name in each.opts]
     text = error.format_message()
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):
@@ -59,8 +58,7 @@ def usage_error(error: Any) -> tuple[str, str]:
     if text.startswith("No such command"):
         name = text.split("'")[1]
         known = list(context.command.list_commands(context))
-        problem, fix = unknown("command", name, known, see=f"{path} --help-all").args
-        return problem, fix
+        return unknown("command", name, known, see=f"{path} --help-all").args
     param = getattr(error, "param", None)
     if type(error).__name__ == "MissingParameter" and param is not None:
         named = param.opts[0] if param.param_type_name == "option" else param.name.upper()
@@ -69,8 +67,10 @@ def usage_error(error: Any) -> tuple[str, str]:
         named = param.opts[0] if param.param_type_name == "option" else param.name.upper()
         return f"{named}: {text.split(': ', 1)[-1].rstrip('.')}.", f"{named} takes: {param.help}"
     if "extra argument" in text:
-        given = text.partition("(")[2].partition(")")[0]
+        given = text.rpartition("(")[2].rstrip(")")
         return f"'{path}' does not take {given!r}.", f"Remove it, or see '{path} --help'."
+    if "requires an argument" in text:
+        return text, f"Add a value after {error.option_name}."
     return f"{text.rstrip('.')}.", f"See '{path} --help'."
 
 

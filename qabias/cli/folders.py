@@ -10,6 +10,14 @@ from qabias.errors import QabiasError
 from qabias.support.printable import echo
 
 
+def _check_folder(folder: Path) -> None:
+    """Refuse what is no folder of a run, of a comparison or of an average."""
+    from qabias.runs.folder import is_run, no_run
+
+    if not folder.is_dir() or not (is_run(folder) or (folder / "analysis.json").exists()):
+        raise no_run(folder)
+
+
 def show(
     folder: Annotated[Path, typer.Argument(help="A run folder, or one that `qabias compare` wrote.")],
     template: Annotated[str | None, typer.Option(help="Show the answers to this template, e.g. Age-01.")] = None,
@@ -21,6 +29,7 @@ def show(
     from qabias.report.terminal import show_folder, show_table
     from qabias.tables.terminal import Console
 
+    _check_folder(folder)
     if template is not None and table is not None:
         raise QabiasError("--template and --table exclude each other.", "Remove one of the two.")
     console = Console()
@@ -55,9 +64,10 @@ def export(
     table: Annotated[str | None, typer.Option(help="Export only this table.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Export tables as CSV, Markdown or LaTeX and figures as SVG, PDF or PNG."""
+    """Export tables (CSV, Markdown, LaTeX) and figures (SVG, PDF, PNG)."""
     from qabias.tables.export import export as export_tables
 
+    _check_folder(folder)
     for path in export_tables(folder, output, kind, table, overwrite=overwrite):
         echo(str(path))
 
@@ -67,7 +77,7 @@ def merge(
     output: Annotated[Path, typer.Option(help="Run folder to write.")],
     mirror: Mirror = None,
 ) -> None:
-    """Merge the shards of a run into one run folder, then score it."""
+    """Merge the shards of a run into one folder and score it."""
     from qabias.cli.printing import print_result
     from qabias.runs.merging import merge as merge_folders
 

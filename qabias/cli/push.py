@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qabias.benchmarks.registry import default_name, default_source
+from qabias.cli.commands import GroupedCommand
 from qabias.cli.options import Fixes, Mirror, Overwrite, Sample, Seed, Source
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
@@ -33,7 +34,7 @@ Private = Annotated[bool, typer.Option("--private", help="Make a new repository 
 Name = Annotated[str, typer.Argument(help="A benchmark with a dataset (see `qabias list`).")]
 
 
-@push.command(epilog=f"Example: qabias push dataset {_FIRST} --to my-name/{_FIRST} --dry-run")
+@push.command(cls=GroupedCommand, epilog=f"Example: qabias push dataset {_FIRST} --to my-name/{_FIRST} --dry-run")
 def dataset(
     benchmark: Name,
     to: To,
@@ -74,7 +75,7 @@ def dataset(
         _push(plan, create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)
 
 
-@push.command(epilog=f"Example: qabias push metric {_FIRST} --to my-name/{_FIRST} --dry-run")
+@push.command(cls=GroupedCommand, epilog=f"Example: qabias push metric {_FIRST} --to my-name/{_FIRST} --dry-run")
 def metric(
     benchmark: Name,
     to: To,
@@ -94,7 +95,8 @@ def metric(
 
 
 @push.command(
-    epilog=f"Example: qabias push results runs/my-run --to my-name/my-model --dataset my-name/{_FIRST} --dry-run"
+    cls=GroupedCommand,
+    epilog=f"Example: qabias push results runs/my-run --to my-name/my-model --dataset my-name/{_FIRST} --dry-run",
 )
 def results(
     run: Annotated[Path, typer.Argument(help="A run folder with scores.")],
@@ -112,7 +114,7 @@ def results(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Push the scores of a run to the repository of its model, or write them."""
+    """Push or write the scores of a run for its model's repository."""
     if write_to is not None:
         _write_results(run, to, dataset_id, write_to, model_index=model_index, sample=sample, overwrite=overwrite)
         return

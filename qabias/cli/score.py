@@ -45,7 +45,7 @@ def score(
     context: typer.Context,
     path: Annotated[
         Path,
-        typer.Argument(help="Run folder, table of answers, log of another tool, or folder of logs."),
+        typer.Argument(help="Run folder, table of answers, another tool's log, or folder of logs."),
     ],
     benchmark: Annotated[str, typer.Option(help="Benchmark of a table of answers.")] = default_name(),
     config: Config = None,

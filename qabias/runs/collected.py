@@ -131,7 +131,10 @@ def parted(collected: Collected) -> tuple[Collected, str]:
 
 def refused(where: str | Path, error: QabiasError) -> QabiasError:
     """The error of answers that the metric refuses, with where they come from."""
-    return QabiasError(f"{where}: {error}.", "Rows are counted from 0 in the order of the dataset.")
+    problem, fix = (*error.args, "")[:2]
+    if _PARTS in str(error):
+        fix = f"Add --rule {_PARTS}=yes to score incomplete sets."
+    return QabiasError(f"{where}: {problem}", fix or "Correct that row. Rows are counted from 0.")
 
 
 def write_collected(collected: Collected, folder: Path) -> RunResult:

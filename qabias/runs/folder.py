@@ -29,6 +29,7 @@ from qabias.scorers.registry import BASELINE_PREFIX
 from qabias.support.files import remove_leftovers, write_new
 from qabias.support.outputs import ANSWERS_FOLDER
 from qabias.support.stored import checked_text, read_fields, typed
+from qabias.support.suggest import choose, missing
 from qabias.support.version import __version__
 
 RUN_FILE, SCORES_FILE, ANALYSIS_FILE, REPORT_FILE = "run.json", "scores.json", "analysis.json", "report.html"
@@ -69,7 +70,7 @@ def read_run(folder: Path) -> RunFile:
     try:
         fields = read_fields(path, remedy)
     except FileNotFoundError as error:
-        raise QabiasError(_about_no_run(folder)) from error
+        raise no_run(folder) from error
     version = fields.get("qabias_version")
     if version != __version__:
         raise QabiasError(f"{path}: written by qabias {version}, and this is {__version__}.", f"{remedy}.")
@@ -83,12 +84,19 @@ def read_run(folder: Path) -> RunFile:
     return RunFile(**vars(content), folder=folder, digest=hashlib.sha256(measured.encode()).hexdigest())
 
 
-def _about_no_run(folder: Path) -> str:
-    """Return why a folder without `run.json` is none of a run."""
-    for name, what in ((COMPARISON_FILE, "a comparison"), (POOL_FILE, "a mean of several runs")):
+def no_run(folder: Path) -> QabiasError:
+    """The error of a path that is no run folder, with the run folders in it or around it."""
+    for name, what in ((COMPARISON_FILE, "a comparison"), (POOL_FILE, "an average of several runs")):
         if (folder / name).exists():
-            return f"{folder}: holds {what}, not a run; name one of its runs, or see it by `qabias show {folder}`"
-    return f"{folder}: holds no run (no {RUN_FILE}); name a folder that `qabias run` wrote"
+            return QabiasError(f"{folder} is {what}, not a run.", f"Use one of its runs, or 'qabias show {folder}'.")
+    if folder.is_file() and is_run(folder.parent):
+        return QabiasError(f"{folder} is a file of a run.", f"Use its folder: {folder.parent}")
+    runs = sorted(path.parent.name for path in folder.glob(f"*/{RUN_FILE}"))
+    if runs:
+        return QabiasError(f"{folder} is no run folder. It contains {len(runs)}.", choose(runs, (), f"{folder}/"))
+    if not folder.exists():
+        return missing(folder)
+    return QabiasError(f"{folder}: holds no run (no {RUN_FILE}).", "Use a folder that 'qabias run' wrote.")
 
 
 def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int) -> RunFile:

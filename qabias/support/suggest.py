@@ -48,7 +48,7 @@ def choose(names: Sequence[str], close: Sequence[str] = (), flag: str = "", see:
     rest = f", or run '{see}' to list all {len(names)}" if see and len(names) > len(offered) else ""
     few = "" if rest or len(names) <= len(offered) or close else f" ({len(offered)} of {len(names)})"
     listed = " or ".join(filter(None, (", ".join(offered[:-1]), offered[-1])))
-    gap = "" if flag[-1:] in ("", ":", "=") else " "
+    gap = "" if flag[-1:] in ("", ":", "=", "/") else " "
     return f"Use {flag}{gap}{listed}{few}{rest}."
 
 

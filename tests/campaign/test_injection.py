@@ -42,7 +42,7 @@ PAYLOADS = (
     "\u202egnp.\u2066exe\u2069\u200f",
     f"half {HALF}",
     "[bold red]owned[/bold red][link=http://127.0.0.1:9/]x[/link][/]",
-    "m|config:Age|seed:9\nqabias: error: made up",
+    "m|config:Age|seed:9\nerror: made up",
 )
 QUIET = Machine(shows_progress=False)
 RESULTS = ("--to", "me/model", "--dataset", "me/set", "--sample")
@@ -172,5 +172,5 @@ def test_a_hostile_name_of_a_model_stays_a_name(payload, answers, plain, tmp_pat
     _is_dead(folder / "report.html", _page(plain / "report.html"))
     lines = command("show", folder).out.splitlines()
     assert "config:Age" not in next(line for line in lines if line.startswith("signature")).split("|")
-    assert not [line for line in lines if line.startswith("qabias: error")]
+    assert not [line for line in lines if line.startswith("error")]
     assert not list(tmp_path.rglob("owned"))
