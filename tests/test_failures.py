@@ -111,7 +111,8 @@ def test_a_warning_is_one_line_without_source(called, monkeypatch):
 @pytest.mark.parametrize("words", [["show"], ["compare"], ["list"], ["--help"], ["check"]], ids=" ".join)
 def test_every_command_writes_in_any_encoding(folder, monkeypatch, tmp_path, encoding, words):
     monkeypatch.chdir(tmp_path)
-    given = {"compare": [folder, folder], "check": [folder, "--max", "bias_ambig=0.9"]}
+    again = shutil.copytree(folder, tmp_path / "again")
+    given = {"compare": [folder, again], "check": [folder, "--max", "bias_ambig=0.9"]}
     arguments = [*words, *given.get(words[0], [] if words[0] in ("list", "--help") else [folder])]
     out = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding=encoding))

@@ -156,7 +156,7 @@ def _run_in(predictions: object) -> Path | None:
 def _refuse_all(arguments: Mapping[str, object], why: str) -> None:
     for name, value in arguments.items():
         if value is not None:
-            raise QabiasError(f"{_called(name)} is for {why}")
+            raise QabiasError(f"{_called(name)} is for {why}.", f"Remove {_called(name)}.")
 
 
 def _score_run(
@@ -252,5 +252,7 @@ def _among(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark, wh
     for row, key in enumerate(zip(*(answers[name].to_pylist() for name in keys), strict=True), start=1):
         if key not in asked:
             what = ", ".join(f"{name} {value!r}" for name, value in zip(keys, key, strict=True))
-            raise QabiasError(f"{where}: row {row}: the references have no {what}")
+            raise QabiasError(
+                f"{where}: row {row}: the references have no {what}.", "Remove the row, or add its example."
+            )
     return answers

@@ -48,13 +48,17 @@ def run_folder(output: str | Path | None) -> tuple[Path, Scratch | None]:
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 
 
+def _argument(flag: re.Match[str]) -> str:
+    return {"rule": "rules"}.get(flag[1], flag[1].replace("-", "_"))
+
+
 @contextmanager
 def in_python_words() -> Iterator[None]:
     """Name options in the message of a `QabiasError` as functions do; it stays the same error."""
     try:
         yield
     except QabiasError as error:
-        error.args = tuple(_FLAG.sub(lambda flag: flag[1].replace("-", "_"), text) for text in error.args)
+        error.args = tuple(_FLAG.sub(_argument, text) for text in error.args)
         raise
 
 

@@ -56,7 +56,7 @@ class Tabled(ABC):
         """A table with every digit: shares and biases as fractions, interval ends in columns NAME_low and NAME_high."""
         makers = {"pandas": to_pandas, "arrow": to_arrow}
         if format not in makers:
-            raise QabiasError(f"a table is given as pandas or arrow, not as {format!r}")
+            raise QabiasError(f"unknown format {format!r}.", "Use format='pandas' or 'arrow'.")
         return makers[format](find(self._analysis.tables, name))
 
     def figure(self, name: str) -> Drawing:

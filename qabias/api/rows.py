@@ -90,7 +90,9 @@ def to_table(rows: Any, what: str) -> pyarrow.Table:
         names = dict.fromkeys(name for row in rows for name in row)
         return pa.table({name: to_column([row.get(name) for row in rows], f"{what}: {name}") for name in names})
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise QabiasError(f"{what}: not a table ({' '.join(str(error).split())})") from error
+        raise QabiasError(
+            f"{what}: not a table ({' '.join(str(error).split())}).", "Give one value per row and column."
+        ) from error
 
 
 def to_column(values: Iterable[Any], what: str) -> pyarrow.Array:

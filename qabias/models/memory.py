@@ -61,7 +61,7 @@ def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | Non
         raise QabiasError("the model was not loaded from anywhere, so that it has no name.", "Give name=...")
     weight = next(network.parameters(), None)
     if weight is None:
-        raise QabiasError(f"model {name!r} has no weights")
+        raise QabiasError(f"model {name!r} has no weights.", "Load the model with its weights.")
     dtype = str(network.dtype).removeprefix("torch.")
     if dtype not in DTYPES:
         raise QabiasError(f"model {name!r} is in {dtype}.", f"Bring it to one of {', '.join(DTYPES)} first.")

@@ -36,8 +36,8 @@ def read_checked(path: Path, run: str) -> pa.Table:
         content = path.read_bytes()
     except OSError as error:
         raise QabiasError(
-            f"{path}: cannot be read ({error.strerror or error}), which says nothing of its answers: keep the file, "
-            "make it readable, and run the same command again"
+            f"{path} cannot be read: {error.strerror or error}.",
+            "Keep the file, make it readable, and rerun the command.",
         ) from error
     _check(path, content, run)
     try:

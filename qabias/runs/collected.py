@@ -187,7 +187,9 @@ def join_answers(
     for row, number in enumerate(numbers):
         if row_of.setdefault(number, row) != row:
             what = _spelled(benchmark, keys[row])
-            raise QabiasError(f"{where}: row {row + 1}: {what} is answered twice{_several(predictions)}")
+            raise QabiasError(
+                f"{where}: row {row + 1}: {what} is answered twice{_several(predictions)}.", "Keep one answer."
+            )
     answered = sorted(row_of)
     columns = [*benchmark.answer_columns, *benchmark.optional_columns]
     answers = predictions.select([name for name in columns if name in predictions.column_names])
@@ -215,9 +217,7 @@ def _matched(
     for row, key in enumerate(keys):
         if key not in number_of:
             what = _spelled(benchmark, key)
-            raise QabiasError(
-                f"{where}: row {row + 1}: no example with {what} in this configuration and source{advice}"
-            )
+            raise QabiasError(f"{where}: row {row + 1}: no example has {what}{advice}.", "Check --config and --source.")
     return keys, [number_of[key] for key in keys]
 
 

@@ -113,7 +113,7 @@ def launched_processes() -> Processes:
     try:
         state = PartialState(cpu=on_cpu, backend="gloo", timeout=_PATIENCE)
     except (NotImplementedError, RuntimeError, ValueError) as error:
-        raise QabiasError(f"the launched processes cannot be connected: {error}") from error
+        raise QabiasError(f"the launched processes cannot be connected: {error}.", "Check the launcher.") from error
     atexit.register(_disconnect)
     return Processes(state.process_index, state.num_processes, str(state.device))
 

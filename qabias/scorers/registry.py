@@ -39,10 +39,14 @@ def kinds() -> Mapping[str, ScorerKind]:
         try:
             kind = entry.load()
         except Exception as error:  # somebody else's module raises whatever it likes
-            raise QabiasError(f"the scorer {entry.name} ({entry.value}) cannot be imported: {error!r}") from error
+            raise QabiasError(
+                f"the backend {entry.name} ({entry.value}) cannot be imported: {error!r}.",
+                "Fix or uninstall its package.",
+            ) from error
         if not isinstance(kind, ScorerKind) or kind.name != entry.name or not set(kind.interfaces) <= set(INTERFACES):
             raise QabiasError(
-                f"{entry.value} is no ScorerKind with the name {entry.name!r} and interfaces among {INTERFACES}"
+                f"{entry.value} is no ScorerKind named {entry.name!r}.",
+                f"Use interfaces among {', '.join(INTERFACES)}.",
             )
         if kind.name in known:
             raise QabiasError(f"two scorers have the name {kind.name!r}.", f"{entry.value} is one of them.")

@@ -48,7 +48,7 @@ def read_fields(path: Path, remedy: str) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise QabiasError(f"cannot read {path}: {error.strerror or error}") from error
+        raise QabiasError(f"{path} cannot be read: {error.strerror or error}.", "Make it readable.") from error
     except ValueError as error:
         raise QabiasError(f"{path} is damaged: it is no JSON ({error}).", f"{remedy}.") from error
     if not isinstance(content, dict):

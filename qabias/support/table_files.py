@@ -37,7 +37,8 @@ def read_table(path: Path) -> pa.Table:
     except OSError as error:
         raise _unreadable(path, path.suffix[1:], error) from error
     except pa.ArrowInvalid as error:
-        raise QabiasError(f"{path}: not readable as {path.suffix[1:]}: {' '.join(str(error).split())}") from error
+        why = " ".join(str(error).split())
+        raise QabiasError(f"{path} is not readable as {path.suffix[1:]}: {why}.", "Write it again.") from error
 
 
 def check_columns(table: pa.Table, where: str) -> None:
@@ -71,5 +72,5 @@ def _unreadable(path: Path, kind: str, error: Exception) -> QabiasError:
     if isinstance(error, IsADirectoryError):
         return QabiasError(f"{path}: is a folder.", "Name a file.")
     if isinstance(error, OSError):
-        return QabiasError(f"{path}: cannot be read: {error.strerror or error}")
-    return QabiasError(f"{path}: not {kind} in UTF-8: {error}")
+        return QabiasError(f"{path} cannot be read: {error.strerror or error}.", "Make it readable.")
+    return QabiasError(f"{path} is not {kind} in UTF-8: {error}.", "Save it as UTF-8.")

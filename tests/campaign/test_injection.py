@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import shutil
 import unicodedata
 from xml.etree import ElementTree
 
@@ -139,7 +140,7 @@ def test_hostile_texts_in_the_files_of_a_run_stay_texts(payload, small_run, plai
         *(("export", folder, "--format", kind, "--output", written) for kind in ("csv", "md", "latex", "svg")),
         ("push", "results", folder, *RESULTS, "--write-to", tmp_path / "results"),
         ("push", "results", folder, *PUSHED),
-        ("compare", folder, folder),
+        ("compare", folder, shutil.copytree(folder, tmp_path / "again")),
     ):
         _is_harmless(command(*arguments))
     _is_dead(folder / "report.html", plain_page)
