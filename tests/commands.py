@@ -22,14 +22,17 @@ class Ended(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """Whether it went well, or was refused in one line."""
-        return self.code == 0 or (self.code == 2 and "Traceback" not in self.err and is_one_line(self.err))
+        """Whether it went well, or was refused in two lines."""
+        return self.code == 0 or (self.code == 2 and "Traceback" not in self.err and is_two_lines(self.err))
 
 
-def is_one_line(err: str) -> bool:
-    """Whether standard error ends with one line of refusal; bars and warnings may stand before it."""
-    errors = [line for line in err.splitlines() if line.startswith("qabias: error: ")]
-    return len(errors) == 1 and len(errors[0]) <= LONGEST and err.rstrip().endswith(errors[0])
+def is_two_lines(err: str) -> bool:
+    """Whether standard error ends with a problem and its fix; bars and warnings may precede them."""
+    errors = [line for line in err.splitlines() if line.startswith("error: ")]
+    last = err.splitlines()[-2:]
+    return (
+        len(errors) == 1 and last[0] == errors[0] and last[1].startswith("  fix: ") and max(map(len, last)) <= LONGEST
+    )
 
 
 def command(*arguments) -> Ended:
@@ -64,8 +67,8 @@ def called(*arguments) -> str:
 
 
 def refused(*arguments) -> str:
-    """The one line of a command that fails."""
+    """The problem and the fix of a command that fails, in one line."""
     ended = command(*arguments)
     assert ended.code == cli.EXIT_USER_ERROR, ended
-    (line,) = ended.err.splitlines()
-    return line
+    assert is_two_lines(ended.err), ended
+    return " ".join(ended.err.split())

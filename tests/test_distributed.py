@@ -189,7 +189,7 @@ def test_an_error_in_one_process_ends_all_of_them(tmp_path, slow_module):
         check=False,
     )
     assert result.returncode != 0
-    assert result.stderr.count("qabias: error: rank 1 of 2: the model burns") == 1
+    assert result.stderr.count("error: rank 1 of 2: the model burns") == 1
 
 
 # Merging.

@@ -76,7 +76,7 @@ def refused(push):
         code, _, errors = push(*arguments)
         assert code == cli.EXIT_USER_ERROR
         [line] = errors.splitlines()
-        return line.removeprefix("qabias: error: ")
+        return line.removeprefix("error: ")
 
     return run
 

@@ -32,7 +32,7 @@ FILES = {
     ),
     "export": (["export", "ONE", "--table", "bias_by_category", "--output", "OUT"], ["OUT/bias_by_category.csv"]),
     "results": (
-        ["results", "ONE", "--model-id", "me/m", "--dataset", "me/d", "--sample", "--output", "OUT"],
+        ["push", "results", "ONE", "--to", "me/m", "--dataset", "me/d", "--sample", "--write-to", "OUT"],
         ["OUT/.eval_results/bbq-Age-qa-baseline-sample40.yaml"],
     ),
     "build": (["build", "bbq", "--config", "Religion", "--output", "OUT"], ["OUT/README.md"]),

@@ -189,7 +189,7 @@ def test_a_folder_of_the_users_disk_is_not_published(runs, tmp_path):
 
 def test_the_command_writes_the_files_and_tells_what_is_left_out(runs, tmp_path, capsys):
     (tmp_path / "README.md").write_text("# Model\n", encoding="utf-8")
-    arguments = ["results", str(runs / "bbq"), "--model-id", MODEL, "--dataset", DATASET, "--output", str(tmp_path)]
+    arguments = ["push", "results", str(runs / "bbq"), "--to", MODEL, "--dataset", DATASET, "--write-to", str(tmp_path)]
     arguments += ["--model-index", "--sample"]
     app(arguments, standalone_mode=False)
     assert "Religion/bias_disambig is left out: no answer other than UNKNOWN" in capsys.readouterr().out

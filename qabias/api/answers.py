@@ -156,7 +156,7 @@ def _run_in(predictions: object) -> Path | None:
 def _refuse_all(arguments: Mapping[str, object], why: str) -> None:
     for name, value in arguments.items():
         if value is not None:
-            raise QabiasError(f"{_called(name)} is for {why}")
+            raise QabiasError(f"{_called(name)} is for {why}.", f"Remove {_called(name)}.")
 
 
 def _score_run(
@@ -172,7 +172,7 @@ def _score_run(
         finished = score_otherwise(folder, rules, target, mirror)
         return Result(target, mirror=mirror, scratch=scratch), finished
     if output is not None:
-        raise QabiasError(f"{folder}: is scored again where it lies; output is for other rules (rules=...)")
+        raise QabiasError(f"{folder}: is scored again where it lies.", "Output is for other rules (rules=...).")
     finished = score_run(folder, mirror)
     scratch = run.scratch if isinstance(run, Result) else None
     return Result(folder, mirror=mirror, scratch=scratch), finished
@@ -188,12 +188,12 @@ def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) ->
             value = known.setdefault(name, said[0])
             if value != said[0]:
                 raise QabiasError(
-                    f"{called} is {value!r}, but the references were loaded with {called} {said[0]!r}; leave {called} "
-                    "out, or load the rows that were asked"
+                    f"{called} is {value!r}, but the references were loaded with {called} {said[0]!r}.",
+                    f"Leave {called} out, or load the rows that were asked.",
                 )
         elif name not in known:
             both = " and ".join(map(repr, said))
-            raise QabiasError(f"the references were loaded with {called} {both}; name {called}=")
+            raise QabiasError(f"the references were loaded with {called} {both}.", f"Name {called}=.")
     return known
 
 
@@ -219,12 +219,14 @@ def _given(
         return choose_from_table(benchmark, table, name, where), where
     if rows is None:
         raise QabiasError(
-            "a sequence of answers says nothing of what was asked; give the rows as references, such as those of "
-            f"qabias.load({benchmark.name!r}, ...), or a table with {', '.join(benchmark.key)}"
+            "a sequence of answers says nothing of what was asked.",
+            "Give the rows as references, such as those of "
+            f"qabias.load({benchmark.name!r}, ...), or a table with {', '.join(benchmark.key)}.",
         )
     if len(benchmark.answer_columns) > 1:
         raise QabiasError(
-            f"an answer to {benchmark.name} is several numbers; give a table with {', '.join(benchmark.answer_columns)}"
+            f"an answer to {benchmark.name} is several numbers.",
+            f"Give a table with {', '.join(benchmark.answer_columns)}.",
         )
     import pyarrow as pa
 
@@ -236,7 +238,7 @@ def _given(
 def _beside(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark) -> pyarrow.Table:
     """Answers with the keys of the references to which they are parallel."""
     if answers.num_rows != rows.num_rows:
-        raise QabiasError(f"{answers.num_rows:,} predictions and {rows.num_rows:,} references; give one for each")
+        raise QabiasError(f"{answers.num_rows:,} predictions and {rows.num_rows:,} references.", "Give one for each.")
     keys = [name for name in benchmark.key if name in rows.column_names]
     for place, name in enumerate(keys):
         answers = answers.add_column(place, name, rows[name])
@@ -250,5 +252,7 @@ def _among(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark, wh
     for row, key in enumerate(zip(*(answers[name].to_pylist() for name in keys), strict=True), start=1):
         if key not in asked:
             what = ", ".join(f"{name} {value!r}" for name, value in zip(keys, key, strict=True))
-            raise QabiasError(f"{where}: row {row}: the references have no {what}")
+            raise QabiasError(
+                f"{where}: row {row}: the references have no {what}.", "Remove the row, or add its example."
+            )
     return answers

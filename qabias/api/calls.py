@@ -32,8 +32,8 @@ class Scratch:
 
     def __reduce__(self) -> NoReturn:
         raise QabiasError(
-            "a result in a temporary folder cannot be pickled, because the folder goes with it; give the run an "
-            "output=..., or save the result first: result.save(FOLDER)"
+            "a result in a temporary folder cannot be pickled, because the folder goes with it.",
+            "Give the run an output=..., or save the result first: result.save(FOLDER).",
         )
 
 
@@ -48,13 +48,17 @@ def run_folder(output: str | Path | None) -> tuple[Path, Scratch | None]:
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 
 
+def _argument(flag: re.Match[str]) -> str:
+    return {"rule": "rules"}.get(flag[1], flag[1].replace("-", "_"))
+
+
 @contextmanager
 def in_python_words() -> Iterator[None]:
     """Name options in the message of a `QabiasError` as functions do; it stays the same error."""
     try:
         yield
     except QabiasError as error:
-        error.args = tuple(_FLAG.sub(lambda flag: flag[1].replace("-", "_"), text) for text in error.args)
+        error.args = tuple(_FLAG.sub(_argument, text) for text in error.args)
         raise
 
 
@@ -73,7 +77,7 @@ def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
             texts[name] = value if isinstance(value, str) else json.dumps(value)
         except TypeError as error:
             raise QabiasError(
-                f"option {name!r} is {value!r}; give a text, a number, True, False, or a list of these"
+                f"option {name!r} is {value!r}.", "Give a text, a number, True, False, or a list of these."
             ) from error
     return texts
 

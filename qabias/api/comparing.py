@@ -107,7 +107,7 @@ def compare(
     from qabias.comparison import compare as compare_runs
 
     if isinstance(results, str | os.PathLike | Result) or not isinstance(results, Iterable):
-        raise QabiasError(f"results is {results!r}; give a list of two runs or more, such as [first, second]")
+        raise QabiasError(f"results is {results!r}.", "Give a list of two runs or more, such as [first, second].")
     mirror = upstream(mirror)
     runs = [run if isinstance(run, Result) else Result(run, mirror=mirror) for run in results]
     mirror = mirror or next((run.mirror for run in runs if run.mirror), None)

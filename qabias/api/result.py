@@ -56,7 +56,7 @@ class Tabled(ABC):
         """A table with every digit: shares and biases as fractions, interval ends in columns NAME_low and NAME_high."""
         makers = {"pandas": to_pandas, "arrow": to_arrow}
         if format not in makers:
-            raise QabiasError(f"a table is given as pandas or arrow, not as {format!r}")
+            raise QabiasError(f"unknown format {format!r}.", "Use format='pandas' or 'arrow'.")
         return makers[format](find(self._analysis.tables, name))
 
     def figure(self, name: str) -> Drawing:
@@ -66,7 +66,7 @@ class Tabled(ABC):
         table = find(self._analysis.tables, name)
         if table.figure is None or not table.rows:
             drawn = [other.name for other in self._analysis.tables if other.figure is not None and other.rows]
-            raise QabiasError(f"table {name!r} has no figure; there is one of {', '.join(drawn)}")
+            raise QabiasError(f"table {name!r} has no figure.", f"There is one of {', '.join(drawn)}.")
         return draw(table)
 
     def __str__(self) -> str:
@@ -206,7 +206,7 @@ class Result(Tabled):
         """Copy the run to a new folder that stays, and return the result there."""
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise QabiasError(f"{target}: exists already; choose another folder")
+            raise QabiasError(f"{target}: exists already.", "Choose another folder.")
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
         return Result(target, mirror=self.mirror)
 
@@ -225,8 +225,8 @@ class Result(Tabled):
 
         if path is None and self.scratch is not None:
             raise QabiasError(
-                "the run is in a temporary folder, which is removed with the result; say where the report is to stay: "
-                "result.report('report.html')"
+                "the run is in a temporary folder, which is removed with the result.",
+                "Say where the report is to stay: result.report('report.html').",
             )
         output = None if path is None else Path(path)
         return write_report(self._run, self._analysis, output, overwrite=overwrite)

@@ -75,8 +75,8 @@ def to_table(rows: Any, what: str) -> pyarrow.Table:
 
     if not is_table(rows):
         raise QabiasError(
-            f"{what} are a {type(rows).__name__}; give a datasets.Dataset, a data frame, an Arrow table, columns by "
-            "name, or a list of rows"
+            f"{what} are a {type(rows).__name__}.",
+            "Give a datasets.Dataset, a data frame, an Arrow table, columns by name, or a list of rows.",
         )
     if isinstance(rows, pa.Table):
         return rows
@@ -90,7 +90,9 @@ def to_table(rows: Any, what: str) -> pyarrow.Table:
         names = dict.fromkeys(name for row in rows for name in row)
         return pa.table({name: to_column([row.get(name) for row in rows], f"{what}: {name}") for name in names})
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise QabiasError(f"{what}: not a table ({' '.join(str(error).split())})") from error
+        raise QabiasError(
+            f"{what}: not a table ({' '.join(str(error).split())}).", "Give one value per row and column."
+        ) from error
 
 
 def to_column(values: Iterable[Any], what: str) -> pyarrow.Array:
@@ -102,7 +104,7 @@ def to_column(values: Iterable[Any], what: str) -> pyarrow.Array:
     try:
         return pa.array(list(_with_none(values)))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise QabiasError(f"{what}: its values are not of one type ({error}); give numbers or texts") from error
+        raise QabiasError(f"{what}: its values are not of one type ({error}).", "Give numbers or texts.") from error
 
 
 def _with_none(values: Any) -> Iterator[Any]:

@@ -96,7 +96,9 @@ def run(
     from qabias.support.options import parse_shard, server_options
 
     if source is not None and SEPARATOR in source:
-        raise QabiasError(f"source {source!r}: one at a time; run each of them and give both results to qabias.compare")
+        raise QabiasError(
+            f"source {source!r}: one at a time.", "Run each of them and give both results to qabias.compare."
+        )
     chosen = given_model(model, tokenizer, name)
     if chosen.scorer is not None and backend not in (None, chosen.scorer):
         raise QabiasError(f"{name!r} needs the backend {chosen.scorer}, not {backend}.", "Remove --backend.")
@@ -122,14 +124,15 @@ def run(
     mirror = upstream(mirror)
     machine = Machine(device, batch_tokens, parse_shard(shard), mirror, progress)
     if output is None and (machine.shard[1] > 1 or launched_processes().count > 1):
-        raise QabiasError("several processes or shards need a folder that all of them see; give output=...")
+        raise QabiasError("several processes or shards need a folder that all of them see.", "Give output=...")
     folder, scratch = run_folder(output)
     with ready(chosen):
         finished = run_benchmark(arguments, folder, machine, ask=ask, handed_over=chosen.handed_over)
     if finished.scores is None:
         raise QabiasError(
             f"{finished.note + '; ' if finished.note else ''}{finished.n_missing_parts} parts of {folder} are still "
-            "missing; call the same again when they are there"
+            "missing.",
+            "Call the same again when they are there.",
         )
     warn_caller(finished.warned)
     return Result(folder, mirror=mirror, scratch=scratch)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_
 from qabias.benchmarks.caveats import tiles
 from qabias.benchmarks.facts import ALL, Facts, Measure, ParallelForms, Scores, Tile
 from qabias.errors import QabiasError
-from qabias.support.suggest import did_you_mean, unknown
+from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class Benchmark(Protocol):
     def check_config(self, config: str) -> None:
         """Refuse a configuration that there is not, by a `QabiasError`."""
         if config not in self.configs:
-            raise unknown("configuration", config, self.configs)
+            raise unknown("config", config, self.configs, "--config", f"qabias list {self.name} --full")
 
 
 # What only some benchmarks have. A benchmark has such a capability by having its members.
@@ -427,8 +427,7 @@ def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> 
     """The rules that are not the default."""
     for rule, value in rules.items():
         if rule not in known:
-            there = ", ".join(known) or "none"
-            raise QabiasError(f"{name} has no rule {rule!r} for its scores; it has {there}{did_you_mean(rule, known)}")
+            raise unknown(f"rule of {name}", rule, known, "--rule", f"qabias list {name}")
         if value not in known[rule]:
-            raise unknown(f"value of {rule}", value, list(known[rule]))
+            raise unknown(f"value of {rule}", value, known[rule], f"--rule {rule}=")
     return {rule: value for rule, value in rules.items() if value != known[rule][0]}

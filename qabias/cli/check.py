@@ -1,4 +1,4 @@
-"""`qabias check`: a run held against limits, for release pipelines."""
+"""`qabias check`: a run against thresholds, for CI."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,32 +13,30 @@ if TYPE_CHECKING:
     from qabias.testing import Side
 
 FAILED = 1
-"""Exit code where a limit is not kept."""
+"""Exit code if a check fails."""
 CANNOT_TELL = 3
-"""Exit code where none is shown not to be kept, and the run cannot tell of some; 2 is a mistake of the user."""
+"""Exit code if no check fails and one is inconclusive; 2 is a mistake of the user."""
 
 
 def check(
     folder: Annotated[Path, typer.Argument(help="A run folder with scores.")],
     most: Annotated[
         list[str] | None,
-        typer.Option("--max", help="SCORE=LIMIT: it must be below, a bias in magnitude; 0.1 is 10 %. May be repeated."),
+        typer.Option("--max", help="Upper threshold per score, e.g. bias_ambig=0.1. Repeatable."),
     ] = None,
     least: Annotated[
-        list[str] | None, typer.Option("--min", help="SCORE=LIMIT: it must be above. May be repeated.")
+        list[str] | None, typer.Option("--min", help="Lower threshold per score, e.g. accuracy_ambig=0.9. Repeatable.")
     ] = None,
-    by: Annotated[
-        str | None, typer.Option(help="Check every group, such as category; by default all examples together.")
-    ] = None,
+    by: Annotated[str | None, typer.Option(help="Check every group, e.g. category. [all examples together]")] = None,
     allow_undecided: Annotated[
-        bool, typer.Option("--allow-undecided", help="Exit with 0 in place of 3 where the run cannot tell.")
+        bool, typer.Option("--allow-undecided", help="Exit with 0 if a check is inconclusive.")
     ] = False,
     output: Annotated[Path | None, typer.Option(help="Also write the verdicts as JSON.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Hold the scores of a run against limits: 0 all kept, 1 some not kept, 3 none shown broken, but cannot tell.
+    """Check a run against thresholds (exit 0 pass, 1 fail, 3 inconclusive).
 
-    A limit is kept or broken only where the 95 % interval says so, widened for the number of scores and groups.
+    A check passes or fails if its adjusted 95% CI excludes the threshold.
     """
     from dataclasses import asdict
 
@@ -53,7 +51,7 @@ def check(
         Limit(name, value, side) for texts, flag, side in options for name, value in _limits(texts or [], flag).items()
     ]
     if not limits:
-        raise QabiasError("nothing to check; give a limit, such as --max SCORE=0.1 or --min SCORE=0.9")
+        raise QabiasError("No threshold.", "Add --max SCORE=0.1 or --min SCORE=0.9.")
     run = read_scored(folder)
     if output is not None:
         check_file(output, json_with("exit_code", "verdicts", signature=run.signature), overwrite=overwrite)
@@ -71,7 +69,7 @@ def _limits(texts: list[str], flag: str) -> dict[str, float]:
     """Limits by the name of their score."""
     named = parse_options(texts, f"--{flag}", "SCORE=0.1")
     if len(named) < len(texts):
-        raise QabiasError(f"--{flag}: a score is named twice; give one limit for each")
+        raise QabiasError(f"--{flag} has two thresholds for one score.", "Give one for each.")
     return {name: _number(flag, name, text) for name, text in named.items()}
 
 
@@ -79,4 +77,4 @@ def _number(flag: str, name: str, text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise QabiasError(f"--{flag} {name}={text}: {text!r} is no number, such as 0.1 for 10 %") from error
+        raise QabiasError(f"--{flag} {name}={text} is no number.", f"Write --{flag} {name}=0.1 for 10%.") from error

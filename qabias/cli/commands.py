@@ -185,6 +185,11 @@ class Commands(TyperGroup):
             formatter.write_text(f"{hidden} more commands and all options: --help-all. Help of one: qabias run --help.")
 
 
+def example_of(name: str) -> str:
+    """An example of a command, without the name of the program."""
+    return COMMANDS[name].example.format(first=default_name()) if name in COMMANDS else f"{name} --help"
+
+
 def _load(name: str) -> Any:
     module, _, attribute = COMMANDS[name].function.partition(":")
     command = getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
@@ -193,6 +198,6 @@ def _load(name: str) -> Any:
         group.name = name
         return group
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    example = COMMANDS[name].example.format(first=default_name())
+    example = example_of(name)
     alone.command(name, cls=GroupedCommand, epilog=f"Example: qabias {example}" if example else None)(command)
     return typer.main.get_command(alone)

@@ -1,32 +1,38 @@
-"""The commands that read run folders: show, report, export, merge, compare, pool and results."""
+"""The commands that read run folders: show, report, export, merge, compare and pool."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from qabias.cli.options import Mirror, Overwrite, Sample
+from qabias.cli.options import Mirror, Overwrite
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 
 
+def _check_folder(folder: Path) -> None:
+    """Refuse what is no folder of a run, of a comparison or of an average."""
+    from qabias.runs.folder import is_run, no_run
+
+    if not folder.is_dir() or not (is_run(folder) or (folder / "analysis.json").exists()):
+        raise no_run(folder)
+
+
 def show(
     folder: Annotated[Path, typer.Argument(help="A run folder, or one that `qabias compare` wrote.")],
-    template: Annotated[
-        str | None, typer.Option(help="The answers to this template, e.g. Age-01, and a few of its items.")
-    ] = None,
-    table: Annotated[str | None, typer.Option(help="All rows of the table of this name.")] = None,
+    template: Annotated[str | None, typer.Option(help="Show the answers to this template, e.g. Age-01.")] = None,
+    table: Annotated[str | None, typer.Option(help="Show all rows of this table.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Print the scores of all groups and every table.")] = False,
     mirror: Mirror = None,
 ) -> None:
-    """Show what a run found: scores and tables, or the answers to one template."""
+    """Show scores, tables or answers of a run."""
     from qabias.report.template import show_template
     from qabias.report.terminal import show_folder, show_table
     from qabias.tables.terminal import Console
 
+    _check_folder(folder)
     if template is not None and table is not None:
-        raise QabiasError("give --template or --table, not both")
+        raise QabiasError("--template and --table exclude each other.", "Remove one of the two.")
     console = Console()
     if template is not None:
         show_template(folder, template, console, mirror)
@@ -38,32 +44,31 @@ def show(
 
 def report(
     folders: Annotated[list[Path], typer.Argument(help="Run folders with scores.")],
-    output: Annotated[
-        Path | None, typer.Option(help="File to write; by default report.html in the run's folder.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="File to write. [report.html in the run folder]")] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write the report of a run again, or one report of several runs."""
+    """Write the report of one run or several."""
     from qabias.report.writing import write_combined_report, write_report_of
 
     if len(folders) == 1:
         echo(str(write_report_of(folders[0], output, overwrite=overwrite)))
         return
     if output is None:
-        raise QabiasError("several runs need a file for their report: name it by --output")
+        raise QabiasError("A report of several runs needs a file.", "Add --output report.html.")
     echo(str(write_combined_report(folders, output, overwrite=overwrite).resolve()))
 
 
 def export(
     folder: Annotated[Path, typer.Argument(help="A run folder, or one of `qabias compare` or `qabias pool`.")],
-    output: Annotated[Path | None, typer.Option(help="Folder for the files; by default export in that folder.")] = None,
-    kind: Annotated[str, typer.Option("--format", help="csv, md, latex, svg, all of these, or pdf or png.")] = "all",
-    table: Annotated[str | None, typer.Option(help="Only the table of this name (see `qabias show`).")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder for the files. [export in that folder]")] = None,
+    kind: Annotated[str, typer.Option("--format", help="csv, md, latex, svg, pdf, png, or all.")] = "all",
+    table: Annotated[str | None, typer.Option(help="Export only this table.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write the tables as CSV, Markdown and LaTeX and the figures as SVG, PDF or PNG."""
+    """Export tables (CSV, Markdown, LaTeX) and figures (SVG, PDF, PNG)."""
     from qabias.tables.export import export as export_tables
 
+    _check_folder(folder)
     for path in export_tables(folder, output, kind, table, overwrite=overwrite):
         echo(str(path))
 
@@ -73,7 +78,7 @@ def merge(
     output: Annotated[Path, typer.Option(help="Run folder to write.")],
     mirror: Mirror = None,
 ) -> None:
-    """Put shards that were computed into several run folders into one; then score and report it."""
+    """Merge the shards of a run into one folder and score it."""
     from qabias.cli.printing import print_result
     from qabias.runs.merging import merge as merge_folders
 
@@ -82,27 +87,22 @@ def merge(
 
 def compare(
     folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.")],
-    output: Annotated[
-        Path | None, typer.Option(help="Folder for compare.html and analysis.json; by default none.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder for compare.html and analysis.json. [none]")] = None,
     allow_mixed: Annotated[
         bool,
-        typer.Option("--allow-mixed", help="Compare runs of other questions or prompts too; what differs is marked."),
+        typer.Option("--allow-mixed", help="Compare runs that differ in more than the model."),
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="Print every table.")] = False,
     overwrite: Overwrite = False,
     mirror: Mirror = None,
 ) -> None:
-    """Show the scores of several runs side by side, and which differences are more than chance.
-
-    Two runs of one model on published and on parallel texts are shown as published minus parallel form, and runs of
-    one model on sets of one form in several languages, such as BBQ's, by language. More than 30 runs stand below each
-    other, ranked, without figures and paired differences.
-    """
+    """Compare runs: paired differences with confidence intervals."""
     from qabias.comparison import compare_runs, read_runs
     from qabias.report.terminal import print_compared
     from qabias.report.writing import check_comparison_output, write_comparison
 
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise QabiasError("One run folder is given twice.", "Compare different runs.")
     runs = read_runs(folders)
     if output is not None:
         check_comparison_output(output, runs, overwrite=overwrite)
@@ -115,16 +115,14 @@ def compare(
 def pool(
     folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.")],
     output: Annotated[
-        Path | None, typer.Option(help="Folder for pool.html, analysis.json and scores.json; by default none.")
+        Path | None, typer.Option(help="Folder for pool.html, analysis.json and scores.json. [none]")
     ] = None,
-    allow_mixed: Annotated[
-        bool, typer.Option("--allow-mixed", help="Pool runs of several models too; what differs is marked.")
-    ] = False,
-    claim: Annotated[str, typer.Option(help="The cell of a paper that the mean answers to, for the page.")] = "",
+    allow_mixed: Annotated[bool, typer.Option("--allow-mixed", help="Average runs of several models.")] = False,
+    claim: Annotated[str, typer.Option(help="Cell of a paper that this average reproduces.")] = "",
     overwrite: Overwrite = False,
     mirror: Mirror = None,
 ) -> None:
-    """Take the mean of several runs of the same questions: prompts, formats or seeds, with their spread."""
+    """Average runs over prompts, formats or seeds, with their standard deviation."""
     from qabias.pooling import pool as pool_runs
     from qabias.report.terminal import print_pool
     from qabias.report.writing import write_pool
@@ -136,44 +134,3 @@ def pool(
     print_pool(mean)
     if output is not None:
         echo(f"page: {write_pool(mean, output, overwrite=overwrite).resolve()}")
-
-
-def results(
-    run: Annotated[Path, typer.Argument(help="A run folder with scores.")],
-    model_id: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.")],
-    dataset: Annotated[str, typer.Option(help="Dataset on the Hub that was asked, ORG/NAME.")],
-    output: Annotated[Path, typer.Option(help="Where to write, e.g. a clone of the model's repository.")] = Path(),
-    source_url: Annotated[
-        str | None, typer.Option(help="Where the evaluation can be looked at; by default the dataset.")
-    ] = None,
-    model_index: Annotated[
-        bool, typer.Option("--model-index", help="Also put the scores into the head of README.md, the older way.")
-    ] = False,
-    sample: Sample = False,
-    overwrite: Overwrite = False,
-) -> None:
-    """Write the headline scores of a run as the Hub reads them: .eval_results/*.yaml with the run's signature."""
-    from qabias.hub.results import check_replaceable, headlines, result_files, update_card
-    from qabias.hub.results import model_index as index_of
-    from qabias.support.files import write_atomically
-    from qabias.support.outputs import check_folder
-
-    check_folder(output)
-    files = result_files(run, model_id, dataset, source_url, sample=sample)
-    for path, content in files.items():
-        check_replaceable(output / path, content, overwrite=overwrite)
-    if model_index:
-        card = output / "README.md"
-        try:
-            text = card.read_text(encoding="utf-8") if card.exists() else ""
-        except UnicodeDecodeError as error:
-            raise QabiasError(f"{card}: is not UTF-8; save it as UTF-8, or leave --model-index out") from error
-        files["README.md"] = update_card(text, index_of(run, model_id, dataset, sample=sample), model_id).encode()
-    for path, content in files.items():
-        write_atomically(output / path, partial(Path.write_bytes, data=content))
-        echo(str(output / path))
-    for score in headlines(run):
-        if score.value is None:
-            echo(f"{score.config}/{score.name} is left out: {score.reason}")
-        elif score.possible is not None:
-            echo(f"{score.config}/{score.name}: {score.note}")

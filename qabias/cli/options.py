@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,140 +30,54 @@ def _asks() -> list[str]:
     return list(ASK_METHODS)
 
 
-Benchmark = Annotated[
-    str, typer.Argument(help="Benchmark (see `qabias list`) or folder of templates.", autocompletion=_named)
-]
-Model = Annotated[
-    str,
-    typer.Option(
-        help="Hub id, folder, smollm2 or baseline:KIND.", rich_help_panel="Main", metavar="NAME", autocompletion=_models
-    ),
-]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option(help="Query an OpenAI-compatible server at this URL.", rich_help_panel="Main", metavar="URL"),
-]
-Config = Annotated[
-    str | None, typer.Option(help="Part of the benchmark. [all]", rich_help_panel="Main", metavar="NAME")
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(help="Maximum number of examples, spread over all templates.", rich_help_panel="Main", metavar="N"),
-]
-RunFolder = Annotated[
-    Path | None, typer.Option(help="Run folder. [runs/NAME]", rich_help_panel="Main", metavar="FOLDER")
-]
-Ask = Annotated[
-    str | None,
-    typer.Option(
-        help="answer-logprob, letter-logprob, letter, cot, fill-blank or open-ended.",
-        rich_help_panel="Prompt",
-        metavar="METHOD",
-        autocompletion=_asks,
-    ),
-]
-Format = Annotated[
-    str | None,
-    typer.Option("--format", help="Prompt format. [set by --ask]", rich_help_panel="Prompt", metavar="NAME"),
-]
-Permutations = Annotated[
-    int,
-    typer.Option(help="Answer orders per question: 1, 3 (cyclic) or 6 (all).", rich_help_panel="Prompt", metavar="N"),
-]
-Device = Annotated[
-    str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, ...", rich_help_panel="Hardware", metavar="NAME")
-]
-Dtype = Annotated[
-    str, typer.Option(help="auto, float32, bfloat16 or float16.", rich_help_panel="Hardware", metavar="NAME")
-]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Count requests, tokens and cost without sending.", rich_help_panel="Hardware"),
-]
-Source = Annotated[
-    str | None,
-    typer.Option(help="Source of the texts, e.g. bundled or official.", rich_help_panel=ADVANCED, metavar="NAME"),
-]
-TwoSources = Annotated[
-    str | None,
-    typer.Option("--source", help="A published and a parallel source.", rich_help_panel=ADVANCED, metavar="NAME,NAME"),
-]
-Fixes = Annotated[
-    bool, typer.Option("--fixes", help="Correct known defects of published texts.", rich_help_panel=ADVANCED)
-]
-Seed = Annotated[int, typer.Option(help="Seed of every random draw.", rich_help_panel=ADVANCED, metavar="N")]
-Revision = Annotated[
-    str | None,
-    typer.Option(help="Branch, tag or commit of a Hub model.", rich_help_panel=ADVANCED, metavar="NAME"),
-]
-Backend = Annotated[
-    str | None,
-    typer.Option(help="How the model is queried. [inferred from the model]", rich_help_panel=ADVANCED, metavar="NAME"),
-]
-LengthNorm = Annotated[
-    str,
-    typer.Option(
-        help="Divide log-likelihoods by length: none, token or byte.", rich_help_panel=ADVANCED, metavar="NAME"
-    ),
-]
-Parser = Annotated[
-    str,
-    typer.Option(help="How written answers are read: default or released.", rich_help_panel=ADVANCED, metavar="NAME"),
-]
-Rules = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--rule",
-        help="Scoring rule, e.g. delta=released. Repeatable.",
-        rich_help_panel=ADVANCED,
-        metavar="NAME=VALUE",
-    ),
-]
+def option(panel: str, text: str, metavar: str | None = None, name: str = "", **more: Any) -> Any:
+    """An option of a panel of the help."""
+    named = (name,) if name else ()
+    return typer.Option(*named, help=text, metavar=metavar, rich_help_panel=panel, **more)
+
+
+Benchmark = Annotated[str, typer.Argument(help="Benchmark or folder of templates.", autocompletion=_named)]
+Model = Annotated[str, option("Main", "Hub id, folder, smollm2 or baseline:KIND.", "NAME", autocompletion=_models)]
+BaseUrl = Annotated[str | None, option("Main", "Query an OpenAI-compatible server at this URL.", "URL")]
+Config = Annotated[str | None, option("Main", "Part of the benchmark. [all]", "NAME")]
+Limit = Annotated[int | None, option("Main", "Maximum number of examples, spread over all templates.", "N")]
+RunFolder = Annotated[Path | None, option("Main", "Run folder. [runs/NAME]", "FOLDER")]
+_METHODS = "answer-logprob, letter-logprob, letter, cot, fill-blank or open-ended."
+Ask = Annotated[str | None, option("Prompt", _METHODS, "METHOD", autocompletion=_asks)]
+Format = Annotated[str | None, option("Prompt", "Prompt format. [set by --ask]", "NAME", "--format")]
+Permutations = Annotated[int, option("Prompt", "Answer orders per question: 1, 3 (cyclic) or 6 (all).", "N")]
+Device = Annotated[str, option("Hardware", "auto, cpu, cuda, cuda:1, mps, ...", "NAME")]
+Dtype = Annotated[str, option("Hardware", "auto, float32, bfloat16 or float16.", "NAME")]
+DryRun = Annotated[bool, option("Hardware", "Count requests, tokens and cost without sending.", name="--dry-run")]
+Source = Annotated[str | None, option(ADVANCED, "Source of the texts, e.g. bundled or official.", "NAME")]
+TwoSources = Annotated[str | None, option(ADVANCED, "A published and a parallel source.", "NAME,NAME", "--source")]
+Fixes = Annotated[bool, option(ADVANCED, "Correct known defects of published texts.", name="--fixes")]
+Seed = Annotated[int, option(ADVANCED, "Seed of every random draw.", "N")]
+Revision = Annotated[str | None, option(ADVANCED, "Branch, tag or commit of a Hub model.", "NAME")]
+Backend = Annotated[str | None, option(ADVANCED, "How the model is queried. [inferred from the model]", "NAME")]
+LengthNorm = Annotated[str, option(ADVANCED, "Divide log-likelihoods by length: none, token or byte.", "NAME")]
+Parser = Annotated[str, option(ADVANCED, "How written answers are read: default or released.", "NAME")]
+_PAIR = "NAME=VALUE"
+Rules = Annotated[list[str] | None, option(ADVANCED, "Scoring rule, e.g. delta=released. Repeatable.", _PAIR, "--rule")]
 Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        help="Option of the backend or benchmark. Repeatable.",
-        rich_help_panel=ADVANCED,
-        metavar="NAME=VALUE",
-    ),
+    list[str] | None, option(ADVANCED, "Option of the backend or benchmark. Repeatable.", _PAIR, "--option")
 ]
-BatchTokens = Annotated[
-    int | None,
-    typer.Option(help="Tokens per batch. [set by the device]", rich_help_panel=ADVANCED, metavar="N"),
-]
-MaxConnections = Annotated[
-    int | None, typer.Option(help="Most requests to a server at once. [8]", rich_help_panel=ADVANCED, metavar="N")
-]
-Shard = Annotated[
-    str,
-    typer.Option(
-        help="Compute one shard, as INDEX/COUNT from 0: 0/8.", rich_help_panel=ADVANCED, metavar="INDEX/COUNT"
-    ),
-]
+BatchTokens = Annotated[int | None, option(ADVANCED, "Tokens per batch. [set by the device]", "N")]
+MaxConnections = Annotated[int | None, option(ADVANCED, "Most requests to a server at once. [8]", "N")]
+Shard = Annotated[str, option(ADVANCED, "Compute one shard, as INDEX/COUNT from 0: 0/8.", "INDEX/COUNT")]
 Mirror = Annotated[
-    str | None,
-    typer.Option(
-        envvar="QABIAS_UPSTREAM",
-        help="Local mirror of the published files.",
-        rich_help_panel=ADVANCED,
-        metavar="FOLDER",
-    ),
+    str | None, option(ADVANCED, "Local mirror of the published files.", "FOLDER", envvar="QABIAS_UPSTREAM")
 ]
-Report = Annotated[
-    bool,
-    typer.Option("--report/--no-report", help="Write report.html in the run folder.", rich_help_panel=ADVANCED),
-]
+Report = Annotated[bool, option(ADVANCED, "Write report.html in the run folder.", name="--report/--no-report")]
 Sample = Annotated[bool, typer.Option("--sample", help="Accept a run with --limit.")]
 Overwrite = Annotated[
-    bool,
-    typer.Option("--overwrite", help="Overwrite existing output. Runs and inputs are never overwritten."),
+    bool, typer.Option("--overwrite", help="Overwrite existing output. Runs and inputs are never overwritten.")
 ]
 
 
 def flag_of(name: str) -> str:
     """The option of a parameter of a command."""
-    return {"prompt_format": "--format", "fixes": "--fixes"}.get(name, f"--{name.replace('_', '-')}")
+    return {"prompt_format": "--format"}.get(name, f"--{name.replace('_', '-')}")
 
 
 def given_names(context: typer.Context) -> list[str]:

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def plan(
-    benchmark: Annotated[str, typer.Argument(help="Name of a benchmark, or the path of a folder with templates.")],
-    detect: Annotated[float, typer.Option(help="A bias above 0 and below 1, such as 0.02 for 2 points.")],
+    benchmark: Annotated[str, typer.Argument(help="Benchmark or folder of templates.")],
+    detect: Annotated[float, typer.Option(help="Bias to detect, e.g. 0.02 for 2 points.")],
     config: Config = None,
-    source: Annotated[str | None, typer.Option(help="Source of the texts; by default the first one.")] = None,
+    source: Annotated[str | None, typer.Option(help="Source of the texts. [the first]")] = None,
     option: Options = None,
-    limit: Annotated[int | None, typer.Option(help="Measure at most so many examples, as for run.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Maximum number of examples, as for run.")] = None,
     mirror: Mirror = None,
 ) -> None:
-    """Show how many templates and examples show a bias of some size, and such a difference of two models."""
+    """Estimate the sample size needed to detect a bias."""
     from qabias.benchmarks import ALL
     from qabias.benchmarks.registry import load_benchmark
     from qabias.comparison.sample_size import IN_COMMON, assumed, needed, planned_measure, templates_of
@@ -33,7 +33,7 @@ def plan(
     from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
     if not 0.0 < detect < 1.0:
-        raise QabiasError(f"--detect is {detect:g}; give a number above 0 and below 1, such as 0.02 for 2 points")
+        raise QabiasError(f"--detect is {detect:g}.", "Give a number above 0 and below 1, such as 0.02 for 2 points.")
     chosen = load_benchmark(benchmark)
     measure, options = planned_measure(chosen), parse_options(option or [])
     check_own_options(chosen, options)

@@ -45,26 +45,21 @@ def score(
     context: typer.Context,
     path: Annotated[
         Path,
-        typer.Argument(
-            help="A run folder; a CSV, JSON lines or Parquet file of predictions; a log of another tool (inspect, "
-            "lm-evaluation-harness, an OpenAI batch), or a folder of logs."
-        ),
+        typer.Argument(help="Run folder, table of answers, another tool's log, or folder of logs."),
     ],
-    benchmark: Annotated[str, typer.Option(help="Benchmark of a predictions file.")] = default_name(),
+    benchmark: Annotated[str, typer.Option(help="Benchmark of a table of answers.")] = default_name(),
     config: Config = None,
-    source: Annotated[
-        str | None, typer.Option(help="Source of the texts that were asked; by default the first one.")
-    ] = None,
+    source: Annotated[str | None, typer.Option(help="Source of the texts. [the first]")] = None,
     fixes: Fixes = False,
     seed: Seed = 0,
     option: Options = None,
     answers: Annotated[
-        str | None, typer.Option(help="Which answers, where a file of the authors holds several models'.")
+        str | None, typer.Option(help="Which model's answers to score, if the file contains several.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Name of the model that gave the predictions.")] = None,
+    model: Annotated[str | None, typer.Option(help="Name of the model.")] = None,
     prompt_format: Annotated[
         str | None,
-        typer.Option("--format", help="Prompt format in which they were asked, such as a question-only one."),
+        typer.Option("--format", help="Prompt format of the questions."),
     ] = None,
     parser: Annotated[
         str | None, typer.Option(help="How written answers are read: default or released.", rich_help_panel=ADVANCED)
@@ -73,15 +68,12 @@ def score(
     mirror: Mirror = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            help="Run folder for the predictions, with tables; or a file NAME.json for the scores alone. "
-            "Of a folder of logs the folder of their run folders."
-        ),
+        typer.Option(help="Run folder to write, or NAME.json for the scores only."),
     ] = None,
-    report: Annotated[bool, typer.Option("--report", help="Write report.html in the run folder too.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Also write report.html in the run folder.")] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Score a run again, or by other rules, or somebody's predictions, or logs of another tool."""
+    """Score answers from a file, another tool's log, or an existing run."""
     from qabias.benchmarks import load_benchmark
     from qabias.cli.printing import print_result
     from qabias.logs import openai_batch
@@ -97,22 +89,22 @@ def score(
         raise missing(path)
     _check_target(path, output, overwrite)
     if report and not path.is_dir() and (output is None or output.suffix == ".json"):
-        raise QabiasError("--report is for a run folder; name one by --output")
+        raise QabiasError("--report is for a run folder.", "Add --output FOLDER.")
     finish = partial(_finish, report=report, overwrite=overwrite)
     log = None if path.is_dir() else log_at(path)
     if log is not None or (path.is_dir() and not is_run(path)):
         # The results of a batch do not say which texts were drawn.
         allowed = _FOR_BATCHES if log is not None and log.tool == openai_batch.TOOL else _FOR_LOGS
-        refuse_others(context, allowed, "is for a table of predictions; a log says it itself")
+        refuse_others(context, allowed, "a log, which records it")
         read = partial(collect_log, mirror=mirror, model=model, rules=rules, hints=_hints(context))
         if log is None:
             _score_folder(path, output, lambda log, target: finish(read(log), log.path, target))
         else:
             finish(read(log), path, output)
     elif path.is_dir():
-        refuse_others(context, _FOR_RUNS, "is for a file of predictions; a run folder says it itself")
+        refuse_others(context, _FOR_RUNS, "a run folder: run.json records it")
         if (output is None) != (not rules):
-            raise QabiasError(f"{path}: other rules make another run; give --rule and a new folder by --output")
+            raise QabiasError("Scoring with other rules creates a new run.", "Give both --rule and --output runs/NAME.")
         result = score_run(path, mirror) if output is None else score_otherwise(path, rules, output, mirror)
         print_result(result, report=report)
     else:
@@ -181,7 +173,8 @@ def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, 
     if not n_logs:
         raise QabiasError(
             f"{folder}: holds no run (no run.json), and none of its {len(content.others):,} files is a log of another "
-            "tool; name a folder that `qabias run` wrote, or one with logs"
+            "tool.",
+            "Name a folder that `qabias run` wrote, or one with logs.",
         )
     _print_paths("no log", content.others)
     _print_paths("a run already", content.runs)
@@ -189,7 +182,7 @@ def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, 
         score_log(content.logs[0], output)
         return
     if output is None or output.suffix == ".json":
-        raise QabiasError(f"{folder}: holds several logs; give a folder for their runs by --output")
+        raise QabiasError(f"{folder}: holds several logs.", "Add --output FOLDER for their runs.")
     failures: list[Exception] = list(content.unreadable)
     taken: set[str] = set()
     for log in content.logs:
@@ -205,7 +198,7 @@ def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, 
         echo("\nnot scored:")
         for failure in failures:
             echo(f"  {failure}")
-        raise QabiasError(f"{folder}: {len(failures)} of {n_logs} logs were not scored; the lines above say why")
+        raise QabiasError(f"{folder}: {len(failures)} of {n_logs} logs were not scored.", "See the reasons above.")
 
 
 def _print_paths(what: str, paths: Sequence[Path]) -> None:
@@ -224,7 +217,7 @@ def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
     if output.suffix == ".json":
         check_file(output, json_with("benchmark", "signature", "scores"), overwrite=overwrite, inputs=[path])
     elif overwrite:
-        raise QabiasError("--overwrite is for a file of scores (NAME.json); a run folder is never replaced: remove it")
+        raise QabiasError("--overwrite does not apply to a run folder.", "Remove --overwrite, or delete the folder.")
 
 
 def _hints(context: typer.Context) -> dict[str, str]:

@@ -17,22 +17,21 @@ SIZES = ("tiny", "small", "all")
 
 
 def verify_device(
-    minutes: Annotated[float, typer.Option(help="Minutes after which nothing more is begun.")] = 8,
+    minutes: Annotated[float, typer.Option(help="Time limit in minutes.")] = 8,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, xpu, ...")] = "auto",
-    shapes: Annotated[str, typer.Option(help="Models: tiny, small (of base size too) or all published sizes.")] = "all",
-    output: Annotated[Path | None, typer.Option(help="Also write all figures as JSON.")] = None,
+    shapes: Annotated[str, typer.Option(help="Model sizes: tiny, small or all.")] = "all",
+    output: Annotated[Path | None, typer.Option(help="Also write the results as JSON.")] = None,
 ) -> None:
-    """Ask every kind of local model on this device, with random weights and no network.
+    """Verify that models run correctly on this device, and time them.
 
-    It exits with 0 if all figures are those of a reference and of other batches, with 1 if any is not. What does not
-    fit into time or memory is listed as not measured.
+    Exit code 0 if all results equal the reference and those of other batches, else 1.
     """
     if not 0 < minutes < float("inf"):
-        raise QabiasError(f"--minutes is {minutes}; give minutes above 0, such as 8")
+        raise QabiasError(f"--minutes is {minutes}.", "Give minutes above 0, such as 8.")
     if shapes not in SIZES:
-        raise unknown("--shapes", shapes, SIZES)
+        raise unknown("size", shapes, SIZES, "--shapes")
     if output is not None and output.is_dir():
-        raise QabiasError(f"--output {output}: is a folder; name a file, such as {output / 'device.json'}")
+        raise QabiasError(f"--output {output}: is a folder.", f"Name a file, such as {output / 'device.json'}.")
     from tqdm import tqdm
 
     from qabias.devices import check

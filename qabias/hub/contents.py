@@ -173,7 +173,9 @@ def eval_yaml(dataset: str, configs: Sequence[str] | None = None) -> str:
     """The `eval.yaml` of a dataset repository."""
     texts = load_dataset_owner(dataset).facts.hub
     assert texts is not None
-    description = f"{texts.description} Values are fractions, computed by `qabias run` and written by `qabias results`."
+    description = (
+        f"{texts.description} Values are fractions, computed by `qabias run` and written by `qabias push results`."
+    )
     lines = [
         f"name: {texts.name}",
         "description: >-",

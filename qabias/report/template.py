@@ -15,7 +15,7 @@ from qabias.benchmarks.scoring import by_run
 from qabias.errors import QabiasError
 from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import read_question
-from qabias.support.suggest import did_you_mean
+from qabias.support.suggest import closest
 from qabias.tables.model import Column, Table, Value
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
@@ -60,8 +60,11 @@ def show_template(folder: Path, name: str, console: Console, mirror: str | None 
 
 def _unknown(name: str, known: Sequence[str]) -> QabiasError:
     same_number = [one for one in known if one.replace("-0", "-") == name.replace("-0", "-")]
-    meant = f"; did you mean {' or '.join(map(repr, same_number))}?" if same_number else did_you_mean(name, known, 3)
-    return QabiasError(f"the run has no template {name!r}{meant or f'; it has {known[0]!r} to {known[-1]!r}'}")
+    group = [one for one in known if one.rpartition("-")[0] == name.rpartition("-")[0]] or known
+    offered = (
+        f"{group[0]} to {group[-1]}" if group is not known or not closest(name, known) else closest(name, known)[0]
+    )
+    return QabiasError(f"the run has no template {name!r}.", f"Use --template {(same_number or [offered])[0]}.")
 
 
 def rates(view: TemplateView, name: str, rows: pa.Table) -> Table:

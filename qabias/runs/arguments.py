@@ -13,7 +13,7 @@ from qabias.benchmarks.orders import check_orders
 from qabias.errors import QabiasError
 from qabias.scorers.kind import ASK_METHODS
 from qabias.scorers.registry import kinds, load_kind, scorer_of, scorers_for
-from qabias.support.suggest import did_you_mean, unknown
+from qabias.support.suggest import choose, closest, unknown
 
 
 @dataclass(frozen=True)
@@ -107,31 +107,32 @@ class RunArguments:
     def resolve(self, machine: Machine = HERE, *, ask: str | None = None, handed_over: object = None) -> RunArguments:
         """Fill in what is left open and check everything, before anything heavy is loaded."""
         benchmark = load_benchmark(self.benchmark)
-        arguments = replace(self, source=self.source or benchmark.sources[0])
+        config = ",".join(name.strip() for name in self.config.split(","))
+        arguments = replace(self, source=self.source or benchmark.sources[0], config=config)
         if ask is not None or not self.config:
             scorer = scorer_of(self.backend, self.model, self.revision, handed_over)
             if ask is not None:
                 arguments = _ask_by(benchmark, arguments, scorer, ask)
-            arguments = replace(arguments, config=self.config or whole_config(benchmark, load_kind(scorer)))
+            arguments = replace(arguments, config=arguments.config or whole_config(benchmark, load_kind(scorer)))
         return check_arguments(benchmark, arguments, machine)
 
 
 def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str) -> RunArguments:
     """Return the arguments with the format and the options that a word chooses."""
     if ask not in ASK_METHODS:
-        raise unknown("way of asking", ask, ASK_METHODS)
+        raise unknown("method", ask, ASK_METHODS, "--ask")
     check_scorer(benchmark, scorer)
     kind = load_kind(scorer)
-    for name, asks in ((benchmark.name, benchmark.asks), (f"the scorer {scorer}", kind.asks)):
+    for name, asks in ((benchmark.name, benchmark.asks), (f"the backend {scorer}", kind.asks)):
         if ask not in asks:
             both = [other for other in benchmark.asks if other in kind.asks]
-            offer = f"--ask {', '.join(both)}" if both else "no word of --ask"
-            raise QabiasError(f"--ask {ask}: {name} cannot be asked so; {benchmark.name} with {scorer} takes {offer}")
+            offer = f"--ask {', '.join(both)}" if both else "another --backend"
+            raise QabiasError(f"--ask {ask} does not work with {name}.", f"Use {offer}.")
     _check_format(benchmark, arguments.format, ask)
     options = {**kind.asks[ask], **arguments.options}
     mode = kind.asks[ask].get("mode", kind.default_mode)
     if options.get("mode", mode) != mode:
-        raise QabiasError(f"--ask {ask} and --option mode={options['mode']} contradict each other; leave one out")
+        raise QabiasError(f"--ask {ask} and --option mode={options['mode']} contradict each other.", "Leave one out.")
     if mode == kind.default_mode:
         options.pop("mode", None)  # one run has one name
     return replace(
@@ -150,8 +151,8 @@ def _check_format(benchmark: Benchmark, name: str | None, ask: str) -> None:
     if asks and ask not in asks:
         made = [other.name for other in benchmark.formats.values() if ask in other.asks]
         raise QabiasError(
-            f"--ask {ask} and --format {name} do not go together: the format is for {', '.join(asks)}; leave --format "
-            f"out, or choose {' or '.join(made) or 'another'}"
+            f"--ask {ask} and --format {name} do not go together: the format is for {', '.join(asks)}.",
+            f"Leave --format out, or choose {' or '.join(made) or 'another'}.",
         )
 
 
@@ -162,24 +163,24 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
         if sources and arguments.source not in sources:
             raise QabiasError(
                 f"{benchmark.name}: the texts of the source {arguments.source} lack what the format {arguments.format} "
-                f"asks with; use --source {' or '.join(sources)}, or another format"
+                "asks with.",
+                f"Use --source {' or '.join(sources)}, or another format.",
             )
     check_orders(benchmark, arguments.permutations)
     _check_norms(benchmark, arguments)
     for name in arguments.scorer_options:
-        # Any other unknown option is refused by the scorer, which says what it has.
-        meant = did_you_mean(name, benchmark.options)
-        if meant and not any(name in kind.options for kind in kinds().values()):
-            raise QabiasError(f"unknown option {name!r}: {benchmark.name} has {', '.join(benchmark.options)}{meant}")
+        # Any other unknown option is refused by the scorer, which lists its own.
+        if closest(name, benchmark.options) and not any(name in kind.options for kind in kinds().values()):
+            raise unknown(f"option of {benchmark.name}", name, benchmark.options, "--option")
     if arguments.limit is not None:
-        check_whole("limit", arguments.limit, 1)
-    check_whole("seed", arguments.seed, 0)
+        check_whole("--limit", arguments.limit, 1)
+    check_whole("--seed", arguments.seed, 0)
     if machine.batch_tokens is not None:
         check_whole("--batch-tokens", machine.batch_tokens, 1)
     shard, n_shards = machine.shard
     if not 0 <= shard < n_shards:
         raise QabiasError(
-            f"shard {shard}/{n_shards} does not exist: count from 0/{n_shards} to {n_shards - 1}/{n_shards}"
+            f"--shard {shard}/{n_shards} does not exist.", f"Count from 0/{n_shards} to {n_shards - 1}/{n_shards}."
         )
     return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
 
@@ -215,18 +216,15 @@ def check_own_options(benchmark: Benchmark, options: Collection[str]) -> None:
     """Refuse options that are none of the benchmark's, where no model is asked that could have others."""
     for name in options:
         if name not in benchmark.options:
-            offer = f"it has {', '.join(benchmark.options)}" if benchmark.options else "it has none"
-            raise QabiasError(
-                f"the benchmark {benchmark.name} has no option {name!r}; {offer}{did_you_mean(name, benchmark.options)}"
-            )
+            raise unknown(f"option of {benchmark.name}", name, benchmark.options, "--option")
 
 
 def check_whole(name: str, value: object, least: int) -> None:
     """Refuse what is no whole number, or too small."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise QabiasError(f"{name} is {value!r}; it must be a whole number")
+        raise QabiasError(f"{name} is {value!r}.", f"Give a whole number of at least {least}.")
     if value < least:
-        raise QabiasError(f"{name} is {value}; it must be at least {least}")
+        raise QabiasError(f"{name} is {value}.", f"Give a whole number of at least {least}.")
 
 
 def check_scorer(benchmark: Benchmark, scorer: str) -> None:
@@ -234,6 +232,6 @@ def check_scorer(benchmark: Benchmark, scorer: str) -> None:
     known = scorers_for(benchmark.interfaces)
     if scorer not in known:
         raise QabiasError(
-            f"{benchmark.name} cannot be asked by the scorer {scorer}; choose one of {', '.join(known)} and a model "
-            "that it can load"
+            f"{benchmark.name} does not work with the backend {scorer}.",
+            choose(known, (), "--backend", f"qabias list {benchmark.name}"),
         )

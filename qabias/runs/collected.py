@@ -21,7 +21,7 @@ from qabias.runs.question import Examples, Question, load_examples, read_questio
 from qabias.runs.run import RunResult, finish, scores_of
 from qabias.runs.scored import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.signature import collected_signature, coverage_of, with_rules
-from qabias.support.suggest import did_you_mean, shortened
+from qabias.support.suggest import shortened, unknown
 from qabias.support.table_files import check_columns, read_table
 
 UNITS_PER_PART = 4096
@@ -63,13 +63,12 @@ def choose_from_table(benchmark: Benchmark, table: pa.Table, name: str | None, w
     known = {answers.name: answers for answers in published}
     if not known:
         if name is not None:
-            raise QabiasError(f"{where}: holds one column of answers; leave --answers out")
+            raise QabiasError(f"{where}: holds one column of answers.", "Leave --answers out.")
         return ExternalAnswers("", "", "", "", table)
     if len(known) == 1 and name is None:
         return next(iter(known.values()))
     if name not in known:
-        hint = did_you_mean(name, known) if name else ""
-        raise QabiasError(f"{where}: holds the answers of {', '.join(known)}; choose by --answers{hint}")
+        raise unknown(f"model in {where}:", name, known, "--answers")
     return known[name]
 
 
@@ -87,8 +86,8 @@ def collect(
     if external.source and (arguments.source != external.source or arguments.fixes):
         asked = f"{arguments.source}{' with fixes' if arguments.fixes else ''}"
         raise QabiasError(
-            f"{where}: these are answers to the texts of the source {external.source}, not to those of {asked}; leave "
-            "--source and --fixes out"
+            f"{where}: these are answers to the texts of the source {external.source}, not to those of {asked}.",
+            "Leave --source and --fixes out.",
         )
     check_own_options(benchmark, arguments.options)
     named = replace(arguments, format=arguments.format or external.format or None)
@@ -96,7 +95,9 @@ def collect(
     prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
     if prompt_format is not None and prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
-        raise QabiasError(f"{where}: {prompt_format.name} is a set of formats; name the one that was asked: {names}")
+        raise QabiasError(
+            f"{where}: {prompt_format.name} is a set of formats.", f"Name the one that was asked: {names}."
+        )
     examples = load_examples(arguments, mirror)
     if references is not None:
         words = {"where": where, "advice": _OTHER_DATA} if of_log else {}
@@ -130,7 +131,10 @@ def parted(collected: Collected) -> tuple[Collected, str]:
 
 def refused(where: str | Path, error: QabiasError) -> QabiasError:
     """The error of answers that the metric refuses, with where they come from."""
-    return QabiasError(f"{where}: {error}; rows are counted from 0 in the order of the dataset")
+    problem, fix = (*error.args, "")[:2]
+    if _PARTS in str(error):
+        fix = f"Add --rule {_PARTS}=yes to score incomplete sets."
+    return QabiasError(f"{where}: {problem}", fix or "Correct that row. Rows are counted from 0.")
 
 
 def write_collected(collected: Collected, folder: Path) -> RunResult:
@@ -163,7 +167,7 @@ def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror
     for number in range(len(question.parts)):
         answers = read_part(run, number)
         if answers is None:
-            raise QabiasError(f"{folder}: part {number} is missing; finish the run first, by its `qabias run`")
+            raise QabiasError(f"{folder}: part {number} is missing.", "Finish the run first, by its `qabias run`")
         write_checked(part_path(output, number), answers, new.digest)
     other = read_other_tool(folder)
     if other is not None:
@@ -183,7 +187,9 @@ def join_answers(
     for row, number in enumerate(numbers):
         if row_of.setdefault(number, row) != row:
             what = _spelled(benchmark, keys[row])
-            raise QabiasError(f"{where}: row {row + 1}: {what} is answered twice{_several(predictions)}")
+            raise QabiasError(
+                f"{where}: row {row + 1}: {what} is answered twice{_several(predictions)}.", "Keep one answer."
+            )
     answered = sorted(row_of)
     columns = [*benchmark.answer_columns, *benchmark.optional_columns]
     answers = predictions.select([name for name in columns if name in predictions.column_names])
@@ -199,21 +205,19 @@ def _matched(
     missing = [name for name in needed if name not in rows.column_names and name not in constant]
     if missing:
         raise QabiasError(
-            f"{where}: no column {', '.join(missing)}; it needs {', '.join(needed)}, and has "
-            f"{', '.join(rows.column_names)}"
+            f"{where}: no column {', '.join(missing)}.",
+            f"It needs {', '.join(needed)}, and has {', '.join(rows.column_names)}.",
         )
     for name in benchmark.key:
         if name in rows.column_names and pa.types.is_nested(rows[name].type):
             value = shortened(next((value for value in rows[name].to_pylist() if value is not None), None))
-            raise QabiasError(f"{where}: row 1: {name} is {value}; give a number or a text that one example has")
+            raise QabiasError(f"{where}: row 1: {name} is {value}.", "Give a number or a text that one example has.")
     number_of = {key: number for number, key in enumerate(_keys(benchmark, table, {}))}
     keys = _keys(benchmark, rows, constant)
     for row, key in enumerate(keys):
         if key not in number_of:
             what = _spelled(benchmark, key)
-            raise QabiasError(
-                f"{where}: row {row + 1}: no example with {what} in this configuration and source{advice}"
-            )
+            raise QabiasError(f"{where}: row {row + 1}: no example has {what}{advice}.", "Check --config and --source.")
     return keys, [number_of[key] for key in keys]
 
 
@@ -248,7 +252,8 @@ def check_references(
                 continue
             raise QabiasError(
                 f"{where}: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {shortened(their)}, but in the "
-                f"texts that are scored {shortened(our)}; {advice}"
+                f"texts that are scored {shortened(our)}.",
+                f"{advice}.",
             )
 
 
@@ -259,7 +264,9 @@ def _refuse_truth_values(benchmark: Benchmark, predictions: pa.Table, where: str
         column = predictions[name] if name in predictions.column_names else pa.chunked_array([], pa.null())
         if pa.types.is_boolean(column.type) and column.null_count < len(column):
             row = column.is_valid().to_pylist().index(True)
-            raise QabiasError(f"{where}: row {row + 1}: {name} is {column[row].as_py()}, a truth value; give {wanted}")
+            raise QabiasError(
+                f"{where}: row {row + 1}: {name} is {column[row].as_py()}, a truth value.", f"Give {wanted}."
+            )
 
 
 def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
@@ -271,8 +278,8 @@ def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None
         odd = [row for row, value in enumerate(values) if isinstance(value, float) and math.isnan(value)]
         if odd:
             raise QabiasError(
-                f"{where}: row {odd[0] + 1}: {name} is NaN; give a probability, or leave the row out where there "
-                "is none"
+                f"{where}: row {odd[0] + 1}: {name} is NaN.",
+                "Give a probability, or leave the row out where there is none.",
             )
 
 

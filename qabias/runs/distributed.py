@@ -65,7 +65,7 @@ class Processes:
         try:
             yield
         except (QabiasError, OSError) as error:
-            raise SystemExit(f"qabias: error: rank {self.rank} of {self.count}: {error}") from error
+            raise SystemExit(f"error: rank {self.rank} of {self.count}: {error}") from error
         self._tell(None)
 
     def on_first(self, function: Callable[[], T]) -> T:
@@ -113,7 +113,7 @@ def launched_processes() -> Processes:
     try:
         state = PartialState(cpu=on_cpu, backend="gloo", timeout=_PATIENCE)
     except (NotImplementedError, RuntimeError, ValueError) as error:
-        raise QabiasError(f"the launched processes cannot be connected: {error}") from error
+        raise QabiasError(f"the launched processes cannot be connected: {error}.", "Check the launcher.") from error
     atexit.register(_disconnect)
     return Processes(state.process_index, state.num_processes, str(state.device))
 

@@ -141,12 +141,13 @@ def _check_unchanged(run: RunFile, examples: Examples) -> None:
     if is_folder(run.benchmark):
         raise QabiasError(
             f"{run.folder}: the templates in {run.benchmark} have changed since ({then} then, {now} now), and its "
-            "answers are to the texts of then; put these back, or run again into another folder"
+            "answers are to the texts of then.",
+            "Put these back, or run again into another folder.",
         )
     if run.arguments.source == BUNDLED:
         raise QabiasError(
-            f"{run.folder}: its answers are to the texts {then}, and this is qabias {__version__} with {now}; read it "
-            f"with qabias {run.qabias_version}, or run again into another folder"
+            f"{run.folder}: its answers are to the texts {then}, and this is qabias {__version__} with {now}.",
+            f"Read it with qabias {run.qabias_version}, or run again into another folder.",
         )
 
 
@@ -156,8 +157,8 @@ def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, order
     prompt_format = in_orders(benchmark, prompt_format, orders)
     if prompt_format.written and not isinstance(scorer, TextScorer):
         raise QabiasError(
-            f"{benchmark.name}: the format {prompt_format.name} asks for a written answer; use --ask letter, cot, "
-            "fill-blank or open-ended, or choose another format"
+            f"{benchmark.name}: the format {prompt_format.name} asks for a written answer.",
+            "Use --ask letter, cot, fill-blank or open-ended, or choose another format.",
         )
     if isinstance(scorer, GeneratingScorer):
         scorer.limit_new_tokens(prompt_format.new_tokens)

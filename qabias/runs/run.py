@@ -103,7 +103,8 @@ def run(
         if n_shares > 1 and isinstance(scorer, BatchScorer) and scorer.needs_single_process:
             raise QabiasError(
                 "a batch is written and read by one process for the whole run, because every share would replace the "
-                "request files of the others; leave out --shard and the launcher, or the batch"
+                "request files of the others.",
+                "Leave out --shard and the launcher, or the batch.",
             )
     begin = partial(claim, folder, arguments, question.signature, question.units_per_part)
     run_file = processes.on_first(begin)
@@ -186,7 +187,8 @@ def score_run(folder: Path, mirror: str | None = None) -> RunResult:
         former = f"; {SCORES_FILE} is of a time when they were there, and stays" if has_scores else ""
         raise QabiasError(
             f"{folder}: {result.n_missing_parts} of {len(question.parts)} parts are missing, so that nothing is "
-            f"scored{former}; finish the run by its `qabias run`, which scores it too"
+            f"scored{former}.",
+            "Finish the run by its `qabias run`, which scores it too.",
         )
     return result
 

@@ -12,7 +12,7 @@ from qabias.benchmarks import load_benchmark, loadable_benchmarks
 from qabias.errors import QabiasError
 from qabias.runs.arguments import DEFAULT_PARSER, RunArguments
 from qabias.scorers.registry import BASELINE, BASELINE_PREFIX, scorer_of
-from qabias.support.suggest import did_you_mean, unknown
+from qabias.support.suggest import closest, unknown
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def load_suite(name: str) -> Suite:
     """The suite of that name."""
     suites = _suites()
     if name not in suites:
-        raise unknown("paper", name, sorted(suites))
+        raise unknown("paper", name, sorted(suites), see="qabias list papers")
     path = suites[name]
     content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     defaults = {"benchmark": content["benchmark"], "config": content["config"]}
@@ -106,13 +106,15 @@ def choose_models(suite: Suite, names: Sequence[str]) -> list[SuiteModel]:
 
 def _own_model(suite: Suite, name: str) -> SuiteModel:
     if not name.startswith(BASELINE_PREFIX) and "/" not in name and not Path(name).exists():
-        meant = did_you_mean(name, [model.name for model in suite.models])
-        if meant:
-            raise QabiasError(f"unknown model {name!r} in {suite.name}{meant}")
+        named = [model.name for model in suite.models]
+        if closest(name, named):
+            raise unknown(f"model of {suite.name}", name, named, "--models", "qabias list papers --full")
     scorer = scorer_of(None, name)
     known = sorted({scorer for experiment in suite.experiments for scorer in experiment.scorers})
     if scorer not in known:
-        raise QabiasError(f"{suite.name} does not ask models like {name!r} ({scorer}); it asks {', '.join(known)}")
+        raise QabiasError(
+            f"{suite.name} has no experiment for {name!r} ({scorer}).", f"Use a model of {' or '.join(known)}."
+        )
     return SuiteModel(name=_folder_name(name), model=name, scorer=scorer, claim="named by --models", in_paper=False)
 
 

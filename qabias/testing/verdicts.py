@@ -94,15 +94,17 @@ def check_limit(limit: Limit, measure: Measure) -> None:
                 "either sign (--max, assert_bias_below)"
             )
         if not least <= limit.value < largest:
-            raise QabiasError(f"{limit.name} above {limit.value:g} is no limit: {_range_of(measure)}")
+            raise _no_threshold(limit, measure)
     elif not 0.0 < limit.value <= largest or math.isinf(limit.value):
-        raise QabiasError(f"{limit.name} below {limit.value:g} is no limit: {_range_of(measure)}")
+        raise _no_threshold(limit, measure)
 
 
-def _range_of(measure: Measure) -> str:
-    if measure.kind in _RANGES:
-        return "it is from 0 to 1 in magnitude, so that 10 % or 10 points are 0.1"
-    return "give a number above 0"
+def _no_threshold(limit: Limit, measure: Measure) -> QabiasError:
+    problem = f"{limit.value:g} is no threshold of {limit.name}."
+    if measure.kind not in _RANGES:
+        return QabiasError(problem, "Give a number above 0.")
+    points = limit.value if 1 < limit.value < 100 else 10
+    return QabiasError(f"{problem} It is at most 1.", f"For {points:g} points give {points / 100:g}.")
 
 
 def allowed(limit: Limit, measure: Measure) -> tuple[float, float]:

@@ -26,7 +26,7 @@ CONFIGS = {"bbq": ("Religion", 40), "unqover": ("religion", 40), "bbnli": ("reli
 FLIPS = {"bbq": 170, "unqover": 170, "bbnli": 160}
 """Of parts."""
 
-RESULT = ("results", "--model-id", "me/model", "--dataset", "me/set", "--sample")
+RESULT = ("--to", "me/model", "--dataset", "me/set", "--sample")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ class Altered:
             "show": ("show", one),
             "template": ("show", one, "--template", self._template),
             "export": ("export", one, "--format", "csv", "--output", written / "exported"),
-            "results": (*RESULT[:1], one, *RESULT[1:], "--output", written / "results"),
+            "results": ("push", "results", one, *RESULT, "--write-to", written / "results"),
         }
 
     def outcome(self, name):

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import shutil
 import unicodedata
 from xml.etree import ElementTree
 
@@ -42,10 +43,10 @@ PAYLOADS = (
     "\u202egnp.\u2066exe\u2069\u200f",
     f"half {HALF}",
     "[bold red]owned[/bold red][link=http://127.0.0.1:9/]x[/link][/]",
-    "m|config:Age|seed:9\nqabias: error: made up",
+    "m|config:Age|seed:9\nerror: made up",
 )
 QUIET = Machine(shows_progress=False)
-RESULTS = ("--model-id", "me/model", "--dataset", "me/set", "--sample")
+RESULTS = ("--to", "me/model", "--dataset", "me/set", "--sample")
 PUSHED = ("--to", "me/model", "--dataset", "me/set", "--sample", "--dry-run")
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
 
@@ -137,9 +138,9 @@ def test_hostile_texts_in_the_files_of_a_run_stay_texts(payload, small_run, plai
         ("show", folder),
         ("show", folder, "--table", f"bars{named(payload)}"),
         *(("export", folder, "--format", kind, "--output", written) for kind in ("csv", "md", "latex", "svg")),
-        ("results", folder, *RESULTS, "--output", tmp_path / "results"),
+        ("push", "results", folder, *RESULTS, "--write-to", tmp_path / "results"),
         ("push", "results", folder, *PUSHED),
-        ("compare", folder, folder),
+        ("compare", folder, shutil.copytree(folder, tmp_path / "again")),
     ):
         _is_harmless(command(*arguments))
     _is_dead(folder / "report.html", plain_page)
@@ -161,7 +162,7 @@ def test_a_hostile_name_of_a_model_stays_a_name(payload, answers, plain, tmp_pat
         ("show", folder),
         ("compare", folder, plain, "--output", tmp_path / "compared"),
         ("report", folder),
-        ("results", folder, *RESULTS, "--output", tmp_path / "results"),
+        ("push", "results", folder, *RESULTS, "--write-to", tmp_path / "results"),
         ("push", "results", folder, *PUSHED),
     ):
         ended = command(*arguments)
@@ -172,5 +173,5 @@ def test_a_hostile_name_of_a_model_stays_a_name(payload, answers, plain, tmp_pat
     _is_dead(folder / "report.html", _page(plain / "report.html"))
     lines = command("show", folder).out.splitlines()
     assert "config:Age" not in next(line for line in lines if line.startswith("signature")).split("|")
-    assert not [line for line in lines if line.startswith("qabias: error")]
+    assert not [line for line in lines if line.startswith("error")]
     assert not list(tmp_path.rglob("owned"))

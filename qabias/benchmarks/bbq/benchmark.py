@@ -219,7 +219,8 @@ class BBQBenchmark(Benchmark):
         names = [name.strip() for name in config.split(",")]
         for name in names:
             if name not in self.configs or (name == _origin.ALL and len(names) > 1):
-                raise unknown("configuration", name, _origin.CATEGORIES if len(names) > 1 else self.configs)
+                known = _origin.CATEGORIES if len(names) > 1 else self.configs
+                raise unknown("config", name, known, "--config", f"qabias list {NAME} --full")
         ordered = ",".join(name for name in self.configs if name in names)
         if config != ordered:
             raise QabiasError(f"write the configuration {config!r} as {ordered}, so that equal questions have one name")

@@ -180,7 +180,7 @@ class Client(ConcurrentAsker):
             there = self._clean(without_secrets(reply.headers.get("location", "")) or "nowhere")
             raise QabiasError(
                 f"server: status {status}: it redirects to {there}, and redirects are not followed, because the key "
-                "would go along; if that is the right server, give its address by --option url"
+                "would go along; if that is the right server, give its address by --base-url"
             )
         if status >= 300:
             where = f"; the key comes from the environment variable {KEY_VARIABLES[0]}" if status in (401, 403) else ""
