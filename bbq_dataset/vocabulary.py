@@ -145,5 +145,5 @@ def _rows(path: Path, columns: set[str]) -> list[dict[str, str]]:
                 )
             rows.append(row)
     except csv.Error as error:
-        raise QabiasError(f"{path}: line {reader.line_num}: {error}", "Correct this line.") from error
+        raise QabiasError(f"{path}: line {reader.line_num + 1}: {error}", "Correct this line.") from error
     return rows

@@ -2,11 +2,16 @@
 
 import functools
 import importlib
+import random
+import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from qabias.benchmarks import load_benchmark, locate
+from qabias.building.folder import data_checksums, parquet_path, sha256_of
+from qabias.errors import QabiasError
 from qabias.share.bbnli_dataset.subtopics import SUBTOPICS
 from qabias.share.bbq_dataset.origin import CATEGORIES, NLI_CONFIGS, NLI_SCHEMA, SCHEMA
 from qabias.share.unqover_dataset.columns import batches
@@ -67,6 +72,33 @@ def test_the_committed_files_are_written_byte_for_byte(name, tmp_path):
         if creators[0] != creators[1]:
             pytest.skip(f"the committed files are written by {creators[1]}, this is {creators[0]}")
         assert written.read_bytes() == paths[config].read_bytes(), f"{config}: run `make data` and commit"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_committed_file_has_its_checksum(name):
+    folder = ROOT / f"{name}_dataset"
+    sums = {path.relative_to(folder).as_posix(): sha256_of(path) for path in paths_of(name).values()}
+    assert data_checksums(folder) == sums, "run `make data` and commit"
+
+
+@pytest.mark.parametrize(
+    ("name", "config"), [("bbq", "Religion"), ("unqover", "religion"), ("bbnli", "man_is_to_surgeon")]
+)
+def test_a_flipped_bit_in_a_committed_file_is_refused(name, config, tmp_path, monkeypatch):
+    folder = shutil.copytree(ROOT / f"{name}_dataset", tmp_path / f"{name}_dataset")
+    monkeypatch.setattr(locate, "dataset_folder", lambda _: folder)
+    benchmark = load_benchmark(name)
+    origin = benchmark.origin("bundled", 0, False, None)
+    assert benchmark.load(config, origin).num_rows
+    path = folder / parquet_path(config)
+    content, drawn = bytearray(path.read_bytes()), random.Random(5)
+    for _ in range(20):
+        place, bit = drawn.randrange(len(content)), 1 << drawn.randrange(8)
+        content[place] ^= bit
+        path.write_bytes(content)
+        with pytest.raises(QabiasError, match=f"{config}.*damaged"):
+            benchmark.load(config, origin)
+        content[place] ^= bit
 
 
 @pytest.mark.parametrize("name", NAMES)

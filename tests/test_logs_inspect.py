@@ -9,6 +9,7 @@ import zipfile
 import pytest
 
 from qabias.errors import QabiasError
+from qabias.logs import inspect_eval
 from qabias.logs.detect import logs_in, read_log
 
 from .conftest import ROOT
@@ -156,6 +157,19 @@ def test_a_damaged_sample_is_named(tmp_path):
         archive.writestr("samples/2_epoch_2.json", json.dumps(SECOND))
     with pytest.raises(QabiasError, match=r"samples/3_epoch_1.json in this log of inspect_ai is damaged"):
         list(read_log(path).samples())
+
+
+def test_a_small_log_that_unpacks_to_very_much_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(inspect_eval, "_MOST_BYTES", 100_000)
+    log = read_log(write_eval(tmp_path / "log.eval", samples=[{**FIRST, "pad": "a" * 5_000_000}]))
+    tracemalloc.start()
+    try:
+        with pytest.raises(QabiasError, match="more than the 100,000"):
+            list(log.samples())
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1e6
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

@@ -1,5 +1,6 @@
 """What a command writes replaces nothing that it reads, no run, and nothing of others unless it is asked for."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 import qabias
 from qabias import cli
-from qabias.building.folder import claimed, is_built, parquet_path
+from qabias.building.folder import claimed, data_checksums, is_built, parquet_path
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
@@ -193,7 +194,7 @@ def test_a_folder_is_marked_where_a_file_was_written_before_the_failure(tmp_path
     path = folder / parquet_path("Age")
 
     def build():
-        with claimed(folder, "bbq"):
+        with claimed(folder, "bbq", "Age"):
             path.parent.mkdir(parents=True)
             for _ in range(n_written):
                 path.write_bytes(b"rows")
@@ -202,7 +203,22 @@ def test_a_folder_is_marked_where_a_file_was_written_before_the_failure(tmp_path
     with pytest.raises(OSError, match="full"):
         build()
     assert folder.exists() == bool(n_written)
-    assert is_built("bbq")(folder) == bool(n_written)
+    assert is_built("bbq", "Age")(folder) == bool(n_written)
+
+
+def test_two_builds_do_not_mix_their_data(tmp_path):
+    for config in ("Age", "SES"):
+        path = tmp_path / parquet_path(config)
+        with claimed(tmp_path, "bbq", config) as others:
+            with pytest.raises(QabiasError, match="another command"), claimed(tmp_path, "bbq", "Religion"):
+                pass
+            path.parent.mkdir(parents=True)
+            path.write_bytes(b"rows")
+        assert data_checksums(tmp_path) == {parquet_path(config): hashlib.sha256(b"rows").hexdigest()}
+        assert list(tmp_path.rglob("*.parquet")) == [path]
+    assert others == [parquet_path("Age")]
+    assert is_built("bbq", "SES")(tmp_path)
+    assert not is_built("bbq", "Age")(tmp_path)  # refused without --overwrite
 
 
 def test_the_rule_by_itself(tmp_path):

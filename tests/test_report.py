@@ -235,12 +235,14 @@ def test_the_page_loads_nothing_and_runs_its_one_script_alone(page):
     assert page.tags.count("script") == 1
     writers = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write")
     assert not [name for name in (*writers, "eval(", "fetch(", "XMLHttpRequest") if name in script]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    digests = [
+        f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}" for text in (style, script)
+    ]
     (policy,) = [
         value for tag, name, value in page.attributes if tag == "meta" and name == "content" and "src" in value
     ]
     assert policy == (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        f"default-src 'none'; style-src 'unsafe-inline'; style-src-elem '{digests[0]}'; script-src '{digests[1]}'; "
         "base-uri 'none'; form-action 'none'"
     )
 

@@ -157,9 +157,21 @@ def test_what_fails_leaves_nothing(tmp_path):
         temporary.write_text("half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match="No space") as refused:
         write_atomically(tmp_path / "a", write)
+    assert refused.value.filename == str(tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o022])
+def test_the_umask_decides_who_may_read(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        write_new(tmp_path / "a", "a")
+        files.write_text(tmp_path / "b", "b")
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o666 & ~umask}
 
 
 def test_leftovers_stay_where_it_cannot_be_known_whether_their_writer_lives(tmp_path, monkeypatch):

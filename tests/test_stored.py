@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import random
 import re
 import shutil
@@ -87,13 +88,15 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(folder, name):
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("content", [b"", b"[]", b"\xff\xfe", b'{"x": NaN}', b"[" * 100_000, b"{}", None])
+@pytest.mark.parametrize("content", [b"", b"[]", b"\xff\xfe", b'{"x": NaN}', b"[" * 100_000, b"{}", None, "pipe"])
 def test_missing_and_damaged_files_are_named_with_the_fix(folder, name, content):
-    if content is None:
+    if content is None or content == "pipe":
         (folder / name).unlink()
-    else:
+    if content == "pipe":
+        os.mkfifo(folder / name)
+    elif content is not None:
         (folder / name).write_bytes(content)
-    with pytest.raises(QabiasError, match=rf"{name}.*(`qabias |repeat the run)"):
+    with pytest.raises(QabiasError, match=rf"{name}.*(`qabias |repeat the run|pipe)"):
         write_report_of(folder)
     assert not (folder / "report.html").exists()
 

@@ -1,9 +1,12 @@
 """A folder of templates, in any language, is a benchmark without code."""
 
 import json
+import os
+import re
 import shutil
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -193,7 +196,9 @@ def test_the_categories_of_bbq_have_no_rules_of_their_own_here(folder):
         ("benchmark.yaml", {"created": "yesterday"}, r"write a date as"),
         ("benchmark.yaml", {"licence": "mine"}, r"field licence is 'mine'; known are Apache-2.0"),
         ("benchmark.yaml", {"categories": ["Eta", "all"]}, r"'all' is the name"),
-        ("benchmark.yaml", {"categories": ["Eta", "Lavoro"]}, r"Lavoro.yaml: no such template file"),
+        ("benchmark.yaml", {"categories": ["Eta", "Lavoro"]}, r"category .*Lavoro"),
+        ("benchmark.yaml", {"categories": ["../templates/Eta"]}, r"category .*templates/Eta"),
+        ("benchmark.yaml", {"homepage": "javascript:alert(1)"}, r"field homepage"),
         ("benchmark.yaml", {"society": 3}, r"field society must be a text, not 3"),
         ("templates/Eta.yaml", {"context": "Chi?"}, r"Eta.yaml: template 1: field context: must name both people"),
         ("templates/Eta.yaml", {"sources": None}, r"template 1: field sources: is missing"),
@@ -254,11 +259,43 @@ def test_the_card_says_of_the_makers_only_what_the_folder_says(folder):
     assert benchmark.card.making in text
 
 
-@pytest.mark.parametrize("text", ["[1, 2", "- a", ""])
+ALIASES = "limitations: [" + ", ".join(["&a [x]", *(f"&{b} [{f'*{a}, ' * 9}]" for a, b in pairwise("abcdefghi"))]) + "]"
+
+
+@pytest.mark.parametrize("text", ["[1, 2", "- a", "", "created: 2026-02-30", "[" * 20_000, ALIASES])
 def test_a_description_that_is_none_is_refused(folder, text):
     (folder / "benchmark.yaml").write_text(text, "utf-8")
-    with pytest.raises(QabiasError, match=r"benchmark.yaml: (cannot be read|must hold fields)"):
+    with pytest.raises(QabiasError, match=r"benchmark.yaml: (not readable|must hold fields)"):
         load_benchmark("mine")
+
+
+@pytest.mark.parametrize("row", ["Nazionalita,,spagnolo", f"Nazionalita,,{'a' * 140_000},,", "a,b,c,d,e,f"])
+def test_a_row_of_labels_that_is_none_is_named(folder, row):
+    with (folder / "vocabulary" / "labels.csv").open("a", encoding="utf-8") as file:
+        file.write(row)
+    with pytest.raises(QabiasError, match=r"labels\.csv: line 8"):
+        load_benchmark("mine")
+
+
+def test_a_pipe_or_a_device_in_place_of_a_template_is_not_read(folder):
+    path = folder / "templates" / "Eta.yaml"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(OSError, match=r"pipe.*Eta\.yaml"):
+        load_benchmark("mine")
+
+
+def test_no_text_of_a_folder_is_markup_in_the_report_or_the_card(folder):
+    hostile = "<meta http-equiv=refresh content=1> ![x](http://127.0.0.1/) | ```"
+    fields = ("title", "authors", "society", "purpose", "making", "citation")
+    change(folder / "benchmark.yaml", limitations=[hostile], **dict.fromkeys(fields, hostile))
+    benchmark = load_benchmark("mine")
+    assert "<meta" not in benchmark.facts.citations[0]
+    benchmark.write_folder(Path("built"), "all", make_origin(benchmark, "templates", 0, False, None, {}))
+    _, _, card = Path("built/README.md").read_text("utf-8").split("---\n", 2)
+    outside = "".join(card.split("```")[::2])
+    assert not re.findall(r"(?<!\\)(?:<meta|\[x\])", outside)
+    assert outside.count("\\<meta") > 6
 
 
 def test_a_folder_without_templates_or_that_is_not_there_is_refused(folder, qabias_says):

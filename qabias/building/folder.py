@@ -64,6 +64,7 @@ def claimed(folder: Path, benchmark: str, config: str) -> Iterator[list[str]]:
     """
     before_folders = _folders(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    has_new_lock = not (folder / _LOCK).exists()
     lock = filelock.FileLock(folder / _LOCK)
     try:
         lock.acquire(blocking=False)
@@ -90,9 +91,10 @@ def claimed(folder: Path, benchmark: str, config: str) -> Iterator[list[str]]:
         if _files(folder) == files:
             if before is None:
                 mark.unlink()
-                (folder / _LOCK).unlink()
             else:
                 write_atomically(mark, lambda temporary: temporary.write_bytes(before))
+            if has_new_lock:
+                (folder / _LOCK).unlink(missing_ok=True)
             for made in _folders(folder):
                 if made not in before_folders:
                     made.rmdir()

@@ -142,6 +142,7 @@ def test_raters_do_not_see_the_key(religion, tmp_path):
         ({"n_examples": 0}, "0 examples"),
         ({"n_examples": 10**6}, "1000000"),
         ({"n_fillers": -1}, "-1"),
+        ({"n_fillers": 10**14}, "--fillers"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(religion, arguments, token):
