@@ -250,7 +250,7 @@ def test_what_is_no_run_is_refused(tmp_path, shards):
         merge([*shards, tmp_path / "empty"], tmp_path / "merged")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "precious.txt").write_text("mine", "utf-8")
-    with pytest.raises(QabiasError, match="mine: exists and holds no run; choose another --output"):
+    with pytest.raises(QabiasError, match="mine: exists and holds no run"):
         merge(shards, tmp_path / "mine")
 
 

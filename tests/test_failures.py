@@ -165,7 +165,7 @@ def test_a_probability_that_is_nan_is_refused_with_its_row(tmp_path):
 def test_a_mistyped_run_is_named_with_those_beside_it(called, folder):
     code, _, err = called("score", folder.with_name("rnu"))
     assert code == 2
-    assert f"{folder.with_name('rnu')}: no such file or folder; did you mean 'run'?" in err
+    assert f"{folder.with_name('rnu')}: no such file or folder. Did you mean 'run'?" in err
 
 
 def test_a_run_that_has_lost_what_it_asked_is_not_shown_as_a_comparison(folder, tmp_path, called):

@@ -200,7 +200,7 @@ def test_an_installed_scorer_needs_no_edit_here(install, tmp_path):
     assert score.loglikelihoods.argmax() == 1
     assert score.n_tokens.tolist() == [1, 3]
     assert kind_of(scorer) is kinds()["longest"]
-    for options, message in (({"unit": "lines"}, "unit is wrong"), ({"units": "words"}, "did you mean 'unit'")):
+    for options, message in (({"unit": "lines"}, "unit is wrong"), ({"units": "words"}, "Did you mean 'unit'")):
         with pytest.raises(QabiasError, match=message):
             load_scorer("longest", "anything", scorer_options=options)
     (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertForLongAnswers"]}')

@@ -252,7 +252,7 @@ def test_options_are_read_from_texts():
 
 @pytest.mark.parametrize(
     ("word", "given", "tokens"),
-    [("write", {}, 4 * 64), ("reason", {}, 4 * 1024), ("reason", {"max_new_tokens": "7"}, 7)],
+    [("letter", {}, 4 * 64), ("cot", {}, 4 * 1024), ("cot", {"max_new_tokens": "7"}, 7)],
 )
 def test_an_answer_has_the_room_that_a_user_sets_or_four_times_what_its_format_needs(
     serve, tmp_path, word, given, tokens
