@@ -172,15 +172,15 @@ def test_a_run_that_has_lost_what_it_asked_is_not_shown_as_a_comparison(folder, 
     changed = shutil.copytree(folder, tmp_path / "run")
     (changed / "run.json").unlink()
     code, out, err = called("show", changed)
-    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert (code, out, err.count("\n")) == (2, "", 2)
     assert "run.json" in err
 
 
 TABLES = {
-    "twice.csv": ("example_id,prediction,prediction\n0,1,1\n", "twice.csv: 2 columns have the name 'prediction'; keep"),
-    "list.jsonl": ('{"example_id": [0], "prediction": 1}\n', r"list.jsonl: row 1: example_id is [0]; give a number"),
+    "twice.csv": ("example_id,prediction,prediction\n0,1,1\n", "twice.csv: 2 columns have the name 'prediction'"),
+    "list.jsonl": ('{"example_id": [0], "prediction": 1}\n', r"list.jsonl: row 1: example_id is [0]"),
     "truth.jsonl": ('{"example_id": 0, "prediction": true}\n', "truth.jsonl: row 1: prediction is True, a truth value"),
-    "long.csv": (f"example_id,prediction\n{'9' * 18},1\n", "no example with category 'Age', example_id 99999"),
+    "long.csv": (f"example_id,prediction\n{'9' * 18},1\n", "category 'Age', example_id 99999"),
 }
 
 
