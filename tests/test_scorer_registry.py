@@ -131,9 +131,9 @@ def test_descriptions_are_read_without_the_libraries_of_models():
     ],
 )
 def test_an_option_that_may_be_meant_is_offered(scorer, option, meant):
-    with pytest.raises(QabiasError, match=rf"'{option}'.*'{meant}'\?$"):
+    with pytest.raises(QabiasError, match=f"'{option}'.*'{meant}'"):
         check_options(load_kind(scorer), {option: "5"})
-    with pytest.raises(QabiasError, match=r"it has .*template\.NAME$"):
+    with pytest.raises(QabiasError, match="unknown option"):
         check_options(load_kind("causal"), {"xyz.enable_thinking": "5"})
     with pytest.raises(QabiasError, match=r"'casual'.*'causal'"):
         load_scorer("casual", "smollm2")

@@ -151,8 +151,8 @@ def _check_format(benchmark: Benchmark, name: str | None, ask: str) -> None:
     if asks and ask not in asks:
         made = [other.name for other in benchmark.formats.values() if ask in other.asks]
         raise QabiasError(
-            f"--ask {ask} and --format {name} do not go together: the format is for {', '.join(asks)}.",
-            f"Leave --format out, or choose {' or '.join(made) or 'another'}.",
+            f"--ask {ask} and --format {name} exclude each other: the format is for {', '.join(asks)}.",
+            choose(made, (), "--format") if made else "Remove --format.",
         )
 
 
