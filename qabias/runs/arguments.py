@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from qabias.answers.likelihoods import NORMS
 from qabias.answers.parsing import PARSE_RULES
@@ -205,7 +206,7 @@ def norm_of(parser: str) -> str:
     return NORMS[0] if parser == DEFAULT_PARSER else parser
 
 
-def norm_arguments(norm: str) -> dict[str, str]:
+def norm_arguments(norm: str) -> dict[str, Any]:
     """The arguments of a run whose signature has this `norm`."""
     if norm in PARSE_RULES:
         return {"length_norm": NORMS[0], "parser": norm}
