@@ -140,7 +140,7 @@ def test_an_option_that_may_be_meant_is_offered(scorer, option, meant):
 
 
 def test_only_options_that_determine_answers_last():
-    options = {"base_url": "http://h/v1", "mode": "echo", "concurrency": "3"}
+    options = {"base_url": "http://h/v1", "mode": "echo", "max_connections": "3"}
     assert lasting_options("server", options) == {"mode": "echo"}
     assert lasting_options("causal", {"chat": "yes"}) == lasting_options(None, {"chat": "yes"}) == {"chat": "yes"}
 
@@ -213,8 +213,8 @@ def test_an_installed_scorer_needs_no_edit_here(install, tmp_path):
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        ({"longest": "no description"}, "is no ScorerKind with the name 'longest'"),
-        ({"shortest": LONGEST}, "is no ScorerKind with the name 'shortest'"),
+        ({"longest": "no description"}, "is no ScorerKind named 'longest'"),
+        ({"shortest": LONGEST}, "is no ScorerKind named 'shortest'"),
         ({"longest": replace(LONGEST, interfaces=("telepathy",))}, "interfaces among"),
         ({"causal": replace(LONGEST, name="causal")}, "two scorers have the name 'causal'"),
     ],
