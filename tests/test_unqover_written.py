@@ -217,7 +217,7 @@ def test_what_does_not_fit_a_writer_is_refused():
     several = Writer(first)
     several.samples = 3
     for rows, writer, norm, token in (
-        (part, Writer(first), "pair", "norm 'pair'"),
+        (part, Writer(first), "pair", "--length-norm pair"),
         (part, several, "none", "leave samples out"),
         (masked, Writer(first), "none", "leave _mlm out"),
     ):
