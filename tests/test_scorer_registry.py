@@ -108,7 +108,8 @@ def test_descriptions_are_read_without_the_libraries_of_models():
     """A command that lists scorers, or refuses an option, does not wait seconds for an import."""
     code = (
         "import sys, json; from qabias.scorers.registry import check_options, kinds; "
-        "[check_options(kind, {'base_url': 'http://h/v1'} if name == 'server' else {}) for name, kind in kinds().items()]; "
+        "server = {'base_url': 'http://h/v1'}; "
+        "[check_options(kind, server if name == 'server' else {}) for name, kind in kinds().items()]; "
         "print(json.dumps([name for name in sys.modules if '.' not in name]))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
