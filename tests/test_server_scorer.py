@@ -178,7 +178,7 @@ def test_other_fields_are_another_run_and_other_requests(serve, tmp_path):
         ({"url": ""}, "form"),
         ({"mode": "talk"}, "mode is"),
         ({"api_key": "hunter2"}, "api_key"),
-        ({"max_connections": "0"}, "concurrency is '0'"),
+        ({"max_connections": "0"}, "max_connections is '0'"),
         ({"timeout": "inf"}, "timeout is 'inf'"),
         ({"timeout": "0"}, "timeout is '0'"),
         ({"max_new_tokens": "many"}, "max_new_tokens is 'many'"),
