@@ -98,7 +98,7 @@ def test_a_copy_of_a_result_lives_in_the_same_folder():
 
 
 def test_a_temporary_result_is_not_pickled_and_one_that_stays_is(result, tmp_path):
-    with pytest.raises(QabiasError, match=r"a temporary folder cannot be pickled, .* result\.save\(FOLDER\)"):
+    with pytest.raises(QabiasError, match="cannot be pickled"):
         pickle.dumps(result)
     kept = result.save(tmp_path / "kept")
     again = pickle.loads(pickle.dumps(kept))
@@ -106,7 +106,7 @@ def test_a_temporary_result_is_not_pickled_and_one_that_stays_is(result, tmp_pat
 
 
 def test_the_report_of_a_temporary_result_must_go_somewhere(result, tmp_path):
-    with pytest.raises(QabiasError, match=r"temporary folder, .*; say where the report is to stay: result\.report\("):
+    with pytest.raises(QabiasError, match="in a temporary folder"):
         result.report()
     assert result.report(tmp_path / "page.html").exists()
     assert result.save(tmp_path / "kept").report() == tmp_path / "kept" / "report.html"

@@ -48,7 +48,7 @@ HEADS = {
     ),
     "causal that writes": (
         lambda: (tiny_models.make_model("gpt2", n_positions=2048), tiny_models.make_tokenizer()),
-        {"benchmark": "bbq", "config": "Age", "ask": "write", "option": {"max_new_tokens": 4}},
+        {"benchmark": "bbq", "config": "Age", "ask": "letter", "option": {"max_new_tokens": 4}},
         "text-generation",
     ),
     "seq2seq": (
@@ -58,7 +58,7 @@ HEADS = {
     ),
     "seq2seq that writes": (
         lambda: (make_t5(), tiny_models.make_tokenizer()),
-        {"benchmark": "bbq", "config": "Age", "ask": "write", "option": {"max_new_tokens": 4}},
+        {"benchmark": "bbq", "config": "Age", "ask": "letter", "option": {"max_new_tokens": 4}},
         None,
     ),
     "multiple choice": (
@@ -189,7 +189,7 @@ def test_a_model_from_a_folder_has_its_name(tmp_path):
 def test_the_model_is_as_it_was_after_an_error():
     model, tokenizer = small()
     model.train()
-    with pytest.raises(qabias.QabiasError, match="unknown norm"):
+    with pytest.raises(qabias.QabiasError, match="unknown length normalization"):
         measure(HEADS["causal"][1], model=model, tokenizer=tokenizer, name="m", length_norm="tokens")
     assert model.training
 

@@ -19,9 +19,9 @@ from .loopback_server import surroundings as surroundings
 
 LIMIT = 24
 MODES = {
-    "chat": ({"ask": "write"}, {"body.top_k": 5, "body.seed": 3}),
-    "logprobs": ({"ask": "letter"}, {"top_logprobs": 5}),
-    "echo": ({"ask": "options"}, {"body.top_k": 5}),
+    "chat": ({"ask": "letter"}, {"body.top_k": 5, "body.seed": 3}),
+    "logprobs": ({"ask": "letter-logprob"}, {"top_logprobs": 5}),
+    "echo": ({"ask": "answer-logprob"}, {"body.top_k": 5}),
 }
 
 

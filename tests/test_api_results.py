@@ -152,7 +152,7 @@ def test_a_temporary_folder_lives_as_long_as_what_is_in_it():
 
 
 @pytest.mark.parametrize(
-    ("file", "what"), [("compare.html", "a comparison"), ("pool.json", "a mean"), ("x", "holds no run")]
+    ("file", "what"), [("compare.html", "a comparison"), ("pool.json", "an average"), ("x", "holds no run")]
 )
 def test_folders_of_a_comparison_and_of_a_pool_are_told_from_runs(tmp_path, file, what):
     (tmp_path / file).touch()

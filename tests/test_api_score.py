@@ -200,10 +200,10 @@ def test_rows_of_other_texts_are_refused_by_row_and_column(rows):
     number = rows[1]["example_id"]
     with pytest.raises(
         QabiasError,
-        match=rf"references: row 2, category 'Age', example_id {number}: question is .*\?\?', but .* name source=",
+        match=rf"references: row 2, category 'Age', example_id {number}: question is .*\?\?', but (?s:.*)Name source=",
     ):
         qabias.score([0] * 120, changed)
-    with pytest.raises(QabiasError, match=r"references: row 1: no example with category 'Age'.*name benchmark="):
+    with pytest.raises(QabiasError, match=r"references: row 1: no example has category 'Age'"):
         qabias.score([0], [{"category": "Age", "example_id": 99999}])
     with pytest.raises(QabiasError, match="references: no column example_id"):
         qabias.score([0], [{"category": "Age"}])
@@ -261,13 +261,13 @@ def test_a_folder_is_written_and_read(rows, tmp_path):
 
 @pytest.mark.parametrize("name", ["a|b\nc", "a|b", "", " ", "a\nb", 3])
 def test_a_name_that_the_signature_cannot_hold_is_refused(rows, name):
-    with pytest.raises(QabiasError, match=r"model is .*; give one line of text without '\|'"):
+    with pytest.raises(QabiasError, match="model is "):
         qabias.score([0] * len(rows), rows, model=name)
 
 
 def test_answers_of_several_wordings_are_said_to_be_several():
     result = qabias.run("bbq", model="baseline:random", config="Age", limit=4, format="five", progress=False)
-    with pytest.raises(QabiasError, match=r"is answered twice; the column run tells several .*: give the rows of one"):
+    with pytest.raises(QabiasError, match="is answered twice"):
         qabias.score(result.predictions())
     rows = result.predictions()
     one = rows.filter(lambda row: row["run"] == rows["run"][0])

@@ -44,11 +44,11 @@ def test_every_word_of_a_benchmark_names_one_of_its_formats():
 @pytest.mark.parametrize(
     ("word", "given", "prompt_format", "options"),
     [
-        ("options", {}, None, {}),
-        ("letter", {}, "letters", {"chat": "auto"}),
-        ("write", {}, "letters", {"chat": "auto", "mode": "generate"}),
-        ("reason", {}, "letters_cot", {"chat": "auto", "mode": "generate"}),
-        ("write", {"chat": "no", "samples": "1"}, "letters", {"chat": "no", "mode": "generate", "samples": "1"}),
+        ("answer-logprob", {}, None, {}),
+        ("letter-logprob", {}, "letters", {"chat": "auto"}),
+        ("letter", {}, "letters", {"chat": "auto", "mode": "generate"}),
+        ("cot", {}, "letters_cot", {"chat": "auto", "mode": "generate"}),
+        ("letter", {"chat": "no", "samples": "1"}, "letters", {"chat": "no", "mode": "generate", "samples": "1"}),
     ],
 )
 def test_a_word_is_a_format_and_options(word, given, prompt_format, options):
@@ -61,14 +61,14 @@ def test_a_word_is_a_format_and_options(word, given, prompt_format, options):
     ("arguments", "word", "message"),
     [
         (RunArguments("bbq"), "letters", "'letters'.*'letter'"),
-        (RunArguments("bbq", "baseline:first"), "write", "baseline .*options, letter"),
-        (RunArguments("bbq", options={"mode": "likelihood"}), "write", "mode=likelihood contradict"),
-        (RunArguments("bbq", options={"mode": "generate"}), "letter", "mode=generate contradict"),
-        (RunArguments("bbq", "smollm2", format="qa"), "letter", "is for options; .*letters"),
-        (RunArguments("bbq", "smollm2", format="letters"), "reason", "letters_cot"),
-        (RunArguments("unqover", "smollm2", format="choose_cot"), "write", "is for reason; .*choose choose"),
-        (RunArguments("bbq", "smollm2", format="fil"), "fill", "'fil'.*'fill'"),
-        (RunArguments("bbq", "m", backend="nli"), "options", "nli"),
+        (RunArguments("bbq", "baseline:first"), "letter", "(?s)baseline.*answer-logprob, letter-logprob"),
+        (RunArguments("bbq", options={"mode": "likelihood"}), "letter", "mode=likelihood contradict"),
+        (RunArguments("bbq", options={"mode": "generate"}), "letter-logprob", "mode=generate contradict"),
+        (RunArguments("bbq", "smollm2", format="qa"), "letter-logprob", "(?s)is for answer-logprob.*letters"),
+        (RunArguments("bbq", "smollm2", format="letters"), "cot", "letters_cot"),
+        (RunArguments("unqover", "smollm2", format="choose_cot"), "letter", "(?s)is for cot.*--format choose"),
+        (RunArguments("bbq", "smollm2", format="fil"), "fill-blank", "'fil'.*'fill'"),
+        (RunArguments("bbq", "m", backend="nli"), "answer-logprob", "nli"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(arguments, word, message):
@@ -93,7 +93,7 @@ def test_what_is_the_default_anyway_makes_no_other_run():
 
 def test_a_format_for_writers_is_refused_where_likelihoods_are_asked(tmp_path):
     arguments = RunArguments("bbq", "baseline:first", config="Age", limit=8, format="letters_cot")
-    with pytest.raises(QabiasError, match="the format letters_cot asks for a written answer; use --ask letter, reason"):
+    with pytest.raises(QabiasError, match="the format letters_cot asks for a written answer"):
         run(arguments, tmp_path / "run")
 
 

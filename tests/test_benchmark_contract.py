@@ -529,7 +529,7 @@ def test_a_template_is_shown_with_its_answers(case):
     text = io.StringIO()
     show_template(case.folder, name, Console(file=text))
     assert f"of {rows.num_rows:,} items" in text.getvalue()
-    with pytest.raises(QabiasError, match="did you mean"):
+    with pytest.raises(QabiasError, match="Did you mean"):
         show_template(case.folder, f"{name}x", Console(file=text))
 
 
@@ -547,7 +547,7 @@ def test_what_is_unknown_is_refused_with_what_was_probably_meant(case):
         (lambda: choose_format(benchmark.formats, f"{prompt_format}x"), prompt_format),
         (lambda: load_benchmark(f"{benchmark.name}x"), benchmark.name),
     ):
-        with pytest.raises(QabiasError, match=f"did you mean '{meant}'") as caught:
+        with pytest.raises(QabiasError, match=f"Did you mean '{meant}'") as caught:
             call()
         assert f"'{meant}x'" in str(caught.value)
 
@@ -561,7 +561,7 @@ def test_options_that_choose_texts_stand_in_the_version_and_refuse_other_values(
         assert make_origin(benchmark, source, 0, False, None, {name: first}).version == default
         for value in others:
             assert f"{name}={value}" in make_origin(benchmark, source, 0, False, None, {name: value}).version
-        with pytest.raises(QabiasError, match=f"unknown {name} '{first}x': .*did you mean '{first}'"):
+        with pytest.raises(QabiasError, match=f"unknown {name} '{first}x'.*Did you mean '{first}'"):
             make_origin(benchmark, source, 0, False, None, {name: f"{first}x"})
     # What is no option of the benchmark is the scorer's.
     assert make_origin(benchmark, source, 0, False, None, {"nobody's": "1"}).version == default

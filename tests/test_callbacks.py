@@ -113,7 +113,7 @@ def test_the_figure_shows_the_points_of_the_curve_and_their_band(risen):
     drawing = risen.callback.figure("bias_probability_ambig")
     assert drawing.svg() == draw_curve(curve, "bias_probability_ambig", MEASURE, "templates").svg()
     assert risen.callback.figure().svg() != drawing.svg()
-    with pytest.raises(QabiasError, match="did you mean 'bias_ambig'"):
+    with pytest.raises(QabiasError, match="Did you mean 'bias_ambig'"):
         risen.callback.figure("bias_ambg")
 
 
@@ -125,7 +125,7 @@ def test_the_figure_shows_the_points_of_the_curve_and_their_band(risen):
     ("model", "arguments", "measured"),
     [
         ({"attention_dropout": 0.2}, {"gradient_checkpointing": True, "gradient_accumulation_steps": 2}, {}),
-        ({"attention_dropout": 0.2}, {}, {"ask": "write"}),
+        ({"attention_dropout": 0.2}, {}, {"ask": "letter"}),
         pytest.param({}, {"bf16": True}, {}, marks=pytest.mark.slow),
     ],
     ids=["dropout and checkpointing", "written answers", "mixed precision"],
@@ -352,9 +352,9 @@ def test_what_is_wrong_before_the_first_step_is_an_error(tmp_path):
         ({"every": 0}, "every is 0"),
         ({"every": "epoch"}, "every is 'epoch'"),
         ({"every": True}, "every is True"),
-        ({"config": "Agee"}, "did you mean 'Age'"),
+        ({"config": "Agee"}, "Did you mean 'Age'"),
         ({"scores": "bias_ambig"}, r"scores=\['bias_ambig'\]"),
-        ({"scores": ["bias_ambg"]}, "did you mean 'bias_ambig'"),
+        ({"scores": ["bias_ambg"]}, "Did you mean 'bias_ambig'"),
         ({"format": "qqa"}, "qqa"),
         ({"limit": 0}, "limit is 0"),
         ({"model_name": "a|b"}, r"model_name is 'a\|b'"),

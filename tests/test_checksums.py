@@ -52,7 +52,7 @@ def test_a_flipped_bit_in_a_part_is_refused(runs, tmp_path, name):
         damaged = bytearray(content)
         damaged[place] ^= 1 << drawn.randrange(8)
         path.write_bytes(damaged)
-        with pytest.raises(QabiasError, match=r"part: (damaged \(.*\); remove the file|holds answers of another run)"):
+        with pytest.raises(QabiasError, match=r"part: (damaged|holds answers of another run)"):
             read_checked(path, digest)
 
 
@@ -119,7 +119,7 @@ def test_a_part_that_cannot_be_read_is_not_called_damaged(copied, monkeypatch):
         raise OSError(5, "Input/output error", str(path))
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(QabiasError, match=r"cannot be read \(Input/output error\).*keep the file") as refused:
+    with pytest.raises(QabiasError, match=r"cannot be read: Input/output error(?s:.*)Keep the file") as refused:
         answers_of(copied)
     assert "damaged" not in str(refused.value)
     assert "remove" not in str(refused.value)

@@ -85,7 +85,13 @@ for line in sys.stdin:
     print("loaded:", line, *sorted({"torch", "transformers", "evaluate"} & set(sys.modules)), file=sys.stderr)
 """
     lines = ["run bbq --model baseline:random --config Age --limit 40 --output run", "score run", "report run"]
-    lines += ["score run --rule unparsed=wrong --output other", "show run", "compare run other", "export run", "list"]
+    lines += [
+        "score run --rule unparsed=wrong --output other",
+        "show run",
+        "compare run other --allow-mixed",
+        "export run",
+        "list",
+    ]
     result = subprocess.run(
         [sys.executable, "-c", code],
         input="\n".join(lines),

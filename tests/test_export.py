@@ -92,8 +92,8 @@ def test_one_table_in_one_format(folder, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"kind": "svvg"}, "did you mean 'svg'"),
-        ({"name": "bias_by_categry"}, "did you mean 'bias_by_category'"),
+        ({"kind": "svvg"}, "Did you mean 'svg'"),
+        ({"name": "bias_by_categry"}, "Did you mean 'bias_by_category'"),
         ({"name": "plain", "kind": "png"}, "has no figure"),
     ],
 )
@@ -109,4 +109,4 @@ def test_a_mistyped_folder_is_one_line_with_a_suggestion(folder, capsys, monkeyp
     assert stopped.value.code == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert f"did you mean {folder.name!r}?" in error
+    assert f"Did you mean {folder.name!r}?" in error

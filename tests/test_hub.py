@@ -275,7 +275,7 @@ def test_each_mistake_is_one_line_with_the_fix(hub, refused, error, fix):
     [
         (("dataset", "bbq", "--to", "bbq"), "write ORG/NAME"),
         (("dataset", "bbq", "--to", "org/b b q"), "is not the name of a repository"),
-        (("dataset", "bbq_nli", "--to", "org/bbq"), "a part of the dataset bbq; choose one of bbq,"),
+        (("dataset", "bbq_nli", "--to", "org/bbq"), "a part of the dataset bbq"),
         (("dataset", "bbq", "--to", "org/bbq", "--source", "nowhere"), "source"),
         (("dataset", "bbq", "--to", "org/bbq", "--seed", "7"), "--seed"),
         (("metric", "bbq", "--to", "org/scores"), "another module of it"),

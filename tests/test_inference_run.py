@@ -124,11 +124,11 @@ def test_written_answers_of_bbq_are_read_by_exact_match(prompt_format, rule):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"options": {"mode": "generate"}, "length_norm": "token"}, "norm 'token'"),
-        ({"parser": "released"}, "norm 'released'"),
+        ({"options": {"mode": "generate"}, "length_norm": "token"}, "--length-norm token"),
+        ({"parser": "released"}, "--parser released"),
         ({"format": "pair"}, "reads prompts"),
         ({"fixes": True}, "fixes"),
-        ({"config": "man_is_to_surgen"}, "did you mean 'man_is_to_surgeon'"),
+        ({"config": "man_is_to_surgen"}, "Did you mean 'man_is_to_surgeon'"),
     ],
 )
 def test_wrong_arguments_are_refused(tmp_path, llama, arguments, message):
@@ -250,21 +250,21 @@ def test_samples_have_an_outcome_each(benchmark, first, place):
     ("benchmark", "word", "prompt_format"),
     [
         ("bbnli", "letter-logprob", "instructed"),
-        ("bbnli", "write", "instructed"),
-        ("bbnli", "reason", "instructed_cot"),
-        ("bbq_nli", "letter", "instructed"),
-        ("bbq_nli", "reason", "instructed_cot"),
-        ("bbq_qa", "write", "instructed"),
-        ("bbq_qa", "reason", "instructed_cot"),
+        ("bbnli", "letter", "instructed"),
+        ("bbnli", "cot", "instructed_cot"),
+        ("bbq_nli", "letter-logprob", "instructed"),
+        ("bbq_nli", "cot", "instructed_cot"),
+        ("bbq_qa", "letter", "instructed"),
+        ("bbq_qa", "cot", "instructed_cot"),
     ],
 )
 def test_a_local_model_is_asked_in_one_word(tmp_path, folders, benchmark, word, prompt_format):
     arguments = RunArguments(benchmark, folders["chat"], config=CONFIGS[benchmark], limit=4)
-    more = {} if word == "letter" else {"max_new_tokens": "4"}
+    more = {} if word == "letter-logprob" else {"max_new_tokens": "4"}
     result = run(RunArguments(**{**vars(arguments), "options": more}), tmp_path, ask=word)
     assert f"|format:{prompt_format}@1|" in result.signature
     answers = written(tmp_path)
-    if word == "letter":
+    if word == "letter-logprob":
         assert result.scores["unparsed_share"] == 0
         assert "outcomes" not in result.scores
         assert {len(values) for values in answers["loglikelihoods"].to_pylist()} == {3}
@@ -281,7 +281,7 @@ def test_a_model_without_a_word_keeps_its_default(tmp_path, folders):
 
 
 def test_persons_have_no_letters_and_reasoning_has_no_likelihood(tmp_path):
-    with pytest.raises(QabiasError, match="bbq_qa cannot be asked so"):
+    with pytest.raises(QabiasError, match="--ask letter-logprob does not work with bbq_qa"):
         RunArguments("bbq_qa", "smollm2").resolve(ask="letter-logprob")
     arguments = RunArguments("bbnli", "baseline:first", config="man_is_to_surgeon", limit=8, format="instructed_cot")
     with pytest.raises(QabiasError, match="the format instructed_cot asks for a written answer"):

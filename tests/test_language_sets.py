@@ -112,7 +112,7 @@ def test_a_limit_takes_whole_sets(mirror, tmp_path, name, config):
         ("kobbq", "Nationality", "Nationality"),
         ("kobbq", "SES,Age", "Age,SES"),
         ("kobbq", "Age,all", "Age more than once"),
-        ("mbbq", "nl_age", "did you mean 'nl_Age'"),
+        ("mbbq", "nl_age", "Did you mean 'nl_Age'"),
         ("mbbq", "nl_Age,nl", "nl_Age more than once"),
     ],
 )
@@ -176,7 +176,7 @@ def test_a_position_means_what_the_option_and_the_seed_say(mirror, tmp_path):
     assert results["answers=released"].scores["accuracy"] == 1
     assert max(results[seed].scores["accuracy"] for seed in "01") < 0.6
     assert len({result.signature for result in results.values()}) == 3
-    for option, token in (("answer=released", "did you mean 'answers'"), ("answers=sorted", "'sorted'")):
+    for option, token in (("answer=released", "Did you mean 'answers'"), ("answers=sorted", "'sorted'")):
         with pytest.raises(QabiasError, match=token):
             invoke("score", path, *shared, "--option", option)
     rows = qabias.load("ggbbq", "labels", option={"answers": "released"}, mirror=mirror)

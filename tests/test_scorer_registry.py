@@ -108,7 +108,8 @@ def test_descriptions_are_read_without_the_libraries_of_models():
     """A command that lists scorers, or refuses an option, does not wait seconds for an import."""
     code = (
         "import sys, json; from qabias.scorers.registry import check_options, kinds; "
-        "[check_options(kind, {'url': 'http://h/v1'} if name == 'server' else {}) for name, kind in kinds().items()]; "
+        "server = {'base_url': 'http://h/v1'}; "
+        "[check_options(kind, server if name == 'server' else {}) for name, kind in kinds().items()]; "
         "print(json.dumps([name for name in sys.modules if '.' not in name]))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -131,16 +132,16 @@ def test_descriptions_are_read_without_the_libraries_of_models():
     ],
 )
 def test_an_option_that_may_be_meant_is_offered(scorer, option, meant):
-    with pytest.raises(QabiasError, match=rf"'{option}'.*'{meant}'\?$"):
+    with pytest.raises(QabiasError, match=f"'{option}'.*'{meant}'"):
         check_options(load_kind(scorer), {option: "5"})
-    with pytest.raises(QabiasError, match=r"it has .*template\.NAME$"):
+    with pytest.raises(QabiasError, match="unknown option"):
         check_options(load_kind("causal"), {"xyz.enable_thinking": "5"})
     with pytest.raises(QabiasError, match=r"'casual'.*'causal'"):
         load_scorer("casual", "smollm2")
 
 
 def test_only_options_that_determine_answers_last():
-    options = {"base_url": "http://h/v1", "mode": "echo", "concurrency": "3"}
+    options = {"base_url": "http://h/v1", "mode": "echo", "max_connections": "3"}
     assert lasting_options("server", options) == {"mode": "echo"}
     assert lasting_options("causal", {"chat": "yes"}) == lasting_options(None, {"chat": "yes"}) == {"chat": "yes"}
 
@@ -175,7 +176,7 @@ def test_a_rule_fits_what_a_scorer_gives():
             if norm in known:
                 check_rule(scorer, norm)
             else:
-                with pytest.raises(QabiasError, match=f"norm '{norm}'"):
+                with pytest.raises(QabiasError, match="does not work"):
                     check_rule(scorer, norm)
 
 
@@ -200,7 +201,7 @@ def test_an_installed_scorer_needs_no_edit_here(install, tmp_path):
     assert score.loglikelihoods.argmax() == 1
     assert score.n_tokens.tolist() == [1, 3]
     assert kind_of(scorer) is kinds()["longest"]
-    for options, message in (({"unit": "lines"}, "unit is wrong"), ({"units": "words"}, "did you mean 'unit'")):
+    for options, message in (({"unit": "lines"}, "unit is wrong"), ({"units": "words"}, "Did you mean 'unit'")):
         with pytest.raises(QabiasError, match=message):
             load_scorer("longest", "anything", scorer_options=options)
     (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertForLongAnswers"]}')
@@ -213,8 +214,8 @@ def test_an_installed_scorer_needs_no_edit_here(install, tmp_path):
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        ({"longest": "no description"}, "is no ScorerKind with the name 'longest'"),
-        ({"shortest": LONGEST}, "is no ScorerKind with the name 'shortest'"),
+        ({"longest": "no description"}, "is no ScorerKind named 'longest'"),
+        ({"shortest": LONGEST}, "is no ScorerKind named 'shortest'"),
         ({"longest": replace(LONGEST, interfaces=("telepathy",))}, "interfaces among"),
         ({"causal": replace(LONGEST, name="causal")}, "two scorers have the name 'causal'"),
     ],

@@ -178,7 +178,7 @@ def test_other_fields_are_another_run_and_other_requests(serve, tmp_path):
         ({"url": ""}, "form"),
         ({"mode": "talk"}, "mode is"),
         ({"api_key": "hunter2"}, "api_key"),
-        ({"max_connections": "0"}, "concurrency is '0'"),
+        ({"max_connections": "0"}, "max_connections is '0'"),
         ({"timeout": "inf"}, "timeout is 'inf'"),
         ({"timeout": "0"}, "timeout is '0'"),
         ({"max_new_tokens": "many"}, "max_new_tokens is 'many'"),
@@ -252,7 +252,7 @@ def test_options_are_read_from_texts():
 
 @pytest.mark.parametrize(
     ("word", "given", "tokens"),
-    [("write", {}, 4 * 64), ("reason", {}, 4 * 1024), ("reason", {"max_new_tokens": "7"}, 7)],
+    [("letter", {}, 4 * 64), ("cot", {}, 4 * 1024), ("cot", {"max_new_tokens": "7"}, 7)],
 )
 def test_an_answer_has_the_room_that_a_user_sets_or_four_times_what_its_format_needs(
     serve, tmp_path, word, given, tokens

@@ -59,7 +59,7 @@ def files_of(folder):
 def test_a_batch_with_gaps_and_errors_ends_as_the_asked_run(serve, tmp_path, monkeypatch):
     monkeypatch.setattr(batch, "MOST_REQUESTS", 200)
     server = serve()
-    asked = run(arguments(url=server.url), tmp_path / "asked")
+    asked = run(arguments(base_url=server.url), tmp_path / "asked")
     asked_for = dict(server.attempts)
 
     # Three files, and nobody asked.
@@ -124,7 +124,7 @@ def test_what_a_batch_has_not_answered_can_be_asked_and_the_other_way_round(serv
     half = write(tmp_path / "half.jsonl", answered(server, requests[::2]))
     run(arguments(40, batch=f"read={half}"), tmp_path / "run")
     before = sum(server.attempts.values())
-    asked = run(arguments(40, url=server.url), tmp_path / "run")
+    asked = run(arguments(40, base_url=server.url), tmp_path / "run")
     assert asked.scores is not None
     assert sum(server.attempts.values()) == before + 20
 
@@ -238,7 +238,7 @@ def test_orders_wordings_and_letter_probabilities_go_into_one_batch(serve, tmp_p
     def ask(folder, **more):
         return run(replace(arguments(limit, **options, **more), **changes), tmp_path / folder)
 
-    asked = ask("asked", url=server.url)
+    asked = ask("asked", base_url=server.url)
     assert ask("run", batch="write").scores is None
     requests = requests_in(tmp_path / "run")
     assert len(requests) == len(server.attempts) > 16
@@ -261,20 +261,8 @@ def test_a_batch_without_a_run_folder_or_with_a_file_that_cannot_be_read_is_refu
 
 
 def test_the_command_line_says_what_to_do(tmp_path, monkeypatch, capsys):
-    command = [
-        "run",
-        "bbq",
-        "--backend",
-        "server",
-        "--model",
-        "m",
-        "--config",
-        "Age",
-        "--limit",
-        "8",
-        "--output",
-        "run",
-    ]
+    named = ["--model", "m", "--config", "Age", "--limit", "8", "--output", "run"]
+    command = ["run", "bbq", "--backend", "server", *named]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["qabias", *command, "--option", "batch=write"])
     with pytest.raises(SystemExit) as left:

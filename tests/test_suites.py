@@ -126,7 +126,7 @@ def test_models_are_named_by_the_table_by_their_id_or_freely(tiny):
     ("suite", "models", "message"),
     [
         ("bqb", (), "'bbq'"),
-        ("", (), "bbnli, bbq, unqover"),
+        ("", (), "bbnli, bbq or unqover"),
         ("bbq", ("unifiedqa-11",), "'unifiedqa-11b'"),
         ("bbq", ("no/such",), "cannot be loaded"),
     ],

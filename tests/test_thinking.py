@@ -154,7 +154,7 @@ def test_bad_arguments_are_named_before_a_model_is_loaded(options, message):
 @pytest.mark.parametrize(
     ("template", "name", "message"),
     [
-        (SWITCHED, "enable_thinkin", "did you mean 'enable_thinking'"),
+        (SWITCHED, "enable_thinkin", "Did you mean 'enable_thinking'"),
         (PLAIN, "enable_thinking", "'enable_thinking'"),
         *((SWITCHED, name, name) for name in ("messages", "add_generation_prompt", "bos_token")),
     ],
@@ -216,7 +216,7 @@ def folders(tmp_path_factory):
     return saved
 
 
-def ask(model, folder, word="write", **options):
+def ask(model, folder, word="letter", **options):
     """Run eight examples; returns what was answered, the signature and the scores."""
     options = {name.replace("__", "."): value for name, value in options.items()}
     arguments = RunArguments("bbq", model, config="Age", limit=8, backend="causal", options=options)
@@ -248,9 +248,9 @@ def test_a_run_keeps_thoughts_reads_the_answer_and_signs_the_switch(name, option
 
 def test_likelihoods_of_a_model_that_would_think_are_warned_of(folders, tmp_path):
     with pytest.warns(UserWarning, match="enable_thinking=false"):
-        _, on, _ = ask(folders["switched"], tmp_path / "on", "letter")
-    rows, off, _ = ask(folders["switched"], tmp_path / "off", "letter", template__enable_thinking="false")
+        _, on, _ = ask(folders["switched"], tmp_path / "on", "letter-logprob")
+    rows, off, _ = ask(folders["switched"], tmp_path / "off", "letter-logprob", template__enable_thinking="false")
     assert {row["prediction"] for row in rows} == {1}
     assert on != off
     with pytest.warns(UserWarning, match="use --ask letter"):
-        ask(folders["opened"], tmp_path / "opened", "letter")
+        ask(folders["opened"], tmp_path / "opened", "letter-logprob")

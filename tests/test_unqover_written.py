@@ -217,7 +217,7 @@ def test_what_does_not_fit_a_writer_is_refused():
     several = Writer(first)
     several.samples = 3
     for rows, writer, norm, token in (
-        (part, Writer(first), "pair", "norm 'pair'"),
+        (part, Writer(first), "pair", "--length-norm pair"),
         (part, several, "none", "leave samples out"),
         (masked, Writer(first), "none", "leave _mlm out"),
     ):
@@ -325,7 +325,7 @@ def test_the_range_of_a_single_row_is_exact(missing):
 # Runs
 
 
-def _served(serve, folder, write, word="write"):
+def _served(serve, folder, write, word="letter"):
     """A run with a server whose model answers by the prompt; `write` gives the message and why it ended."""
 
     def reply(path, body):
@@ -353,7 +353,7 @@ def _printed(show, *arguments):
 
 @pytest.mark.slow
 def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
-    result = _served(serve, tmp_path / "half", _half_missing, word="reason")
+    result = _served(serve, tmp_path / "half", _half_missing, word="cot")
     assert "|format:choose_cot@1|" in result.signature
     answers = pq.read_table(result.folder / "predictions")
     outcomes, outputs, thinking = (np.array(answers[name].to_pylist()) for name in ("outcomes", "outputs", "thinking"))
@@ -385,7 +385,7 @@ def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
 
 @pytest.mark.slow
 def test_written_runs_are_compared_and_pooled(serve, tmp_path):
-    folders = [_served(serve, tmp_path / word, _half_missing, word=word).folder for word in ("write", "reason")]
+    folders = [_served(serve, tmp_path / word, _half_missing, word=word).folder for word in ("letter", "cot")]
     names = {table.name for table in compare(folders, allow_mixed=True).analysis.tables}
     assert {"mu", "difference_mu", "ranks_religion"} <= names
     scores = pool(folders).scores["sets"]["religion"]
@@ -412,7 +412,7 @@ def test_a_run_without_a_whole_row_ends_and_says_so(serve, tmp_path):
     assert (scores["delta"], scores["mu"], scores["n_left_out"]) == (1, 0, 0)
     assert set(of_set) >= set(scores) - {"signature"}
     assert compare([result.folder, other.folder]).scores[0]["sets"]["religion"]["mu"] is None
-    pooled = pool([result.folder, _served(serve, tmp_path / "again", _half_missing, word="reason").folder])
+    pooled = pool([result.folder, _served(serve, tmp_path / "again", _half_missing, word="cot").folder])
     assert np.isnan(pooled.scores["sets"]["religion"]["mu"])
 
 

@@ -67,8 +67,8 @@ def usage_error(error: Any) -> tuple[str, str]:
         named = param.opts[0] if param.param_type_name == "option" else param.name.upper()
         return f"{named}: {text.split(': ', 1)[-1].rstrip('.')}.", f"{named} takes: {param.help}"
     if "extra argument" in text:
-        given = text.rpartition("(")[2].rstrip(")")
-        return f"'{path}' does not take {given!r}.", f"Remove it, or see '{path} --help'."
+        extra = text.rpartition("(")[2].rstrip(")")
+        return f"'{path}' does not take {extra!r}.", f"Remove it, or see '{path} --help'."
     if "requires an argument" in text:
         return text, f"Add a value after {error.option_name}."
     return f"{text.rstrip('.')}.", f"See '{path} --help'."

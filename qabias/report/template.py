@@ -60,11 +60,11 @@ def show_template(folder: Path, name: str, console: Console, mirror: str | None 
 
 def _unknown(name: str, known: Sequence[str]) -> QabiasError:
     same_number = [one for one in known if one.replace("-0", "-") == name.replace("-0", "-")]
-    group = [one for one in known if one.rpartition("-")[0] == name.rpartition("-")[0]] or known
-    offered = (
-        f"{group[0]} to {group[-1]}" if group is not known or not closest(name, known) else closest(name, known)[0]
-    )
-    return QabiasError(f"the run has no template {name!r}.", f"Use --template {(same_number or [offered])[0]}.")
+    group = [one for one in known if one.rpartition("-")[0] == name.rpartition("-")[0]]
+    close = same_number or ([] if group else closest(name, known))
+    meant = f" Did you mean {close[0]!r}?" if close else ""
+    first, last = (group or known)[0], (group or known)[-1]
+    return QabiasError(f"the run has no template {name!r}.{meant}", f"Use --template {first} to {last}.")
 
 
 def rates(view: TemplateView, name: str, rows: pa.Table) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from qabias.answers.likelihoods import NORMS
 from qabias.answers.parsing import PARSE_RULES
@@ -151,8 +152,8 @@ def _check_format(benchmark: Benchmark, name: str | None, ask: str) -> None:
     if asks and ask not in asks:
         made = [other.name for other in benchmark.formats.values() if ask in other.asks]
         raise QabiasError(
-            f"--ask {ask} and --format {name} do not go together: the format is for {', '.join(asks)}.",
-            f"Leave --format out, or choose {' or '.join(made) or 'another'}.",
+            f"--ask {ask} and --format {name} exclude each other: the format is for {', '.join(asks)}.",
+            choose(made, (), "--format") if made else "Remove --format.",
         )
 
 
@@ -205,7 +206,7 @@ def norm_of(parser: str) -> str:
     return NORMS[0] if parser == DEFAULT_PARSER else parser
 
 
-def norm_arguments(norm: str) -> dict[str, str]:
+def norm_arguments(norm: str) -> dict[str, Any]:
     """The arguments of a run whose signature has this `norm`."""
     if norm in PARSE_RULES:
         return {"length_norm": NORMS[0], "parser": norm}

@@ -21,7 +21,7 @@ from qabias.runs.question import Examples, Question, load_examples, read_questio
 from qabias.runs.run import RunResult, finish, scores_of
 from qabias.runs.scored import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.signature import collected_signature, coverage_of, with_rules
-from qabias.support.suggest import shortened, unknown
+from qabias.support.suggest import choose, shortened, unknown
 from qabias.support.table_files import check_columns, read_table
 
 UNITS_PER_PART = 4096
@@ -68,6 +68,8 @@ def choose_from_table(benchmark: Benchmark, table: pa.Table, name: str | None, w
     if len(known) == 1 and name is None:
         return next(iter(known.values()))
     if name not in known:
+        if name is None:
+            raise QabiasError(f"{where} has the answers of {len(known)} models.", choose(list(known), (), "--answers"))
         raise unknown(f"model in {where}:", name, known, "--answers")
     return known[name]
 
@@ -253,7 +255,7 @@ def check_references(
             raise QabiasError(
                 f"{where}: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {shortened(their)}, but in the "
                 f"texts that are scored {shortened(our)}.",
-                f"{advice}.",
+                f"{advice[:1].upper()}{advice[1:]}.",
             )
 
 

@@ -144,8 +144,9 @@ def refuse_options(kind: ScorerKind, options: Iterable[str]) -> None:
     for name in options:
         if name not in kind.options and not name.startswith(tuple(kind.open_options)):
             known = {option: option for option in kind.options}
-            known |= {prefix.removesuffix("."): f"{prefix}NAME" for prefix in kind.open_options}
-            close = [known[other] for other in closest(name.partition(".")[0], known)]
+            begin, _, rest = name.partition(".")
+            known |= {prefix.removesuffix("."): f"{prefix}{rest or 'NAME'}" for prefix in kind.open_options}
+            close = [known[other] for other in closest(begin, known)]
             meant = f" Did you mean {close[0]!r}?" if close else ""
             fix = "Remove --option." if not known else choose(list(known.values()), close, "--option", _LISTED)
             raise QabiasError(f"unknown option {name!r} of the backend {kind.name}.{meant}", fix)

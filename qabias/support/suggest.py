@@ -19,15 +19,21 @@ def closest(name: object, known: Iterable[str], most: int = 1, cutoff: float = 0
     """The names that are nearly as close to a wrong one as the closest, which comes first."""
     if not isinstance(name, str):
         return []
-    shares = {other: difflib.SequenceMatcher(None, other.lower(), name[:_LONGEST].lower()).ratio() for other in known}
+    wrong = name[:_LONGEST].lower()
+    shares = {
+        other: 0.9
+        if wrong and other.lower().startswith(wrong)
+        else difflib.SequenceMatcher(None, other.lower(), wrong).ratio()
+        for other in known
+    }
     ranked = sorted(shares, key=lambda other: (-shares[other], abs(len(other) - len(name))))
     return [other for other in ranked if shares[other] >= max(cutoff, shares[ranked[0]] - _NEARLY)][:most]
 
 
 def did_you_mean(name: object, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> str:
-    """The end of a problem: " Did you mean 'Age'?", or "" if nothing is close."""
+    """The end of a problem: ". Did you mean 'Age'?", or "" if nothing is close."""
     close = closest(name, known, most, cutoff)
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f". Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def unknown(
@@ -63,7 +69,7 @@ def missing(path: Path) -> QabiasError:
     beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
     what = "file" if path.suffix else "file or folder"
     close = did_you_mean(path.name, beside, most=2)
-    return QabiasError(f"{path}: no such {what}.{close}", "Correct the path.")
+    return QabiasError(f"{path}: no such {what}{close or '.'}", "Correct the path.")
 
 
 def first_line(error: BaseException) -> str:

@@ -189,7 +189,8 @@ def _language(folder: Path, code: str) -> Language:
         return load_language(code)
     except QabiasError as error:
         raise QabiasError(
-            f"{folder / BENCHMARK_FILE}: field language: {error}; or add {path} with its words"
+            f"{folder / BENCHMARK_FILE}: field language: {error.args[0]}",
+            f"Use a known language, or add {path} with its words.",
         ) from error
 
 
