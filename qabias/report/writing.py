@@ -22,6 +22,7 @@ from qabias.report.content import (
     card_text,
     comparison_figure,
     comparison_headlines,
+    comparison_tiles,
     headline_table,
     make_head,
     with_prompts,
@@ -122,6 +123,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
         analysis=as_read(comparison.analysis),
         headline=comparison.headline,
         by_run=comparison.by_run,
+        tiles=comparison_tiles(comparison),
         figure=comparison_figure(comparison),
         headlines=[] if comparison.are_many else [comparison_headlines(comparison)],  # which the tables by run hold
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
