@@ -104,7 +104,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
     """Write `analysis.json` and `compare.html`; returns the path of the page."""
     check_comparison_output(folder, comparison.runs, overwrite=overwrite)
     runs = comparison.runs
-    title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(run.benchmark.name for run in runs))}"
+    title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(short_title(run.benchmark) for run in runs))}"
     if comparison.are_forms:
         title = f"{runs[0].arguments.model} on two forms of {comparison.benchmark.name}"
     if comparison.is_by_language:
