@@ -133,7 +133,7 @@ def many_headline(
     name = short_name(best)
     if is_apart == TOLD_APART:
         return Headline("detected", f"Lowest bias: {name}, significantly below the next run.", detail)
-    return Headline("inconclusive", f"Inconclusive: {name} has the lowest bias, not significantly.", detail)
+    return Headline("inconclusive", f"Lowest bias: {name}, not significantly below the next run.", detail)
 
 
 def texts_headline(measures: Sequence[Measure], tables: Mapping[str, Table]) -> Headline:

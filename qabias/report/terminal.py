@@ -152,7 +152,7 @@ def _by_group(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Mea
         *([Column("n", "n", "count")] if count else []),
     )
     rows = tuple(
-        (name, *(_cell(facts, one, each) for each in measures), *([int(one[count])] if count else []))
+        (name, *([int(one[count])] if count else []), *(_cell(facts, one, each) for each in measures))
         for name, one in groups.items()
     )
     return Table("scores", facts.caption if count else "", "", "", columns, rows)
