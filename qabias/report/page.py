@@ -33,6 +33,8 @@ FOLDED = 30
 SHORT_NOTE = 20
 """Words of a note that are shown; the others are folded."""
 
+_SENTENCES = re.compile(r"(?<=[.!?])(?<!\b[A-Za-z]\.)(?<!\bal\.) ")
+
 _NUMBERS = "the table below has its numbers"
 _SHORT, _SHORT_CHOICE = 60, 40  # characters
 _MOST_CHOICES = 40
@@ -211,7 +213,7 @@ def _titled(table: Table, of_what: str) -> Table:
 
 def _split(note: str, printed: set[str]) -> tuple[str, str]:
     """The sentences of a note that the page does not have yet: those that fit `SHORT_NOTE` words, and the others."""
-    new = [one for one in re.split(r"(?<=[.!?]) (?=[A-Z\"“(])", note) if one and one not in printed]
+    new = [one for one in dict.fromkeys(_SENTENCES.split(note)) if one and one not in printed]
     printed.update(new)
     ends = list(itertools.accumulate(len(one.split()) for one in new))
     n_shown = sum(end <= SHORT_NOTE for end in ends)
