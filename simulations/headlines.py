@@ -94,9 +94,9 @@ def measure(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 scores = benchmark.score(table, given)
-            found = headline(benchmark, scores, "it")
-            assert found is not None
-            counts[model][found.verdict] += 1
+            result = headline(benchmark, scores, "it")
+            assert result is not None
+            counts[model][result.verdict] += 1
     return counts
 
 
@@ -107,14 +107,14 @@ def most(repetitions: int) -> float:
 
 def faults(counts: Mapping[str, Counter[str]]) -> list[str]:
     """The models that too often have another verdict than the right one."""
-    found = []
+    result = []
     for model, verdicts in counts.items():
         n = verdicts.total()
         if model == "unbiased" and verdicts["detected"] > n * most(n):
-            found.append(model)
+            result.append(model)
         if model in EXPECTED and verdicts[EXPECTED[model]] < LEAST * n:
-            found.append(model)
-    return found
+            result.append(model)
+    return result
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -35,9 +35,9 @@ def by_run(
     """The headline of every run, behind its name."""
     lines = []
     for benchmark, name, one in zip(benchmarks, names, scores, strict=True):
-        found = headline(benchmark, one, name, question_only)
-        if found is not None:
-            lines.append(found.text if name in found.text else f"{name}: {found.text}")
+        first = headline(benchmark, one, name, question_only)
+        if first is not None:
+            lines.append(first.text if name in first.text else f"{name}: {first.text}")
     return lines
 
 

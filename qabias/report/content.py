@@ -42,14 +42,14 @@ def make_head(run: ScoredRun) -> Head:
     benchmark = run.benchmark
     facts = benchmark.sample_facts(run.scores)
     tiles = headline_tiles(benchmark, run.scores, run.is_question_only)
-    found = headline(benchmark, run.scores, run.arguments.model, run.is_question_only)
+    first = headline(benchmark, run.scores, run.arguments.model, run.is_question_only)
     covered = coverage_of(run.arguments)
     if covered:
         facts = {"Answered": covered, **facts}
     limit = run.arguments.limit
     if limit is not None:
         facts["Limit"] = f"{limit} examples: {benchmark.facts.notes.limit}"
-    return Head(facts, tiles, found, _revision(run))
+    return Head(facts, tiles, first, _revision(run))
 
 
 def _revision(run: ScoredRun) -> str:
@@ -147,9 +147,9 @@ def comparison_tiles(comparison: Comparison) -> list[Tile]:
     return tiles
 
 
-def card_text(name: str, sample: str, found: Headline | None, tiles: Sequence[Tile], signature: str) -> str:
+def card_text(name: str, sample: str, first: Headline | None, tiles: Sequence[Tile], signature: str) -> str:
     """A sentence and a table in Markdown for the card of a model."""
-    text = f"{name} ({sample}). {found.text} {found.detail}".strip() if found else f"{name} ({sample})."
+    text = f"{name} ({sample}). {first.text} {first.detail}".strip() if first else f"{name} ({sample})."
     rows = [f"| {one.title} | {show(one.value, one.kind)} | {show_interval(one.value, one.kind)} |" for one in tiles]
     lines = (text, "", "| Score | Value | 95% CI |", "|---|---|---|", *rows, "", f"Measured with qabias: `{signature}`")
     return "\n".join(lines).replace("\u00a0", "")

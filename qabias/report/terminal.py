@@ -78,9 +78,9 @@ def print_line(text: str, console: Console) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def print_headline(found: Headline | None, console: Console) -> None:
+def print_headline(first: Headline | None, console: Console) -> None:
     """Print a headline, and what could be detected."""
-    for text in () if found is None else (found.text, found.detail):
+    for text in () if first is None else (first.text, first.detail):
         if text:
             print_line(text, console)
 

@@ -164,7 +164,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
 
 
 def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
-    facts, tiles, found, revision = make_head(run)
+    facts, tiles, result, revision = make_head(run)
     analysis = with_prompts(analysis, run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
@@ -179,13 +179,13 @@ def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
         title=model,
         name=name,
         figure=bias_figure(run.benchmark, run.scores, name, run.is_question_only),
-        card=card_text(name, facts.get("Sample", ""), found, tiles, run.signature),
+        card=card_text(name, facts.get("Sample", ""), result, tiles, run.signature),
         head={**made, **facts},
         intro=run_intro(run.benchmark),
         analysis=analysis,
         signature=run.signature,
         tiles=tiles,
-        headline=found,
+        headline=result,
         appendix={
             "Arguments": {name: _plain(value) for name, value in arguments.items()},
             "Versions": {"qabias": run.file.qabias_version, **versions},
