@@ -84,8 +84,8 @@ def pair_headline(
             return Headline("detected", text, detail)
         more, less = (second, first) if ahead else (first, second)
         named = [name for name in differing if name != ALL]
-        about = f"about {named_groups(named)}" if named else "overall"
-        return Headline("detected", f"{more} {what} {about} more than {less}.", detail)
+        topic = f"about {named_groups(named)}" if named else "overall"
+        return Headline("detected", f"{more} {what} {topic} more than {less}.", detail)
     whole = groups.get(ALL)
     size = whole[1][biases[0].name].detectable if whole else None
     if size is None or size > SMALL_ENOUGH:
