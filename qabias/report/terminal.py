@@ -148,8 +148,8 @@ def _by_group(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Mea
     """Groups by scores."""
     columns = (
         Column(facts.row, facts.row, "text"),
-        *_headings(measures),
         *([Column("n", "n", "count")] if count else []),
+        *_headings(measures),
     )
     rows = tuple(
         (name, *([int(one[count])] if count else []), *(_cell(facts, one, each) for each in measures))
