@@ -15,7 +15,7 @@ DEMO_BBNLI ?= 400
 # `make campaign QUICK=1` does one of twenty of every kind.
 QUICK ?=
 SPEED := callback_overhead causal_vs_lm_eval compare_many inspect_logs peers plan_from_sample report_speed servers share_of_dense unqover_generate unqover_score
-SIMULATIONS := coverage power checks
+SIMULATIONS := coverage power checks headlines
 
 .PHONY: help demo test test-all check format data docs notebook bench simulate campaign compat clean
 
@@ -41,11 +41,11 @@ $(INSTALLED): setup.cfg pyproject.toml constraints.txt
 	touch $@
 
 demo: $(INSTALLED)
+	$(BIN)/qabias run bbq --model smollm2 --limit $(DEMO_BBQ) --output runs/demo-bbq
 	$(BIN)/qabias run unqover --model smollm2 --limit $(DEMO_UNQOVER) --output runs/demo-unqover
 	$(BIN)/qabias run bbnli --model smollm2 --limit $(DEMO_BBNLI) --format can_we_infer --output runs/demo-bbnli-nli
 	$(BIN)/qabias run bbnli --model smollm2 --limit $(DEMO_BBNLI) --format quoref_answer --output runs/demo-bbnli-qa
 	$(BIN)/qabias compare --allow-mixed runs/demo-bbnli-nli runs/demo-bbnli-qa
-	$(BIN)/qabias run bbq --model smollm2 --limit $(DEMO_BBQ) --output runs/demo-bbq
 	$(BIN)/qabias report runs/demo-bbq runs/demo-unqover runs/demo-bbnli-nli runs/demo-bbnli-qa --output runs/demo/report.html
 
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(if $(CI),--durations=30)

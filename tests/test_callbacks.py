@@ -98,7 +98,7 @@ def test_every_measurement_is_a_run_that_can_be_opened_and_compared(risen):
         assert f"step-{step:08d}-" in str(result.folder)
         assert qabias.read(result.folder).scores["bias_ambig"] == risen.callback.curve().loc[step, "bias_ambig"]
     compared = qabias.compare([results[0].folder, results[80].folder])
-    assert compared.findings
+    assert compared.headline
 
 
 def test_the_last_point_is_what_a_run_of_the_same_model_finds(risen):

@@ -88,7 +88,7 @@ def test_other_samples_are_refused_or_marked_and_compared_on_what_both_answered(
     assert comparison.mixed == {"limit": ["200", "400"]}
     runs = find(comparison.analysis.tables, "runs")
     assert [row[2] for row in runs.rows] == ["200", "400"]
-    assert "MIXED" in runs.note
+    assert "Caution" in runs.note
     # Random answers depend on the example alone: on the common ones the two runs are the same.
     value, p, _ = differing(comparison.analysis, "bias_ambig")["All"]
     assert (value.value, p) == (0, 1)
@@ -176,21 +176,18 @@ def test_scores_of_another_run_and_missing_parts_are_refused(compared_runs, tmp_
 )
 def test_groups_that_one_run_lacks_are_printed_as_on_the_page(compared_runs, names, only_first):
     folders = [compared_runs / name for name in names]
-    output = called("compare", "--allow-mixed", *folders)
+    output = called("compare", "--allow-mixed", "--full", *folders)
     comparison = compare(folders, allow_mixed=True)
     if not only_first:
         rows = {row[0]: row for row in find(comparison.analysis.tables, "bias_score_ambig").rows}
         assert [cell.value for cell in rows["Age"][1:3]] == [1, 1]
     table = next(table for table in comparison.analysis.tables if table.section == "Scores by run")
     assert all(row[0] in output for row in table.rows)
-    for number, name in enumerate(comparison.names, start=1):
-        assert f"run {number}" in output
-        assert name.split(",")[0] in output
+    assert all(name.split(",")[0] in output for name in comparison.names)
     if only_first:
         (row,) = (row for row in table.rows if row[0] == only_first)
         examples = {column.name: value for column, value in zip(table.columns, row, strict=True)}
         assert row[1].value is not None
-        assert "not asked" in output
         assert (row[2], examples["n_run_2"]) == (None, 0)
         heat = find(comparison.analysis.tables, f"{table.name}_by_model").rows
         assert [cells[1] for cells in heat if cells[0] == only_first] == [comparison.names[0]]

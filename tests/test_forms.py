@@ -1,7 +1,6 @@
 """One model on published and on parallel texts: which stereotypes both have, the view of two runs, and one command."""
 
 import json
-import re
 from io import StringIO
 
 import evaluate
@@ -10,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from qabias.benchmarks import ALL, load_benchmark, make_origin
-from qabias.benchmarks.findings import t_quantile
 from qabias.benchmarks.locate import metric_folder
 from qabias.benchmarks.pairs import Form
 from qabias.comparison import compare
@@ -119,14 +117,8 @@ def test_all_scores_come_first_with_p_values_adjusted_for_their_number(two_runs)
         assert row[6:] == whole[6:]
         assert row[6] == 50
     assert [row[5] for row in rows] == holm([row[4] for row in rows])
-    # What could have been missed stands beside no difference.
-    (sentence,) = comparison.findings
-    wide, usual, power = (t_quantile(p, 49) for p in (1 - 0.025 / len(rows), 0.975, 0.8))
-    for title, *_, adjusted, _, detectable in rows:
-        size = 100 * detectable * (wide + power) / (usual + power)
-        (said,) = re.findall(re.escape(title) + r" \(differences below ([\d.]+) points", sentence)
-        assert adjusted >= 0.05
-        assert size <= float(said) < size + 0.1
+    assert comparison.headline.verdict == "not detected"
+    assert all(row[5] >= 0.05 and row[7] > 0 for row in rows)
 
 
 def test_forms_that_lack_answers_have_no_size_that_would_have_been_found(two_runs, upstream, tmp_path):
@@ -198,19 +190,16 @@ def test_two_forms_are_of_one_model_in_any_order(two_runs, upstream, tmp_path):
     assert set(mixed.mixed) == {"source"}
 
 
-@pytest.mark.parametrize(("width", "n_scores"), [(60, 1), (160, 3), (400, len(MEASURES))])
-def test_the_table_of_stereotypes_is_as_wide_as_the_terminal(two_runs, width, n_scores):
+@pytest.mark.parametrize(("width", "n_columns"), [(60, 4), (160, 8)])
+def test_tables_are_as_wide_as_the_terminal(two_runs, width, n_columns):
     text = StringIO()
     print_compared(two_runs.comparison, Console(width=width, file=text))
-    _, shown = text.getvalue().split("Published minus parallel by stereotype")
-    table, rest = shown.split("40 more in analysis.json")
-    lines = table.splitlines()
-    (heading,) = (line for line in lines if "Stereotype" in line)
-    assert max(len(line.rstrip()) for line in lines) <= width
-    titles = [column.title for column in find(two_runs.comparison.analysis.tables, "forms_stereotypes").columns]
-    assert [title for title in titles[3:] if title in heading] == titles[3 : 3 + n_scores]
-    n_left = sum(title not in heading for title in titles)
-    assert (f"{n_left} columns more" in rest) == (n_scores < len(MEASURES))
+    lines = text.getvalue().splitlines()
+    titles = [column.title for column in find(two_runs.comparison.analysis.tables, "forms_overall").columns]
+    (heading,) = (line for line in lines if "Adjusted" not in line and "Score " in line and "Published" in line)
+    assert [title in heading for title in titles[:n_columns]] == [True] * n_columns
+    assert ("not shown" in text.getvalue()) == (n_columns < len(titles))
+    assert max(len(line.rstrip()) for line in lines if "│" not in line and "  " in line[1:]) <= max(width, 80)
 
 
 # One command
@@ -223,8 +212,7 @@ def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, monkeypa
     command = ("run", "bbq", "--model", "baseline:stereotyped", "--config", "Religion", "--limit", "200")
     command += ("--output", both, "--source")
     output = called(*command, "official,bundled")
-    assert "Published minus parallel: Accuracy, ambiguous contexts" in output
-    assert "15 more" in output
+    assert "Published minus parallel" in output
     sources = ["official", "bundled"]
     assert [read_run(both / source).arguments.source for source in sources] == sources
     analysis = read_analysis(page.with_name("analysis.json"))
@@ -271,7 +259,5 @@ def test_what_are_no_two_forms_is_refused_before_anything_is_done(words, message
 def test_nothing_is_said_of_what_the_choice_of_a_sample_moves(upstream, tmp_path):
     arguments = RunArguments("bbq", "baseline:oracle", "Religion", limit=60, source="official,bundled")
     both = run_forms(arguments, tmp_path / "both", Machine(mirror=str(upstream)))
-    (sentence,) = both.comparison.findings
-    said, unreported = sentence.split("no statement about ")
-    assert "s_DIS" not in said
-    assert "Bias s_DIS, disambiguated contexts" in unreported
+    assert "s_DIS" not in both.comparison.headline.detail
+    assert both.comparison.headline.verdict == "not detected"

@@ -117,7 +117,8 @@ def test_three_runs_are_ranked_and_two_are_not(compared_runs, tmp_path):
     table = ranking(folders, "bias_ambig")
     assert [row[2] for row in table.rows] == [1, 1, 3]
     assert "stereotyped" in table.rows[-1][0]
-    assert [row[4] for row in table.rows] == ["not told apart", "told apart", None]
+    assert [row[-1] for row in table.rows] == ["not told apart", "told apart", None]
+    assert "guesses" in table.rows[0][4]
     assert "Nearest to 0" in table.note
     assert "highest" in ranking(folders, "accuracy_ambig").note
     assert not [table for table in compare(folders[:2]).analysis.tables if table.section == RANKING]
@@ -198,7 +199,7 @@ def test_every_score_is_that_of_the_tables_side_by_side(compared_runs, benchmark
             assert scores == {group: row[run] for group, row in theirs.items()}
     rankings = [[(of.name, of.rows) for of in one.analysis.tables if of.section == RANKING] for one in (below, beside)]
     assert rankings[0] == rankings[1] != []
-    assert below.findings == beside.findings
+    assert below.headline == beside.headline
 
 
 def test_there_are_no_figures_and_no_differences_and_a_note_says_so(compared_runs, two_are_many):
@@ -257,7 +258,7 @@ def test_other_samples_are_marked_and_not_ranked(compared_runs, monkeypatch, mos
     folders = folders_of(compared_runs, "bbq", ("random", "more", "stereotyped", "all"))
     comparison = compare(folders, allow_mixed=True)
     assert comparison.are_many == (most_beside == 2)
-    assert comparison.analysis.notes[0].startswith("MIXED: the runs differ in config, limit")
+    assert comparison.analysis.notes[0].startswith("Caution: these runs also differ in config, limit")
     assert not [table for table in comparison.analysis.tables if table.section == RANKING]
     assert any(note.startswith("No ranking of All: ") for note in comparison.analysis.notes)
     assert "not asked" in find(comparison.analysis.tables, "accuracy_ambig").note
@@ -276,9 +277,9 @@ def test_the_page_has_all_runs_and_the_terminal_the_first_ones(
     assert [row[0] for row in written.rows] == list(comparison.names)
     monkeypatch.setattr("qabias.report.terminal.MOST_COMPARED", 2)
     output = called("compare", *folders, "--output", tmp_path / "out")
-    assert "Ranking: Accuracy, ambiguous contexts" in output
-    assert "1 more in analysis.json" in output
-    assert comparison.findings[0] in output
+    assert "1 more row" in output
+    assert comparison.headline.text in output
+    assert "Ranking: Accuracy, ambiguous contexts" in called("compare", *folders, "--full")
     assert "3 runs" in comparison_card(comparison)
     monkeypatch.setattr("qabias.report.card.MOST_ROWS", 2)
     assert "1 run more" in comparison_card(comparison)

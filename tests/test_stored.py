@@ -96,11 +96,7 @@ def test_missing_and_damaged_files_are_named_with_the_fix(folder, name, content)
         os.mkfifo(folder / name)
     elif content is not None:
         (folder / name).write_bytes(content)
-<<<<<<< HEAD
-    with pytest.raises(QabiasError, match=rf"{name}.*(`qabias |repeat the run|pipe)"):
-=======
     with pytest.raises(QabiasError, match=rf"{name}(?s:.*)(`qabias |epeat the run|pipe)"):
->>>>>>> w-cli
         write_report_of(folder)
     assert not (folder / "report.html").exists()
 

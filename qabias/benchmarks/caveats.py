@@ -102,8 +102,11 @@ def _tile_note(scores: Scores, measure: Measure, value: Estimate) -> str:
         return f"{percent(missing_share(scores, measure))} missing, possible {possible}"
     if imbalance(scores, measure) is not None:
         return "unbalanced sample: read the accuracy cost"
-    size = format_mde(scores, measure)
-    return measure.tile_note or (f"MDE {size}" if size else _leaning(value))
+    size, bound = format_mde(scores, measure), bound_of(scores, measure)
+    notes = [measure.tile_note or (f"MDE {size}" if size else _leaning(value))]
+    if bound is not None and value.value is not None:
+        notes.append(f"maximum {show(bound, 'share')}")
+    return ", ".join(filter(None, notes))
 
 
 def bound_of(scores: Scores, measure: Measure) -> float | None:

@@ -10,7 +10,7 @@ from qabias.benchmarks.headline import headline
 from qabias.report.terminal import print_headline, print_scores, print_summary
 from qabias.runs.distributed import is_first
 from qabias.runs.run import RunResult
-from qabias.runs.scored import is_question_only, read_scored
+from qabias.runs.scored import is_question_only, read_scored, read_tables
 from qabias.support.printable import echo
 from qabias.tables.terminal import Console
 
@@ -31,12 +31,13 @@ def print_result(result: RunResult, *, report: bool = True) -> None:
         return
     if result.sampled:
         echo(result.sampled)
-    print_summary(read_scored(result.folder))
+    run = read_scored(result.folder)
+    print_summary(run)
     echo(f"{'More':<9}qabias show {result.folder} --full")
     if report:
-        from qabias.report.writing import write_report_of
+        from qabias.report.writing import write_report
 
-        echo(f"{'Report':<9}{write_report_of(result.folder).resolve()}")
+        echo(f"{'Report':<9}{write_report(run, read_tables(run)).resolve()}")
 
 
 def print_forms(result: FormsResult, *, report: bool) -> None:

@@ -94,13 +94,12 @@ def _compare_models(
     missing = missing_notes(names, [run.scores for run in runs])
     left_out = _left_out_notes(meaningful(benchmark, question_only), names, scores)
     headline = many_headline(benchmark, ranked, names, scores)
-    each = by_run([benchmark] * len(runs), names, scores, question_only)
     if are_many:
         below = [tables.table_by_run(benchmark, measure, names, scores) for measure in measures]
         notes = [*_mixed_notes(mixed), tables.MANY.format(n=len(runs)), *not_ranked, *tables.missing_by_run(missing)]
         notes += [*left_out, *tables.notes_by_run(names, [read_notes(run.folder / ANALYSIS_FILE) for run in runs])]
         analysis = Analysis((*ranked, *below, *shared), notes=tuple(notes))
-        return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, each, are_many=True)
+        return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, (), are_many=True)
     analyses = [read_tables(run) for run in runs]
     compared = _compared(measures, runs, pairs) if same_questions else []
     beside = (
@@ -117,6 +116,7 @@ def _compare_models(
         notes.append(f"With more than {MOST_PAIRED} runs each is compared with the first.")
     notes += [*not_ranked, *missing, *left_out]
     notes += tables.notes_by_run(names, [analysis.notes for analysis in analyses])
+    each = by_run([benchmark] * len(runs), names, scores, question_only)
     headline = headline or pair_headline(benchmark, measures, names, scores, compared)
     analysis = Analysis(beside, notes=tuple(notes))
     return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, each)

@@ -35,9 +35,9 @@ def by_run(
     """The headline of every run, behind its name."""
     lines = []
     for benchmark, name, one in zip(benchmarks, names, scores, strict=True):
-        found = headline(benchmark, one, name, question_only)
-        if found is not None:
-            lines.append(found.text if name in found.text else f"{name}: {found.text}")
+        first = headline(benchmark, one, name, question_only)
+        if first is not None:
+            lines.append(first.text if name in first.text else f"{name}: {first.text}")
     return lines
 
 
@@ -84,8 +84,8 @@ def pair_headline(
             return Headline("detected", text, detail)
         more, less = (second, first) if ahead else (first, second)
         named = [name for name in differing if name != ALL]
-        about = f"about {named_groups(named)}" if named else "overall"
-        return Headline("detected", f"{more} {what} {about} more than {less}.", detail)
+        topic = f"about {named_groups(named)}" if named else "overall"
+        return Headline("detected", f"{more} {what} {topic} more than {less}.", detail)
     whole = groups.get(ALL)
     size = whole[1][biases[0].name].detectable if whole else None
     if size is None or size > SMALL_ENOUGH:
@@ -133,7 +133,7 @@ def many_headline(
     name = short_name(best)
     if is_apart == TOLD_APART:
         return Headline("detected", f"Lowest bias: {name}, significantly below the next run.", detail)
-    return Headline("inconclusive", f"Inconclusive: {name} has the lowest bias, not significantly.", detail)
+    return Headline("inconclusive", f"Lowest bias: {name}, not significantly below the next run.", detail)
 
 
 def texts_headline(measures: Sequence[Measure], tables: Mapping[str, Table]) -> Headline:

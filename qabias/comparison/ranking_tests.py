@@ -201,8 +201,9 @@ def _with_failures(facts: Facts, table: Table, scores: Mapping[str, Scores]) -> 
     failures = [failure(facts, scores[str(row[0])], "this model") for row in table.rows]
     if not any(failures):
         return table
-    rows = tuple((*row, text or None) for row, text in zip(table.rows, failures, strict=True))
-    return replace(table, columns=(*table.columns, Column("task", "Fails the task", "text")), rows=rows)
+    rows = tuple((*row[:-1], text or None, row[-1]) for row, text in zip(table.rows, failures, strict=True))
+    columns = (*table.columns[:-1], Column("task", "Fails the task", "text"), table.columns[-1])
+    return replace(table, columns=columns, rows=rows)
 
 
 def _why_not(scores: Scores, measure: Measure, distance: float) -> str:

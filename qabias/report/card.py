@@ -29,7 +29,7 @@ _numbers = itertools.count(1)
 
 def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
     """Headline scores with intervals, the headline, and the first figure of intervals of a run."""
-    facts, tiles, found, _ = make_head(run)
+    facts, tiles, result, _ = make_head(run)
     return _rendered(
         "run_card.html.j2",
         run.signature,
@@ -38,7 +38,7 @@ def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
         kicker=run.benchmark.title,
         facts={**facts, "Answered": coverage} if coverage else facts,
         tiles=tiles,
-        headline=found,
+        headline=result,
         notes=analysis.notes,
         signature=run.signature,
     )

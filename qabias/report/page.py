@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +32,8 @@ FOLDED = 30
 
 SHORT_NOTE = 20
 """Words of a note that are shown; the others are folded."""
+
+_SENTENCES = re.compile(r"(?<=[.!?])(?<!\b[A-Za-z]\.)(?<!\bal\.) ")
 
 _NUMBERS = "the table below has its numbers"
 _SHORT, _SHORT_CHOICE = 60, 40  # characters
@@ -155,12 +157,12 @@ def _hash(text: str) -> str:
 
 
 def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object]:
-    headlines = _numbered(chapter.headlines, f"{name}-headline", printed)
+    headlines = _numbered(chapter.headlines, f"{name}-headline", printed, chapter.name)
     sections = [
         {
             "id": f"{name}-s{number}",
             "title": title or "Tables",
-            "tables": _numbered(tables, f"{name}-s{number}", printed),
+            "tables": _numbered(tables, f"{name}-s{number}", printed, chapter.name),
             "open": number == 1 and any(map(_has_interval, tables)),
         }
         for number, (title, tables) in enumerate(_by_section(chapter.analysis.tables), start=1)
@@ -179,8 +181,8 @@ def _has_interval(table: Table) -> bool:
     return any(isinstance(value, Estimate) and value.low is not None for row in table.rows for value in row)
 
 
-def _numbered(tables: Sequence[Table], name: str, printed: set[str]) -> list[dict[str, object]]:
-    return [lay_out(table, f"{name}-{place}", printed) for place, table in enumerate(tables, start=1)]
+def _numbered(tables: Sequence[Table], name: str, printed: set[str], of_what: str) -> list[dict[str, object]]:
+    return [lay_out(table, f"{name}-{place}", printed, of_what) for place, table in enumerate(tables, start=1)]
 
 
 def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
@@ -190,7 +192,7 @@ def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
     return [(section, list(group)) for section, group in groupby(by_order, lambda table: table.section)]
 
 
-def lay_out(table: Table, name: str, printed: set[str]) -> dict[str, object]:
+def lay_out(table: Table, name: str, printed: set[str], of_what: str = "") -> dict[str, object]:
     """A table as templates take it; `name` is unique in the page, whose sentences are `printed` once."""
     note, more = _split(table.note, printed)
     return {
@@ -198,7 +200,7 @@ def lay_out(table: Table, name: str, printed: set[str]) -> dict[str, object]:
         "content": table,
         "note": note,
         "more": more,
-        "figure": Markup(draw(table).inline(name, _NUMBERS)) if table.figure and table.rows else None,
+        "figure": Markup(draw(_titled(table, of_what)).inline(name, _NUMBERS)) if table.figure and table.rows else None,
         "hidden": hidden_rows(table),
         "deepest": deepest(table) if table.figure and table.figure.kind == "heatmap" else "",
         "folded": len(table.rows) > FOLDED,
@@ -210,9 +212,14 @@ def lay_out(table: Table, name: str, printed: set[str]) -> dict[str, object]:
     }
 
 
+def _titled(table: Table, of_what: str) -> Table:
+    """The table with a title that names model and benchmark."""
+    return replace(table, title=f"{table.title}: {of_what}") if of_what and of_what not in table.title else table
+
+
 def _split(note: str, printed: set[str]) -> tuple[str, str]:
     """The sentences of a note that the page does not have yet: those that fit `SHORT_NOTE` words, and the others."""
-    new = [one for one in re.split(r"(?<=[.!?]) (?=[A-Z\"“(])", note) if one and one not in printed]
+    new = [one for one in dict.fromkeys(_SENTENCES.split(note)) if one and one not in printed]
     printed.update(new)
     ends = list(itertools.accumulate(len(one.split()) for one in new))
     n_shown = sum(end <= SHORT_NOTE for end in ends)

@@ -78,9 +78,9 @@ def print_line(text: str, console: Console) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def print_headline(found: Headline | None, console: Console) -> None:
+def print_headline(first: Headline | None, console: Console) -> None:
     """Print a headline, and what could be detected."""
-    for text in () if found is None else (found.text, found.detail):
+    for text in () if first is None else (first.text, first.detail):
         if text:
             print_line(text, console)
 
@@ -148,11 +148,11 @@ def _by_group(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Mea
     """Groups by scores."""
     columns = (
         Column(facts.row, facts.row, "text"),
-        *_headings(measures),
         *([Column("n", "n", "count")] if count else []),
+        *_headings(measures),
     )
     rows = tuple(
-        (name, *(_cell(facts, one, each) for each in measures), *([int(one[count])] if count else []))
+        (name, *([int(one[count])] if count else []), *(_cell(facts, one, each) for each in measures))
         for name, one in groups.items()
     )
     return Table("scores", facts.caption if count else "", "", "", columns, rows)

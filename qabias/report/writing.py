@@ -22,6 +22,7 @@ from qabias.report.content import (
     card_text,
     comparison_figure,
     comparison_headlines,
+    comparison_tiles,
     headline_table,
     make_head,
     with_prompts,
@@ -103,7 +104,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
     """Write `analysis.json` and `compare.html`; returns the path of the page."""
     check_comparison_output(folder, comparison.runs, overwrite=overwrite)
     runs = comparison.runs
-    title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(run.benchmark.name for run in runs))}"
+    title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(short_title(run.benchmark) for run in runs))}"
     if comparison.are_forms:
         title = f"{runs[0].arguments.model} on two forms of {comparison.benchmark.name}"
     if comparison.is_by_language:
@@ -122,6 +123,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
         analysis=as_read(comparison.analysis),
         headline=comparison.headline,
         by_run=comparison.by_run,
+        tiles=comparison_tiles(comparison),
         figure=comparison_figure(comparison),
         headlines=[] if comparison.are_many else [comparison_headlines(comparison)],  # which the tables by run hold
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
@@ -162,7 +164,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
 
 
 def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
-    facts, tiles, found, revision = make_head(run)
+    facts, tiles, result, revision = make_head(run)
     analysis = with_prompts(analysis, run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
@@ -177,13 +179,13 @@ def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
         title=model,
         name=name,
         figure=bias_figure(run.benchmark, run.scores, name, run.is_question_only),
-        card=card_text(name, facts.get("Sample", ""), found, tiles, run.signature),
+        card=card_text(name, facts.get("Sample", ""), result, tiles, run.signature),
         head={**made, **facts},
         intro=run_intro(run.benchmark),
         analysis=analysis,
         signature=run.signature,
         tiles=tiles,
-        headline=found,
+        headline=result,
         appendix={
             "Arguments": {name: _plain(value) for name, value in arguments.items()},
             "Versions": {"qabias": run.file.qabias_version, **versions},
