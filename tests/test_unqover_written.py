@@ -16,9 +16,9 @@ from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import OUTCOMES, Written
 from qabias.benchmarks.caveats import possible_range
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
-from qabias.benchmarks.unqover.written import Subjects, possible_ranges
 from qabias.benchmarks.unqover.prompts import FORMATS
 from qabias.benchmarks.unqover.questions import ASKED, NOBODY, read
+from qabias.benchmarks.unqover.written import Subjects, possible_ranges
 from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.hub.results import headlines
