@@ -60,7 +60,7 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
         for mean in make_means(outcomes, folder, machine.upstream_dir):
             print_pool(mean.pool)
             echo(f"mean:       {mean.page.resolve()}")
-        for page in compare_all(outcomes, folder, machine.upstream_dir) if published else ():
+        for page in compare_all(outcomes, folder, machine.upstream_dir):
             echo(f"comparison: {page.resolve()}")
     if any(outcome.failure for outcome in outcomes):
         raise typer.Exit(2)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
@@ -73,11 +75,19 @@ def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, upstream_
         check_one_model(runs)
     mixed = check_agree(runs, allow_mixed)
     benchmark = common_benchmark(runs)
-    return _compare_models(benchmark, runs, mixed, upstream_dir)
+    with_contexts = runs if are_question_only(runs) else [run for run in runs if not run.is_question_only]
+    if len(with_contexts) in (1, len(runs)):
+        return _compare_models(benchmark, runs, mixed, upstream_dir)
+    without = {name: run for name, run in zip(run_names(runs), runs, strict=True) if run.is_question_only}
+    return _compare_models(benchmark, with_contexts, mixed, upstream_dir, without)
 
 
 def _compare_models(
-    benchmark: Benchmark, runs: Sequence[ScoredRun], mixed: dict[str, list[str]], upstream_dir: str | None
+    benchmark: Benchmark,
+    runs: Sequence[ScoredRun],
+    mixed: dict[str, list[str]],
+    upstream_dir: str | None,
+    without_contexts: Mapping[str, ScoredRun] = MappingProxyType({}),
 ) -> Comparison:
     are_many = len(runs) > MOST_BESIDE
     names = run_names(runs)
@@ -102,6 +112,7 @@ def _compare_models(
         analysis = Analysis((*ranked, *below, *shared), notes=tuple(notes))
         return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, each, are_many=True)
     analyses = [read_tables(run) for run in runs]
+    blind = {name: _of_paper(read_tables(run)) for name, run in without_contexts.items()}
     compared = _compared(measures, runs, pairs) if same_questions else []
     beside = (
         *ranked,
@@ -110,16 +121,26 @@ def _compare_models(
         *tables.difference_tables(benchmark, measures, names, scores, compared),
         *shared,
         *(benchmark.across(names, scores) if isinstance(benchmark, ComparesFurther) else ()),
-        *tables.joined_tables(names, analyses, {name for run in runs for name in run.benchmark.facts.own_tables}),
+        *tables.joined_tables(
+            [*names, *blind],
+            [*analyses, *blind.values()],
+            {one for run in runs for one in run.benchmark.facts.own_tables},
+        ),
     )
     notes = _mixed_notes(mixed)
     if len(runs) > MOST_PAIRED:
         notes.append(f"With more than {MOST_PAIRED} runs each is compared with the first.")
+    notes += [f"{name} saw no context: only tables of answers that need none show it." for name in blind]
     notes += [*not_ranked, *missing, *left_out]
     notes += tables.notes_by_run(names, [analysis.notes for analysis in analyses])
     headline = headline or pair_headline(benchmark, measures, names, scores, compared)
     analysis = Analysis(beside, notes=tuple(notes))
     return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, each)
+
+
+def _of_paper(analysis: Analysis) -> Analysis:
+    """The tables of a run without contexts that a paper shows."""
+    return replace(analysis, tables=tuple(table for table in analysis.tables if table.source))
 
 
 def _compare_texts(

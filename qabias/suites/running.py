@@ -104,7 +104,7 @@ def make_means(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | No
 def compare_all(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | None) -> list[Path]:
     """Compare all finished runs of the same questions, whatever their prompt, as the figures of a paper do."""
     pages: list[Path] = []
-    for runs in comparable(outcomes):
+    for runs in comparable(outcomes, by_context=False):
         if len(runs) > 1:
             comparison = compare([run.folder for run in runs], allow_mixed=True, upstream_dir=upstream_dir)
             name = f"compared-{len(pages) + 1}" if pages else "compared"
@@ -142,11 +142,11 @@ def is_finished(folder: Path, arguments: RunArguments) -> bool:
     return scored.arguments == arguments and scored.file.qabias_version == __version__
 
 
-def comparable(outcomes: Sequence[Outcome]) -> list[list[ScoredRun]]:
-    """The scored runs, those of the same questions together; a model without contexts was asked other questions."""
+def comparable(outcomes: Sequence[Outcome], by_context: bool = True) -> list[list[ScoredRun]]:
+    """The scored runs, those of the same questions together, with `by_context` apart from those without contexts."""
     groups: dict[object, list[ScoredRun]] = {}
     for outcome in outcomes:
         if not outcome.failure:
             scored = read_scored(outcome.folder)
-            groups.setdefault((asked_questions(scored), scored.is_question_only), []).append(scored)
+            groups.setdefault((asked_questions(scored), by_context and scored.is_question_only), []).append(scored)
     return list(groups.values())
