@@ -197,7 +197,7 @@ def published_values(content: Mapping[str, Any], mirror: Path, where: Path) -> t
     there = [name for name in CATEGORIES if name in wanted and (mirror / OUTPUTS.format(name)).exists()]
     if not there:
         return 0, list(wanted)
-    command = f"run paper:bbq --published --models unifiedqa-11b --config {','.join(there)} --upstream-dir {mirror}"
+    command = f"reproduce bbq --published --models unifiedqa-11b --config {','.join(there)} --mirror {mirror}"
     run(command, where)
     n = 0
     for _, item, value in values_of(content):

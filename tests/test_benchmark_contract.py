@@ -175,10 +175,10 @@ def test_the_facts_are_whole(case):
     assert set(case.benchmark.default_configs.values()) <= set(case.benchmark.configs)
     assert set(base.rescored_by(case.benchmark)) <= set(benchmark_names())
     if facts.suite is not None:
-        suite = load_suite(f"paper:{case.benchmark.name}")
+        suite = load_suite(case.benchmark.name)
         for experiment in suite.experiments:
             asked = load_benchmark(experiment.benchmark)
-            check_arguments(asked, RunArguments(asked.name, config=experiment.config, norm=experiment.norm))
+            check_arguments(asked, RunArguments(asked.name, config=experiment.config, parser=experiment.parser))
             assert experiment.config in asked.configs
             assert set(experiment.formats) <= set(asked.formats)
             assert set(experiment.scorers) <= set(scorers_for(asked.interfaces))

@@ -200,7 +200,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
 
 
 def test_signature_pins_what_was_measured(tmp_path):
-    signature = _run(tmp_path / "run", config="Age", limit=40, norm="byte").signature
+    signature = _run(tmp_path / "run", config="Age", limit=40, length_norm="byte").signature
     assert signature.startswith("bbq|source:bundled@1|config:Age|format:qa@1|model:baseline:stereotyped|")
     assert "|norm:byte|limit:40|seed:0|qabias:" in signature
 
@@ -367,7 +367,7 @@ def test_smollm2_gives_the_same_likelihoods_at_any_token_budget(tmp_path):
     again = run(
         RunArguments(benchmark="bbq", model="smollm2", config="Religion", limit=40),
         tmp_path / "again",
-        Machine(token_budget=256),
+        Machine(batch_tokens=256),
     )
     tables = [
         pq.read_table(folder / "predictions" / "part-00000.parquet") for folder in (tmp_path / "run", again.folder)

@@ -32,8 +32,8 @@ class Scratch:
 
     def __reduce__(self) -> NoReturn:
         raise QabiasError(
-            "a result in a temporary folder cannot be pickled, because the folder goes with it; give the run an "
-            "output=..., or save the result first: result.save(FOLDER)"
+            "a result in a temporary folder cannot be pickled, because the folder goes with it.",
+            "Give the run an output=..., or save the result first: result.save(FOLDER).",
         )
 
 
@@ -73,7 +73,7 @@ def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
             texts[name] = value if isinstance(value, str) else json.dumps(value)
         except TypeError as error:
             raise QabiasError(
-                f"option {name!r} is {value!r}; give a text, a number, True, False, or a list of these"
+                f"option {name!r} is {value!r}.", "Give a text, a number, True, False, or a list of these."
             ) from error
     return texts
 

@@ -66,7 +66,7 @@ class Tabled(ABC):
         table = find(self._analysis.tables, name)
         if table.figure is None or not table.rows:
             drawn = [other.name for other in self._analysis.tables if other.figure is not None and other.rows]
-            raise QabiasError(f"table {name!r} has no figure; there is one of {', '.join(drawn)}")
+            raise QabiasError(f"table {name!r} has no figure.", f"There is one of {', '.join(drawn)}.")
         return draw(table)
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Result(Tabled):
 
     Args:
         folder: A run folder with scores.
-        upstream_dir: Local mirror of the published files, for what reads examples again.
+        mirror: Local mirror of the published files, for what reads examples again.
         scratch: What holds the temporary folder of the run; None for a folder that stays.
 
     Attributes:
@@ -95,8 +95,8 @@ class Result(Tabled):
         QabiasError: If the folder holds no scored run, or a damaged one.
     """
 
-    def __init__(self, folder: str | Path, *, upstream_dir: str | None = None, scratch: Scratch | None = None) -> None:
-        self.folder, self.upstream_dir, self.scratch = Path(folder), upstream_dir, scratch
+    def __init__(self, folder: str | Path, *, mirror: str | None = None, scratch: Scratch | None = None) -> None:
+        self.folder, self.mirror, self.scratch = Path(folder), mirror, scratch
         self._run: ScoredRun = read_scored(self.folder)
 
     @property
@@ -195,7 +195,7 @@ class Result(Tabled):
         from qabias.runs.question import load_examples_of
 
         run = self._run
-        table = load_examples_of(run.file, self.upstream_dir).table
+        table = load_examples_of(run.file, self.mirror).table
         answers = read_all_answers(run.file, run.benchmark, table)
         for name in answers.column_names:
             if name not in run.benchmark.key:
@@ -206,9 +206,9 @@ class Result(Tabled):
         """Copy the run to a new folder that stays, and return the result there."""
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise QabiasError(f"{target}: exists already; choose another folder")
+            raise QabiasError(f"{target}: exists already.", "Choose another folder.")
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
-        return Result(target, upstream_dir=self.upstream_dir)
+        return Result(target, mirror=self.mirror)
 
     @in_python_words()
     def report(self, path: str | Path | None = None, *, overwrite: bool = False) -> Path:
@@ -225,8 +225,8 @@ class Result(Tabled):
 
         if path is None and self.scratch is not None:
             raise QabiasError(
-                "the run is in a temporary folder, which is removed with the result; say where the report is to stay: "
-                "result.report('report.html')"
+                "the run is in a temporary folder, which is removed with the result.",
+                "Say where the report is to stay: result.report('report.html').",
             )
         output = None if path is None else Path(path)
         return write_report(self._run, self._analysis, output, overwrite=overwrite)

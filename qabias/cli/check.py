@@ -57,7 +57,7 @@ def check(
         Limit(name, value, side) for texts, flag, side in options for name, value in _limits(texts or [], flag).items()
     ]
     if not limits and not require_task:
-        raise QabiasError("nothing to check; give a limit, such as --max SCORE=0.1 or --min SCORE=0.9")
+        raise QabiasError("nothing to check.", "Give a limit, such as --max SCORE=0.1 or --min SCORE=0.9.")
     run = read_scored(folder)
     if output is not None:
         check_file(output, json_with("exit_code", "verdicts", signature=run.signature), overwrite=overwrite)
@@ -76,7 +76,7 @@ def _limits(texts: list[str], flag: str) -> dict[str, float]:
     """Limits by the name of their score."""
     named = parse_options(texts, f"--{flag}", "SCORE=0.1")
     if len(named) < len(texts):
-        raise QabiasError(f"--{flag}: a score is named twice; give one limit for each")
+        raise QabiasError(f"--{flag}: a score is named twice.", "Give one limit for each.")
     return {name: _number(flag, name, text) for name, text in named.items()}
 
 

@@ -59,39 +59,39 @@ class Comparison(NamedTuple):
     are_many: bool = False
 
 
-def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
+def compare(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
     """Compare runs of a benchmark; of one model on published and on parallel texts, the two forms."""
-    return compare_runs(read_runs(folders), allow_mixed, upstream_dir)
+    return compare_runs(read_runs(folders), allow_mixed, mirror)
 
 
-def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
+def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
     """The same of runs that have been read."""
     if not allow_mixed:
         forms = two_forms(runs)
         if forms is not None:
-            return _compare_forms(forms, upstream_dir)
+            return _compare_forms(forms, mirror)
         if are_one_family(runs):
-            return _compare_languages(runs, upstream_dir)
+            return _compare_languages(runs, mirror)
         check_one_model(runs)
     mixed = check_agree(runs, allow_mixed)
     benchmark = common_benchmark(runs)
     with_contexts = runs if are_question_only(runs) else [run for run in runs if not run.is_question_only]
     if len(with_contexts) in (1, len(runs)):
-        return _compare_models(benchmark, runs, mixed, upstream_dir)
+        return _compare_models(benchmark, runs, mixed, mirror)
     without = {name: run for name, run in zip(run_names(runs), runs, strict=True) if run.is_question_only}
-    return _compare_models(benchmark, with_contexts, mixed, upstream_dir, without)
+    return _compare_models(benchmark, with_contexts, mixed, mirror, without)
 
 
 def _compare_models(
     benchmark: Benchmark,
     runs: Sequence[ScoredRun],
     mixed: dict[str, list[str]],
-    upstream_dir: str | None,
+    mirror: str | None,
     without_contexts: Mapping[str, ScoredRun] = MappingProxyType({}),
 ) -> Comparison:
     are_many = len(runs) > MOST_BESIDE
     names = run_names(runs)
-    answers = Answers(upstream_dir)
+    answers = Answers(mirror)
     scores = [_scores_of(benchmark, run, answers) for run in runs]
     question_only = are_question_only(runs)
     measures = measures_of(benchmark, question_only, scores)
@@ -159,16 +159,16 @@ def _compare_texts(
     return Comparison(runs[0].benchmark, runs, names, {}, measures, scores, analysis, headline, each, **kind)
 
 
-def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
+def _compare_forms(forms: TwoForms, mirror: str | None) -> Comparison:
     runs = (forms.published, forms.parallel)
     measures = measures_of(runs[0].benchmark, are_question_only(runs), [run.scores for run in runs])
-    view = form_view(forms, measures, upstream_dir)
+    view = form_view(forms, measures, mirror)
     return _compare_texts(runs, forms.names, measures, view, are_forms=True)
 
 
-def _compare_languages(runs: Sequence[ScoredRun], upstream_dir: str | None) -> Comparison:
+def _compare_languages(runs: Sequence[ScoredRun], mirror: str | None) -> Comparison:
     names = names_by_language(runs)
-    view = language_view(runs, names, upstream_dir)
+    view = language_view(runs, names, mirror)
     return _compare_texts(runs, names, family_measures(runs), view, is_by_language=True)
 
 

@@ -116,10 +116,10 @@ def shared_stereotypes(facts: ParallelForms, published: pa.Table, parallel: pa.T
 
 
 def form_view(
-    forms: TwoForms, measures: Sequence[Measure], upstream_dir: str | None = None
+    forms: TwoForms, measures: Sequence[Measure], mirror: str | None = None
 ) -> tuple[list[Table], list[str], dict[str, Table]]:
     """The tables of two forms, what to know before them, and what they show."""
-    answers = Answers(upstream_dir)
+    answers = Answers(mirror)
     runs = (forms.published, forms.parallel)
     benchmark = runs[0].benchmark
     examples = [answers.examples(run) for run in runs]

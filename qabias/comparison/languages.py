@@ -133,10 +133,10 @@ def _paired_runs(runs: Sequence[ScoredRun]) -> list[Paired]:
 
 
 def language_view(
-    runs: Sequence[ScoredRun], names: Sequence[str], upstream_dir: str | None = None
+    runs: Sequence[ScoredRun], names: Sequence[str], mirror: str | None = None
 ) -> tuple[list[Table], list[str], dict[str, Table]]:
     """The scores by language, the differences of runs of the same questions, notes, and what the differences show."""
-    answers = Answers(upstream_dir)
+    answers = Answers(mirror)
     measures, compared = family_measures(runs), {}
     kinds = (("bias", "Bias by language", "signed"), ("accuracy", "Accuracy by language", "share"))
     tables = [

@@ -66,12 +66,12 @@ class Question:
         return list(cut_parts(self.benchmark, self.table, self.units_per_part))
 
 
-def load_examples(arguments: RunArguments, upstream_dir: str | None = None) -> Examples:
+def load_examples(arguments: RunArguments, mirror: str | None = None) -> Examples:
     """The examples that the arguments name, sampled."""
     benchmark = load_benchmark(arguments.benchmark)
     # The bundled examples are one fixed set; the seed then only draws the sample and random answers.
     seed = 0 if arguments.source == BUNDLED else arguments.seed
-    origin = make_origin(benchmark, arguments.source, seed, arguments.fixes, upstream_dir, arguments.options)
+    origin = make_origin(benchmark, arguments.source, seed, arguments.fixes, mirror, arguments.options)
     whole = benchmark.load(arguments.config, origin)
     table = sample(benchmark, whole, arguments.limit, arguments.seed)
     sampled = _sampled(benchmark, table, whole) if table.num_rows < whole.num_rows else ""
@@ -120,9 +120,9 @@ def wordings_of(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...
     return tuple(wording.name for wording in prompt_format.wordings) if prompt_format is not None else ()
 
 
-def load_examples_of(run: RunFile, upstream_dir: str | None = None) -> Examples:
+def load_examples_of(run: RunFile, mirror: str | None = None) -> Examples:
     """The examples of a run that has been begun; of answers that others collected, those that they answer."""
-    examples = load_examples(run.arguments, upstream_dir)
+    examples = load_examples(run.arguments, mirror)
     _check_unchanged(run, examples)
     if not run.arguments.answers:
         return examples
@@ -141,12 +141,13 @@ def _check_unchanged(run: RunFile, examples: Examples) -> None:
     if is_folder(run.benchmark):
         raise QabiasError(
             f"{run.folder}: the templates in {run.benchmark} have changed since ({then} then, {now} now), and its "
-            "answers are to the texts of then; put these back, or run again into another folder"
+            "answers are to the texts of then.",
+            "Put these back, or run again into another folder.",
         )
     if run.arguments.source == BUNDLED:
         raise QabiasError(
-            f"{run.folder}: its answers are to the texts {then}, and this is qabias {__version__} with {now}; read it "
-            f"with qabias {run.qabias_version}, or run again into another folder"
+            f"{run.folder}: its answers are to the texts {then}, and this is qabias {__version__} with {now}.",
+            f"Read it with qabias {run.qabias_version}, or run again into another folder.",
         )
 
 
@@ -156,8 +157,8 @@ def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, order
     prompt_format = in_orders(benchmark, prompt_format, orders)
     if prompt_format.written and not isinstance(scorer, TextScorer):
         raise QabiasError(
-            f"{benchmark.name}: the format {prompt_format.name} asks for a written answer; use --ask write, reason, "
-            "fill or open (see `qabias list`), or choose another format"
+            f"{benchmark.name}: the format {prompt_format.name} asks for a written answer.",
+            "Use --ask letter, cot, fill-blank or open-ended, or choose another format.",
         )
     if isinstance(scorer, GeneratingScorer):
         scorer.limit_new_tokens(prompt_format.new_tokens)
@@ -168,13 +169,13 @@ def make_question(examples: Examples, arguments: RunArguments, scorer: Scorer) -
     """Return what is asked when a scorer gets the examples."""
     benchmark = examples.benchmark
     check_scorer(benchmark, scorer.name)
-    prompt_format = fitting_format(benchmark, scorer, arguments.format, arguments.orders)
+    prompt_format = fitting_format(benchmark, scorer, arguments.format, arguments.permutations)
     signature = make_signature(arguments, examples.origin, prompt_format, scorer)
     return Question(examples, prompt_format, signature, benchmark.units_per_part(kind_of(scorer)))
 
 
-def read_question(run: RunFile, upstream_dir: str | None = None) -> Question:
+def read_question(run: RunFile, mirror: str | None = None) -> Question:
     """Return what a run that has been begun asks, as its folder says."""
-    examples = load_examples_of(run, upstream_dir)
+    examples = load_examples_of(run, mirror)
     prompt_format = examples.benchmark.formats.get(format_name(run.signature))
     return Question(examples, prompt_format, run.signature, run.units_per_part)

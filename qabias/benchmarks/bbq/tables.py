@@ -25,10 +25,10 @@ from qabias.benchmarks.bbq.breakdowns import (
     TABLE_2,
     comparison_tables,
     label_tables,
-    shown_group,
     names,
     saturation_tables,
     scored,
+    shown_group,
     stereotype_tables,
     template_table,
 )
@@ -46,7 +46,7 @@ _TWO_FORMATS = (
 )
 # How the paper's own table differs from that of a run, by name.
 _IN_THE_PAPER = {
-    f"stereotypes_{FIGURE_4}": "Rows are the stereotypes that the templates state; the paper's figure names other rows.",
+    f"stereotypes_{FIGURE_4}": "Rows are the stereotypes that the templates state, not the paper's.",
     "labels_Race_x_gender": "The paper's figure has no row for Roma.",
     "template_rates": f"The paper's table is the template {TABLE_2} in ambiguous contexts.",
 }
