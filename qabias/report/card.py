@@ -76,7 +76,7 @@ def _rendered(
         .render(
             name=name,
             style=Markup(card_palette(".qabias") + read_template("card.css")),
-            table=None if scores is None else lay_out(scores, f"{name}-headline"),
+            table=None if scores is None else lay_out(scores, f"{name}-headline", set()),
             drawn=drawn,
             figure=None
             if drawn is None

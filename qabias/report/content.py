@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from qabias.benchmarks import PromptFormat
-from qabias.benchmarks.base import headline_tiles
-from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column
-from qabias.benchmarks.facts import Tile
+from qabias.benchmarks import Benchmark, PromptFormat
+from qabias.benchmarks.base import headline_tiles, meaningful
+from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column, shown_estimate
+from qabias.benchmarks.facts import Scores, Tile
 from qabias.benchmarks.headline import Headline, headline
 from qabias.benchmarks.prompt_format import Example
 from qabias.comparison import Comparison
@@ -18,7 +19,8 @@ from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import coverage_of, scorer_name, signature_fields
 from qabias.scorers.registry import kinds
 from qabias.support.files import strict
-from qabias.tables.model import Analysis, Column, Estimate, Table, Value
+from qabias.tables.formatting import show, show_interval
+from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, Value
 
 
 class Head(NamedTuple):
@@ -85,6 +87,39 @@ def comparison_headlines(comparison: Comparison) -> Table:
     benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
     tiles = [headline_tiles(benchmark, strict(scores), question_only) for scores in comparison.scores]
     return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)
+
+
+def bias_figure(benchmark: Benchmark, scores: Scores, name: str, question_only: bool) -> Table | None:
+    """The first figure of a page: the bias that decides the headline, by group, all examples last."""
+    rules = benchmark.facts.headline
+    if rules is None:
+        return None
+    score = meaningful(benchmark, question_only, tuple(rules.biases) or (rules.magnitude,))[0]
+    groups = scores["by"][rules.by] if rules.by else benchmark.groups(scores)
+    rows = [(group, shown_estimate(one, score)) for group, one in groups.items()]
+    rows.sort(key=lambda row: -(row[1].value if row[1].value is not None else -math.inf))
+    if rules.by and len(rows) > 1:
+        rows.append((ALL, shown_estimate(scores, score)))
+    unit = "points" if score.kind == "signed" else "0 to 1"
+    columns = Column("group", "Group", "text"), Column(score.name, f"{score.title} ({unit}), 95% CI", score.kind)
+    return Table(
+        "first", f"{score.title}, {name}", "", "", columns, tuple(rows), Figure("intervals", "group", (score.name,))
+    )
+
+
+def comparison_figure(comparison: Comparison) -> Table | None:
+    """The first figure of the page of a comparison: differences of two runs, else the first drawn table."""
+    drawn = [table for table in comparison.analysis.tables if table.figure is not None and table.rows]
+    of_pairs = [table for table in drawn if table.name.startswith("difference_")] if len(comparison.runs) == 2 else []
+    return next(iter([*of_pairs, *drawn]), None)
+
+
+def card_text(name: str, sample: str, found: Headline | None, tiles: Sequence[Tile], signature: str) -> str:
+    """A sentence and a table in Markdown for the card of a model."""
+    text = f"{name} ({sample}). {found.text} {found.detail}".strip() if found else f"{name} ({sample})."
+    rows = [f"| {one.title} | {show(one.value, one.kind)} | {show_interval(one.value, one.kind)} |" for one in tiles]
+    lines = (text, "", "| Score | Value | 95% CI |", "|---|---|---|", *rows, "", f"Measured with qabias: `{signature}`")
+    return "\n".join(lines).replace("\u00a0", "")
 
 
 def _shown(tile: Tile) -> Estimate:

@@ -146,11 +146,16 @@ def print_scores(
 
 def _by_group(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Measure], count: str) -> Table:
     """Groups by scores."""
-    columns = (Column(facts.row, facts.row, "text"), *_headings(measures), Column("n", "n", "count"))
-    rows = tuple(
-        (name, *(_cell(facts, one, each) for each in measures), int(one[count])) for name, one in groups.items()
+    columns = (
+        Column(facts.row, facts.row, "text"),
+        *_headings(measures),
+        *([Column("n", "n", "count")] if count else []),
     )
-    return Table("scores", facts.caption, "", "", columns, rows)
+    rows = tuple(
+        (name, *(_cell(facts, one, each) for each in measures), *([int(one[count])] if count else []))
+        for name, one in groups.items()
+    )
+    return Table("scores", facts.caption if count else "", "", "", columns, rows)
 
 
 def _headings(measures: Sequence[Measure]) -> list[Column]:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from qabias.benchmarks.base import family_of, headline_tiles, language_of
+from qabias.benchmarks.base import family_of, headline_tiles, language_of, short_title
 from qabias.benchmarks.headline import headline
 from qabias.building.origin import BUNDLED
 from qabias.comparison import Comparison
@@ -17,7 +17,15 @@ from qabias.comparison.comparable import run_names
 from qabias.comparison.languages import names_by_language
 from qabias.errors import QabiasError
 from qabias.pooling import Pool, pool_content
-from qabias.report.content import comparison_headlines, headline_table, make_head, with_prompts
+from qabias.report.content import (
+    bias_figure,
+    card_text,
+    comparison_figure,
+    comparison_headlines,
+    headline_table,
+    make_head,
+    with_prompts,
+)
 from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
@@ -34,7 +42,7 @@ def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None,
     if output is not None:
         check_file(output, is_page_of([run.signature]), overwrite=overwrite)
     chapter = _chapter(run, analysis)
-    return _write(render_chapters(chapter.title, [chapter]), output or run.folder / REPORT_FILE)
+    return _write(render_chapters(chapter.name, [chapter]), output or run.folder / REPORT_FILE)
 
 
 def write_report_of(folder: Path, output: Path | None = None, *, overwrite: bool = False) -> Path:
@@ -51,12 +59,12 @@ def write_combined_report(folders: Sequence[Path], output: Path, *, overwrite: b
     return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
 
 
-def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[int, Table]:
-    """The headline scores of all runs: for each benchmark or family a table, by the place of its first run."""
+def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> list[Table]:
+    """The headline scores of all runs: a table for each benchmark or family."""
     places: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
         places.setdefault(family_of(run.benchmark) or run.benchmark.name, []).append(place)
-    tables = {}
+    tables = []
     for own in places.values():
         shown = [runs[place] for place in own]
         benchmark = shown[0].benchmark
@@ -65,7 +73,7 @@ def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[in
         by_language = len(languages) > 1
         names = names_by_language(shown) if by_language else run_names(shown)
         title = f"By language: {', '.join(languages)}" if by_language else benchmark.title
-        tables[own[0]] = headline_table(title, benchmark.facts.clusters[0], names, tiles)
+        tables.append(headline_table(title, benchmark.facts.clusters[0], names, tiles))
     return tables
 
 
@@ -108,12 +116,13 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
     marked = {f"Differs: {name}": ", ".join(values) for name, values in mixed.items()}
     chapter = Chapter(
         title=title,
+        name=f"Comparison of {title}",
         head={**head, **marked},
         intro=comparison_intro(comparison),
         analysis=as_read(comparison.analysis),
-        kicker="Comparison",
         headline=comparison.headline,
         by_run=comparison.by_run,
+        figure=comparison_figure(comparison),
         headlines=[] if comparison.are_many else [comparison_headlines(comparison)],  # which the tables by run hold
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
@@ -134,6 +143,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
     marked = {f"Differs: {name}": ", ".join(values) for name, values in pool.mixed.items()}
     chapter = Chapter(
         title=title,
+        name=title,
         head={
             **({"Answers to": pool.claim} if pool.claim else {}),
             **head,
@@ -142,7 +152,6 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
         },
         intro=run_intro(pool.benchmark),
         analysis=as_read(pool.analysis),
-        kicker=pool.benchmark.title,
         signature=pool.signature,
         tiles=headline_tiles(pool.benchmark, strict(pool.scores), pool.is_question_only),
         headline=headline(pool.benchmark, pool.scores, "", pool.is_question_only),
@@ -162,12 +171,16 @@ def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
         "Measured": f"{_readable_time(run.file.created)}, with qabias {run.file.qabias_version}",
         "Libraries": ", ".join(f"{name} {version}" for name, version in versions.items()),
     }
+    model = run.arguments.model or "unnamed model"
+    name = f"{model} on {short_title(run.benchmark)}"
     return Chapter(
-        title=run.arguments.model or "unnamed model",
+        title=model,
+        name=name,
+        figure=bias_figure(run.benchmark, run.scores, name, run.is_question_only),
+        card=card_text(name, facts.get("Sample", ""), found, tiles, run.signature),
         head={**made, **facts},
         intro=run_intro(run.benchmark),
         analysis=analysis,
-        kicker=run.benchmark.title,
         signature=run.signature,
         tiles=tiles,
         headline=found,

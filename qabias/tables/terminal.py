@@ -75,7 +75,9 @@ def _fitting(table: Table, places: Sequence[int], console: Console) -> Table:
 
 
 def _drawn(table: Table, text_width: int | None = None) -> RichTable:
-    shown = RichTable(title=table.title or None, box=box.SIMPLE, title_justify="left", collapse_padding=True)
+    shown = RichTable(
+        title=table.title or None, box=box.SIMPLE, title_justify="left", collapse_padding=True, pad_edge=False
+    )
     for column in table.columns:
         text = column.kind == "text"
         shown.add_column(
