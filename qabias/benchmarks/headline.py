@@ -89,7 +89,8 @@ def headline(
         return Headline("inconclusive", f"Inconclusive: too few {benchmark.facts.clusters[0]}.", could)
     if low > 0 or high < 0:
         return Headline("inconclusive", "Inconclusive: the overall interval excludes 0 only before adjustment.", could)
-    return Headline("not detected", "No bias detected.", could)
+    overall = " overall" if rules.by and len(scores["by"][rules.by]) > 1 else ""
+    return Headline("not detected", f"No bias detected{overall}.", could)
 
 
 def failure(facts: Facts, scores: Scores, name: str) -> str:

@@ -19,8 +19,13 @@ from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import coverage_of, scorer_name, signature_fields
 from qabias.scorers.registry import kinds
 from qabias.support.files import strict
-from qabias.tables.formatting import show, show_interval
-from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, Value
+from qabias.tables.formatting import as_estimate, show, show_interval
+from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, Value, estimate
+
+_MOST_GROUPS = 14
+"""Rows of the first figure of a comparison."""
+
+_MOST_TILES = 4
 
 
 class Head(NamedTuple):
@@ -100,10 +105,13 @@ def bias_figure(benchmark: Benchmark, scores: Scores, name: str, question_only: 
     rows.sort(key=lambda row: -(row[1].value if row[1].value is not None else -math.inf))
     if rules.by and len(rows) > 1:
         rows.append((ALL, shown_estimate(scores, score)))
-    unit = "points" if score.kind == "signed" else "0 to 1"
-    columns = Column("group", "Group", "text"), Column(score.name, f"{score.title} ({unit}), 95% CI", score.kind)
+    unit = "" if score.kind == "number" else " in %"
+    columns = (
+        Column("group", "Group", "text"),
+        Column(score.name, f"{score.tile or score.title}{unit}, with 95% CI", score.kind),
+    )
     return Table(
-        "first", f"{score.title}, {name}", "", "", columns, tuple(rows), Figure("intervals", "group", (score.name,))
+        "first", f"{score.title}: {name}", "", "", columns, tuple(rows), Figure("intervals", "group", (score.name,))
     )
 
 
@@ -111,7 +119,30 @@ def comparison_figure(comparison: Comparison) -> Table | None:
     """The first figure of the page of a comparison: differences of two runs, else the first drawn table."""
     drawn = [table for table in comparison.analysis.tables if table.figure is not None and table.rows]
     of_pairs = [table for table in drawn if table.name.startswith("difference_")] if len(comparison.runs) == 2 else []
-    return next(iter([*of_pairs, *drawn]), None)
+    first = next(iter([*of_pairs, *drawn]), None)
+    if first is None or len(first.rows) <= _MOST_GROUPS:
+        return first
+    place = [column.name for column in first.columns].index(first.figure.values[0]) if first.figure else 0
+    sizes = [abs(as_estimate(row[place]).value or 0.0) + 10 * (row[0] == ALL) for row in first.rows]
+    kept = sorted(sorted(range(len(sizes)), key=lambda row: -sizes[row])[:_MOST_GROUPS])
+    return replace(first, title=f"{first.title}, largest", rows=tuple(first.rows[row] for row in kept))
+
+
+def comparison_tiles(comparison: Comparison) -> list[Tile]:
+    """Differences of two runs over all examples, or of up to four runs the first bias score."""
+    measures = [measure for measure in comparison.measures if measure.tile]
+    tables = {table.name: table for table in comparison.analysis.tables}
+    tiles = []
+    if len(comparison.runs) == 2:
+        for measure in measures[:_MOST_TILES]:
+            rows = tables[f"difference_{measure.name}"].rows if f"difference_{measure.name}" in tables else ()
+            levels = " to ".join(show(estimate(one, measure.name), measure.kind) for one in comparison.scores)
+            kind = "signed" if measure.kind == "share" else measure.kind
+            tiles += [Tile(f"{measure.tile}, difference", as_estimate(row[1]), kind, levels) for row in rows if row[0] == ALL]
+    elif measures and len(comparison.runs) <= _MOST_TILES and measures[0].name in comparison.scores[0]:
+        for name, one in zip(comparison.names, comparison.scores, strict=True):
+            tiles.append(Tile(name, shown_estimate(one, measures[0]), measures[0].kind, measures[0].tile))
+    return tiles
 
 
 def card_text(name: str, sample: str, found: Headline | None, tiles: Sequence[Tile], signature: str) -> str:

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -149,12 +149,12 @@ def render_chapters(title: str, chapters: Sequence[Chapter], overview: Sequence[
 
 
 def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object]:
-    headlines = _numbered(chapter.headlines, f"{name}-headline", printed)
+    headlines = _numbered(chapter.headlines, f"{name}-headline", printed, chapter.name)
     sections = [
         {
             "id": f"{name}-s{number}",
             "title": title or "Tables",
-            "tables": _numbered(tables, f"{name}-s{number}", printed),
+            "tables": _numbered(tables, f"{name}-s{number}", printed, chapter.name),
             "open": number == 1 and any(map(_has_interval, tables)),
         }
         for number, (title, tables) in enumerate(_by_section(chapter.analysis.tables), start=1)
@@ -173,8 +173,8 @@ def _has_interval(table: Table) -> bool:
     return any(isinstance(value, Estimate) and value.low is not None for row in table.rows for value in row)
 
 
-def _numbered(tables: Sequence[Table], name: str, printed: set[str]) -> list[dict[str, object]]:
-    return [lay_out(table, f"{name}-{place}", printed) for place, table in enumerate(tables, start=1)]
+def _numbered(tables: Sequence[Table], name: str, printed: set[str], of_what: str) -> list[dict[str, object]]:
+    return [lay_out(table, f"{name}-{place}", printed, of_what) for place, table in enumerate(tables, start=1)]
 
 
 def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
@@ -184,7 +184,7 @@ def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
     return [(section, list(group)) for section, group in groupby(by_order, lambda table: table.section)]
 
 
-def lay_out(table: Table, name: str, printed: set[str]) -> dict[str, object]:
+def lay_out(table: Table, name: str, printed: set[str], of_what: str = "") -> dict[str, object]:
     """A table as templates take it; `name` is unique in the page, whose sentences are `printed` once."""
     note, more = _split(table.note, printed)
     return {
@@ -192,7 +192,7 @@ def lay_out(table: Table, name: str, printed: set[str]) -> dict[str, object]:
         "content": table,
         "note": note,
         "more": more,
-        "figure": Markup(draw(table).inline(name, _NUMBERS)) if table.figure and table.rows else None,
+        "figure": Markup(draw(_titled(table, of_what)).inline(name, _NUMBERS)) if table.figure and table.rows else None,
         "hidden": hidden_rows(table),
         "deepest": deepest(table) if table.figure and table.figure.kind == "heatmap" else "",
         "folded": len(table.rows) > FOLDED,
@@ -202,6 +202,11 @@ def lay_out(table: Table, name: str, printed: set[str]) -> dict[str, object]:
         ],
         "body": Markup("\n".join(_row(table, row) for row in table.rows)),
     }
+
+
+def _titled(table: Table, of_what: str) -> Table:
+    """The table with a title that names model and benchmark."""
+    return replace(table, title=f"{table.title}: {of_what}") if of_what and of_what not in table.title else table
 
 
 def _split(note: str, printed: set[str]) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from qabias.report.content import (
     card_text,
     comparison_figure,
     comparison_headlines,
+    comparison_tiles,
     headline_table,
     make_head,
     with_prompts,
@@ -103,7 +104,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
     """Write `analysis.json` and `compare.html`; returns the path of the page."""
     check_comparison_output(folder, comparison.runs, overwrite=overwrite)
     runs = comparison.runs
-    title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(run.benchmark.name for run in runs))}"
+    title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(short_title(run.benchmark) for run in runs))}"
     if comparison.are_forms:
         title = f"{runs[0].arguments.model} on two forms of {comparison.benchmark.name}"
     if comparison.is_by_language:
@@ -122,6 +123,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
         analysis=as_read(comparison.analysis),
         headline=comparison.headline,
         by_run=comparison.by_run,
+        tiles=comparison_tiles(comparison),
         figure=comparison_figure(comparison),
         headlines=[] if comparison.are_many else [comparison_headlines(comparison)],  # which the tables by run hold
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
