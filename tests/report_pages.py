@@ -93,10 +93,12 @@ SCORES = {
         **{"n_bias": 32, "n_test_pro": 16, "n_test_anti": 16, "n_premises": 4},
         **{"n_unparsed_bias": 0, "n_unparsed_pro": 0, "n_unparsed_anti": 0},
         "by": {
-            "domain": {"gender": {
+            "domain": {
+                "gender": {
                     **{"bias_score": 0.5, "accuracy_gap": 0.5, "n_bias": 32, "n_unparsed_bias": 0, "n_premises": 4},
                     **{"n_test_pro": 16, "n_test_anti": 16, "n_unparsed_pro": 0, "n_unparsed_anti": 0, "ci": {}},
-                }}
+                }
+            }
         },
     },
     "bbq_nli": {

@@ -15,7 +15,7 @@ from qabias.benchmarks.base import ComparesFurther, meaningful, rescored_by
 from qabias.benchmarks.headline import Headline
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
-from qabias.comparison.comparable import are_question_only, check_agree, common_benchmark, read_runs, run_names
+from qabias.comparison.comparable import DRAWN, are_question_only, check_agree, common_benchmark, read_runs, run_names
 from qabias.comparison.forms import TwoForms, form_view, two_forms
 from qabias.comparison.headline import by_run, many_headline, pair_headline, texts_headline
 from qabias.comparison.languages import (
@@ -27,7 +27,7 @@ from qabias.comparison.languages import (
 )
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
-from qabias.comparison.ranking_tests import rankings
+from qabias.comparison.ranking_tests import FEWEST_RUNS, NO_RANKING, rankings
 from qabias.comparison.tables import MOST_BESIDE, Compared, named
 from qabias.runs.folder import ANALYSIS_FILE
 from qabias.runs.means import measures_of
@@ -99,7 +99,10 @@ def _compare_models(
     same_questions = all(run.benchmark is benchmark for run in runs)
     pairs = functools.lru_cache(maxsize=1 if are_many else None)(_pairing(runs, answers))
     with_first = [_kept(pairs(0, number), are_many) for number in range(1, len(runs))] if same_questions else []
-    ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
+    if {*DRAWN, "config"} & set(mixed):
+        ranked, not_ranked = [], [NO_RANKING.format(group=ALL)] if len(runs) >= FEWEST_RUNS else []
+    else:
+        ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
     shared = (tables.runs_table(runs, names), *outcomes_tables(names, [run.scores for run in runs]))
     missing = missing_notes(names, [run.scores for run in runs])
     left_out = _left_out_notes(meaningful(benchmark, question_only), names, scores)

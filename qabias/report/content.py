@@ -138,7 +138,9 @@ def comparison_tiles(comparison: Comparison) -> list[Tile]:
             rows = tables[f"difference_{measure.name}"].rows if f"difference_{measure.name}" in tables else ()
             levels = " to ".join(show(estimate(one, measure.name), measure.kind) for one in comparison.scores)
             kind = "signed" if measure.kind == "share" else measure.kind
-            tiles += [Tile(f"{measure.tile}, difference", as_estimate(row[1]), kind, levels) for row in rows if row[0] == ALL]
+            tiles += [
+                Tile(f"{measure.tile}, difference", as_estimate(row[1]), kind, levels) for row in rows if row[0] == ALL
+            ]
     elif measures and len(comparison.runs) <= _MOST_TILES and measures[0].name in comparison.scores[0]:
         for name, one in zip(comparison.names, comparison.scores, strict=True):
             tiles.append(Tile(name, shown_estimate(one, measures[0]), measures[0].kind, measures[0].tile))

@@ -59,7 +59,7 @@ def check_published(runs: Sequence[SuiteRun]) -> None:
     for name, config in dict.fromkeys((one.arguments.benchmark, one.arguments.config) for one in runs):
         benchmark = load_benchmark(name)
         if not isinstance(benchmark, AuthorsAnswers):
-            raise QabiasError(f"the authors of {name} published no answers of its models; leave --published out")
+            raise QabiasError(f"qabias reads no published answers to {name}.", "Remove --published.")
         benchmark.check_config(config)
 
 
