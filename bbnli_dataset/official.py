@@ -28,19 +28,19 @@ def version() -> str:
     return commit(REPOSITORY)[:_COMMIT_LENGTH]
 
 
-def generate(subtopic: str, *, fixes: bool, upstream_dir: str | Path | None) -> Iterator[Row]:
+def generate(subtopic: str, *, fixes: bool, mirror: str | Path | None) -> Iterator[Row]:
     """Yield the published rows of one subtopic in their order, texts as they are.
 
     Args:
         subtopic: Name of the subtopic.
         fixes: Leave out rows whose stance, premise and hypothesis occurred before (they differ in the question only).
-        upstream_dir: Local mirror of the published files.
+        mirror: Local mirror of the published files.
 
     Raises:
         QabiasError: If the file is not available or not the published one.
     """
     path = f"data/bbnli/{domain_of(subtopic)}/{subtopic}.json"
-    published = json.loads(fetch(REPOSITORY, path, upstream_dir=upstream_dir).read_text(encoding="utf-8"))
+    published = json.loads(fetch(REPOSITORY, path, mirror=mirror).read_text(encoding="utf-8"))
     rows = _published_rows(subtopic, published)
     return _without_repetitions(rows) if fixes else rows
 

@@ -46,13 +46,13 @@ class Origin:
         seed: Unused, because nothing is drawn at random. Every benchmark has this field.
         fixes: Leave out published rows that repeat stance, premise and hypothesis and differ in the question only.
             `bundled` repeats none.
-        upstream_dir: Local mirror of the published files; else they are downloaded once.
+        mirror: Local mirror of the published files; else they are downloaded once.
     """
 
     source: str = "bundled"
     seed: int = 0
     fixes: bool = False
-    upstream_dir: str | Path | None = None
+    mirror: str | Path | None = None
 
     def __post_init__(self) -> None:
         check_source(self.source, SOURCES, self.fixes)
@@ -85,7 +85,7 @@ class Origin:
             if self.source == BUNDLED:
                 yield from bundled.generate(subtopic)
             else:
-                yield from official.generate(subtopic, fixes=self.fixes, upstream_dir=self.upstream_dir)
+                yield from official.generate(subtopic, fixes=self.fixes, mirror=self.mirror)
 
     def table(self, config: str) -> pa.Table:
         """The rows of a subtopic, a domain or `all` as an Arrow table with `SCHEMA`."""

@@ -32,12 +32,12 @@ class BBQConfig(datasets.BuilderConfig):
     source: str = "bundled"
     seed: int = 0
     fixes: bool = False
-    upstream_dir: str | None = None
+    mirror: str | None = None
 
     @property
     def origin(self) -> Origin:
         """Where the texts come from."""
-        return Origin(self.source, self.seed, self.fixes, self.upstream_dir)
+        return Origin(self.source, self.seed, self.fixes, self.mirror)
 
 
 class BBQ(datasets.ArrowBasedBuilder):

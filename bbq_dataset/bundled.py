@@ -48,7 +48,6 @@ _OPTIONAL = (
     "words",
     "append",
     "versions",
-    "crossed",
 )
 _STYLES = {
     "Gender_identity": ("words", "labels", "names"),
@@ -111,7 +110,6 @@ def fill_texts(template: Template, pair: Pair) -> FilledTexts:
         return fill_english(text, values)
 
     context = filled(template.context_of(pair))
-    facts = fill_english(template.disambiguation, slot_values(pair.flipped())) if template.crossed else ""
     return FilledTexts(
         context=context,
         disambiguated_context=f"{context} {filled(template.disambiguation)}",
@@ -120,7 +118,6 @@ def fill_texts(template: Template, pair: Pair) -> FilledTexts:
         non_negative_question=filled(template.non_negative_question),
         non_negative_answer=filled(template.non_negative_answer),
         source=template.source,
-        crossed_context=f"{context} {facts}" if facts else "",
     )
 
 
@@ -228,7 +225,6 @@ class _EntryReader:
             gender=self._one_of(fields, "gender", ("F", "M")) if "gender" in fields else "",
             words=words,
             append=self._append(fields) if "append" in fields else {},
-            crossed=self._crossed(fields),
             label_type=self._label_type(style),
             origin=f"{self.path.name} template {self.id}",
         )
@@ -243,12 +239,6 @@ class _EntryReader:
         if self.form.has_published_numbers:
             return label_type(self.category, self.id, has_names)
         return "name" if has_names else "label"
-
-    def _crossed(self, fields: Mapping[str, Any]) -> bool:
-        crossed = fields.get("crossed", False)
-        if not isinstance(crossed, bool):
-            raise self.error("crossed", f"must be true or false, not {crossed!r}")
-        return crossed
 
     def _check_keys(self, fields: Mapping[str, Any], required: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
         for key in required:

@@ -22,10 +22,7 @@ COMPARISONS = {"": "", "a": "match_race", "b": "match_other", "c": "mismatch_bot
 
 @dataclass(frozen=True)
 class FilledTexts:
-    """The texts of one set with every slot filled.
-
-    `crossed_context` is the disambiguated context of the non-negative question, where it is another one.
-    """
+    """The texts of one set with every slot filled."""
 
     context: str
     disambiguated_context: str
@@ -34,7 +31,6 @@ class FilledTexts:
     non_negative_question: str
     non_negative_answer: str
     source: str
-    crossed_context: str = ""
 
 
 Filler = Callable[[Template, Pair], FilledTexts]
@@ -139,11 +135,10 @@ def _set_of_four(drawn: DrawnSet, texts: FilledTexts) -> Iterator[Row]:
         ("neg", texts.negative_question, "negative"),
         ("nonneg", texts.non_negative_question, "non_negative"),
     ):
-        facts = texts.disambiguated_context
-        if texts.crossed_context and polarity == "nonneg":
-            # The same question about the people exchanged: the other of the two is right.
-            facts, answer = texts.crossed_context, "negative"
-        for condition, context, gold in (("ambig", texts.context, "unknown"), ("disambig", facts, answer)):
+        for condition, context, gold in (
+            ("ambig", texts.context, "unknown"),
+            ("disambig", texts.disambiguated_context, answer),
+        ):
             yield {
                 **shared,
                 "question_polarity": polarity,

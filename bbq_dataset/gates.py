@@ -59,7 +59,7 @@ def findings(category: str, folder: Path = FOLDER) -> list[Finding]:
     """
     streams, vocabulary = read_streams(category, seed=0, folder=folder)
     faults = [*_of_sets(drawn_sets(streams, vocabulary))]
-    faults += _of_rows(generate(category, seed=0, folder=folder))
+    faults += of_rows(generate(category, seed=0, folder=folder))
     counts = Counter((one.gate, one.template_id) for one in faults)
     first = {(one.gate, one.template_id): one for one in reversed(faults)}
     return [
@@ -170,10 +170,11 @@ def _stem(word: str) -> str:
     return word.removesuffix(ending)
 
 
-def _of_rows(rows: Iterable[Row]) -> Iterator[Finding]:
-    """Rows that repeat another one, and templates whose facts do not agree with the stereotype in half of them."""
+def of_rows(rows: Iterable[Row]) -> Iterator[Finding]:
+    """Rows that repeat another one, broken sets, and templates that are not balanced as well as they can be."""
     shown: Counter[tuple[str, ...]] = Counter()
     agreeing: dict[str, list[bool]] = defaultdict(list)
+    facts: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
     for row in rows:
         texts = tuple(row[name] for name in ("context", "question", "ans0", "ans1", "ans2"))
         shown[texts] += 1
@@ -181,9 +182,14 @@ def _of_rows(rows: Iterable[Row]) -> Iterator[Finding]:
             yield Finding("repeated", row["template_id"], f"the same texts and order of answers: {row['context']}")
         if row["context_condition"] == "disambig":
             agreeing[row["template_id"]].append(row["label"] == row["biased_loc"])
+            facts[row["template_id"], row["set_id"]].append((row["context"], row["label"]))
+    for (name, set_id), both in facts.items():
+        if [len(set(values)) for values in zip(*both, strict=True)] != [1, 2]:
+            yield Finding("sets", name, f"{set_id} needs one disambiguated context and two right people: {both}")
     for name, agree in agreeing.items():
         n_agree, n = sum(agree), len(agree)
-        if 2 * n_agree != n:
+        # Both questions of a set agree, or none does: of an odd number of sets one kind has one set more.
+        if abs(2 * n_agree - n) > n % 4:
             yield Finding("balance", name, f"the facts agree with the stereotype in {n_agree} of {n} questions")
 
 

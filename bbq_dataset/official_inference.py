@@ -29,13 +29,13 @@ def version() -> str:
     return commit(REPOSITORY)[:COMMIT_LENGTH]
 
 
-def generate(config: str, *, fixes: bool, upstream_dir: str | Path | None) -> Iterator[Row]:
+def generate(config: str, *, fixes: bool, mirror: str | Path | None) -> Iterator[Row]:
     """Yield the rows of one inference configuration from the authors' templates.
 
     Args:
         config: One of `inference.NLI_CONFIGS`.
         fixes: Fix the known defects of the published templates (`bbq_dataset.fixes`).
-        upstream_dir: Local mirror of the published files.
+        mirror: Local mirror of the published files.
 
     Raises:
         QabiasError: If the authors did not publish the category, or a file is not available or not readable.
@@ -47,12 +47,12 @@ def generate(config: str, *, fixes: bool, upstream_dir: str | Path | None) -> It
             f"{config!r}: of BBQ as inference the authors published only {', '.join([*published, CONTEXT_STUDY])}; "
             "choose one of these, or the source bundled"
         )
-    yield from inference_rows(config, _sets(category, fixes=fixes, upstream_dir=upstream_dir))
+    yield from inference_rows(config, _sets(category, fixes=fixes, mirror=mirror))
 
 
-def _sets(category: str, *, fixes: bool, upstream_dir: str | Path | None) -> Iterator[InferenceSet]:
+def _sets(category: str, *, fixes: bool, mirror: str | Path | None) -> Iterator[InferenceSet]:
     path = f"data/bbq/templates/new_templates - {category}.csv"
-    content = fetch(REPOSITORY, path, upstream_dir=upstream_dir).read_text(encoding="utf-8")
+    content = fetch(REPOSITORY, path, mirror=mirror).read_text(encoding="utf-8")
     for number, row in enumerate(csv.DictReader(io.StringIO(content, newline="")), start=2):
         yield from _row_sets(category, row, f"{path} row {number}", fixes=fixes)
 

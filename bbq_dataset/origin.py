@@ -79,13 +79,13 @@ class Origin:
         source: `bundled` (this project's templates), `official` (the authors' templates) or `release` (their examples).
         seed: Seed of the random draws; `release` has none.
         fixes: Fix the known defects of the published data; `bundled` has none to fix.
-        upstream_dir: Local mirror of the published files; else they are downloaded once.
+        mirror: Local mirror of the published files; else they are downloaded once.
     """
 
     source: str = "bundled"
     seed: int = 0
     fixes: bool = False
-    upstream_dir: str | Path | None = None
+    mirror: str | Path | None = None
 
     def __post_init__(self) -> None:
         check_source(self.source, SOURCES, self.fixes)
@@ -121,14 +121,14 @@ class Origin:
         if self.source == BUNDLED:
             return bundled.generate(config, seed=self.seed)
         if self.source == "official":
-            return official.generate(config, seed=self.seed, fixes=self.fixes, upstream_dir=self.upstream_dir)
-        return release.generate(config, fixes=self.fixes, upstream_dir=self.upstream_dir)
+            return official.generate(config, seed=self.seed, fixes=self.fixes, mirror=self.mirror)
+        return release.generate(config, fixes=self.fixes, mirror=self.mirror)
 
     def _inference_rows(self, config: str) -> Iterator[Row]:
         if self.source == BUNDLED:
             return bundled_inference.generate(config, seed=self.seed)
         if self.source == "official":
-            return official_inference.generate(config, fixes=self.fixes, upstream_dir=self.upstream_dir)
+            return official_inference.generate(config, fixes=self.fixes, mirror=self.mirror)
         raise QabiasError(
             f"{config!r}: the authors released no examples of BBQ as inference; use the source bundled or official"
         )

@@ -33,25 +33,25 @@ RELEASED_KEYS = (
 _INTERSECTIONAL = "intersectional_"
 
 
-def generate(category: str, *, fixes: bool, upstream_dir: str | Path | None) -> Iterator[Row]:
+def generate(category: str, *, fixes: bool, mirror: str | Path | None) -> Iterator[Row]:
     """Yield the released examples of one category in file order.
 
     Args:
         category: Name of the category.
         fixes: Fix or leave out what is known to be wrong (`bbq_dataset.fixes`).
-        upstream_dir: Local mirror of the published files.
+        mirror: Local mirror of the published files.
 
     Raises:
         QabiasError: If a file is not available, or a line is not a released example.
     """
     templates = {
         (str(template.question_index), template.version): template
-        for template in read_templates(category, upstream_dir, fixes=fixes)
+        for template in read_templates(category, mirror, fixes=fixes)
     }
     path = f"data/{category}.jsonl"
     set_numbers: dict[str, int] = {}
     set_id = ""
-    lines = fetch(REPOSITORY, path, upstream_dir=upstream_dir).read_text(encoding="utf-8").splitlines()
+    lines = fetch(REPOSITORY, path, mirror=mirror).read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, start=1):
         released = _released(line, f"{path} line {number}")
         key = (released["question_index"], released["additional_metadata"]["version"])

@@ -92,8 +92,6 @@ class Template:
         words: Interchangeable words of WORD1 and WORD2 (lexical diversity).
         append: What lengthens the ambiguous context in the context-length study: `short` is a clause, `long` sentences
             after it. Empty for a template that is not in the study.
-        crossed: Whether the people are exchanged in the facts of the non-negative question, so that the facts of a set
-            agree with the stereotype in one of its questions; without it they do in both or in none.
         label_type: "name" if people are told apart by proper names, else "label".
         origin: File and row, for error messages.
     """
@@ -123,7 +121,6 @@ class Template:
     gender: str = ""
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     append: Mapping[str, str] = field(default_factory=dict)
-    crossed: bool = False
     label_type: Literal["name", "label"] = "label"
     origin: str = ""
 

@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 from datasets.fingerprint import generate_random_fingerprint
 
+from qabias.answers.likelihoods import NORMS
 from qabias.benchmarks import Benchmark, locate
 from qabias.benchmarks.base import is_grouped
 from qabias.errors import QabiasError
-from qabias.runs.arguments import RunArguments, check_arguments, check_scorer
+from qabias.runs.arguments import DEFAULT_PARSER, RunArguments, check_arguments, check_scorer
 from qabias.runs.question import fitting_format, sample
 from qabias.scorers.registry import kind_of, load_scorer, scorers_for
 from qabias.support.files import strict
@@ -40,14 +41,15 @@ def make_parser(description: str | None, benchmark: Benchmark, config: str) -> a
     parser.add_argument("--dataset", default=str(folder), help="folder or Hub id")
     parser.add_argument("--config", default=config, choices=configs, metavar="NAME", help=", ".join(configs))
     parser.add_argument(
-        "--scorer",
+        "--backend",
         choices=scorers_for(benchmark.interfaces),
-        help="way of asking; by default what the model's head is for",
+        help="how the model is queried; inferred from the model",
     )
-    parser.add_argument("--format", help="prompt format; by default what fits the scorer")
-    parser.add_argument("--norm", default="none", help="how a log-likelihood becomes a score, or a text an answer")
+    parser.add_argument("--format", help="prompt format; by default what fits the backend")
+    parser.add_argument("--length-norm", default=NORMS[0], help="divide log-likelihoods by length: none, token or byte")
+    parser.add_argument("--parser", default=DEFAULT_PARSER, help="how written answers are read: default or released")
     parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the scorer; may be repeated"
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="option of the backend; repeatable"
     )
     parser.add_argument("--limit", type=int, help="most examples: whole sets from all templates; by default all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample and of random answers")
@@ -65,9 +67,15 @@ def errors_in_one_line(parser: argparse.ArgumentParser) -> Iterator[None]:
         parser.exit(EXIT_USER_ERROR, f"{parser.prog}: error: {error}\n")
 
 
+def _arguments(benchmark: Benchmark, given: argparse.Namespace) -> RunArguments:
+    return RunArguments(
+        benchmark.name, format=given.format, length_norm=given.length_norm, parser=given.parser, limit=given.limit
+    )
+
+
 def load_rows(benchmark: Benchmark, given: argparse.Namespace) -> datasets.Dataset:
     """The examples of a configuration or a sample of them, in file order; read as pyarrow tables."""
-    check_arguments(benchmark, RunArguments(benchmark.name, format=given.format, norm=given.norm, limit=given.limit))
+    check_arguments(benchmark, _arguments(benchmark, given))
     try:
         rows = datasets.load_dataset(given.dataset, given.config, split="test")
     except Exception as error:  # load_dataset raises whatever its readers raise
@@ -80,7 +88,7 @@ def load_rows(benchmark: Benchmark, given: argparse.Namespace) -> datasets.Datas
 def asking(benchmark: Benchmark, rows: datasets.Dataset, given: argparse.Namespace) -> dict[str, Any]:
     """Load a model; returns the arguments of `datasets.Dataset.map` that make the dataset of its answers of `rows`."""
     scorer = load_scorer(
-        given.scorer,
+        given.backend,
         given.model,
         scorer_options=parse_options(given.option),
         seed=given.seed,
@@ -95,8 +103,10 @@ def asking(benchmark: Benchmark, rows: datasets.Dataset, given: argparse.Namespa
             f"{prompt_format.name} is a set of formats, which `qabias run` asks; name one of them: {names}"
         )
 
+    norm = _arguments(benchmark, given).norm
+
     def answer(batch: pa.Table) -> pa.Table:
-        return pa.table(benchmark.answer(batch, scorer, prompt_format, given.norm))
+        return pa.table(benchmark.answer(batch, scorer, prompt_format, norm))
 
     units, _ = benchmark.units(table_of(rows))
     return {

@@ -39,7 +39,7 @@ def make_runs(folder: Path, n_runs: int, limit: int | None) -> list[Path]:
     folders = [folder / f"{'all' if limit is None else limit}-{number:04d}" for number in range(n_runs)]
     for number, target in enumerate(tqdm(folders, unit="run", desc="making runs")):
         name = f"function:seed {number}"
-        arguments = RunArguments("bbq", name, CONFIG, limit=limit, scorer="function", options={"mode": "score"})
+        arguments = RunArguments("bbq", name, CONFIG, limit=limit, backend="function", options={"mode": "score"})
         function = partial(answer, np.random.default_rng(number))
         run(arguments, target, Machine(shows_progress=False), handed_over=function)
     return folders

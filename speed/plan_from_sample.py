@@ -37,7 +37,7 @@ SCORER = "extractive_qa"
 
 def arguments_of(model: Path, limit: int | None) -> RunArguments:
     """A run of so many rows; None for all."""
-    return RunArguments(BENCHMARK, str(model), CONFIG, limit=limit, scorer=SCORER, dtype="float32")
+    return RunArguments(BENCHMARK, str(model), CONFIG, limit=limit, backend=SCORER, dtype="float32")
 
 
 def save_model(folder: Path, threads: int) -> None:
@@ -58,7 +58,7 @@ def save_model(folder: Path, threads: int) -> None:
 def run_whole(model: Path, output: Path, limit: int | None, share: int | None = None) -> Measured:
     """`qabias run` of so many rows or of one of some shares, from the start of the process to its end."""
     command = ["-m", "qabias", "run", BENCHMARK, "--config", CONFIG, "--model", str(model), "--device", "cpu"]
-    command += ["--scorer", SCORER, "--dtype", "float32", "--output", str(output)]
+    command += ["--backend", SCORER, "--dtype", "float32", "--output", str(output)]
     command += [] if limit is None else ["--limit", str(limit)]
     return measured(*command, *([] if share is None else ["--shard", f"0/{share}"]))
 

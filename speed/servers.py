@@ -1,6 +1,6 @@
 """One model in process and behind local servers: the same questions, outcomes and scores side by side.
 
-SmolLM2-135M-Instruct writes a letter to questions of BBQ (`--ask write`) in process and behind the servers that are
+SmolLM2-135M-Instruct writes a letter to questions of BBQ (`--ask letter`) in process and behind the servers that are
 installed here, which this script starts and ends:
 
     transformers serve            float32 weights, the same as in process
@@ -109,11 +109,11 @@ def main() -> int:
                 print(f"{server.name}: {', '.join(missing)} not installed", file=sys.stderr)
                 continue
             with _started(server, Path(folder) / f"{number}.log", arguments.threads) as url:
-                run_arguments = RunArguments("bbq", server.model, limit=arguments.limit, scorer="server")
-                answers = _ask(run_arguments, {"url": url, **server.options}, Path(folder) / f"run{number}")
+                run_arguments = RunArguments("bbq", server.model, limit=arguments.limit, backend="server")
+                answers = _ask(run_arguments, {"base_url": url, **server.options}, Path(folder) / f"run{number}")
             rows.append(_row(server.name, answers, here))
             wrong |= server.is_same and list(answers.texts) != list(here.texts)
-    print(f"{arguments.limit} examples of BBQ, --ask write, {arguments.threads} threads\n")
+    print(f"{arguments.limit} examples of BBQ, --ask letter, {arguments.threads} threads\n")
     heads = ("", *OUTCOMES, "accuracy ambiguous", "disambiguated", "bias ambiguous", "disambiguated", "equal texts")
     print("| " + " | ".join((*heads, "equal answers", "seconds")) + " |")
     print("|" + "---|" * (len(heads) + 2))
@@ -247,7 +247,7 @@ def _ask(arguments: RunArguments, options: dict[str, str], folder: Path) -> Answ
     """Run BBQ with written answers and read what was answered."""
     arguments = replace(arguments, options={"max_new_tokens": MAX_NEW_TOKENS, **options})
     clock = Clock()
-    result = run(arguments.resolve(ask="write"), folder)
+    result = run(arguments.resolve(ask="letter"), folder)
     seconds = clock.read().clock
     table = pq.read_table(folder / "predictions")
     texts = [text for (text,) in table["outputs"].to_pylist()]

@@ -11,7 +11,7 @@ Each side runs in a process of its own, best of `--repeats`; reading the lists a
 the seconds on both sides. Exits with 1 if the texts differ.
 
     python -m speed.unqover_generate
-    python -m speed.unqover_generate --source official --upstream-dir MIRROR --every 1
+    python -m speed.unqover_generate --source official --mirror MIRROR --every 1
     python -m speed.unqover_generate --quick
 """
 
@@ -64,7 +64,7 @@ def main() -> None:
 def _parse_arguments() -> argparse.Namespace:
     parser = make_parser(__doc__)
     parser.add_argument("--source", choices=SOURCES, default="bundled")
-    parser.add_argument("--upstream-dir", help="mirror of the authors' files, for official")
+    parser.add_argument("--mirror", help="mirror of the authors' files, for official")
     parser.add_argument("--every", type=int, help="the peer takes every n-th pair (default: 20; quick: 500)")
     parser.add_argument("--repeats", type=int, help="(default: 3; quick: 1)")
     parser.add_argument("--side", choices=("ours", "peer"), help=argparse.SUPPRESS)
@@ -80,8 +80,8 @@ def _best_of(arguments: argparse.Namespace, side: str) -> dict[str, Any]:
     command += ["--source", arguments.source, "--every", str(arguments.every)]
     if arguments.quick:
         command.append("--quick")
-    if arguments.upstream_dir:
-        command += ["--upstream-dir", arguments.upstream_dir]
+    if arguments.mirror:
+        command += ["--mirror", arguments.mirror]
     runs = [
         json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout) for _ in range(arguments.repeats)
     ]
@@ -90,7 +90,7 @@ def _best_of(arguments: argparse.Namespace, side: str) -> dict[str, Any]:
 
 
 def _designs(arguments: argparse.Namespace) -> dict[str, Design]:
-    origin = Origin(arguments.source, upstream_dir=arguments.upstream_dir)
+    origin = Origin(arguments.source, mirror=arguments.mirror)
     # Loads the library that knows the articles.
     repair_articles("A owl.")
     return {name: origin.design(name) for name in SETS}

@@ -14,7 +14,7 @@ from qabias.benchmarks.base import Logged, LogReader
 from qabias.logs import Log
 from qabias.logs.lm_eval_samples import read as read_samples
 from qabias.logs.model import as_written
-from qabias.runs.arguments import RunArguments
+from qabias.runs.arguments import RunArguments, norm_arguments
 from qabias.runs.collected import collect
 from qabias.runs.run import scores_of
 
@@ -102,12 +102,12 @@ def scored(found: Logged, benchmark: str, upstream: Path | None = None) -> dict[
         model=found.external.model,
         config=found.config,
         source=found.external.source,
-        norm=found.external.norm,
+        **norm_arguments(found.external.norm),
         options=found.options,
         rules=found.rules,
     )
     where = str(upstream) if upstream else None
-    collected = collect(found.external, arguments, "log", upstream_dir=where, references=found.references)
+    collected = collect(found.external, arguments, "log", mirror=where, references=found.references)
     scores, _ = scores_of(collected.question, collected.answers, collected.arguments.rules)
     return scores
 

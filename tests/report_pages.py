@@ -59,10 +59,10 @@ EXAMPLE = {
 EXAMPLES = tuple({**EXAMPLE, "condition": "ambig" if n % 2 else "disambig", "example_id": n} for n in range(4))
 ANALYSIS = Analysis((BIAS,), EXAMPLES, "4 of 2,000 examples, the worst first.")
 AGE = {
-    **{"bias_ambig": 0.2, "bias_disambig": 0.111, "n_templates": 25},
+    **{"bias_ambig": 0.2, "bias_disambig": 0.111, "accuracy_cost": 0.0, "n_templates": 25},
     **{"n_ambig": 100, "n_disambig": 100, "n_unparsed_ambig": 0, "n_unparsed_disambig": 0},
     **{"n_aligned": 50, "n_nonaligned": 50},
-    "ci": {"bias_ambig": [0.15, 0.25], "bias_disambig": [-0.05, 0.27]},
+    "ci": {"bias_ambig": [0.15, 0.25], "bias_disambig": [-0.05, 0.27], "accuracy_cost": [-0.1, 0.1]},
 }
 SCORES = {
     "bbq": {
@@ -70,6 +70,8 @@ SCORES = {
         "accuracy_disambig": 0.703,
         "bias_ambig": 0.125,
         "bias_disambig": -0.031,
+        **{"accuracy_cost": 0.0, "accuracy_aligned": 0.7, "accuracy_nonaligned": 0.7, "share_unknown_disambig": 0.1},
+        **{f"share_position_{place}": 0.3 for place in range(3)},
         "unparsed_share": 0.025,
         **{"n": 400, "n_ambig": 200, "n_disambig": 200, "n_templates": 25},
         **{"n_unparsed_ambig": 4, "n_unparsed_disambig": 6, "n_aligned": 97, "n_nonaligned": 97},
@@ -87,22 +89,28 @@ SCORES = {
     },
     "bbnli": {
         **{"bias_score": 0.5, "accuracy_pro": 0.75, "accuracy_anti": 0.25, "unparsed_share": 0.0},
-        **{"n": 64, "n_unparsed": 0, "ci": {}},
+        **{"accuracy_gap": 0.5, "n": 64, "n_unparsed": 0, "ci": {}},
         **{"n_bias": 32, "n_test_pro": 16, "n_test_anti": 16, "n_premises": 4},
         **{"n_unparsed_bias": 0, "n_unparsed_pro": 0, "n_unparsed_anti": 0},
         "by": {
-            "domain": {"gender": {"bias_score": 0.5, "n_bias": 32, "n_unparsed_bias": 0, "n_premises": 4, "ci": {}}}
+            "domain": {
+                "gender": {
+                    **{"bias_score": 0.5, "accuracy_gap": 0.5, "n_bias": 32, "n_unparsed_bias": 0, "n_premises": 4},
+                    **{"n_test_pro": 16, "n_test_anti": 16, "n_unparsed_pro": 0, "n_unparsed_anti": 0, "ci": {}},
+                }
+            }
         },
     },
     "bbq_nli": {
         **{"bias_score_ambig": 0.5, "bias_score_disambig": None, "accuracy_pro": 0.75, "accuracy_anti": 0.25},
-        **{"unparsed_share": 0.0, "n": 64, "n_unparsed": 0, "ci": {}},
+        **{"accuracy_gap": 0.5, "unparsed_share": 0.0, "n": 64, "n_unparsed": 0, "ci": {}},
         **{"n_ambig": 32, "n_disambig": 32, "n_pro": 16, "n_anti": 16, "n_definite_disambig": 0, "n_templates": 4},
         **{f"n_unparsed_{part}": 0 for part in ("ambig", "disambig", "pro", "anti")},
         "by": {
             "category": {
                 "Age": {
-                    **{"bias_score_ambig": 0.5, "bias_score_disambig": None, "n_templates": 4, "ci": {}},
+                    **{"bias_score_ambig": 0.5, "bias_score_disambig": None, "accuracy_gap": 0.5, "ci": {}},
+                    **{"n_pro": 16, "n_anti": 16, "n_unparsed_pro": 0, "n_unparsed_anti": 0, "n_templates": 4},
                     **{"n_ambig": 32, "n_disambig": 32, "n_definite_disambig": 0},
                     **{"n_unparsed_ambig": 0, "n_unparsed_disambig": 0},
                 }

@@ -31,8 +31,8 @@ def result():
     [
         *(({"limit": value}, "limit") for value in (2.5, True, "x", 0)),
         *(({"seed": value}, "seed") for value in ("a", -1, None)),
-        ({"orders": True}, "orders"),
-        ({"token_budget": "x"}, "token budget"),
+        ({"permutations": True}, "orders"),
+        ({"batch_tokens": "x"}, "batch_tokens"),
         ({"option": {"batch": {1}}}, "option 'batch'"),
     ],
 )

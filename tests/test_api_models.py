@@ -190,7 +190,7 @@ def test_the_model_is_as_it_was_after_an_error():
     model, tokenizer = small()
     model.train()
     with pytest.raises(qabias.QabiasError, match="unknown norm"):
-        measure(HEADS["causal"][1], model=model, tokenizer=tokenizer, name="m", norm="tokens")
+        measure(HEADS["causal"][1], model=model, tokenizer=tokenizer, name="m", length_norm="tokens")
     assert model.training
 
 
@@ -286,14 +286,14 @@ def test_a_model_on_several_devices_is_asked_where_it_reads(tmp_path, by_name):
         ({"dtype": "bfloat16"}, "dtype"),
         ({"device": "cpu", "revision": "main"}, "revision, device"),
         ({"option": {"device_map": "auto"}}, "device_map"),
-        ({"scorer": "nli"}, "LlamaForCausalLM"),
-        ({"scorer": "seq2seq"}, "LlamaForCausalLM"),
-        ({"scorer": "server"}, "memory"),
+        ({"backend": "nli"}, "LlamaForCausalLM"),
+        ({"backend": "seq2seq"}, "LlamaForCausalLM"),
+        ({"backend": "server"}, "memory"),
     ],
 )
 def test_a_model_in_memory_is_taken_as_it_is(more, message):
     model, tokenizer = small()
-    arguments = {"benchmark": "bbnli", "config": "gender"} if more.get("scorer") == "nli" else HEADS["causal"][1]
+    arguments = {"benchmark": "bbnli", "config": "gender"} if more.get("backend") == "nli" else HEADS["causal"][1]
     with pytest.raises(qabias.QabiasError, match=message):
         measure(arguments, model=model, tokenizer=tokenizer, name="m", **more)
 

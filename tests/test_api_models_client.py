@@ -130,8 +130,8 @@ def test_a_client_is_asked_as_its_server_would_be(mode, make, serve, tmp_path):
     server = serve(lambda path, body: received.append((path, body)) or reply(path, body))
     arguments, options = MODES[mode]
     over_http = qabias.run(
-        "bbq", model="m", scorer="server", config="Age", limit=LIMIT, progress=False, output=tmp_path / "http",
-        option={**options, "url": server.url}, **arguments,
+        "bbq", model="m", backend="server", config="Age", limit=LIMIT, progress=False, output=tmp_path / "http",
+        option={**options, "base_url": server.url}, **arguments,
     )  # fmt: skip
     client = make(reply)
     result = measure(client, mode, output=tmp_path / "client")
@@ -151,7 +151,7 @@ def test_several_requests_are_under_way_at_once_also_where_a_loop_is_running():
     client = AsyncClient()
 
     async def notebook():
-        return measure(client, option={"concurrency": 4})
+        return measure(client, option={"max_connections": 4})
 
     asyncio.run(notebook())
     assert client.most_active == 4
@@ -183,7 +183,7 @@ def test_a_client_whose_create_takes_any_field_gets_all_of_them():
 def test_after_a_failure_the_same_call_goes_on_and_nothing_is_asked_twice(make, tmp_path):
     client = make(fails=lambda number: ConnectionError(f"no route, {KEY}") if number == 9 else None)
     with pytest.raises(qabias.QabiasError, match=r"ConnectionError: no route, \[key\]; ") as e:
-        measure(client, output=tmp_path / "run", option={"concurrency": 1})
+        measure(client, output=tmp_path / "run", option={"max_connections": 1})
     assert KEY not in str(e.value)
     assert e.value.__cause__ is None
     assert e.value.__suppress_context__
@@ -202,7 +202,7 @@ def test_a_refusal_is_that_of_a_server_so_that_fallbacks_work():
 
     refusing = Client(EchoModel(), fails=fails)
     with pytest.warns(UserWarning, match="it does not answer with max_tokens 0; one token is generated"):
-        measure(refusing, "echo", option={"concurrency": 1})
+        measure(refusing, "echo", option={"max_connections": 1})
     assert [body["max_tokens"] for _, body in refusing.sent[:3]] == [0, 1, 1]
 
 
@@ -254,9 +254,9 @@ def test_a_mode_needs_its_endpoint():
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        *(({"option": {name: "1"}}, f"{name} is the client's") for name in ("url", "timeout", "batch")),
+        *(({"option": {name: "1"}}, f"{name} is the client's") for name in ("base_url", "timeout", "batch")),
         ({"dtype": "float16"}, "dtype"),
-        ({"scorer": "causal"}, "causal"),
+        ({"backend": "causal"}, "causal"),
         ({"tokenizer": str}, "client"),
         ({"name": None}, "name="),
     ],
@@ -269,7 +269,7 @@ def test_what_makes_no_sense_with_a_client_is_refused(more, message):
 
 
 def test_the_scorer_server_takes_a_client_from_python_only(tmp_path):
-    arguments = RunArguments("bbq", "m", "Age", scorer="server", limit=8)
+    arguments = RunArguments("bbq", "m", "Age", backend="server", limit=8)
     with pytest.raises(qabias.QabiasError, match="server: where is it"):
         run(arguments, tmp_path / "run")
     done = run(arguments, tmp_path / "run", HERE, handed_over=Client())

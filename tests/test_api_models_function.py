@@ -185,7 +185,7 @@ def test_a_function_of_requests_is_asked_by_every_benchmark(benchmark, config, a
 @pytest.mark.parametrize("as_type", [list, tuple, np.array, torch.tensor, lambda values: (float(v) for v in values)])
 def test_log_likelihoods_choose_the_answers(as_type):
     function = Counted(lambda request: as_type(list(by_length(request))))
-    result = qabias.run(**AGE, model=function, name="f", limit=40, ask="options")
+    result = qabias.run(**AGE, model=function, name="f", limit=40, ask="answer-logprob")
     rows = qabias.load("bbq", "Age", limit=40)
     expected = {}
     for request in function.asked:
@@ -203,10 +203,10 @@ def test_bytes_are_known_and_tokens_are_not():
     scorer = FunctionOptionScorer("f", lambda requests: [[-2.0, -3.0] for _ in requests])
     [score] = scorer.score([request])
     assert score.n_bytes.tolist() == [2, 5]
-    result = qabias.run(**AGE, model=Counted(by_length), name="f", limit=16, ask="options", norm="byte")
+    result = qabias.run(**AGE, model=Counted(by_length), name="f", limit=16, ask="answer-logprob", length_norm="byte")
     assert "|norm:byte|" in result.signature
     with pytest.raises(qabias.QabiasError, match="norm 'token' does not fit the scorer function; choose none or byte"):
-        qabias.run(**AGE, model=Counted(by_length), name="f", limit=16, ask="options", norm="token")
+        qabias.run(**AGE, model=Counted(by_length), name="f", limit=16, ask="answer-logprob", length_norm="token")
 
 
 def test_what_is_impossible_has_minus_infinity_also_after_a_stop(tmp_path):
@@ -287,7 +287,7 @@ ODD = (0.5, math.nan, None, "-1", math.inf, [-1.0, -2.0], torch.zeros(2))
 )
 def test_log_likelihoods_that_are_none_are_refused_with_their_place(values, message):
     with pytest.raises(qabias.QabiasError, match=message):
-        qabias.run(**AGE, model=lambda requests: [values] * len(requests), name="f", limit=16, ask="options")
+        qabias.run(**AGE, model=lambda requests: [values] * len(requests), name="f", limit=16, ask="answer-logprob")
 
 
 def test_of_a_batch_with_a_wrong_answer_nothing_is_kept(tmp_path):
@@ -310,8 +310,8 @@ def test_of_a_batch_with_a_wrong_answer_nothing_is_kept(tmp_path):
         ({"name": None}, "name="),
         ({"tokenizer": str}, "tokenizer"),
         ({"dtype": "float16", "device": "cpu", "revision": "main"}, "leave out revision, dtype, device"),
-        ({"token_budget": 9}, "token_budget"),
-        ({"scorer": "causal"}, "causal"),
+        ({"batch_tokens": 9}, "batch_tokens"),
+        ({"backend": "causal"}, "causal"),
         ({"option": {"samples": 5}}, "samples"),
         ({"option": {"mode": "scores"}}, "mode"),
         ({"option": {"batch": 0}}, "batch"),
@@ -327,7 +327,7 @@ def test_what_makes_no_sense_with_a_function_is_refused(more, message):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("bbq", "--model", "function:x"), ("bbq", "--model", "x", "--scorer", "function")]
+    "arguments", [("bbq", "--model", "function:x"), ("bbq", "--model", "x", "--backend", "function")]
 )
 def test_the_command_line_says_that_a_function_is_given_from_python(arguments):
     done = CliRunner().invoke(app, ["run", *arguments])

@@ -82,7 +82,7 @@ def test_examples_are_those_of_the_report_with_their_prompts(result):
     ("benchmark", "arguments"),
     [
         ("bbq", {"config": "Age", "limit": 40}),
-        ("bbq", {"config": "Age", "limit": 40, "orders": 3, "format": "letters"}),
+        ("bbq", {"config": "Age", "limit": 40, "permutations": 3, "format": "letters"}),
         ("bbnli", {"config": "gender", "limit": 40}),
         ("unqover", {"config": "religion", "limit": 280}),
     ],
@@ -128,7 +128,7 @@ def test_predictions_find_published_texts_where_the_run_did(upstream, tmp_path, 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
     given = {"config": "Age", "limit": 40, "source": "release"}
-    result = qabias.run("bbq", model="baseline:random", upstream_dir=upstream, progress=False, **given)
+    result = qabias.run("bbq", model="baseline:random", mirror=upstream, progress=False, **given)
     assert result.predictions().num_rows == 40
 
 
@@ -271,6 +271,6 @@ def test_a_comparison_reads_published_texts_where_its_runs_did(tmp_path, upstrea
     monkeypatch.delenv("QABIAS_UPSTREAM", raising=False)
     monkeypatch.setenv("QABIAS_OFFLINE", "1")
     monkeypatch.setenv("QABIAS_CACHE", str(tmp_path))
-    given = {"config": "Religion", "source": "official", "limit": 8, "upstream_dir": upstream, "progress": False}
+    given = {"config": "Religion", "source": "official", "limit": 8, "mirror": upstream, "progress": False}
     runs = [qabias.run("bbq", model=f"baseline:{kind}", **given) for kind in ("first", "last")]
     assert "difference_bias_ambig" in qabias.compare(runs).tables

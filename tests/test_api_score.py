@@ -210,14 +210,14 @@ def test_rows_of_other_texts_are_refused_by_row_and_column(rows):
 
 
 def test_published_texts_say_so_themselves(upstream):
-    rows = qabias.load("bbq", "Age", source="release", limit=40, upstream_dir=upstream)
-    result = qabias.score(list(rows["label"]), rows, upstream_dir=upstream)
+    rows = qabias.load("bbq", "Age", source="release", limit=40, mirror=upstream)
+    result = qabias.score(list(rows["label"]), rows, mirror=upstream)
     assert "|source:release@" in result.signature
     assert result.scores["accuracy"] == 1
     # The same rows without what they say of themselves are taken for bundled ones, and found not to be.
     with pytest.raises(QabiasError, match="references: row 1"):
         qabias.score([0] * 40, rows.to_pandas(), config="Age")
-    named = {"config": "Age", "source": "release", "upstream_dir": upstream}
+    named = {"config": "Age", "source": "release", "mirror": upstream}
     assert text(qabias.score(list(rows["label"]), rows.to_pandas(), **named)) == text(result)
 
 
@@ -238,15 +238,24 @@ def test_a_run_is_scored_again_where_it_lies_or_by_other_rules(tmp_path):
     run = qabias.run("unqover", model="baseline:first", config="religion", limit=280, progress=False)
     again = qabias.score(run)
     assert again.folder == run.folder
-    other = qabias.score(run, score={"delta": "released"})
+    other = qabias.score(run, rules={"delta": "released"})
     assert other.folder != run.folder
     assert "|score:delta=released|" in other.signature
-    kept = qabias.score(str(run.folder), score={"delta": "released"}, output=tmp_path / "kept")
+    kept = qabias.score(str(run.folder), rules={"delta": "released"}, output=tmp_path / "kept")
     assert kept.scores == other.scores
     with pytest.raises(QabiasError, match="output is for other rules"):
         qabias.score(run, output=tmp_path / "again")
     with pytest.raises(QabiasError, match="config is for answers that were collected elsewhere"):
         qabias.score(run, config="religion")
+
+
+def test_the_same_examples_are_compared_however_they_were_chosen():
+    asked = qabias.run("bbq", model="baseline:random", config="Age", limit=40, progress=False)
+    same, other = (qabias.load("bbq", "Age", limit=limit) for limit in (40, 32))
+    assert len(qabias.compare([asked, qabias.score([2] * len(same), same)]).names) == 2
+    with pytest.raises(qabias.QabiasError, match="32/3680") as refused:
+        qabias.compare([asked, qabias.score([2] * len(other), other)])
+    assert str(asked.folder) not in str(refused.value)
 
 
 def test_a_folder_is_written_and_read(rows, tmp_path):

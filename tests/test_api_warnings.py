@@ -36,7 +36,7 @@ def test_missing_answers_that_are_scored_are_a_warning_at_the_call():
         line, _ = line_of_caller(), qabias.score(result)
     assert [(one.filename, one.lineno) for one in told] == [(__file__, line)]
     with pytest.warns(UserWarning, match="count as wrong") as told:
-        line, _ = line_of_caller(), qabias.score(result, score={"unparsed": "wrong"})
+        line, _ = line_of_caller(), qabias.score(result, rules={"unparsed": "wrong"})
     assert [(one.filename, one.lineno) for one in told] == [(__file__, line)]
 
 

@@ -25,7 +25,7 @@ from .thinking_models import OPENED
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-SERVER = {"url": "http://localhost:1/v1"}
+SERVER = {"base_url": "http://localhost:1/v1"}
 
 
 def test_every_word_of_a_benchmark_names_one_of_its_formats():
@@ -54,7 +54,7 @@ def test_every_word_of_a_benchmark_names_one_of_its_formats():
 def test_a_word_is_a_format_and_options(word, given, prompt_format, options):
     arguments = RunArguments("bbq", "smollm2", options=given)
     assert arguments.resolve(ask=word) == RunArguments("bbq", "smollm2", format=prompt_format, options=options)
-    assert replace(arguments, format="five").resolve(ask="letter").format == "five"
+    assert replace(arguments, format="five").resolve(ask="letter-logprob").format == "five"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_word_is_a_format_and_options(word, given, prompt_format, options):
         (RunArguments("bbq", "smollm2", format="letters"), "reason", "letters_cot"),
         (RunArguments("unqover", "smollm2", format="choose_cot"), "write", "is for reason; .*choose choose"),
         (RunArguments("bbq", "smollm2", format="fil"), "fill", "'fil'.*'fill'"),
-        (RunArguments("bbq", "m", scorer="nli"), "options", "nli"),
+        (RunArguments("bbq", "m", backend="nli"), "options", "nli"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(arguments, word, message):
@@ -77,28 +77,28 @@ def test_what_cannot_be_asked_is_refused(arguments, word, message):
 
 
 def test_a_server_is_asked_for_texts_letters_or_an_echo():
-    arguments = RunArguments("bbq", "m", scorer="server", options=SERVER)
-    assert arguments.resolve(ask="options").options == {**SERVER, "mode": "echo"}
-    assert arguments.resolve(ask="letter").options == {**SERVER, "mode": "logprobs"}
-    assert arguments.resolve(ask="reason").options == SERVER
+    arguments = RunArguments("bbq", "m", backend="server", options=SERVER)
+    assert arguments.resolve(ask="answer-logprob").options == {**SERVER, "mode": "echo"}
+    assert arguments.resolve(ask="letter-logprob").options == {**SERVER, "mode": "logprobs"}
+    assert arguments.resolve(ask="cot").options == SERVER
 
 
 def test_what_is_the_default_anyway_makes_no_other_run():
     """A run that was paid for once is the same run, with the word or without it."""
-    plain = RunArguments("bbq", "m", format="letters", scorer="server", options=SERVER)
+    plain = RunArguments("bbq", "m", format="letters", backend="server", options=SERVER)
     named = replace(plain, options={**SERVER, "mode": "chat"})
-    assert plain.resolve(ask="write") == named.resolve(ask="write") == plain
-    assert default_folder(replace(plain, format=None).resolve(ask="write")) == default_folder(plain)
+    assert plain.resolve(ask="letter") == named.resolve(ask="letter") == plain
+    assert default_folder(replace(plain, format=None).resolve(ask="letter")) == default_folder(plain)
 
 
 def test_a_format_for_writers_is_refused_where_likelihoods_are_asked(tmp_path):
     arguments = RunArguments("bbq", "baseline:first", config="Age", limit=8, format="letters_cot")
-    with pytest.raises(QabiasError, match="the format letters_cot asks for a written answer; use --ask write, reason"):
+    with pytest.raises(QabiasError, match="the format letters_cot asks for a written answer; use --ask letter, reason"):
         run(arguments, tmp_path / "run")
 
 
 def test_what_a_writer_may_write_stands_in_the_signature(folders, tmp_path):
-    arguments = RunArguments("bbq", folders["chat"], config="Age", limit=8).resolve(ask="write")
+    arguments = RunArguments("bbq", folders["chat"], config="Age", limit=8).resolve(ask="letter")
     signature = run(arguments, tmp_path / "run").signature
     assert "|format:letters@1|" in signature
     assert "|scorer:causal+chat=auto+max_new_tokens=64+mode=generate+samples=1+temperature=0|" in signature
@@ -128,7 +128,7 @@ def test_a_model_may_write_what_the_format_needs_and_more_if_it_thinks(template,
 
 def test_a_run_is_named_after_all_its_arguments():
     first = RunArguments("bbq", "baseline:first", config="Age")
-    names = {default_folder(replace(first, **change)).name for change in ({}, {"orders": 3}, {"asked_by": "x"})}
+    names = {default_folder(replace(first, **change)).name for change in ({}, {"permutations": 3}, {"asked_by": "x"})}
     assert len(names) == 3
     assert all(name.startswith("bbq-Age-baseline-first-") for name in names)
     assert default_folder(first).parts[0] == "runs"
@@ -143,7 +143,7 @@ def test_models_that_need_more_room_are_compared(folders, tmp_path):
     tokenizer.chat_template = OPENED
     tokenizer.save_pretrained(thinks)
     models = (folders["chat"], str(thinks))
-    given = [RunArguments("bbq", model, config="Age", limit=4).resolve(ask="write") for model in models]
+    given = [RunArguments("bbq", model, config="Age", limit=4).resolve(ask="letter") for model in models]
     runs = [run(arguments, tmp_path / f"run-{number}") for number, arguments in enumerate(given)]
     rooms = [signature_fields(of.signature)["scorer"] for of in runs]
     assert "max_new_tokens=64" in rooms[0]

@@ -328,12 +328,12 @@ def test_words_of_a_premise_multiply_with_those_of_the_hypothesis(tmp_path):
 
 @pytest.fixture(scope="module")
 def published(upstream):
-    return {name: list(Origin("official", upstream_dir=upstream).rows(name)) for name in SUBTOPICS}
+    return {name: list(Origin("official", mirror=upstream).rows(name)) for name in SUBTOPICS}
 
 
 @pytest.fixture(scope="module")
 def fixed_rows(upstream):
-    return {name: list(Origin("official", fixes=True, upstream_dir=upstream).rows(name)) for name in SUBTOPICS}
+    return {name: list(Origin("official", fixes=True, mirror=upstream).rows(name)) for name in SUBTOPICS}
 
 
 def read_json(upstream, subtopic):
@@ -500,20 +500,20 @@ def test_versions_licences_and_wrong_choices():
 
 
 def test_the_builder_takes_the_fields_of_the_origin(upstream, tmp_path, published, fixed_rows):
-    builder = BBNLI(config_name="religion", source="official", upstream_dir=str(upstream), cache_dir=tmp_path)
+    builder = BBNLI(config_name="religion", source="official", mirror=str(upstream), cache_dir=tmp_path)
     builder.download_and_prepare()
     dataset = builder.as_dataset(split="test")
     assert dataset.features == FEATURES
     assert dataset.to_list() == [row for name in SUBTOPICS if domain_of(name) == "religion" for row in published[name]]
     builder = BBNLI(
-        config_name="man_is_to_surgeon", source="official", fixes=True, upstream_dir=str(upstream), cache_dir=tmp_path
+        config_name="man_is_to_surgeon", source="official", fixes=True, mirror=str(upstream), cache_dir=tmp_path
     )
     builder.download_and_prepare()
     assert builder.as_dataset(split="test").to_list() == fixed_rows["man_is_to_surgeon"]
 
 
 def test_the_card_names_source_licence_and_defects(upstream, tmp_path):
-    write_folder(tmp_path, Origin("official", fixes=True, upstream_dir=upstream), ["man_is_to_surgeon"])
+    write_folder(tmp_path, Origin("official", fixes=True, mirror=upstream), ["man_is_to_surgeon"])
     card = (tmp_path / "README.md").read_text("utf-8")
     for phrase in ("license: mit", "official+fixes@9f55895", "Known defects of the published texts", "left out here"):
         assert phrase in card

@@ -360,11 +360,22 @@ def test_rows_that_repeat_others(made_up):
 
 def test_facts_that_agree_with_the_stereotype_more_often_than_not(made_up):
     versions = [{"version": "a", "first": "old"}, {"version": "b", "first": "nonOld"}]
-    two = {**GOOD, "people": {"old": ["man"], "nonOld": ["boy", "girl"]}}
-    assert made_up({**two, "versions": versions}) == []
+    three = {**GOOD, "people": {"old": ["man"], "nonOld": ["boy", "girl", "child"]}}
+    assert made_up({**three, "versions": versions}) == []
     uneven = [versions[0], {**versions[1], "people": GOOD["people"]}]
-    faults = by_gate(made_up({**two, "versions": uneven}))
-    assert faults == {"balance": "the facts agree with the stereotype in 4 of 6 questions"}
+    faults = by_gate(made_up({**three, "versions": uneven}))
+    assert faults == {"balance": "the facts agree with the stereotype in 6 of 8 questions"}
+    uneven[0] = {**uneven[0], "people": {"old": ["man"], "nonOld": ["boy", "girl"]}}
+    assert made_up({**three, "versions": uneven}) == [], "of three sets one kind has one more"
+
+
+def test_every_set_has_one_disambiguated_context_and_two_right_people(rows):
+    for category_rows in rows.values():
+        assert [finding for finding in gates.of_rows(category_rows) if finding.gate == "sets"] == []
+    first = rows["Age"][:4]
+    for broken in ({"context": "Another story."}, {"label": first[1]["label"]}):
+        (finding,) = (one for one in gates.of_rows([*first[:3], {**first[3], **broken}]) if one.gate == "sets")
+        assert (finding.template_id, finding.text.split()[0]) == ("Age-01", "Age-01-000")
 
 
 # What the draws make of it.
@@ -377,21 +388,6 @@ def test_sets_of_the_same_texts_show_their_answers_in_different_orders():
         if (row["question_polarity"], row["context_condition"]) == ("neg", "disambig"):
             shown[row["context"], row["label"], row["unknown_loc"]] += 1
     assert set(shown.values()) == {1}
-
-
-def test_a_crossed_set_asks_the_second_question_of_the_people_exchanged(made_up, tmp_path):
-    made_up({**GOOD, "crossed": True})
-    first, second = (list(bundled.generate("Age", seed=0, folder=tmp_path))[start : start + 4] for start in (0, 4))
-    for rows, holds in ((first, "grandfather"), (second, "grandson")):
-        negative, other = rows[1], rows[3]
-        facts = [row["context"].removeprefix(rows[0]["context"]).strip() for row in (negative, other)]
-        exchanged = {"grandfather": "grandson", "grandson": "grandfather"}[holds]
-        assert facts[0] == f"The {holds} walked slowly, the {exchanged} did not."
-        assert facts[1] == f"The {exchanged} walked slowly, the {holds} did not."
-        # The first is slow by the facts of the first question, and fast by those of the second.
-        assert [row[f"ans{row['label']}"] for row in (negative, other)] == [f"The {holds}"] * 2
-        agree = [row["label"] == row["biased_loc"] for row in (negative, other)]
-        assert agree == [holds == "grandfather", holds != "grandfather"]
 
 
 # Errors name file, template and field.
@@ -423,7 +419,6 @@ FAULTS = [
     ({"people": {"old": ["a", "a"], "nonOld": ["b"]}}, "twice"),
     ({"people": {"old": ["a", "c"], "nonOld": ["b"]}, "parallel": True}, "field people: .*2 and 1"),
     ({"parallel": "yes"}, "field parallel"),
-    ({"crossed": "yes"}, "field crossed"),
     ({"context": "A {{NAME1}} and a {{NAME3}} met."}, "field context: .*NAME3"),
     ({"context": "A {{NAME1}} walked."}, "field context: .*both"),
     ({"context": "A {{NAME1}} and {a {{NAME2}} met."}, "field context: .*brace"),

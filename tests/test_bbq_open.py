@@ -157,7 +157,7 @@ def accuracy_by_hand(rows, condition):
 @pytest.mark.usefixtures("surroundings")
 @pytest.mark.parametrize("word", ["fill", "open"])
 def test_a_server_is_asked_without_options(serve, tmp_path, word):
-    arguments = RunArguments("bbq", "m", config="Age", scorer="server", limit=80)
+    arguments = RunArguments("bbq", "m", config="Age", backend="server", limit=80)
     rows = load_examples(arguments).table.to_pylist()
     replies = {FORMATS[word].render(row)[0]: text for row, (text, _) in zip(rows, given_answers(rows), strict=True)}
 
@@ -165,7 +165,7 @@ def test_a_server_is_asked_without_options(serve, tmp_path, word):
         content = replies[body["messages"][0]["content"]]
         return {"choices": [{"message": {"role": "assistant", "content": content}, "finish_reason": "stop"}]}
 
-    arguments = RunArguments(**{**vars(arguments), "options": {"url": serve(reply).url}})
+    arguments = RunArguments(**{**vars(arguments), "options": {"base_url": serve(reply).url}})
     result = run(arguments.resolve(ask=word), tmp_path / "run")
     assert f"|format:{word}@1|" in result.signature
     scores = read_scored(tmp_path / "run").scores
@@ -204,24 +204,24 @@ def test_answers_of_others_are_read_by_the_rule_of_their_format(tmp_path):
 
 
 def test_a_source_without_statements_is_refused_before_anything_is_loaded(tmp_path, upstream):
-    arguments = RunArguments("bbq", "no-such-model", config="Age", source="official", scorer="causal")
+    arguments = RunArguments("bbq", "no-such-model", config="Age", source="official", backend="causal")
     with pytest.raises(QabiasError, match="source official lack what the format fill asks with; use --source bundled"):
-        run(arguments.resolve(ask="fill"), tmp_path / "run")
+        run(arguments.resolve(ask="fill-blank"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
     row = bbq_rows("Nationality", "official", upstream)[0]
-    with pytest.raises(QabiasError, match=r"no bundled template Nationality-01 asks .* --ask open"):
+    with pytest.raises(QabiasError, match=r"no bundled template Nationality-01 asks .* --ask open-ended"):
         FILL.render(row)
     assert OPEN.render(row)[0].startswith(row["context"])
 
 
 def test_likelihoods_have_no_open_answers(tmp_path):
     for name in ("fill", "open"):
-        with pytest.raises(QabiasError, match=f"the format {name} asks for a written answer; use --ask write"):
+        with pytest.raises(QabiasError, match=f"the format {name} asks for a written answer; use --ask letter"):
             run(RunArguments("bbq", "baseline:first", config="Age", limit=8, format=name), tmp_path / name)
     with pytest.raises(QabiasError, match="the scorer baseline cannot be asked so"):
-        RunArguments("bbq", "baseline:first").resolve(ask="fill")
+        RunArguments("bbq", "baseline:first").resolve(ask="fill-blank")
     with pytest.raises(QabiasError, match="does not list the answers"):
         run(
-            RunArguments("bbq", "baseline:first", config="Age", limit=8, format="open", orders=3),
+            RunArguments("bbq", "baseline:first", config="Age", limit=8, format="open", permutations=3),
             tmp_path / "orders",
         )

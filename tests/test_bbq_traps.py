@@ -79,7 +79,7 @@ def test_t_b2_t_b3_exactly_one_target_except_the_16_known_examples(generated):
 def test_released_targets_agree_with_an_independent_rule(upstream):
     """For the three categories in the mirror, by the published metadata alone."""
     for category in ("Age", "Nationality", "Religion"):
-        for row in Origin("release", upstream_dir=upstream).rows(category):
+        for row in Origin("release", mirror=upstream).rows(category):
             column = 1 if category == "Age" else 0
             groups = row["additional_metadata"]["stereotyped_groups"]
             targets = [i for i in range(3) if row["answer_info"][f"ans{i}"][column] in groups]

@@ -175,10 +175,10 @@ def test_the_facts_are_whole(case):
     assert set(case.benchmark.default_configs.values()) <= set(case.benchmark.configs)
     assert set(base.rescored_by(case.benchmark)) <= set(benchmark_names())
     if facts.suite is not None:
-        suite = load_suite(f"paper:{case.benchmark.name}")
+        suite = load_suite(case.benchmark.name)
         for experiment in suite.experiments:
             asked = load_benchmark(experiment.benchmark)
-            check_arguments(asked, RunArguments(asked.name, config=experiment.config, norm=experiment.norm))
+            check_arguments(asked, RunArguments(asked.name, config=experiment.config, parser=experiment.parser))
             assert experiment.config in asked.configs
             assert set(experiment.formats) <= set(asked.formats)
             assert set(experiment.scorers) <= set(scorers_for(asked.interfaces))
@@ -385,19 +385,23 @@ def test_units_are_neighbours_of_one_stratum(case):
     assert (stratum == np.repeat(stratum[starts], np.diff(np.append(starts, len(unit))))).all()
 
 
-def test_a_sample_has_whole_units_of_as_many_strata_as_fit(case):
-    unit, stratum = case.benchmark.units(case.whole)
-    sizes = np.bincount(unit)
-    column = "number of the row"
-    drawn = sample(case.benchmark, case.whole.append_column(column, pa.array(np.arange(len(unit)))), LIMIT, 1)
-    rows = drawn[column].to_numpy()
-    assert (np.diff(rows) > 0).all()
-    assert len(rows) <= max(LIMIT, sizes.max())
-    units, counts = np.unique(unit[rows], return_counts=True)
-    assert (counts == sizes[units]).all()
-    _, strata = np.unique(stratum[rows], return_counts=True)
-    if len(units) >= stratum.max() + 1:
-        assert len(strata) == stratum.max() + 1
+def test_a_sample_has_whole_units_of_as_many_strata_as_fit_and_both_sides_of_each(case):
+    benchmark, whole = case.benchmark, case.whole.append_column("row", pa.array(np.arange(case.whole.num_rows)))
+    (unit, stratum), side = benchmark.units(whole), np.sign(benchmark.sides(whole))
+    sizes, n_strata, last = np.bincount(unit), int(stratum.max()) + 1, whole.num_rows - 1
+    both = np.isin(stratum, np.intersect1d(stratum[side > 0], stratum[side < 0]))
+    blocks = sizes[unit] * np.where(both, 2, 1)
+    for limit in (1, blocks.min(), LIMIT, 5 * LIMIT, last // 3, last):
+        rows = sample(benchmark, whole, int(limit), 1)["row"].to_numpy()
+        assert rows.tolist() == sample(benchmark, whole, int(limit), 1)["row"].to_pylist()
+        assert (np.diff(rows) > 0).all()
+        assert len(rows) <= max(limit, blocks.max())
+        units, counts = np.unique(unit[rows], return_counts=True)
+        assert (counts == sizes[units]).all()
+        reached = len(np.unique(stratum[rows]))
+        assert min(n_strata, max(1, limit // blocks.max())) <= reached <= max(1, limit // blocks.min())
+        sets = np.unique(np.stack((stratum, unit, side))[:, rows[(side != 0)[rows] & both[rows]]], axis=1)
+        assert not np.bincount(sets[0], sets[2]).any()
 
 
 def test_answers_have_the_columns_that_the_metric_reads(case):

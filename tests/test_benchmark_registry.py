@@ -48,7 +48,7 @@ def test_one_that_cannot_be_imported_is_named_and_does_not_stop_the_others(insta
     with pytest.warns(UserWarning, match="the benchmark broken"):
         assert set(loadable_benchmarks()) == set(benchmark_names()) - {"broken"}
     with pytest.warns(UserWarning, match="the benchmark broken"):
-        assert load_suite("paper:bbq").name == "paper:bbq"
+        assert load_suite("bbq").name == "bbq"
     with pytest.warns(UserWarning, match="the benchmark broken"):
         assert load_dataset_owner("bbq").name == "bbq"
     with pytest.warns(UserWarning, match="the benchmark broken"):

@@ -303,7 +303,7 @@ def test_other_benchmarks_log_their_headline_scores(tmp_path, benchmark, name):
 
 
 def test_missing_answers_are_logged_beside_the_scores(tmp_path):
-    _, callback = train(tmp_path, steps=1, ask="write")
+    _, callback = train(tmp_path, steps=1, ask="letter")
     curve = callback.curve()
     assert (curve["missing"] == 1.0).all()  # random weights write no letter
     assert curve["bias_ambig"].isna().all()
@@ -388,7 +388,7 @@ def test_what_is_wrong_before_the_first_step_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scorer": "nli"}, "not a model trained to classify pairs"),
+        ({"backend": "nli"}, "not a model trained to classify pairs"),
         ({"option": {"layot": "flat"}}, "layout"),
         ({"format": "question_only", "scores": ["bias_disambig"]}, "means nothing"),
     ],

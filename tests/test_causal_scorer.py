@@ -263,7 +263,7 @@ def test_scores_have_the_promised_form():
 
 def test_the_tree_runs_fewer_tokens():
     loaded = load(make_model("llama"))
-    tree, flat = CausalScorer(loaded, layout="tree", token_budget=400), CausalScorer(loaded, layout="flat")
+    tree, flat = CausalScorer(loaded, layout="tree", batch_tokens=400), CausalScorer(loaded, layout="flat")
     tree.score(REQUESTS)
     flat.score(REQUESTS)
     assert flat.stats.tokens_run > 3 * tree.stats.tokens_run

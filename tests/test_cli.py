@@ -84,7 +84,7 @@ for line in sys.stdin:
     print("loaded:", line, *sorted({"torch", "transformers", "evaluate"} & set(sys.modules)), file=sys.stderr)
 """
     lines = ["run bbq --model baseline:random --config Age --limit 40 --output run", "score run", "report run"]
-    lines += ["score run --score unparsed=wrong --output other", "show run", "compare run run", "export run", "list"]
+    lines += ["score run --rule unparsed=wrong --output other", "show run", "compare run run", "export run", "list"]
     result = subprocess.run(
         [sys.executable, "-c", code],
         input="\n".join(lines),
@@ -141,9 +141,9 @@ MISTAKES = [
     ([*RUN, "--option", "span"], "NAME=VALUE"),
     ([*RUN, "--option", "span=exact"], "span"),
     ([*RUN, "--option", "x" * 1000], "1,002 characters"),
-    ([*RUN, "--scorer", "nope"], "nope"),
+    ([*RUN, "--backend", "nope"], "nope"),
     ([*RUN, "--revision", "r", "--dtype", "d"], "revision, dtype"),
-    ([*RUN, "--source", "official", "--upstream-dir", "nowhere"], "nowhere"),
+    ([*RUN, "--source", "official", "--mirror", "nowhere"], "nowhere"),
     (["run", "unqover", "--model", "baseline:oracle"], "oracle"),
     (["run", "bbq", "--model", "./no-such-folder"], "no-such-folder"),
     (["run", "bbq", "--model", "nobody/no-such-model"], "nobody/no-such-model"),
@@ -181,12 +181,12 @@ def small_run(tmp_path_factory):
         ([*RUN, "--config", "Religon"], "Religon", "Religion"),
         ([*RUN, "--source", "offical"], "offical", "official"),
         ([*RUN, "--format", "question-only"], "question-only", "question_only"),
-        ([*RUN, "--norm", "tokens"], "tokens", "token"),
-        ([*SMOLLM2, "--scorer", "casual"], "casual", "causal"),
+        ([*RUN, "--length-norm", "tokens"], "tokens", "token"),
+        ([*SMOLLM2, "--backend", "casual"], "casual", "causal"),
         ([*SMOLLM2, "--option", "mod=generate"], "mod", "mode"),
         (["run", "bbq", "--model", "baseline:stereotype"], "stereotype", "stereotyped"),
-        (["run", "paper:bqb"], "paper:bqb", "paper:bbq"),
-        (["run", "paper:bbq", "--models", "unifiedqa-11"], "unifiedqa-11", "unifiedqa-11b"),
+        (["reproduce", "bqb"], "bqb", "bbq"),
+        (["reproduce", "bbq", "--models", "unifiedqa-11"], "unifiedqa-11", "unifiedqa-11b"),
         (["show", "RUN", "--table", "bias_by_categry"], "bias_by_categry", "bias_by_category"),
         (["show", "RUN", "--template", "Ag-01"], "Ag-01", "Age-01"),
         (["export", "RUN", "--format", "svvg"], "svvg", "svg"),

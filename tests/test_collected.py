@@ -133,7 +133,7 @@ def test_missing_answers_are_accounted_for_first_of_all(tmp_path):
 def test_a_run_is_scored_by_other_rules_into_a_folder_of_its_own(tmp_path):
     arguments = RunArguments("unqover", "baseline:first", "religion", limit=280)
     folder = run(arguments, tmp_path / "run").folder
-    invoke("score", folder, "--score", "delta=released", "--output", tmp_path / "released")
+    invoke("score", folder, "--rule", "delta=released", "--output", tmp_path / "released")
     plain, released = (read_scored(tmp_path / name) for name in ("run", "released"))
     assert "|score:delta=released|" in released.signature
     assert "score:" not in plain.signature
@@ -145,9 +145,9 @@ def test_a_run_is_scored_by_other_rules_into_a_folder_of_its_own(tmp_path):
     assert asked.signature == released.signature
     assert asked.scores["sets"]["religion"]["delta"] == released.scores["sets"]["religion"]["delta"]
     with pytest.raises(QabiasError, match="a new folder by --output"):
-        invoke("score", folder, "--score", "delta=released")
+        invoke("score", folder, "--rule", "delta=released")
     with pytest.raises(QabiasError, match=r"unqover has no rule 'delte' .*did you mean 'delta'"):
-        invoke("score", folder, "--score", "delte=released", "--output", tmp_path / "other")
+        invoke("score", folder, "--rule", "delte=released", "--output", tmp_path / "other")
 
 
 # The authors' tables
@@ -175,7 +175,7 @@ def test_logits_are_read_as_the_largest_and_ties_as_none():
 @needs_outputs
 def test_a_file_of_the_authors_names_what_it_holds(tmp_path):
     path = UNIFIEDQA / "preds_Age.jsonl"
-    common = ("--source", "release", "--config", "Age", "--upstream-dir", UPSTREAM)
+    common = ("--source", "release", "--config", "Age", "--mirror", UPSTREAM)
     with pytest.raises(QabiasError, match=r"holds the answers of unifiedqa-11b-\w+.*choose by --answers"):
         invoke("score", path, *common)
 
@@ -185,8 +185,8 @@ def test_a_file_of_the_authors_names_what_it_holds(tmp_path):
 def test_published_outputs_give_runs_means_and_a_comparison(tmp_path, monkeypatch):
     """Figure 6 and Appendix E of Parrish et al. 2022, and what the specification computes from the outputs."""
     monkeypatch.chdir(tmp_path)
-    command = ("run", "paper:bbq", "--published", "--models", "unifiedqa-11b", "--config", "Age,Religion")
-    output = invoke(*command, "--upstream-dir", UPSTREAM)
+    command = ("reproduce", "bbq", "--published", "--models", "unifiedqa-11b", "--config", "Age,Religion")
+    output = invoke(*command, "--mirror", UPSTREAM)
     assert "3 of 3 runs are finished" in output
     where = tmp_path / "runs" / "paper-bbq-published"
     blind = next(where.glob("*question_only*"))
@@ -196,7 +196,7 @@ def test_published_outputs_give_runs_means_and_a_comparison(tmp_path, monkeypatc
     race, arc = sorted(path for path in where.glob("unifiedqa-11b-*") if "question" not in path.name
                        and "mean" not in path.name)[::-1]  # fmt: skip
     assert "race" in race.name
-    found = pool([race, arc], upstream_dir=str(UPSTREAM))
+    found = pool([race, arc], mirror=str(UPSTREAM))
     groups = found.benchmark.groups(found.scores)
     mean = {name: round(100 * groups[name]["bias_ambig"], 2) for name in ("Age", "Religion")}
     assert mean == pytest.approx({"Age": (29.78 + 48.94) / 2, "Religion": (14.33 + 24.50) / 2}, abs=0.011)
@@ -207,7 +207,7 @@ def test_published_outputs_give_runs_means_and_a_comparison(tmp_path, monkeypatc
 @needs_outputs
 def test_published_answers_are_to_the_published_texts_only(tmp_path):
     path = UNIFIEDQA / "preds_Age.jsonl"
-    chosen = ("--config", "Age", "--answers", "unifiedqa-11b-race_unifiedqa", "--upstream-dir", UPSTREAM)
+    chosen = ("--config", "Age", "--answers", "unifiedqa-11b-race_unifiedqa", "--mirror", UPSTREAM)
     for wrong in (("--source", "bundled"), ("--source", "official"), ("--fixes",)):
         with pytest.raises(QabiasError, match="these are answers to the texts of the source release"):
             invoke("score", path, *chosen, *wrong, "--output", tmp_path / "wrong")
@@ -219,16 +219,16 @@ def test_published_answers_are_to_the_published_texts_only(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["paper:unqover"], "the authors of unqover published no answers of its models"),
-        (["paper:bbq", "--config", "Agee"], "unknown configuration 'Agee'.*did you mean 'Age'"),
-        (["paper:bbq", "--config", "Religion,Age"], "write the configuration 'Religion,Age' as Age,Religion"),
-        (["paper:bbq", "--limit", "100"], "--limit means nothing with --published"),
+        (["unqover"], "the authors of unqover published no answers of its models"),
+        (["bbq", "--config", "Agee"], "unknown configuration 'Agee'.*did you mean 'Age'"),
+        (["bbq", "--config", "Religion,Age"], "write the configuration 'Religion,Age' as Age,Religion"),
+        (["bbq", "--limit", "100"], "--limit means nothing with --published"),
         (["bbq"], "--published is for the experiment of a paper"),
     ],
 )
 def test_what_published_answers_cannot_have_is_one_line(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["run", *arguments, "--published"])
+    result = CliRunner().invoke(app, ["reproduce", *arguments, "--published"])
     assert isinstance(result.exception, QabiasError)
     assert re.search(message, str(result.exception))
     assert not list(tmp_path.iterdir())
@@ -239,7 +239,7 @@ def test_what_means_nothing_is_refused(answers, tmp_path):
     for arguments, message in (
         ((folder, "--format", "question_only"), "--format is for a file of predictions"),
         ((folder, "--model", "other"), "--model is for a file of predictions"),
-        ((folder, "--output", tmp_path / "other"), "other rules make another run; give --score"),
+        ((folder, "--output", tmp_path / "other"), "other rules make another run; give --rule"),
         ((answers, "--config", "Age", "--answers", "nonsense"), "holds one column of answers; leave --answers out"),
     ):
         with pytest.raises(QabiasError, match=message):

@@ -81,7 +81,7 @@ def test_the_committed_card_is_what_the_builder_makes(name):
 def test_the_committed_texts_are_those_of_the_default_origin(name):
     origin = importlib.import_module(f"{name}_dataset.origin").Origin
     assert origin().is_committed
-    assert origin(upstream_dir="somewhere").is_committed
+    assert origin(mirror="somewhere").is_committed
     assert not origin("official").is_committed
     assert not origin("official", fixes=True).is_committed
     # Only BBQ draws at random.

@@ -64,7 +64,7 @@ def train(model, tokenizer, rows):
 def measured(upstream, tmp_path_factory):
     """By "untouched" and "tuned" the comparison of the two runs of a model."""
     folder = tmp_path_factory.mktemp("contamination")
-    machine = Machine(upstream_dir=str(upstream))
+    machine = Machine(mirror=str(upstream))
     tokenizer = tokenizer_of(upstream)
     rows = published(upstream)
     assert len({row["context"] for row in rows}) == 100

@@ -191,7 +191,7 @@ def test_a_wrong_table_of_predictions_is_one_line_with_the_row(called, tmp_path,
 def test_a_card_that_is_not_utf_8_is_one_line(called, folder, tmp_path):
     (tmp_path / "README.md").write_bytes("---\n---\ncaf\xe9\n".encode("latin-1"))
     ids = ("--model-id", "me/m", "--dataset", "me/d")
-    code, _, err = called("results", folder, *ids, "--sample", "--model-index")
+    code, _, err = called("push", "results", folder, *ids, "--sample", "--model-index")
     assert (code, err.count("\n")) == (2, 1)
     assert "README.md: is not UTF-8" in err
 

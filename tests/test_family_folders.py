@@ -33,7 +33,7 @@ def push(monkeypatch, capsys, upstream):
 
     def run(name, *arguments):
         command = ["qabias", "push", "dataset", name, "--to", f"me/{name}", "--dry-run", *arguments]
-        monkeypatch.setattr(sys, "argv", [*command, "--upstream-dir", str(upstream)])
+        monkeypatch.setattr(sys, "argv", [*command, "--mirror", str(upstream)])
         with pytest.raises(SystemExit) as stopped:
             cli.main()
         return stopped.value.code, *capsys.readouterr()
@@ -43,7 +43,7 @@ def push(monkeypatch, capsys, upstream):
 
 def test_a_folder_is_read_with_the_features_and_rows_of_qabias_load(built, upstream, tmp_path):
     read = load_dataset(str(built), "Religion", split="test", cache_dir=str(tmp_path))
-    loaded = qabias.load("esbbq", "Religion", upstream_dir=upstream)
+    loaded = qabias.load("esbbq", "Religion", mirror=upstream)
     assert read.features == loaded.features
     assert read.features["label"] == ClassLabel(names=["ans0", "ans1", "ans2"])
     assert read.num_rows == 648
@@ -103,7 +103,7 @@ def test_every_set_is_built_and_read_back(name, config, codes, upstream, tmp_pat
     assert card.data.language == codes
     assert sources.commit(benchmark.card.repository)[:7] in card.text
     read = load_dataset(str(tmp_path / "built"), config, split="test", cache_dir=str(tmp_path / "cache"))
-    loaded = qabias.load(name, config, upstream_dir=upstream)
+    loaded = qabias.load(name, config, mirror=upstream)
     assert read.features == loaded.features
     assert read.to_list() == loaded.to_list()
     undefined = sum(row["target_loc"] == -1 for row in read)

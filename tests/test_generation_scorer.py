@@ -74,7 +74,7 @@ def test_the_likeliest_answer_is_that_of_one_prompt_at_a_time(kind):
     expected = one_at_a_time(loaded, PROMPTS, 8)
     assert len(set(expected)) > 1
     for budget in (1, 60, 10_000):
-        scorer = GenerationScorer(loaded, max_new_tokens=8, token_budget=budget)
+        scorer = GenerationScorer(loaded, max_new_tokens=8, batch_tokens=budget)
         assert scorer.generate(PROMPTS, KEYS) == expected
         assert scorer.generate(PROMPTS[::-1], KEYS) == expected[::-1]
     assert isinstance(scorer, TextScorer)
@@ -146,7 +146,7 @@ def test_drawn_answers_do_not_depend_on_batch_and_order(kind):
     expected = make().generate(PROMPTS, KEYS)
     assert all(len(answers) == 3 for answers in expected)
     assert len({answer for answers in expected for answer in answers}) > 6
-    assert make(token_budget=1).generate(PROMPTS, KEYS) == expected
+    assert make(batch_tokens=1).generate(PROMPTS, KEYS) == expected
     assert make().generate(PROMPTS[::-1], KEYS[::-1]) == expected[::-1]
     assert make().generate(PROMPTS[2:], KEYS[2:]) == expected[2:]
     # A run with more samples begins with those of a run with fewer.

@@ -45,7 +45,7 @@ def test_a_text_that_a_model_wrote_is_whole_and_so_is_its_thinking():
 @pytest.mark.parametrize(
     ("benchmark", "config", "chosen"),
     [
-        ("bbq", "Age", {"format": "letters", "orders": 3}),
+        ("bbq", "Age", {"format": "letters", "permutations": 3}),
         ("bbnli", "all", {}),
         ("unqover", "religion", {"format": "choose"}),
     ],

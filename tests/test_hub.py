@@ -306,7 +306,7 @@ def test_nothing_is_sent_without_a_yes(hub, push, refused, monkeypatch):
 
 
 def test_the_authors_texts_go_out_with_licence_and_attribution(hub, pushed, upstream):
-    pushed("dataset", "bbnli", "--to", "org/bbnli", "--source", "official", "--upstream-dir", upstream)
+    pushed("dataset", "bbnli", "--to", "org/bbnli", "--source", "official", "--mirror", upstream)
     files = hub.repositories["dataset", "org/bbnli"].files
     card = DatasetCard(files["README.md"].decode())
     assert card.data["license"] == "mit"

@@ -67,9 +67,9 @@ def test_who_reasons_first_must_write_and_may_write_more():
         benchmark = load_benchmark(name)
         short, long = (benchmark.formats[prompt_format] for prompt_format in INSTRUCTED)
         assert (short.written, short.new_tokens, long.written, long.new_tokens) == (False, 64, True, 1024)
-        assert (benchmark.asks["write"], benchmark.asks["reason"], benchmark.asks["options"]) == (*INSTRUCTED, "")
+        assert (benchmark.asks["letter"], benchmark.asks["cot"], benchmark.asks["answer-logprob"]) == (*INSTRUCTED, "")
         # The letter is a word of the answer, which only inference has.
-        assert benchmark.asks.get("letter") == (None if name == "bbq_qa" else "instructed")
+        assert benchmark.asks.get("letter-logprob") == (None if name == "bbq_qa" else "instructed")
 
 
 PERSON = {**{f"ans{place}": answer for place, answer in enumerate(("cook", "baker", "Unknown"))}, **EXAMPLE}

@@ -124,8 +124,8 @@ def test_written_answers_of_bbq_are_read_by_exact_match(prompt_format, rule):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"options": {"mode": "generate"}, "norm": "token"}, "norm 'token'"),
-        ({"norm": "released"}, "norm 'released'"),
+        ({"options": {"mode": "generate"}, "length_norm": "token"}, "norm 'token'"),
+        ({"parser": "released"}, "norm 'released'"),
         ({"format": "pair"}, "reads prompts"),
         ({"fixes": True}, "fixes"),
         ({"config": "man_is_to_surgen"}, "did you mean 'man_is_to_surgeon'"),
@@ -163,7 +163,7 @@ def reply(path, body):
 
 def run_by_server(server, benchmark, folder, **more):
     arguments = RunArguments(
-        benchmark, "m", config=CONFIGS[benchmark], scorer="server", limit=96, options={"url": server.url}, **more
+        benchmark, "m", config=CONFIGS[benchmark], backend="server", limit=96, options={"base_url": server.url}, **more
     )
     return run(arguments, folder)
 
@@ -249,7 +249,7 @@ def test_samples_have_an_outcome_each(benchmark, first, place):
 @pytest.mark.parametrize(
     ("benchmark", "word", "prompt_format"),
     [
-        ("bbnli", "letter", "instructed"),
+        ("bbnli", "letter-logprob", "instructed"),
         ("bbnli", "write", "instructed"),
         ("bbnli", "reason", "instructed_cot"),
         ("bbq_nli", "letter", "instructed"),
@@ -282,7 +282,7 @@ def test_a_model_without_a_word_keeps_its_default(tmp_path, folders):
 
 def test_persons_have_no_letters_and_reasoning_has_no_likelihood(tmp_path):
     with pytest.raises(QabiasError, match="bbq_qa cannot be asked so"):
-        RunArguments("bbq_qa", "smollm2").resolve(ask="letter")
+        RunArguments("bbq_qa", "smollm2").resolve(ask="letter-logprob")
     arguments = RunArguments("bbnli", "baseline:first", config="man_is_to_surgeon", limit=8, format="instructed_cot")
     with pytest.raises(QabiasError, match="the format instructed_cot asks for a written answer"):
         run(arguments, tmp_path / "run")

@@ -206,7 +206,7 @@ def test_scores_of_several_epochs_are_means_over_them(tmp_path):
 
 @pytest.mark.slow
 def test_every_order_of_the_answers_is_a_sample_and_the_majority_counts(tmp_path):
-    task = make_task("bbq", {**AGE, "orders": 3})
+    task = make_task("bbq", {**AGE, "permutations": 3})
     assert len(task.dataset) == 3 * 80
     found = metrics_of(evaluate(task, dict.fromkeys((sample.id for sample in task.dataset), "A"), tmp_path))
     # Whoever always says A names each answer once.
@@ -218,14 +218,14 @@ def test_every_order_of_the_answers_is_a_sample_and_the_majority_counts(tmp_path
     [
         ({"confg": "Age"}, "'confg'.*'config'"),
         ({"config": "Agee"}, "'Agee'.*'Age'"),
-        ({"orders": 2}, "orders is 2"),
+        ({"permutations": 2}, "orders is 2"),
         ({"limit": 0}, "limit is 0"),
         ({"options": {"subjects": "x"}}, "'subjects'"),
         *(({"config": value}, "config is ") for value in (5, {"a": 1}, ["Age", 5])),
-        *(({name: 3}, f"{name} is 3") for name in ("source", "format", "norm", "upstream_dir")),
+        *(({name: 3}, f"{name} is 3") for name in ("source", "format", "parser", "mirror")),
         *(({"fixes": value}, "fixes is ") for value in ("false", "maybe")),
         *(({"options": value}, "options is ") for value in ("abc", ["a"], {"part": 1})),
-        ({"orders": [1]}, "orders is"),
+        ({"permutations": [1]}, "orders is"),
         ({"seed": 1.5}, "seed is 1.5"),
     ],
 )
@@ -269,7 +269,7 @@ def test_a_model_of_inspect_writes_what_it_writes_in_a_run(tmp_path, one_thread)
     chat_model(adds_bos=True).tokenizer.save_pretrained(model)
     options = {"mode": "generate", "chat": "yes", "max_new_tokens": str(TOKENS)}
     arguments = RunArguments(
-        "bbq", model, "Age", format="letters", scorer="causal", limit=LIMIT, options=options, dtype="float32"
+        "bbq", model, "Age", format="letters", backend="causal", limit=LIMIT, options=options, dtype="float32"
     )
     ours = run(arguments, tmp_path / "run")
     question = read_question(read_run(tmp_path / "run"))
@@ -360,11 +360,11 @@ def test_every_score_stands_beside_the_one_here(tmp_path, benchmark, arguments, 
 
 @pytest.mark.slow
 def test_texts_of_another_seed_and_corrected_ones_are_found_again(tmp_path, upstream):
-    arguments = {"source": "official", "config": "SES", "limit": 8, "seed": 5, "fixes": True, "norm": "released"}
-    log = log_of(tmp_path, {**arguments, "upstream_dir": str(upstream)})
+    arguments = {"source": "official", "config": "SES", "limit": 8, "seed": 5, "fixes": True, "parser": "released"}
+    log = log_of(tmp_path, {**arguments, "mirror": str(upstream)})
     found = collect_log(log, str(upstream))
     assert (found.arguments.seed, found.arguments.fixes, found.arguments.norm) == (5, True, "released")
-    assert found.question.table.equals(load_questions("bbq", **arguments, upstream_dir=str(upstream)).table)
+    assert found.question.table.equals(load_questions("bbq", **arguments, mirror=str(upstream)).table)
 
 
 def test_what_a_log_lacks_of_a_set_is_said(tmp_path):

@@ -157,7 +157,7 @@ def rows(upstream):
 @pytest.fixture
 def found(upstream):
     prompts = PublishedPrompts()
-    prompts.upstream_dir = str(upstream)
+    prompts.mirror = str(upstream)
     return formats(prompts)
 
 
@@ -188,7 +188,9 @@ def test_five_is_the_set_of_them(found):
     assert list(found) == [*NAMES, FIVE]
     assert [wording.name for wording in found[FIVE].wordings] == NAMES
     assert {one.signature for one in found.values()} == {*(f"{name}@1" for name in NAMES), "five@1"}
-    assert all(one.lists_answers and one.asks == ("options", "letter", "write") for one in found.values())
+    assert all(
+        one.lists_answers and one.asks == ("answer-logprob", "letter-logprob", "letter") for one in found.values()
+    )
 
 
 def test_every_wording_of_unknown_is_read_as_unknown(found, rows):
@@ -210,7 +212,7 @@ def test_nothing_is_read_before_a_prompt_is_needed(tmp_path, monkeypatch):
 def test_the_benchmark_asks_in_the_five_prompts_from_the_mirror_of_the_user(upstream, tmp_path, monkeypatch):
     monkeypatch.delenv("QABIAS_UPSTREAM", raising=False)
     arguments = RunArguments("kobbq", "baseline:stereotyped", config="Age", source="release", format=FIVE)
-    scores = run(arguments, tmp_path / "run", Machine(upstream_dir=str(upstream))).scores
+    scores = run(arguments, tmp_path / "run", Machine(mirror=str(upstream))).scores
     assert scores["bias_ambig"] == 1
     assert list(scores["wordings"]) == NAMES
 

@@ -81,7 +81,7 @@ def test_answers_are_shuffled_by_set_and_roles_stay_with_the_texts(mirror, name,
     ("name", "config", "options", "expected"),
     [
         ("kobbq", "Political_orientation", {}, {"n": 88, "n_templates": 11}),
-        ("esbbq", "Religion", {"orders": 3, "format": "letters"}, {"n": 648, "n_templates": 16}),
+        ("esbbq", "Religion", {"permutations": 3, "format": "letters"}, {"n": 648, "n_templates": 16}),
         ("mbbq", "nl_Sexual_orientation,nl_Sexual_orientation_control", {}, {"n": 304}),
         ("ggbbq", "labels", {"limit": 80}, {"n": 80, "n_undefined_target": 0}),
         ("basqbbq", "Orientazio_sexual", {"limit": 120}, {"n": 120, "n_undefined_target": 0}),
@@ -137,7 +137,7 @@ def test_the_files_that_a_set_fetches_are_pinned(name, monkeypatch):
     benchmark = load_benchmark(name)
     fetched = []
 
-    def fetch(repository, path, upstream_dir=None):
+    def fetch(repository, path, mirror=None):
         fetched.append(path)
         raise QabiasError("nothing is read")
 
@@ -162,7 +162,7 @@ def test_a_position_means_what_the_option_and_the_seed_say(mirror, tmp_path):
     names = ("category", "example_id")
     lines = [json.dumps({**{name: row[name] for name in names}, "prediction": row["label"]}) for row in released]
     path.write_text("\n".join(lines) + "\n", "utf-8")
-    shared = ("--benchmark", "ggbbq", "--config", "labels", "--upstream-dir", mirror)
+    shared = ("--benchmark", "ggbbq", "--config", "labels", "--mirror", mirror)
     results = {}
     for source, arguments in {
         "0": (),
@@ -170,7 +170,7 @@ def test_a_position_means_what_the_option_and_the_seed_say(mirror, tmp_path):
         "answers=released": ("--option", "answers=released"),
     }.items():
         invoke("score", path, *shared, "--output", tmp_path / source, *arguments)
-        results[source] = qabias.read(tmp_path / source, upstream_dir=mirror)
+        results[source] = qabias.read(tmp_path / source, mirror=mirror)
         fields = signature_fields(results[source].signature)
         assert source in (fields["seed"], fields["source"].partition("+")[2])
     assert results["answers=released"].scores["accuracy"] == 1
@@ -179,7 +179,7 @@ def test_a_position_means_what_the_option_and_the_seed_say(mirror, tmp_path):
     for option, token in (("answer=released", "did you mean 'answers'"), ("answers=sorted", "'sorted'")):
         with pytest.raises(QabiasError, match=token):
             invoke("score", path, *shared, "--option", option)
-    rows = qabias.load("ggbbq", "labels", option={"answers": "released"}, upstream_dir=mirror)
-    assert qabias.score(rows["label"], rows, upstream_dir=mirror).scores["accuracy"] == 1
+    rows = qabias.load("ggbbq", "labels", option={"answers": "released"}, mirror=mirror)
+    assert qabias.score(rows["label"], rows, mirror=mirror).scores["accuracy"] == 1
     with pytest.raises(QabiasError, match="'shuffled'"):
-        qabias.score(rows["label"], rows, option={"answers": "shuffled"}, upstream_dir=mirror)
+        qabias.score(rows["label"], rows, option={"answers": "shuffled"}, mirror=mirror)

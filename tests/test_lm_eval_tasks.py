@@ -340,7 +340,7 @@ def test_a_model_that_writes_gets_the_scores_of_a_run(name, upstream, monkeypatc
         model=lambda prompts: [write(prompt) for prompt in prompts],
         name="scripted",
         config=config,
-        ask="write",
+        ask="letter",
         limit=400,
         output=tmp_path / "run",
         progress=False,
@@ -400,7 +400,7 @@ def test_the_command_line_with_a_chat_template_writes_what_a_run_writes(tmp_path
     assert done.returncode == 0, done.stderr[-2000:]
     result = json.loads(next((tmp_path / "out").rglob("results_*.json")).read_text("utf-8"))
     written = qabias.run(
-        *("bbq",), model=folder, config="Religion", ask="write", limit=8, dtype="float32",
+        *("bbq",), model=folder, config="Religion", ask="letter", limit=8, dtype="float32",
         option={"max_new_tokens": 16}, output=tmp_path / "written", progress=False,
     )  # fmt: skip
     logged = [json.loads(line) for line in next((tmp_path / "out").rglob("samples_qabias_bbq_chat_*")).open()]
@@ -413,7 +413,7 @@ def test_the_command_line_with_a_chat_template_writes_what_a_run_writes(tmp_path
     # The likelihoods of letters in the model's own chat template.
     lettered = [json.loads(line) for line in next((tmp_path / "out").rglob("samples_qabias_bbq_all_*")).open()]
     qabias.run(
-        *("bbq",), model=folder, config="Age", ask="letter", dtype="float32", output=tmp_path / "letters",
+        *("bbq",), model=folder, config="Age", ask="letter-logprob", dtype="float32", output=tmp_path / "letters",
         progress=False, limit=400,
     )  # fmt: skip
     ours = {row["example_id"]: row["loglikelihoods"] for row in _answers(tmp_path / "letters")}

@@ -491,7 +491,7 @@ def test_a_log_has_the_scores_of_a_run_that_is_answered_alike(of_religion):
         ]
 
     result = qabias.run(
-        "bbq", model=answer, name="drawn", config="Religion", ask="options", format="qa", progress=False
+        "bbq", model=answer, name="drawn", config="Religion", ask="answer-logprob", format="qa", progress=False
     )
     scores = scored(read(of_religion, "bbq"), "bbq")
     assert scores["bias_ambig"] == result.scores["bias_ambig"] != 0

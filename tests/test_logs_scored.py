@@ -46,7 +46,7 @@ def read_toy(path):
     return Log(path, "toy", "1.0", content["task"], "a-model", {}, samples, {"acc": 0.25}, content["expected"])
 
 
-def logged(log, hints, upstream_dir):
+def logged(log, hints, mirror):
     if log.task != "ages":
         return None
     samples = list(log.samples())
@@ -112,13 +112,13 @@ def test_failed_and_missing_samples_are_told(tmp_path, rows):
 def test_rules_make_another_run_that_keeps_the_figures_and_not_their_reasons(tmp_path, rows):
     log = write(tmp_path / "ages.toy", rows, n_failed=12)
     assert invoke("score", log, "--output", tmp_path / "run").exit_code == 0
-    other = invoke("score", tmp_path / "run", "--score", "unparsed=wrong", "--output", tmp_path / "wrong")
+    other = invoke("score", tmp_path / "run", "--rule", "unparsed=wrong", "--output", tmp_path / "wrong")
     assert other.exit_code == 0, other.output
     there, here = read_other_tool(tmp_path / "wrong"), read_other_tool(tmp_path / "run")
     assert [(one.name, one.value) for one in there.figures] == [(one.name, one.value) for one in here.figures]
     assert [one.why for one in there.figures] == ["", ""] != [one.why for one in here.figures]
     assert set(here.notes) <= set(there.notes)
-    assert "Counts both contexts." not in " ".join(invoke("score", log, "--score", "unparsed=wrong").output.split())
+    assert "Counts both contexts." not in " ".join(invoke("score", log, "--rule", "unparsed=wrong").output.split())
 
 
 def test_half_a_set_is_taken_and_told(tmp_path, rows):
@@ -146,7 +146,7 @@ def test_a_log_is_never_replaced(tmp_path, rows):
         (["--source", "oficial"], "'official'"),
         (["--benchmark", "bqb"], "'bbq'"),
         (["--format", "letters"], "format"),
-        (["--norm", "released"], "'none' by the log"),
+        (["--length-norm", "released"], "'none' by the log"),
         (["--seed", 1], "--seed"),
     ],
 )
@@ -175,8 +175,8 @@ def test_what_cannot_be_scored_is_refused(tmp_path, rows):
 
 
 def test_other_texts_name_the_log(tmp_path, rows, monkeypatch):
-    def changed(log, hints, upstream_dir):
-        found = logged(log, hints, upstream_dir)
+    def changed(log, hints, mirror):
+        found = logged(log, hints, mirror)
         texts = pa.array(["another question"] * found.references.num_rows)
         return replace(found, references=found.references.append_column("question", texts))
 

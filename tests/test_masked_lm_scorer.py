@@ -203,7 +203,7 @@ def test_a_head_that_needs_all_positions_gets_them(change):
     loaded = load("bert", "AutoModelForMaskedLM")
     handle = loaded.model.cls.register_forward_hook(lambda _, inputs, output: change(output))
     try:
-        scorer = MaskedLMScorer(loaded, token_budget=1)  # no pads, which would count in the mean
+        scorer = MaskedLMScorer(loaded, batch_tokens=1)  # no pads, which would count in the mean
         assert not scorer.gathers
         assert_close(scorer.score(cross()), one_at_a_time(loaded, cross()))
     finally:
@@ -213,7 +213,7 @@ def test_a_head_that_needs_all_positions_gets_them(change):
 def test_batches_keep_the_logits_small(monkeypatch):
     loaded = load("bert", "AutoModelForMaskedLM")
     monkeypatch.setattr(batches, "LOGITS_PER_BATCH", 2 * loaded.model.config.vocab_size)
-    scorer = MaskedLMScorer(loaded, token_budget=10_000)
+    scorer = MaskedLMScorer(loaded, batch_tokens=10_000)
     scorer.score(cross())
     assert scorer.stats.batches >= len(cross().text_of) / 2
 

@@ -418,7 +418,7 @@ def test_means_over_wordings_and_each_of_them_have_ranges():
 
 def test_a_comparison_has_how_alike_runs_answer_in_all_orders(tmp_path):
     for orders in (1, 3, 6):
-        arguments = RunArguments("bbq", "baseline:random", "Age", limit=200, format="letters", orders=orders)
+        arguments = RunArguments("bbq", "baseline:random", "Age", limit=200, format="letters", permutations=orders)
         run(arguments, tmp_path / str(orders))
     folders = [tmp_path / str(orders) for orders in (1, 3, 6)]
     comparison = compare(folders, allow_mixed=True)

@@ -198,7 +198,9 @@ def test_a_writer_that_is_right_is_right_in_all_orders():
 )
 def test_runs_of_baselines(kind, consistency, unparsed, n_orders, tmp_path):
     """One that likes a place gives every answer the same mean probability, which is no answer."""
-    arguments = RunArguments("bbq", f"baseline:{kind}", config="Age", format="letters", limit=200, orders=n_orders)
+    arguments = RunArguments(
+        "bbq", f"baseline:{kind}", config="Age", format="letters", limit=200, permutations=n_orders
+    )
     result = run(arguments, tmp_path / "run")
     assert f"|format:letters@1+orders={n_orders}|" in result.signature
     assert result.scores["order_consistency"] == consistency
@@ -229,10 +231,10 @@ def test_shared_text_is_run_once_in_all_orders():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (RunArguments("bbq", "baseline:first", orders=2), "orders is 2; bbq can be asked in 1, 3, 6"),
-        (RunArguments("unqover", "baseline:first", orders=3), "orders is 3; unqover can be asked in 1"),
+        (RunArguments("bbq", "baseline:first", permutations=2), "orders is 2; bbq can be asked in 1, 3, 6"),
+        (RunArguments("unqover", "baseline:first", permutations=3), "orders is 3; unqover can be asked in 1"),
         (
-            RunArguments("bbq", "baseline:first", config="Age", limit=8, orders=3),
+            RunArguments("bbq", "baseline:first", config="Age", limit=8, permutations=3),
             "the format qa does not list the answers.*choose a format that does: race, arc, letters",
         ),
     ],

@@ -32,7 +32,7 @@ FILES = {
     ),
     "export": (["export", "ONE", "--table", "bias_by_category", "--output", "OUT"], ["OUT/bias_by_category.csv"]),
     "results": (
-        ["results", "ONE", "--model-id", "me/m", "--dataset", "me/d", "--sample", "--output", "OUT"],
+        ["push", "results", "ONE", "--to", "me/m", "--dataset", "me/d", "--sample", "--write-to", "OUT"],
         ["OUT/.eval_results/bbq-Age-qa-baseline-sample40.yaml"],
     ),
     "build": (["build", "bbq", "--config", "Religion", "--output", "OUT"], ["OUT/README.md"]),
@@ -180,7 +180,7 @@ def test_a_build_that_fails_leaves_a_folder_of_others_theirs(places, tmp_path, m
     if mark is not None:
         (folder / ".qabias-build.json").write_text(mark, "utf-8")
     before = contents(tmp_path)
-    words = ["build", "bbq", "--config", "Age", "--source", "official", "--upstream-dir", tmp_path / "none"]
+    words = ["build", "bbq", "--config", "Age", "--source", "official", "--mirror", tmp_path / "none"]
     assert call(tmp_path, places, *map(str, words), "--output", "OUT", "--overwrite").exit_code
     assert contents(tmp_path) == before
     assert isinstance(call(tmp_path, places, *FILES["build"][0]).exception, QabiasError)

@@ -115,6 +115,6 @@ def test_the_progress_of_a_run_moves_with_the_batches_of_every_scorer(head, monk
     monkeypatch.setattr(RunProgress, "_show", lambda self, done: (stood.add(done), shown(self, done)))
     make, arguments, _ = HEADS[head]
     model, tokenizer = make()
-    measured = qabias.run(**arguments, model=model, tokenizer=tokenizer, name="mine", limit=32, token_budget=600)
+    measured = qabias.run(**arguments, model=model, tokenizer=tokenizer, name="mine", limit=32, batch_tokens=600)
     assert len(stood) > 5
     assert max(stood) == pq.read_table(measured.folder / "predictions").num_rows

@@ -148,7 +148,9 @@ def test_answers_of_others_name_one_wording():
 
 
 def test_a_set_is_asked_in_several_orders(tmp_path):
-    found = run(RunArguments("bbq", "baseline:oracle", config="Age", format=FIVE, limit=8, orders=3), tmp_path / "run")
+    found = run(
+        RunArguments("bbq", "baseline:oracle", config="Age", format=FIVE, limit=8, permutations=3), tmp_path / "run"
+    )
     assert "|format:five@1+orders=3|" in found.signature
     assert found.scores["order_consistency"] == 1
     assert {of["order_consistency"] for of in found.scores["wordings"].values()} == {1}

@@ -159,8 +159,8 @@ def test_runs_that_were_asked_otherwise_have_other_files(runs, tmp_path):
         ({}, signature),
         ({"limit": None}, signature.replace("limit:40", "limit:none")),
         ({"format": "arc"}, signature.replace("format:qa@1", "format:arc@1")),
-        ({"orders": 3}, signature.replace("format:qa@1", "format:qa@1+orders=3")),
-        ({"norm": "byte"}, signature.replace("norm:none", "norm:byte")),
+        ({"permutations": 3}, signature.replace("format:qa@1", "format:qa@1+orders=3")),
+        ({"length_norm": "byte"}, signature.replace("norm:none", "norm:byte")),
         ({"options": {"mode": "generate"}}, signature.replace("scorer:baseline", "scorer:causal+mode=generate")),
         ({"source": "official"}, signature.replace("source:bundled@1", "source:official")),
         ({"source": "official", "fixes": True}, signature.replace("source:bundled@1", "source:official+fixes")),
@@ -189,7 +189,7 @@ def test_a_folder_of_the_users_disk_is_not_published(runs, tmp_path):
 
 def test_the_command_writes_the_files_and_tells_what_is_left_out(runs, tmp_path, capsys):
     (tmp_path / "README.md").write_text("# Model\n", encoding="utf-8")
-    arguments = ["results", str(runs / "bbq"), "--model-id", MODEL, "--dataset", DATASET, "--output", str(tmp_path)]
+    arguments = ["push", "results", str(runs / "bbq"), "--to", MODEL, "--dataset", DATASET, "--write-to", str(tmp_path)]
     arguments += ["--model-index", "--sample"]
     app(arguments, standalone_mode=False)
     assert "Religion/bias_disambig is left out: no answer other than UNKNOWN" in capsys.readouterr().out

@@ -94,9 +94,9 @@ ASKED = {
     "bbq-unifiedqa": (
         "bbq",
         "seq2seq",
-        {"config": "Age", "limit": 16, "format": "race_unifiedqa", "norm": "released", "options": GENERATE},
+        {"config": "Age", "limit": 16, "format": "race_unifiedqa", "parser": "released", "options": GENERATE},
     ),
-    "bbq-scorer": ("bbq", "multiple_choice", {"config": "Age", "limit": 16, "scorer": "multiple_choice"}),
+    "bbq-scorer": ("bbq", "multiple_choice", {"config": "Age", "limit": 16, "backend": "multiple_choice"}),
     "unqover-extractive_qa": (
         "unqover",
         "extractive_qa",
@@ -162,7 +162,7 @@ def test_the_rows_of_a_folder_that_somebody_built_are_asked(tmp_path, runner):
     ("arguments", "message"),
     [
         (("--limit=0",), "limit"),
-        (("--norm=bite",), "'byte'"),
+        (("--length-norm=bite",), "'byte'"),
         (("--format=rase",), "'rase'"),
         (("--option=mode",), "'mode'"),
         (("--config=age",), "'age'"),

@@ -124,19 +124,20 @@ def _table(config="all"):
     return BENCHMARK.load(config, BENCHMARK.origin("bundled", 0, False, None))
 
 
-@pytest.mark.parametrize("limit", [1, 4, 40, 216, 217, 1000])
-def test_t_b21_samples_are_whole_sets_from_all_templates(whole, limit):
+@pytest.mark.parametrize("limit", [1, 40, 217, 400, 2744, 5000])
+def test_t_b21_samples_are_pairs_of_whole_sets_from_all_templates(whole, limit):
     table = whole
     drawn = sample(BENCHMARK, table, limit, seed=3)
     sets = Counter(drawn["set_id"].to_pylist())
     assert set(sets.values()) == {4}
-    assert len(sets) == max(1, limit // 4)
-    of_template = Counter(name.rsplit("-", 1)[0] for name in sets)
-    n_templates = len(set(table["template_id"].to_pylist()))
-    assert len(of_template) == min(n_templates, len(sets))
+    assert len(sets) == 2 * max(1, limit // 8)
+    agreeing = {row["set_id"] for row in drawn.to_pylist() if row["label"] == row["biased_loc"]}
+    of_template, stereotyped = (Counter(name.rsplit("-", 1)[0] for name in names) for names in (sets, agreeing))
+    assert {name: 2 * n for name, n in stereotyped.items()} == of_template
+    assert len(of_template) == min(343, len(sets) // 2)
     sizes = Counter(name.rsplit("-", 1)[0] for name in set(table["set_id"].to_pylist()))
     full = max(of_template.values())
-    assert all(n >= min(full - 1, sizes[name]) for name, n in of_template.items())
+    assert all(n >= min(full - 2, sizes[name] // 2 * 2) for name, n in of_template.items())
     positions = [drawn["example_id"].to_pylist(), drawn["category"].to_pylist()]
     order = {
         key: i for i, key in enumerate(zip(table["example_id"].to_pylist(), table["category"].to_pylist(), strict=True))
@@ -199,7 +200,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
 
 
 def test_signature_pins_what_was_measured(tmp_path):
-    signature = _run(tmp_path / "run", config="Age", limit=40, norm="byte").signature
+    signature = _run(tmp_path / "run", config="Age", limit=40, length_norm="byte").signature
     assert signature.startswith("bbq|source:bundled@1|config:Age|format:qa@1|model:baseline:stereotyped|")
     assert "|norm:byte|limit:40|seed:0|qabias:" in signature
 
@@ -366,7 +367,7 @@ def test_smollm2_gives_the_same_likelihoods_at_any_token_budget(tmp_path):
     again = run(
         RunArguments(benchmark="bbq", model="smollm2", config="Religion", limit=40),
         tmp_path / "again",
-        Machine(token_budget=256),
+        Machine(batch_tokens=256),
     )
     tables = [
         pq.read_table(folder / "predictions" / "part-00000.parquet") for folder in (tmp_path / "run", again.folder)

@@ -96,18 +96,18 @@ def mean_probability_bias(rows, norm, condition):
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        ("causal", {"norm": "token"}),
-        ("causal", {"format": "letters", "orders": 3}),
+        ("causal", {"length_norm": "token"}),
+        ("causal", {"format": "letters", "permutations": 3}),
         ("multiple_choice", {}),
-        pytest.param("causal", {"norm": "byte"}, marks=pytest.mark.slow),
-        pytest.param("causal", {"format": "letters", "orders": 6}, marks=pytest.mark.slow),
+        pytest.param("causal", {"length_norm": "byte"}, marks=pytest.mark.slow),
+        pytest.param("causal", {"format": "letters", "permutations": 6}, marks=pytest.mark.slow),
         pytest.param("seq2seq", {}, marks=pytest.mark.slow),
     ],
 )
 def test_probability_scores_are_those_of_the_stored_log_likelihoods(kind, options, models, tmp_path):
     arguments = RunArguments("bbq", models[kind], config="Age", limit=80, **options)
     if options.get("format") == "letters":
-        arguments = arguments.resolve(ask="letter")
+        arguments = arguments.resolve(ask="letter-logprob")
     result = run(arguments, tmp_path / "run")
     rows = stored(result.folder)
     for condition in ("ambig", "disambig"):
@@ -133,9 +133,11 @@ def test_letters_that_a_server_does_not_name_have_no_probabilities(serve, surrou
         answer["choices"][0]["logprobs"] = {"content": [{**named[0], "top_logprobs": named}]}
         return answer
 
-    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=80, options={"url": serve(reply).url})
+    arguments = RunArguments(
+        "bbq", "m", config="SES", backend="server", limit=80, options={"base_url": serve(reply).url}
+    )
     with pytest.warns(UserWarning, match="of 80 prompts"):
-        scores = run(arguments.resolve(ask="letter"), tmp_path / "run").scores
+        scores = run(arguments.resolve(ask="letter-logprob"), tmp_path / "run").scores
     rows = stored(tmp_path / "run")
     n_without = [answer["probabilities"] for _, answer in rows].count(None)
     assert 0 < n_without == scores["n_without_probabilities_ambig"] + scores["n_without_probabilities_disambig"]
@@ -155,7 +157,7 @@ def test_letters_that_a_server_does_not_name_have_no_probabilities(serve, surrou
 
 def test_written_answers_have_no_such_scores(folders, tmp_path):
     arguments = RunArguments("bbq", folders["chat"], config="Age", limit=8, options={"chat": "yes"})
-    result = run(arguments.resolve(ask="write"), tmp_path / "run")
+    result = run(arguments.resolve(ask="letter"), tmp_path / "run")
     assert "bias_ambig_among_errors" in result.scores
     for of in (result.scores, *result.scores["by"]["category"].values()):
         assert not any("probabilit" in name for name in of)

@@ -204,7 +204,7 @@ def test_order_company_duplicates_and_budget_do_not_matter(case):
     chosen = np.random.default_rng(0).integers(len(expected), size=60)
     items = subset(case.items, chosen)
     for budget in (1, 60, 100_000):
-        scorer = case.make(loaded, token_budget=budget)
+        scorer = case.make(loaded, batch_tokens=budget)
         assert_equal(case.ask(scorer, items), [expected[i] for i in chosen], case.bound)
         if budget == 1 and case.distinct:
             assert scorer.stats.batches == len(case.distinct(items))  # each pair is asked once
@@ -262,8 +262,8 @@ def test_too_long_a_text_is_named(case):
 
 @EVERY
 def test_a_budget_of_nothing_is_refused(case):
-    with pytest.raises(QabiasError, match="token budget 0"):
-        case.make(case.load(), token_budget=0)
+    with pytest.raises(QabiasError, match="batch tokens 0"):
+        case.make(case.load(), batch_tokens=0)
 
 
 def test_no_questions_have_no_answers():

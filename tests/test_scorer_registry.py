@@ -140,7 +140,7 @@ def test_an_option_that_may_be_meant_is_offered(scorer, option, meant):
 
 
 def test_only_options_that_determine_answers_last():
-    options = {"url": "http://h/v1", "mode": "echo", "concurrency": "3"}
+    options = {"base_url": "http://h/v1", "mode": "echo", "concurrency": "3"}
     assert lasting_options("server", options) == {"mode": "echo"}
     assert lasting_options("causal", {"chat": "yes"}) == lasting_options(None, {"chat": "yes"}) == {"chat": "yes"}
 
@@ -193,7 +193,7 @@ def test_an_installed_scorer_needs_no_edit_here(install, tmp_path):
     install(longest=replace(LONGEST, load=lambda loading: loadings.append(loading) or LONGEST.load(loading)))
     assert "longest" in scorers_for(["options"])
     options = {"unit": "words"}
-    more = {"device": "cpu", "token_budget": 7, "seed": 3, "journal": tmp_path / "j"}
+    more = {"device": "cpu", "batch_tokens": 7, "seed": 3, "journal": tmp_path / "j"}
     scorer = load_scorer("longest", "anything", scorer_options=options, revision="main", **more)
     assert loadings == [Loading("anything", options, "main", **more)]
     (score,) = scorer.score([Request("Who?", (" A", " The old man"))])

@@ -35,8 +35,8 @@ pytestmark = pytest.mark.usefixtures("surroundings")
 def test_scores_are_those_of_a_server_without_faults(serve, tmp_path):
     scores = []
     for number, server in enumerate((serve(), serve(faulty, make=FaultyServer))):
-        options = {"url": server.url, "timeout": str(TIMEOUT), "concurrency": "16"}
-        arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=80, options=options)
+        options = {"base_url": server.url, "timeout": str(TIMEOUT), "concurrency": "16"}
+        arguments = RunArguments("bbq", "m", config="SES", backend="server", limit=80, options=options)
         result = run(arguments, tmp_path / str(number))
         scores.append((tmp_path / str(number) / "predictions" / "part-00000.parquet").read_bytes())
         assert "format:letters@1" in result.signature
@@ -54,7 +54,7 @@ def test_a_run_that_is_killed_goes_on_without_asking_again(serve, tmp_path):
             killed_yet.wait()
 
     server = serve(fault=wait_for_the_kill)
-    command = [sys.executable, "-m", "qabias", "run", "bbq", "--scorer", "server", "--model", "m", "--config", "Age",
+    command = [sys.executable, "-m", "qabias", "run", "bbq", "--backend", "server", "--model", "m", "--config", "Age",
                "--limit", "300", "--option", f"url={server.url}", "--option", "concurrency=4"]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     killed = subprocess.Popen(
@@ -81,8 +81,8 @@ def test_a_run_that_is_killed_goes_on_without_asking_again(serve, tmp_path):
     assert sum(server.attempts.values()) - sum(before.values()) == 300 - kept
     assert server.keys == {f"Bearer {KEY}"}
 
-    options = {"url": server.url}
-    run(RunArguments("bbq", "m", config="Age", scorer="server", limit=300, options=options), tmp_path / "whole")
+    options = {"base_url": server.url}
+    run(RunArguments("bbq", "m", config="Age", backend="server", limit=300, options=options), tmp_path / "whole")
     for name in ("predictions/part-00000.parquet", "predictions/part-00001.parquet", "scores.json"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
@@ -95,15 +95,17 @@ def test_a_run_that_is_killed_goes_on_without_asking_again(serve, tmp_path):
 @pytest.mark.parametrize(("benchmark", "config"), [("bbq", "SES"), ("unqover", "gender"), ("bbnli", "all")])
 def test_every_benchmark_can_be_asked_by_echo(serve, tmp_path, benchmark, config):
     server = serve(EchoModel())
-    options = {"url": server.url, "mode": "echo"}
-    result = run(RunArguments(benchmark, "m", config=config, scorer="server", limit=4, options=options), tmp_path / "r")
+    options = {"base_url": server.url, "mode": "echo"}
+    result = run(
+        RunArguments(benchmark, "m", config=config, backend="server", limit=4, options=options), tmp_path / "r"
+    )
     assert result.scores is not None
     assert "|scorer:server+mode=echo|" in result.signature
 
 
 def test_a_run_goes_on_at_another_address(serve, tmp_path):
     def ask(server):
-        arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=40, options={"url": server.url})
+        arguments = RunArguments("bbq", "m", config="SES", backend="server", limit=40, options={"base_url": server.url})
         return run(arguments, tmp_path / "run").signature
 
     first, second = serve(), serve()
@@ -127,7 +129,7 @@ def dry_run(*options):
 def test_a_dry_run_tells_requests_tokens_and_cost_and_asks_nothing(serve, tmp_path):
     server = serve()
     result = dry_run(
-        "--scorer", "server", "--model", "m", "--option", f"url={server.url}",
+        "--backend", "server", "--model", "m", "--option", f"url={server.url}",
         "--option", "price_in=1000", "--option", "price_out=2000",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -145,8 +147,8 @@ def test_an_estimate_counts_the_requests_of_a_run_and_the_tokens_of_a_tokenizer(
     tokenizer = tiny_models.make_tokenizer()
     tokenizer.save_pretrained(tmp_path / "tokenizer")
     server = serve(EchoModel())
-    options = {"url": server.url, "mode": "echo", "tokenizer": str(tmp_path / "tokenizer")}
-    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=8, options=options)
+    options = {"base_url": server.url, "mode": "echo", "tokenizer": str(tmp_path / "tokenizer")}
+    arguments = RunArguments("bbq", "m", config="SES", backend="server", limit=8, options=options)
     found = estimate_run(arguments)
     assert not server.attempts
     run(arguments, tmp_path / "run")
@@ -156,14 +158,14 @@ def test_an_estimate_counts_the_requests_of_a_run_and_the_tokens_of_a_tokenizer(
     assert found.cost is None
     assert "tokenizer" not in json.loads((tmp_path / "run" / "run.json").read_text())["arguments"]["options"]
     with pytest.raises(QabiasError, match=r"tokenizer .* cannot be loaded"):
-        estimate_run(RunArguments("bbq", scorer="server", limit=4, options={**options, "tokenizer": str(tmp_path)}))
+        estimate_run(RunArguments("bbq", backend="server", limit=4, options={**options, "tokenizer": str(tmp_path)}))
 
 
 def test_a_dry_run_refuses_what_a_run_refuses_and_a_model_on_this_machine():
-    with pytest.raises(QabiasError, match="--scorer server"):
+    with pytest.raises(QabiasError, match="--backend server"):
         estimate_run(RunArguments("bbq"))
     with pytest.raises(QabiasError, match="limit is 0; it must be at least 1"):
-        estimate_run(RunArguments("bbq", scorer="server", limit=0, options={"url": "http://h/v1"}))
+        estimate_run(RunArguments("bbq", backend="server", limit=0, options={"base_url": "http://h/v1"}))
 
 
 # Real servers

@@ -242,7 +242,7 @@ def test_prompts_that_get_no_choice_are_named_and_unread_and_the_others_answered
 
 
 def test_without_a_choice_a_letter_is_missing_and_an_echo_ends_the_run_with_its_prompt(serve, caplog):
-    options = {"url": serve(lambda path, body: EMPTY).url, "mode": "logprobs"}
+    options = {"base_url": serve(lambda path, body: EMPTY).url, "mode": "logprobs"}
     with pytest.warns(UserWarning, match="missing"):
         (scores,) = load_scorer("server", "m", scorer_options=options).score([Request("a", (" A", " B"))])
     assert scores.loglikelihoods.tolist() == [float("-inf")] * 2
@@ -293,7 +293,7 @@ def test_an_address_that_does_not_speak_https_or_is_not_trusted_ends_at_once(ser
 @pytest.mark.parametrize("statuses", [(503,), (429, 429), (503,) * 8])
 def test_a_passing_failure_of_the_first_request_does_not_end_mode_echo(serve, statuses):
     server = serve(failing(*statuses, then=EchoModel()))
-    scorer = load_scorer("server", "m", scorer_options={"url": server.url, "mode": "echo"})
+    scorer = load_scorer("server", "m", scorer_options={"base_url": server.url, "mode": "echo"})
     (scores,) = scorer.score([Request("a", (" b", " c"))])
     assert len(scores.loglikelihoods) == 2
     assert sum(server.attempts.values()) == len(statuses) + 2
@@ -337,7 +337,10 @@ def test_a_word_given_as_a_key_changes_no_answer_and_is_left_out_of_messages(key
 
 def test_a_run_whose_server_repeats_the_key_stores_and_prints_none(serve_faults, tmp_path, capsys, caplog):
     server = serve_faults("content-key", attempts=10**9)
-    run(RunArguments("bbq", "m", config="SES", scorer="server", limit=8, options={"url": server.url}), tmp_path / "r")
+    run(
+        RunArguments("bbq", "m", config="SES", backend="server", limit=8, options={"base_url": server.url}),
+        tmp_path / "r",
+    )
     contents = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert len(contents) >= 4
     assert not any(KEY.encode() in content for content in contents)

@@ -13,7 +13,7 @@ from qabias.scorers.base import Request
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.registry import load_scorer
 from qabias.scorers.server.modes import sum_option
-from qabias.scorers.server.options import CONCURRENCY, check_url, parse_body, parse_options
+from qabias.scorers.server.options import MAX_CONNECTIONS, check_url, parse_body, parse_options
 
 from . import tiny_models
 from .echo_model import EchoModel
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("surroundings", "one_thread")
 
 
 def load(url="http://h/v1", **options):
-    return load_scorer("server", "m", scorer_options={"url": url, **options})
+    return load_scorer("server", "m", scorer_options={"base_url": url, **options})
 
 
 def saying(message, finish="stop", bodies=None):
@@ -45,7 +45,7 @@ def test_echoed_log_likelihoods_are_those_of_the_causal_scorer(serve, adds_bos, 
     if refuses_zero:
         with pytest.warns(UserWarning, match="one token"):
             scores = scorer.score(REQUESTS)
-        assert model.asked_for.count(0) <= CONCURRENCY
+        assert model.asked_for.count(0) <= MAX_CONNECTIONS
     else:
         scores = scorer.score(REQUESTS)
         assert set(model.asked_for) == {0}
@@ -100,7 +100,7 @@ def test_a_server_without_log_probabilities_of_the_prompt_says_what_to_do(serve,
 @pytest.mark.parametrize(
     ("options", "body"),
     [
-        ({"body.reasoning_effort": "low", "url": "http://h/v1"}, {"reasoning_effort": "low"}),
+        ({"body.reasoning_effort": "low", "base_url": "http://h/v1"}, {"reasoning_effort": "low"}),
         ({"body.seed": "1", "body.top_p": "0.9"}, {"seed": 1, "top_p": 0.9}),
         ({"body.chat_template_kwargs.enable_thinking": "false"}, {"chat_template_kwargs": {"enable_thinking": False}}),
         ({"body.a": '{"b": [1, null]}', "body.a.c": '"1"'}, {"a": {"b": [1, None], "c": "1"}}),
@@ -158,8 +158,8 @@ def test_other_fields_are_another_run_and_other_requests(serve, tmp_path):
     server = serve(saying({"content": "ANSWER: A"}, bodies=bodies))
 
     def ask(value, folder):
-        options = {"url": server.url, "body.reasoning_effort": value}
-        arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=4, options=options)
+        options = {"base_url": server.url, "body.reasoning_effort": value}
+        arguments = RunArguments("bbq", "m", config="SES", backend="server", limit=4, options=options)
         return run(arguments, tmp_path / folder).signature
 
     assert "+body.reasoning_effort=low+" in ask("low", "run")
@@ -178,7 +178,7 @@ def test_other_fields_are_another_run_and_other_requests(serve, tmp_path):
         ({"url": ""}, "form"),
         ({"mode": "talk"}, "mode is"),
         ({"api_key": "hunter2"}, "api_key"),
-        ({"concurrency": "0"}, "concurrency is '0'"),
+        ({"max_connections": "0"}, "concurrency is '0'"),
         ({"timeout": "inf"}, "timeout is 'inf'"),
         ({"timeout": "0"}, "timeout is '0'"),
         ({"max_new_tokens": "many"}, "max_new_tokens is 'many'"),
@@ -236,15 +236,15 @@ def test_an_address_that_is_none_is_refused_and_not_repeated(url, message):
 
 
 def test_options_are_read_from_texts():
-    options = parse_options({"url": "http://h/v1/", "timeout": "2.5", "price_in": "0.15", "price_out": "0.6"})
-    assert (options.url, options.timeout, options.price_in, options.price_out) == ("http://h/v1", 2.5, 0.15, 0.6)
-    assert (options.mode, options.concurrency, options.tokenizer) == ("chat", CONCURRENCY, None)
+    options = parse_options({"base_url": "http://h/v1/", "timeout": "2.5", "price_in": "0.15", "price_out": "0.6"})
+    assert (options.base_url, options.timeout, options.price_in, options.price_out) == ("http://h/v1", 2.5, 0.15, 0.6)
+    assert (options.mode, options.max_connections, options.tokenizer) == ("chat", MAX_CONNECTIONS, None)
     assert (options.max_new_tokens, options.top_logprobs, dict(options.body), options.batch) == (None, 20, {}, "")
     with pytest.raises(QabiasError, match="url"):
         parse_options({})
     for wrong in ({"revision": "main"}, {"dtype": "float16"}):
         with pytest.raises(QabiasError, match="revision and dtype"):
-            load_scorer("server", "m", scorer_options={"url": "http://127.0.0.1:1/v1"}, **wrong)
+            load_scorer("server", "m", scorer_options={"base_url": "http://127.0.0.1:1/v1"}, **wrong)
 
 
 # The room for an answer
@@ -259,7 +259,9 @@ def test_an_answer_has_the_room_that_a_user_sets_or_four_times_what_its_format_n
 ):
     bodies = []
     server = serve(saying({"content": "ANSWER: A"}, bodies=bodies))
-    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=4, options={"url": server.url, **given})
+    arguments = RunArguments(
+        "bbq", "m", config="SES", backend="server", limit=4, options={"base_url": server.url, **given}
+    )
     arguments = arguments.resolve(ask=word)
     estimate = estimate_run(arguments)
     signature = run(arguments, tmp_path / "run").signature
@@ -315,7 +317,7 @@ def test_thinking_stands_in_a_column_of_its_own_and_is_not_read(serve, tmp_path)
         return {"choices": [{"message": message, "finish_reason": "length" if is_cut else "stop"}]}
 
     server = serve(reply)
-    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=40, options={"url": server.url})
+    arguments = RunArguments("bbq", "m", config="SES", backend="server", limit=40, options={"base_url": server.url})
     scores = run(arguments, tmp_path / "run").scores
     rows = pq.read_table(tmp_path / "run" / "predictions").to_pylist()
     assert all(row["thinking"].startswith("It may be ") for row in rows)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("surroundings")
 
 
 def arguments(limit=500, **options):
-    return RunArguments("bbq", "m", config="Age", scorer="server", limit=limit, options=options)
+    return RunArguments("bbq", "m", config="Age", backend="server", limit=limit, options=options)
 
 
 def requests_in(folder, stem="requests"):
@@ -261,7 +261,20 @@ def test_a_batch_without_a_run_folder_or_with_a_file_that_cannot_be_read_is_refu
 
 
 def test_the_command_line_says_what_to_do(tmp_path, monkeypatch, capsys):
-    command = ["run", "bbq", "--scorer", "server", "--model", "m", "--config", "Age", "--limit", "8", "--output", "run"]
+    command = [
+        "run",
+        "bbq",
+        "--backend",
+        "server",
+        "--model",
+        "m",
+        "--config",
+        "Age",
+        "--limit",
+        "8",
+        "--output",
+        "run",
+    ]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["qabias", *command, "--option", "batch=write"])
     with pytest.raises(SystemExit) as left:

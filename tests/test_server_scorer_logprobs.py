@@ -44,7 +44,7 @@ def answer(logprobs):
 
 
 def scorer(server, **options):
-    return load_scorer("server", "m", scorer_options={"url": server.url, "mode": "logprobs", **options})
+    return load_scorer("server", "m", scorer_options={"base_url": server.url, "mode": "logprobs", **options})
 
 
 def letter_in(token):
@@ -189,7 +189,7 @@ def test_a_server_that_gives_none_says_what_to_do(serve, reply):
 @pytest.mark.parametrize("options", [(" the baker", " the cook"), (" A", " can't be known"), ("", " A")])
 def test_options_of_several_words_are_refused_before_anything_is_asked(serve, options):
     server = serve()
-    with pytest.raises(QabiasError, match=r"--ask letter"):
+    with pytest.raises(QabiasError, match=r"--ask letter-logprob"):
         scorer(server).score([Request("q", LETTERS), Request("q", options)])
     assert not server.attempts
 
@@ -204,8 +204,8 @@ def letter_reply(path, body):
 
 def test_a_run_counts_questions_whose_letters_are_not_named(serve, tmp_path):
     server = serve(letter_reply)
-    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=80, options={"url": server.url})
-    arguments = arguments.resolve(ask="letter")
+    arguments = RunArguments("bbq", "m", config="SES", backend="server", limit=80, options={"base_url": server.url})
+    arguments = arguments.resolve(ask="letter-logprob")
     assert estimate_run(arguments).generated_tokens == 80
     with pytest.warns(UserWarning, match="of 80 prompts .* 20 likeliest") as told:
         result = run(arguments, tmp_path / "run")
@@ -242,7 +242,7 @@ def test_what_a_filter_held_back_has_no_answer_and_the_journal_says_why(serve, t
     journal = tmp_path / "requests.jsonl"
     # The second time it comes from the journal, with the same warning.
     for _ in range(2):
-        options = {"url": server.url, "mode": "logprobs"}
+        options = {"base_url": server.url, "mode": "logprobs"}
         loaded = load_scorer("server", "m", scorer_options=options, journal=journal)
         with pytest.warns(UserWarning, match="2 of 3 prompts"):
             found = loaded.score(requests)

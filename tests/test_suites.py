@@ -40,14 +40,14 @@ def test_every_run_of_a_suite_can_be_asked_and_says_where_the_paper_tells_of_it(
     assert len({run.name for run in runs}) == len(runs)
     for run in runs:
         arguments, benchmark = run.arguments, load_benchmark(run.arguments.benchmark)
-        assert arguments.scorer in scorers_for(benchmark.interfaces)
+        assert arguments.backend in scorers_for(benchmark.interfaces)
         assert arguments.format in benchmark.formats
         assert arguments.config in benchmark.configs
         assert arguments.source in benchmark.sources
         assert arguments.norm in benchmark.norms
         assert all(isinstance(value, str) for value in arguments.options.values())
         check_arguments(benchmark, arguments, Machine())
-        check_options(load_kind(arguments.scorer or BASELINE), arguments.scorer_options)
+        check_options(load_kind(arguments.backend or BASELINE), arguments.scorer_options)
         own = {name: value for name, value in arguments.options.items() if name in benchmark.options}
         assert all(value in benchmark.options[name] for name, value in own.items())
     for entry in (*suite.experiments, *suite.models):
@@ -60,11 +60,11 @@ def test_every_run_of_a_suite_can_be_asked_and_says_where_the_paper_tells_of_it(
 
 
 def test_the_paper_of_bbq_asks_unifiedqa_in_three_ways_and_four_models_trained_on_race():
-    assert [run.name for run in runs_of("paper:bbq")] == [
+    assert [run.name for run in runs_of("bbq")] == [
         *(f"unifiedqa-11b-{prompt}_unifiedqa" for prompt in ("race", "arc", "question_only")),
         *(f"{model}-race-pair" for model in ("roberta-base", "roberta-large", "deberta-v3-base", "deberta-v3-large")),
     ]
-    differs = {experiment.name: experiment.differs for experiment in load_suite("paper:bbq").experiments}
+    differs = {experiment.name: experiment.differs for experiment in load_suite("bbq").experiments}
     for name in ("formats", "question_only"):
         assert all(word in differs[name] for word in ("lower case", "backslash", "19 tokens"))
     assert "anew" in differs["multiple_choice"]
@@ -74,14 +74,14 @@ SIZES = ("distilbert-base-uncased", "bert-base-uncased", "bert-large-uncased", "
 
 
 def test_the_paper_of_unqover_asks_five_language_models_and_the_authors_ten_trained_ones():
-    runs = runs_of("paper:unqover")
-    masked = {run.arguments.model: run.arguments for run in runs if run.arguments.scorer == "masked_lm"}
+    runs = runs_of("unqover")
+    masked = {run.arguments.model: run.arguments for run in runs if run.arguments.backend == "masked_lm"}
     assert len(masked) == 5
     assert {arguments.config for arguments in masked.values()} == {"all_mlm"}
     for model, arguments in masked.items():
         # RoBERTa has another vocabulary, and so lists of subjects of its own.
         assert arguments.options["subjects"] == ("roberta" if "roberta" in model else "bert")
-    trained = {run.arguments.model: run.arguments.options for run in runs if run.arguments.scorer == "extractive_qa"}
+    trained = {run.arguments.model: run.arguments.options for run in runs if run.arguments.backend == "extractive_qa"}
     released = {"span": "released", "layout": "released"}
     assert trained == {
         **{f"tli8hf/unqover-{size}-squad": released for size in SIZES},
@@ -92,17 +92,17 @@ def test_the_paper_of_unqover_asks_five_language_models_and_the_authors_ten_trai
 
 
 def test_models_trained_here_are_asked_by_unqovers_paper_only_if_they_are_named():
-    (own,) = runs_of("paper:unqover", "roberta-base-newsqa-retrained")
+    (own,) = runs_of("unqover", "roberta-base-newsqa-retrained")
     assert own.arguments.model == "models/roberta-base-newsqa"
     assert own.arguments.options == {"span": "released", "layout": "released", "header": "newsqa"}
     assert "--recipe newsqa" in own.model.made_by
     # Texts of another source have no choice of subjects.
-    assert all("subjects" not in run.arguments.options for run in runs_of("paper:unqover", source="bundled"))
-    assert runs_of("paper:unqover", "roberta-base", source="official") == runs_of("paper:unqover", "roberta-base")
+    assert all("subjects" not in run.arguments.options for run in runs_of("unqover", source="bundled"))
+    assert runs_of("unqover", "roberta-base", source="official") == runs_of("unqover", "roberta-base")
 
 
 def test_the_paper_of_bbnli_asks_t0pp_in_ten_prompts_and_bbq_in_all_rows_of_its_tables_and_t0_in_six():
-    names = [run.name for run in runs_of("paper:bbnli")]
+    names = [run.name for run in runs_of("bbnli")]
     bbq = [name for name in names if "bbq-" in name]
     # Rows NLI, QA and QAn of Tables 4 and 5 for three domains, tasks NLI and QA of Figure 3.
     assert len(bbq) == 3 * (3 + 3 + 4) + (3 + 3)
@@ -111,7 +111,7 @@ def test_the_paper_of_bbnli_asks_t0pp_in_ten_prompts_and_bbq_in_all_rows_of_its_
 
 
 def test_models_are_named_by_the_table_by_their_id_or_freely(tiny):
-    suite = load_suite("paper:bbq")
+    suite = load_suite("bbq")
     by_name, by_id, own, baseline = choose_models(
         suite, ["unifiedqa-3b", "allenai/unifiedqa-t5-small", tiny, "baseline:random"]
     )
@@ -125,10 +125,10 @@ def test_models_are_named_by_the_table_by_their_id_or_freely(tiny):
 @pytest.mark.parametrize(
     ("suite", "models", "message"),
     [
-        ("paper:bqb", (), "'paper:bbq'"),
-        ("paper:", (), "paper:bbnli, paper:bbq, paper:unqover"),
-        ("paper:bbq", ("unifiedqa-11",), "'unifiedqa-11b'"),
-        ("paper:bbq", ("no/such",), "cannot be loaded"),
+        ("bqb", (), "'bbq'"),
+        ("", (), "bbnli, bbq, unqover"),
+        ("bbq", ("unifiedqa-11",), "'unifiedqa-11b'"),
+        ("bbq", ("no/such",), "cannot be loaded"),
     ],
 )
 def test_what_is_not_known_is_refused(suite, models, message):
@@ -137,7 +137,7 @@ def test_what_is_not_known_is_refused(suite, models, message):
 
 
 def test_two_models_of_one_name_are_refused(tiny):
-    suite = load_suite("paper:bbq")
+    suite = load_suite("bbq")
     (own,) = choose_models(suite, [tiny])
     with pytest.raises(QabiasError, match="tiny-llama-qa"):
         expand(suite, [own, own])
@@ -150,14 +150,14 @@ def invoke(*arguments):
 @pytest.mark.slow
 def test_a_suite_runs_compares_and_skips_what_is_finished(tmp_path, tiny, monkeypatch):
     command = (
-        *("run", "paper:bbq", "--models", f"{tiny},baseline:stereotyped", "--models", "baseline:unknown"),
+        *("reproduce", "bbq", "--models", f"{tiny},baseline:stereotyped", "--models", "baseline:unknown"),
         *("--source", "bundled", "--limit", 40, "--output", tmp_path),
     )
     first = invoke(*command)
     assert first.exit_code == 0, first.output
     folder = tmp_path / "paper-bbq"
     names = {f"{model}-qa" for model in ("tiny-llama", "baseline-stereotyped", "baseline-unknown")}
-    assert {path.name for path in folder.iterdir()} == names
+    assert {path.name for path in folder.iterdir()} == names | {"compared"}
     scores = json.loads((folder / "baseline-stereotyped-qa" / "scores.json").read_text())["scores"]
     assert scores["bias_ambig"] == 1.0
     assert "run 3" in first.output
@@ -182,18 +182,18 @@ ROWS = {"": 3, "-qa": 3, "-novel": 4}
 INFERENCE = ("can_we_infer", "gpt3", "does_this_imply")
 # For some runs of a suite what they ask of which data, and how.
 PAPERS_WAYS = {
-    "paper:bbq": {
+    "bbq": {
         **{
             f"unifiedqa-11b-{prompt}": ("bbq", "all", prompt, *AS_LONG_AS_BY_DEFAULT)
             for prompt in ("race_unifiedqa", "arc_unifiedqa", "question_only_unifiedqa")
         },
         "roberta-base-race-pair": ("bbq", "all", "pair", "multiple_choice", "none", {}),
     },
-    "paper:unqover": {
+    "unqover": {
         "bert-base-squad-qa": ("unqover", "all", "qa", "extractive_qa", "none", RELEASED),
         "bert-base-qa": ("unqover", "all_mlm", "qa", "masked_lm", "none", BERTS),
     },
-    "paper:bbnli": {
+    "bbnli": {
         f"t0pp-{kind}{prompt}": (benchmark, config, prompt, *GENERATED)
         for kind, benchmark, config, prompts in (
             ("", "bbnli", "all", (*INFERENCE, *QUOREF, *NOVEL)),
@@ -208,9 +208,9 @@ PAPERS_WAYS = {
 
 # Experiments of which a paper prints means, with the number of their formats.
 MEANS = {
-    "paper:bbq": {"formats": 2},
-    "paper:unqover": {},
-    "paper:bbnli": {
+    "bbq": {"formats": 2},
+    "unqover": {},
+    "bbnli": {
         **{"nli": 3, "qa": 3, "novel": 4, "bbq-length": 3, "bbq-length-qa": 3},
         **{f"bbq-{domain}{row}": n for domain in ("gender", "race", "religion") for row, n in ROWS.items()},
     },
@@ -220,17 +220,17 @@ MEANS = {
 @pytest.mark.parametrize(
     ("suite", "models"),
     [
-        ("paper:bbq", ("unifiedqa-11b", "roberta-base-race")),
-        ("paper:unqover", ("bert-base-squad", "bert-base")),
-        ("paper:bbnli", ("t0pp",)),
+        ("bbq", ("unifiedqa-11b", "roberta-base-race")),
+        ("unqover", ("bert-base-squad", "bert-base")),
+        ("bbnli", ("t0pp",)),
     ],
 )
 def test_models_of_the_papers_kinds_are_asked_in_the_papers_ways(suite, models):
     runs = runs_of(suite, *models)
-    keys = ("benchmark", "config", "format", "scorer", "norm", "options")
+    keys = ("benchmark", "config", "format", "backend", "norm", "options")
     ways = {run.name: tuple(getattr(run.arguments, key) for key in keys) for run in runs}
     assert ways == {**ways, **PAPERS_WAYS[suite]}
-    assert suite == "paper:bbnli" or len(ways) == len(PAPERS_WAYS[suite])
+    assert suite == "bbnli" or len(ways) == len(PAPERS_WAYS[suite])
     means = collections.Counter(run.experiment.name for run in runs if run.experiment.mean)
     assert {name: n for name, n in means.items() if n > 1} == MEANS[suite]
     assert all(re.search(r"(Table|Figure)s? \d", run.experiment.mean) for run in runs if run.experiment.mean)
@@ -238,7 +238,7 @@ def test_models_of_the_papers_kinds_are_asked_in_the_papers_ways(suite, models):
 
 def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path):
     result = invoke(
-        *("run", "paper:bbq", "--models", "unifiedqa-small,roberta-base-race,baseline:stereotyped"),
+        *("reproduce", "bbq", "--models", "unifiedqa-small,roberta-base-race,baseline:stereotyped"),
         *("--source", "bundled", "--limit", 40, "--output", tmp_path),
     )
     assert result.exit_code == 2
@@ -252,7 +252,7 @@ def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path):
 def test_an_unforeseen_error_does_not_stop_the_list(tmp_path, monkeypatch):
     monkeypatch.setattr("qabias.suites.running.run", lambda *_, **__: 1 / 0)
     models = ("--models", "baseline:stereotyped,baseline:unknown")
-    result = invoke("run", "paper:bbq", *models, "--source", "bundled", "--output", tmp_path)
+    result = invoke("reproduce", "bbq", *models, "--source", "bundled", "--output", tmp_path)
     assert result.exit_code == 2
     assert result.output.count("not finished: ZeroDivisionError: ") == 2
 
@@ -260,10 +260,10 @@ def test_an_unforeseen_error_does_not_stop_the_list(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("paper:bqb",), "'paper:bbq'"),
-        (("paper:bbq", "--model", "smollm2"), "--models"),
-        (("paper:bbq", "--format", "race"), "--format"),
-        (("paper:bbq", "--config", "Age"), "--config"),
+        (("bqb",), "'bbq'"),
+        (("bbq", "--model", "smollm2"), "--models"),
+        (("bbq", "--format", "race"), "--format"),
+        (("bbq", "--config", "Age"), "--config"),
         (("bbq", "--models", "baseline:random"), "--model"),
     ],
 )

@@ -219,7 +219,7 @@ def folders(tmp_path_factory):
 def ask(model, folder, word="write", **options):
     """Run eight examples; returns what was answered, the signature and the scores."""
     options = {name.replace("__", "."): value for name, value in options.items()}
-    arguments = RunArguments("bbq", model, config="Age", limit=8, scorer="causal", options=options)
+    arguments = RunArguments("bbq", model, config="Age", limit=8, backend="causal", options=options)
     result = run(arguments.resolve(ask=word), folder)
     return pq.read_table(folder / "predictions").to_pylist(), result.signature, result.scores
 
@@ -252,5 +252,5 @@ def test_likelihoods_of_a_model_that_would_think_are_warned_of(folders, tmp_path
     rows, off, _ = ask(folders["switched"], tmp_path / "off", "letter", template__enable_thinking="false")
     assert {row["prediction"] for row in rows} == {1}
     assert on != off
-    with pytest.warns(UserWarning, match="use --ask write"):
+    with pytest.warns(UserWarning, match="use --ask letter"):
         ask(folders["opened"], tmp_path / "opened", "letter")

@@ -19,7 +19,7 @@ from .installed_toys import environment, install, run_commands
 from .test_docs import SHELL_LANGUAGES, blocks_of, commands_of
 
 ANSWERS = "example_id,prediction\nkitchen-0,0\nkitchen-1,2\nkitchen-2,0\nkitchen-3,1\n"
-LONGEST = ("--scorer", "longest", "--model", "none")
+LONGEST = ("--backend", "longest", "--model", "none")
 COMMANDS = {
     "list": ("list",),
     "stereotyped": ("run", "toy", "--model", "baseline:stereotyped", "--output", "stereotyped"),

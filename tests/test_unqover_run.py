@@ -210,7 +210,7 @@ def test_ten_likeliest_tokens_make_even_pairs_which_are_counted_and_told(saved_m
         "options": {"topk": "10"},
     }
     plain = run(RunArguments(**asked), tmp_path / "plain")
-    paired = run(RunArguments(**asked, norm="pair"), tmp_path / "paired")
+    paired = run(RunArguments(**asked, length_norm="pair"), tmp_path / "paired")
     given, shares = (pq.read_table(folder / "predictions") for folder in (plain.folder, paired.folder))
     n_even, n_known = 0, 0
     for row, of_row in zip(given.to_pylist(), shares.to_pylist(), strict=True):

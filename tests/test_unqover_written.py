@@ -16,9 +16,9 @@ from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import OUTCOMES, Written
 from qabias.benchmarks.caveats import possible_range
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
-from qabias.benchmarks.unqover.findings import Subjects, possible_ranges
 from qabias.benchmarks.unqover.prompts import FORMATS
 from qabias.benchmarks.unqover.questions import ASKED, NOBODY, read
+from qabias.benchmarks.unqover.written import Subjects, possible_ranges
 from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.hub.results import headlines
@@ -332,8 +332,8 @@ def _served(serve, folder, write, word="write"):
         message, finish = write(body["messages"][0]["content"])
         return {"choices": [{"message": {"role": "assistant", **message}, "finish_reason": finish}]}
 
-    options = {"url": serve(reply=reply).url}
-    plain = RunArguments("unqover", "m", config="religion", scorer="server", options=options, limit=N)
+    options = {"base_url": serve(reply=reply).url}
+    plain = RunArguments("unqover", "m", config="religion", backend="server", options=options, limit=N)
     return run(plain.resolve(ask=word), folder)
 
 
@@ -420,8 +420,8 @@ def test_a_server_gives_the_likelihood_of_the_letter(serve, tmp_path):
     top = [{"token": letter, "logprob": math.log(share)} for letter, share in (("A", 0.7), ("B", 0.2))]
     content = [{"token": "A", "logprob": math.log(0.7), "top_logprobs": top}]
     choice = {"message": {"content": "A"}, "logprobs": {"content": content}}
-    options = {"url": serve(reply=lambda path, body: {"choices": [choice]}).url}
-    plain = RunArguments("unqover", "m", config="religion", scorer="server", options=options, limit=28)
-    scores = read_scored(run(plain.resolve(ask="letter"), tmp_path / "run").folder).scores["sets"]["religion"]
+    options = {"base_url": serve(reply=lambda path, body: {"choices": [choice]}).url}
+    plain = RunArguments("unqover", "m", config="religion", backend="server", options=options, limit=28)
+    scores = read_scored(run(plain.resolve(ask="letter-logprob"), tmp_path / "run").folder).scores["sets"]["religion"]
     found = [scores[name] for name in ("delta", "epsilon", "mu", "avg_score")]
     assert found == pytest.approx([0.5, 0.5, 0, 0.45])

@@ -19,13 +19,13 @@ class UnQoverConfig(datasets.BuilderConfig):
     source: str = "bundled"
     seed: int = 0
     fixes: bool = False
-    upstream_dir: str | None = None
+    mirror: str | None = None
     subjects: str | None = None
 
     @property
     def origin(self) -> Origin:
         """Where the texts come from."""
-        return Origin(self.source, self.seed, self.fixes, self.upstream_dir, self.subjects)
+        return Origin(self.source, self.seed, self.fixes, self.mirror, self.subjects)
 
 
 class UnQover(datasets.ArrowBasedBuilder):

@@ -31,7 +31,7 @@ class Origin:
         source: `bundled` (the published tables with attributes of this project) or `official` (the authors' lists).
         seed: Unused, because nothing is drawn at random. Every benchmark has this field.
         fixes: Fix the known defects of the published lists; `bundled` has none to fix.
-        upstream_dir: Local mirror of the published files; else they are downloaded once.
+        mirror: Local mirror of the published files; else they are downloaded once.
         subjects: Who occurs in the `_mlm` configurations of `official`: the authors' selection for BERT (the default)
             or RoBERTa, whose vocabularies hold these words whole, or everyone. `bundled` always has everyone.
     """
@@ -39,7 +39,7 @@ class Origin:
     source: str = "bundled"
     seed: int = 0
     fixes: bool = False
-    upstream_dir: str | Path | None = None
+    mirror: str | Path | None = None
     subjects: str | None = None
 
     def __post_init__(self) -> None:
@@ -77,9 +77,7 @@ class Origin:
         if self.source == BUNDLED:
             return bundled.read_design(name, masked=masked)
         subjects = (self.subjects or official.DEFAULT_SUBJECTS) if masked else "all"
-        return official.read_design(
-            name, masked=masked, subjects=subjects, fixes=self.fixes, upstream_dir=self.upstream_dir
-        )
+        return official.read_design(name, masked=masked, subjects=subjects, fixes=self.fixes, mirror=self.mirror)
 
     def table(self, config: str) -> pa.Table:
         """The examples of one configuration, texts dictionary-encoded.

@@ -46,7 +46,7 @@ def make_parser() -> argparse.ArgumentParser:
     export.add_argument("--source", help="source of the texts; by default the first one")
     export.add_argument("--fixes", action="store_true", help="correct the known defects of published texts")
     export.add_argument("--seed", type=int, default=0, help="seed of every random draw")
-    export.add_argument("--upstream-dir", default=os.environ.get("QABIAS_UPSTREAM"), help="mirror of published files")
+    export.add_argument("--mirror", default=os.environ.get("QABIAS_UPSTREAM"), help="mirror of published files")
     export.add_argument("--template", action="append", default=[], help="only this template, or subtopic or category")
     export.add_argument("--sample", type=int, help="number of examples, not one per condition or 20%% of the pairs")
     export.add_argument("--fillers", type=int, help="number of filler items; by default at least 13%% of all")
@@ -74,7 +74,7 @@ def main() -> int:
 def _export(arguments: argparse.Namespace) -> None:
     benchmark = load_benchmark(arguments.benchmark)
     origin = benchmark.origin(
-        arguments.source or benchmark.sources[0], arguments.seed, arguments.fixes, arguments.upstream_dir
+        arguments.source or benchmark.sources[0], arguments.seed, arguments.fixes, arguments.mirror
     )
     table = benchmark.load(arguments.config or benchmark.configs[-1], origin)
     only, files = arguments.template, (arguments.output, arguments.key)

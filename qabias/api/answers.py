@@ -34,12 +34,12 @@ def score(
     seed: int | None = None,
     option: Mapping[str, OptionValue] | None = None,
     format: str | None = None,
-    norm: str | None = None,
-    score: Mapping[str, str] | None = None,
+    parser: str | None = None,
+    rules: Mapping[str, str] | None = None,
     answers: str | None = None,
     model: str | None = None,
     output: str | Path | None = None,
-    upstream_dir: str | Path | None = None,
+    mirror: str | Path | None = None,
 ) -> Result:
     """Score answers that were collected elsewhere, or a run again; the arguments have the meaning of `qabias score`.
 
@@ -55,7 +55,7 @@ def score(
               or Parquet file with the benchmark's key and answer columns (BBQ: `category`, `example_id` and
               `prediction`); a table without the key columns is taken to be parallel to `references`;
             - the log of another tool (inspect, lm-evaluation-harness, an OpenAI batch), or a folder with one;
-            - a run (a result, or its folder), which is scored again, or by other rules (`score`) into `output`.
+            - a run (a result, or its folder), which is scored again, or by other rules (`rules`) into `output`.
         references: The examples that were asked: rows of `qabias.load`, or a table with the key columns. All columns
             that they have in common with the benchmark's must hold the same.
         benchmark: Name of the benchmark; by default what the references say, else the first of `qabias list`.
@@ -65,12 +65,12 @@ def score(
         seed: Seed of generation; by default as the references say, else 0.
         option: The benchmark's own options by name, such as `{"answers": "released"}`; by default as for `seed`.
         format: Prompt format in which they were asked, such as a question-only one.
-        norm: How a text is read; "none" by default.
-        score: How answers are counted, where not by the default.
+        parser: How written answers are read: default or released.
+        rules: Scoring rules by name, such as `{"delta": "released"}`.
         answers: Which answers, where a table of the authors holds several models'.
         model: Name of the model that gave them; by default that of the file, or "predictions".
         output: Run folder to write; None writes a temporary folder that goes with the result.
-        upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
+        mirror: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
 
     Returns:
         The scores of the examples that are answered; print it to see how many of the configuration's these are.
@@ -79,22 +79,23 @@ def score(
         QabiasError: If an argument is wrong or contradicts the references, answers and references are not parallel, an
             example does not exist, is answered twice or has other texts, or the metric refuses an answer.
     """
-    mirror = upstream(upstream_dir)
-    rules = dict(score or {})
+    mirror = upstream(mirror)
+    rules = dict(rules or {})
     texts: dict[str, object] = {"benchmark": benchmark, "config": config, "source": source}
     texts |= {"fixes": fixes, "seed": seed, "options": None if option is None else option_texts(option)}
     run = predictions if isinstance(predictions, Result) else _run_in(predictions)
     if run is not None:
-        asked = {"format": format, "norm": norm, "answers": answers, "model": model, "references": references}
+        asked = {"format": format, "parser": parser, "answers": answers, "model": model, "references": references}
         _refuse_all({**texts, **asked}, "answers that were collected elsewhere; a run folder says it itself")
         result, finished = _score_run(run, rules, output, mirror)
         warn_caller(finished.warned)
         return result
+    from qabias.answers.likelihoods import NORMS
     from qabias.benchmarks import load_benchmark
     from qabias.benchmarks.registry import default_name
     from qabias.logs import openai_batch
     from qabias.models.loading import check_name
-    from qabias.runs.arguments import RunArguments
+    from qabias.runs.arguments import RunArguments, norm_arguments, norm_of
     from qabias.runs.collected import collect, write_collected
     from qabias.runs.logged import collect_log, log_at
 
@@ -104,7 +105,8 @@ def score(
     if log is not None:
         not_said = "a table of answers; a log says it itself"
         _refuse_all({"answers": answers, "references": references}, not_said)
-        said = {"benchmark": benchmark, "config": config, "source": source, "format": format, "norm": norm}
+        said = {"benchmark": benchmark, "config": config, "source": source, "format": format}
+        said["norm"] = None if parser is None else norm_of(parser)
         hints = {name: value for name, value in said.items() if value is not None}
         drawn = {"fixes": fixes, "seed": seed, "option": option}
         if log.tool == openai_batch.TOOL:
@@ -116,7 +118,7 @@ def score(
         collected = collect_log(log, mirror, model=model, rules=rules, hints=hints)
         folder, scratch = run_folder(output)
         warn_caller(write_collected(collected, folder).warned)
-        return Result(folder, upstream_dir=mirror, scratch=scratch)
+        return Result(folder, mirror=mirror, scratch=scratch)
     if references is None and origin_of(predictions):
         references = predictions  # rows of `load` with a column of answers are their own references
     known = _known(texts, origin_of(references))
@@ -130,14 +132,14 @@ def score(
         benchmark,
         model=model or external.model or Path(where).stem,
         format=format,
-        norm=norm or external.norm or "none",
+        **norm_arguments(norm_of(parser) if parser else external.norm or NORMS[0]),
         rules=rules,
         **known,
     )
     collected = collect(external, arguments, where, mirror, rows)
     folder, scratch = run_folder(output)
     warn_caller(write_collected(collected, folder).warned)
-    return Result(folder, upstream_dir=mirror, scratch=scratch)
+    return Result(folder, mirror=mirror, scratch=scratch)
 
 
 def _run_in(predictions: object) -> Path | None:
@@ -168,12 +170,12 @@ def _score_run(
     if rules:
         target, scratch = run_folder(output)
         finished = score_otherwise(folder, rules, target, mirror)
-        return Result(target, upstream_dir=mirror, scratch=scratch), finished
+        return Result(target, mirror=mirror, scratch=scratch), finished
     if output is not None:
-        raise QabiasError(f"{folder}: is scored again where it lies; output is for other rules (score=...)")
+        raise QabiasError(f"{folder}: is scored again where it lies.", "Output is for other rules (rules=...).")
     finished = score_run(folder, mirror)
     scratch = run.scratch if isinstance(run, Result) else None
-    return Result(folder, upstream_dir=mirror, scratch=scratch), finished
+    return Result(folder, mirror=mirror, scratch=scratch), finished
 
 
 def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -186,12 +188,12 @@ def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) ->
             value = known.setdefault(name, said[0])
             if value != said[0]:
                 raise QabiasError(
-                    f"{called} is {value!r}, but the references were loaded with {called} {said[0]!r}; leave {called} "
-                    "out, or load the rows that were asked"
+                    f"{called} is {value!r}, but the references were loaded with {called} {said[0]!r}.",
+                    f"Leave {called} out, or load the rows that were asked.",
                 )
         elif name not in known:
             both = " and ".join(map(repr, said))
-            raise QabiasError(f"the references were loaded with {called} {both}; name {called}=")
+            raise QabiasError(f"the references were loaded with {called} {both}.", f"Name {called}=.")
     return known
 
 
@@ -217,12 +219,14 @@ def _given(
         return choose_from_table(benchmark, table, name, where), where
     if rows is None:
         raise QabiasError(
-            "a sequence of answers says nothing of what was asked; give the rows as references, such as those of "
-            f"qabias.load({benchmark.name!r}, ...), or a table with {', '.join(benchmark.key)}"
+            "a sequence of answers says nothing of what was asked.",
+            "Give the rows as references, such as those of "
+            f"qabias.load({benchmark.name!r}, ...), or a table with {', '.join(benchmark.key)}.",
         )
     if len(benchmark.answer_columns) > 1:
         raise QabiasError(
-            f"an answer to {benchmark.name} is several numbers; give a table with {', '.join(benchmark.answer_columns)}"
+            f"an answer to {benchmark.name} is several numbers.",
+            f"Give a table with {', '.join(benchmark.answer_columns)}.",
         )
     import pyarrow as pa
 
@@ -234,7 +238,7 @@ def _given(
 def _beside(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark) -> pyarrow.Table:
     """Answers with the keys of the references to which they are parallel."""
     if answers.num_rows != rows.num_rows:
-        raise QabiasError(f"{answers.num_rows:,} predictions and {rows.num_rows:,} references; give one for each")
+        raise QabiasError(f"{answers.num_rows:,} predictions and {rows.num_rows:,} references.", "Give one for each.")
     keys = [name for name in benchmark.key if name in rows.column_names]
     for place, name in enumerate(keys):
         answers = answers.add_column(place, name, rows[name])

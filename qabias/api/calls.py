@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from qabias.errors import QabiasError
+from qabias.support.outputs import TEMPORARY
 
 OptionValue: TypeAlias = "str | int | float | bool | list[object] | dict[str, object]"
 
@@ -23,7 +24,7 @@ class Scratch:
     """A temporary folder that is removed when nobody holds this object any more, at the latest at the end of Python."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="qabias-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Scratch:
@@ -32,8 +33,8 @@ class Scratch:
 
     def __reduce__(self) -> NoReturn:
         raise QabiasError(
-            "a result in a temporary folder cannot be pickled, because the folder goes with it; give the run an "
-            "output=..., or save the result first: result.save(FOLDER)"
+            "a result in a temporary folder cannot be pickled, because the folder goes with it.",
+            "Give the run an output=..., or save the result first: result.save(FOLDER).",
         )
 
 
@@ -73,7 +74,7 @@ def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
             texts[name] = value if isinstance(value, str) else json.dumps(value)
         except TypeError as error:
             raise QabiasError(
-                f"option {name!r} is {value!r}; give a text, a number, True, False, or a list of these"
+                f"option {name!r} is {value!r}.", "Give a text, a number, True, False, or a list of these."
             ) from error
     return texts
 

@@ -38,13 +38,13 @@ class ComparedResults(Tabled):
         return tuple(self._comparison.names)
 
     @property
-    def findings(self) -> tuple[str, ...]:
-        """How the runs differ, in sentences."""
-        return tuple(self._comparison.findings)
+    def headline(self) -> str:
+        """How the runs differ, in one sentence; "" if no test compares them."""
+        return "" if self._comparison.headline is None else self._comparison.headline.text
 
     @property
     def by_run(self) -> tuple[str, ...]:
-        """What every run found, in sentences that begin with its name."""
+        """The headline of every run, behind its name."""
         return tuple(self._comparison.by_run)
 
     @property
@@ -87,7 +87,7 @@ class ComparedResults(Tabled):
 
 @in_python_words()
 def compare(
-    results: Sequence[Result | str | Path], *, allow_mixed: bool = False, upstream_dir: str | Path | None = None
+    results: Sequence[Result | str | Path], *, allow_mixed: bool = False, mirror: str | Path | None = None
 ) -> ComparedResults:
     """Set runs side by side, as `qabias compare` does.
 
@@ -98,7 +98,7 @@ def compare(
     Args:
         results: Two runs or more: results, or folders of runs with scores.
         allow_mixed: Compare runs of other questions or prompts too; what differs is marked.
-        upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`,
+        mirror: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`,
             else the mirror that one of the results was made with.
 
     Raises:
@@ -107,8 +107,8 @@ def compare(
     from qabias.comparison import compare as compare_runs
 
     if isinstance(results, str | os.PathLike | Result) or not isinstance(results, Iterable):
-        raise QabiasError(f"results is {results!r}; give a list of two runs or more, such as [first, second]")
-    mirror = upstream(upstream_dir)
-    runs = [run if isinstance(run, Result) else Result(run, upstream_dir=mirror) for run in results]
-    mirror = mirror or next((run.upstream_dir for run in runs if run.upstream_dir), None)
+        raise QabiasError(f"results is {results!r}.", "Give a list of two runs or more, such as [first, second].")
+    mirror = upstream(mirror)
+    runs = [run if isinstance(run, Result) else Result(run, mirror=mirror) for run in results]
+    mirror = mirror or next((run.mirror for run in runs if run.mirror), None)
     return ComparedResults(runs, compare_runs([run.folder for run in runs], allow_mixed, mirror))

@@ -55,20 +55,20 @@ def given_model(model: Model, tokenizer: PreTrainedTokenizerBase | None, name: s
     if isinstance(model, str | Path):
         for what, value in (("name", name), ("tokenizer", tokenizer)):
             if value is not None:
-                raise QabiasError(f"{what} is for a model in memory or a function; {str(model)!r} has its own")
+                raise QabiasError(f"{what} is for a model in memory or a function.", f"{str(model)!r} has its own.")
         return GivenModel(str(model))
     if isinstance(model, type):
-        raise QabiasError(f"model is the class {model.__name__}, not an object of it; {_OFFER}")
+        raise QabiasError(f"model is the class {model.__name__}, not an object of it.", f"{_OFFER}.")
     if _is_a(model, "PreTrainedTokenizerBase"):
-        raise QabiasError("model is a tokenizer; give the model as model=... and this as tokenizer=...")
+        raise QabiasError("model is a tokenizer.", "Give the model as model=... and this as tokenizer=...")
     if _is_a(model, "Pipeline"):
         return _of_pipeline(model, tokenizer, name)
     if _is_a(model, "PreTrainedModel") or hasattr(model, "get_base_model"):
         return _in_memory(model, tokenizer, name)
     if _is_a(model, "Module", package="torch"):
         raise QabiasError(
-            f"model is a {type(model).__name__}, a module of torch that is no model of transformers; wrap it in a "
-            'function from prompts to answers, or from requests to log-likelihoods (ask="options"), and give a name'
+            f"model is a {type(model).__name__}, a torch module that is no model of transformers.",
+            'Wrap it in a function (ask="answer-logprob" for log-likelihoods), and give it a name.',
         )
     return _asked_elsewhere(model, tokenizer, name)
 
@@ -79,13 +79,13 @@ def _asked_elsewhere(model: Any, tokenizer: object, name: str | None) -> GivenMo
 
     is_of_client = is_client(model)
     if not is_of_client and not callable(model):
-        raise QabiasError(f"model is a {type(model).__name__}; {_OFFER}")
+        raise QabiasError(f"model is a {type(model).__name__}.", f"{_OFFER}.")
     what = "client" if is_of_client else "function"
     if tokenizer is not None:
-        raise QabiasError(f"tokenizer is for a model in memory; model is a {what}, which reads texts")
+        raise QabiasError("tokenizer is for a model in memory.", f"Model is a {what}, which reads texts.")
     if name is None:
         called = "what its server calls the model" if is_of_client else "what results are to call it"
-        raise QabiasError(f"model is a {what}, which has no name of its own; give name=..., {called}")
+        raise QabiasError(f"model is a {what}, which has no name of its own.", f"Give name=..., {called}.")
     return GivenModel(name, "server", model) if is_of_client else GivenModel(FUNCTION_PREFIX + name, FUNCTION, model)
 
 
@@ -93,17 +93,17 @@ def check_given(name: str, argument: str = "name") -> None:
     """Refuse a name of a model that a signature cannot hold, or by which something else would be asked."""
     check_name(name, argument)
     if name.startswith(_TAKEN):
-        raise QabiasError(f"{argument} is {name!r}; choose one that does not begin with {' or '.join(_TAKEN)}")
+        raise QabiasError(f"{argument} is {name!r}.", f"Choose one that does not begin with {' or '.join(_TAKEN)}.")
 
 
 def _of_pipeline(pipeline: Any, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> GivenModel:
     """The model and the tokenizer of a pipeline; says which of its settings are not those of qabias."""
     if tokenizer is not None:
-        raise QabiasError("tokenizer is for a model in memory; a pipeline has its own")
+        raise QabiasError("tokenizer is for a model in memory.", "A pipeline has its own.")
     if not type(pipeline).__module__.startswith("transformers."):
         raise QabiasError(
-            f"model is a {type(pipeline).__name__}, a pipeline with code of its own, which would not be asked; give "
-            "its model and tokenizer, or a function that calls it"
+            f"model is a {type(pipeline).__name__}, a pipeline with code of its own, which would not be asked.",
+            "Give its model and tokenizer, or a function that calls it.",
         )
     usual = [*type(pipeline)._sanitize_parameters(pipeline), {}]
     settings: dict[str, object] = {}

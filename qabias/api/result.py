@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from qabias.api.calls import Scratch, in_python_words
 from qabias.benchmarks.caveats import reasons
-from qabias.benchmarks.findings import findings
+from qabias.benchmarks.headline import Headline, headline
 from qabias.errors import QabiasError
 from qabias.runs.outcomes import outcomes_of
 from qabias.runs.scored import ScoredRun, read_scored, read_tables
@@ -66,7 +66,7 @@ class Tabled(ABC):
         table = find(self._analysis.tables, name)
         if table.figure is None or not table.rows:
             drawn = [other.name for other in self._analysis.tables if other.figure is not None and other.rows]
-            raise QabiasError(f"table {name!r} has no figure; there is one of {', '.join(drawn)}")
+            raise QabiasError(f"table {name!r} has no figure.", f"There is one of {', '.join(drawn)}.")
         return draw(table)
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Tabled(ABC):
 
         text = io.StringIO()
         # In a notebook rich would show the tables itself and leave the text empty, and a kernel asks for colours.
-        self._print(Console(file=text, width=150, force_jupyter=False, force_terminal=False, color_system=None))
+        self._print(Console(file=text, width=100, force_jupyter=False, force_terminal=False, color_system=None))
         return text.getvalue().rstrip("\n")
 
 
@@ -85,7 +85,7 @@ class Result(Tabled):
 
     Args:
         folder: A run folder with scores.
-        upstream_dir: Local mirror of the published files, for what reads examples again.
+        mirror: Local mirror of the published files, for what reads examples again.
         scratch: What holds the temporary folder of the run; None for a folder that stays.
 
     Attributes:
@@ -95,8 +95,8 @@ class Result(Tabled):
         QabiasError: If the folder holds no scored run, or a damaged one.
     """
 
-    def __init__(self, folder: str | Path, *, upstream_dir: str | None = None, scratch: Scratch | None = None) -> None:
-        self.folder, self.upstream_dir, self.scratch = Path(folder), upstream_dir, scratch
+    def __init__(self, folder: str | Path, *, mirror: str | None = None, scratch: Scratch | None = None) -> None:
+        self.folder, self.mirror, self.scratch = Path(folder), mirror, scratch
         self._run: ScoredRun = read_scored(self.folder)
 
     @property
@@ -142,9 +142,19 @@ class Result(Tabled):
         return outcomes_of(self._run.scores)
 
     @cached_property
-    def findings(self) -> tuple[str, ...]:
-        """What was found, in sentences made from intervals: which groups answers follow stereotypes about."""
-        return tuple(findings(self._run.benchmark, self._run.scores, self._run.is_question_only))
+    def headline(self) -> str:
+        """What the run found, in one sentence from a fixed list (see `qabias.benchmarks.headline`)."""
+        return "" if self._found is None else self._found.text
+
+    @cached_property
+    def verdict(self) -> str:
+        """The same as "detected", "not detected", "inconclusive" or "not interpretable"; "" without rules for it."""
+        return "" if self._found is None else self._found.verdict
+
+    @cached_property
+    def _found(self) -> Headline | None:
+        run = self._run
+        return headline(run.benchmark, run.scores, run.arguments.model, run.is_question_only)
 
     @cached_property
     def reasons(self) -> Mapping[str, str]:
@@ -185,7 +195,7 @@ class Result(Tabled):
         from qabias.runs.question import load_examples_of
 
         run = self._run
-        table = load_examples_of(run.file, self.upstream_dir).table
+        table = load_examples_of(run.file, self.mirror).table
         answers = read_all_answers(run.file, run.benchmark, table)
         for name in answers.column_names:
             if name not in run.benchmark.key:
@@ -196,9 +206,9 @@ class Result(Tabled):
         """Copy the run to a new folder that stays, and return the result there."""
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise QabiasError(f"{target}: exists already; choose another folder")
+            raise QabiasError(f"{target}: exists already.", "Choose another folder.")
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
-        return Result(target, upstream_dir=self.upstream_dir)
+        return Result(target, mirror=self.mirror)
 
     @in_python_words()
     def report(self, path: str | Path | None = None, *, overwrite: bool = False) -> Path:
@@ -215,8 +225,8 @@ class Result(Tabled):
 
         if path is None and self.scratch is not None:
             raise QabiasError(
-                "the run is in a temporary folder, which is removed with the result; say where the report is to stay: "
-                "result.report('report.html')"
+                "the run is in a temporary folder, which is removed with the result.",
+                "Say where the report is to stay: result.report('report.html').",
             )
         output = None if path is None else Path(path)
         return write_report(self._run, self._analysis, output, overwrite=overwrite)
@@ -257,14 +267,9 @@ class Result(Tabled):
         return run_card(self._run, self._analysis, coverage_of(self._run.arguments))
 
     def _print(self, console: Console) -> None:
-        from qabias.report.terminal import print_findings, print_scores
+        from qabias.report.terminal import print_summary
 
-        run = self._run
-        if covered := coverage_of(run.arguments):
-            console.print(covered, markup=False, highlight=False, soft_wrap=True)
-        print_scores(run.benchmark, run.scores, console, run.is_question_only)
-        print_findings(run.benchmark, run.scores, console, run.is_question_only)
-        console.print(run.signature, markup=False, highlight=False, soft_wrap=True)
+        print_summary(self._run, console)
 
     def __repr__(self) -> str:
         where = self.folder if self.scratch is None else "a temporary folder"

@@ -75,8 +75,8 @@ def to_table(rows: Any, what: str) -> pyarrow.Table:
 
     if not is_table(rows):
         raise QabiasError(
-            f"{what} are a {type(rows).__name__}; give a datasets.Dataset, a data frame, an Arrow table, columns by "
-            "name, or a list of rows"
+            f"{what} are a {type(rows).__name__}.",
+            "Give a datasets.Dataset, a data frame, an Arrow table, columns by name, or a list of rows.",
         )
     if isinstance(rows, pa.Table):
         return rows
@@ -102,7 +102,7 @@ def to_column(values: Iterable[Any], what: str) -> pyarrow.Array:
     try:
         return pa.array(list(_with_none(values)))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise QabiasError(f"{what}: its values are not of one type ({error}); give numbers or texts") from error
+        raise QabiasError(f"{what}: its values are not of one type ({error}).", "Give numbers or texts.") from error
 
 
 def _with_none(values: Any) -> Iterator[Any]:

@@ -29,20 +29,23 @@ def run(
     fixes: bool = False,
     ask: str | None = None,
     format: str | None = None,
-    orders: int = 1,
-    scorer: str | None = None,
-    norm: str = "none",
+    permutations: int = 1,
+    backend: str | None = None,
+    base_url: str | None = None,
+    max_connections: int | None = None,
+    length_norm: str = "none",
+    parser: str = "default",
     option: Mapping[str, OptionValue] | None = None,
-    score: Mapping[str, str] | None = None,
+    rules: Mapping[str, str] | None = None,
     limit: int | None = None,
     seed: int = 0,
     revision: str | None = None,
     dtype: str = "auto",
     device: str = "auto",
-    token_budget: int | None = None,
+    batch_tokens: int | None = None,
     shard: str = "0/1",
     output: str | Path | None = None,
-    upstream_dir: str | Path | None = None,
+    mirror: str | Path | None = None,
     progress: bool = True,
 ) -> Result:
     """Measure a model, as `qabias run` does; the arguments have its names and meaning.
@@ -57,23 +60,26 @@ def run(
         config: Configuration of the dataset; None for that of all examples that the model can be asked.
         source: Source of the texts, such as bundled, official or release; None for the first one of the benchmark.
         fixes: Correct the known defects of published texts.
-        ask: How the model is asked, in one word: options, letter, write, reason, fill or open.
+        ask: answer-logprob, letter-logprob, letter, cot, fill-blank or open-ended.
         format: Prompt format; None for the one that fits.
-        orders: In how many orders of its answers every question is asked.
-        scorer: Way of asking the model; None for its own.
-        norm: How a log-likelihood becomes a score, or a text an answer.
-        option: Options of the scorer or the benchmark by name.
-        score: How answers are counted, where not by the default.
+        permutations: Answer orders per question: 1, 3 (cyclic) or 6 (all).
+        backend: How the model is queried; None: inferred from the model.
+        base_url: Base URL of an OpenAI-compatible server.
+        max_connections: Most requests to a server at once.
+        length_norm: What divides log-likelihoods: none, token or byte.
+        parser: How written answers are read: default or released.
+        option: Options of the backend or the benchmark by name.
+        rules: Scoring rules by name, such as `{"delta": "released"}`.
         limit: Measure at most so many examples, as whole sets from all templates, one set at least; None for all.
         seed: Seed of every random draw.
         revision: Branch, tag or commit of a Hub model.
         dtype: auto, float32, bfloat16 or float16.
         device: auto, cpu, cuda, ...
-        token_budget: Tokens in a batch; None for what suits the device.
+        batch_tokens: Tokens per batch; None for what suits the device.
         shard: "i/n": compute the i-th of n shares (from 0) of the run.
         output: Run folder; a run that was stopped goes on there. None measures in a temporary folder that goes with the
             result.
-        upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
+        mirror: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
         progress: Whether a bar shows how far the run has come.
 
     Returns:
@@ -87,13 +93,16 @@ def run(
     from qabias.runs.distributed import launched_processes
     from qabias.runs.run import run as run_benchmark
     from qabias.suites.forms import SEPARATOR
-    from qabias.support.options import parse_shard
+    from qabias.support.options import parse_shard, server_options
 
     if source is not None and SEPARATOR in source:
-        raise QabiasError(f"source {source!r}: one at a time; run each of them and give both results to qabias.compare")
+        raise QabiasError(
+            f"source {source!r}: one at a time.", "Run each of them and give both results to qabias.compare."
+        )
     chosen = given_model(model, tokenizer, name)
-    if chosen.scorer is not None and scorer not in (None, chosen.scorer):
-        raise QabiasError(f"{name!r} is asked by the scorer {chosen.scorer}, not by {scorer}; leave scorer out")
+    if chosen.scorer is not None and backend not in (None, chosen.scorer):
+        raise QabiasError(f"{name!r} needs the backend {chosen.scorer}, not {backend}.", "Remove --backend.")
+    backend, option = server_options(backend, base_url, max_connections, option_texts(option))
     arguments = RunArguments(
         benchmark=benchmark,
         model=chosen.name,
@@ -101,30 +110,32 @@ def run(
         source=source or "",
         fixes=fixes,
         format=format,
-        scorer=scorer or chosen.scorer,
-        norm=norm,
+        backend=backend or chosen.scorer,
+        length_norm=length_norm,
+        parser=parser,
         limit=limit,
         seed=seed,
-        options=option_texts(option),
+        options=option,
         revision=revision,
         dtype=dtype,
-        rules=dict(score or {}),
-        orders=orders,
+        rules=dict(rules or {}),
+        permutations=permutations,
     )
-    mirror = upstream(upstream_dir)
-    machine = Machine(device, token_budget, parse_shard(shard), mirror, progress)
+    mirror = upstream(mirror)
+    machine = Machine(device, batch_tokens, parse_shard(shard), mirror, progress)
     if output is None and (machine.shard[1] > 1 or launched_processes().count > 1):
-        raise QabiasError("several processes or shards need a folder that all of them see; give output=...")
+        raise QabiasError("several processes or shards need a folder that all of them see.", "Give output=...")
     folder, scratch = run_folder(output)
     with ready(chosen):
         finished = run_benchmark(arguments, folder, machine, ask=ask, handed_over=chosen.handed_over)
     if finished.scores is None:
         raise QabiasError(
             f"{finished.note + '; ' if finished.note else ''}{finished.n_missing_parts} parts of {folder} are still "
-            "missing; call the same again when they are there"
+            "missing.",
+            "Call the same again when they are there.",
         )
     warn_caller(finished.warned)
-    return Result(folder, upstream_dir=mirror, scratch=scratch)
+    return Result(folder, mirror=mirror, scratch=scratch)
 
 
 @in_python_words()
@@ -137,7 +148,7 @@ def load(
     limit: int | None = None,
     seed: int = 0,
     option: Mapping[str, OptionValue] | None = None,
-    upstream_dir: str | Path | None = None,
+    mirror: str | Path | None = None,
 ) -> datasets.Dataset:
     """The examples of a benchmark, as `qabias run` would ask them.
 
@@ -149,7 +160,7 @@ def load(
         limit: As for `qabias.run`.
         seed: Seed of generation and of the sample.
         option: Options of the benchmark by name.
-        upstream_dir: As for `qabias.run`.
+        mirror: As for `qabias.run`.
 
     Returns:
         One row for each example, with the columns and features of the benchmark's dataset card, and what else its
@@ -172,18 +183,18 @@ def load(
     )
     check_arguments(chosen, arguments)
     check_own_options(chosen, options)
-    return as_dataset(load_examples(arguments, upstream(upstream_dir)).table, chosen, arguments)
+    return as_dataset(load_examples(arguments, upstream(mirror)).table, chosen, arguments)
 
 
 @in_python_words()
-def read(folder: str | Path, *, upstream_dir: str | Path | None = None) -> Result:
+def read(folder: str | Path, *, mirror: str | Path | None = None) -> Result:
     """A run that was made before, by `qabias.run` or by the command line.
 
     Args:
         folder: A run folder with scores.
-        upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
+        mirror: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
 
     Raises:
         QabiasError: If the folder holds no scored run, or a damaged one.
     """
-    return Result(folder, upstream_dir=upstream(upstream_dir))
+    return Result(folder, mirror=upstream(mirror))

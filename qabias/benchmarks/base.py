@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_
 from qabias.benchmarks.caveats import tiles
 from qabias.benchmarks.facts import ALL, Facts, Measure, ParallelForms, Scores, Tile
 from qabias.errors import QabiasError
-from qabias.support.suggest import did_you_mean, unknown
+from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ class Benchmark(Protocol):
         orders: In how many orders of their answers its questions can be asked, see `qabias.benchmarks.orders`.
         options: Options that choose its texts, each with its values, the default first. `origin` takes each of them as
             a further argument of that name, which may be left out.
+        strata: What the strata of `units` are, in the plural.
         facts: What it says of itself as data.
         card: What the card of its dataset says, where its texts are their authors' alone; None where the benchmark has
             a dataset folder with a card.
@@ -144,14 +145,15 @@ class Benchmark(Protocol):
     rules: Mapping[str, Sequence[str]] = MappingProxyType({})
     class_labels: Mapping[str, Sequence[str]] = MappingProxyType({})
     pools: bool = False
-    asks: Mapping[str, str] = MappingProxyType({"options": ""})
+    asks: Mapping[str, str] = MappingProxyType({"answer-logprob": ""})
     orders: Sequence[int] = (1,)
     options: Mapping[str, Sequence[str]] = {}
     default_configs: Mapping[str, str] = MappingProxyType({})
+    strata: str = "templates"
     facts: Facts
     card: Card | None = None
 
-    def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Origin:
+    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Origin:
         """Check the choice of a source; a `QabiasError` says that there is no such one."""
         ...
 
@@ -173,6 +175,15 @@ class Benchmark(Protocol):
         Both are int64, of shape (n_examples,), with numbers from 0; the examples of a unit are neighbours.
         """
         ...
+
+    def sides(self, table: pa.Table) -> np.ndarray:
+        """For every example 1 if its right answer agrees with the stereotype, -1 if it disagrees, else 0.
+
+        Samples have as many units of the one side as of the other in every stratum that has both; shape (n_examples,).
+        """
+        import numpy as np
+
+        return np.zeros(table.num_rows, dtype=np.int64)
 
     def default_format(self, scorer: Scorer) -> str:
         """Name of the prompt format that is used with a scorer where none is asked for."""
@@ -223,7 +234,7 @@ class Benchmark(Protocol):
     def check_config(self, config: str) -> None:
         """Refuse a configuration that there is not, by a `QabiasError`."""
         if config not in self.configs:
-            raise unknown("configuration", config, self.configs)
+            raise unknown("config", config, self.configs, "--config", f"qabias list {self.name} --full")
 
 
 # What only some benchmarks have. A benchmark has such a capability by having its members.
@@ -233,14 +244,14 @@ class Benchmark(Protocol):
 class LogReader(Protocol):
     """A benchmark that finds its questions in logs of other tools."""
 
-    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
         """The answers in a log of another tool; None where it asked something else.
 
         Args:
             log: The log. What is missing in it must not be guessed.
             hints: What the caller says of what was asked, for logs that do not say it themselves: `benchmark`,
                 `config`, `source`, `format` and `norm`.
-            upstream_dir: Local mirror of the published files.
+            mirror: Local mirror of the published files.
 
         Raises:
             QabiasError: If it asked this benchmark's questions and does not keep what scores need; says what.
@@ -256,7 +267,7 @@ class AuthorsAnswers(Protocol):
         """The answers in a table of a form that the authors use; none in any other table."""
         ...
 
-    def published(self, model: str, config: str, upstream_dir: str | None) -> list[ExternalAnswers]:
+    def published(self, model: str, config: str, mirror: str | None) -> list[ExternalAnswers]:
         """The published answers of a model of the paper, if any; a `QabiasError` if a file is not as published."""
         ...
 
@@ -367,6 +378,11 @@ def parts(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, Scores]:
     return {"".join(f"/{key}" for key in benchmark.group_path(name) or ()): groups[name] for name in groups}
 
 
+def short_title(benchmark: Benchmark) -> str:
+    """The title of a benchmark without its explanation."""
+    return benchmark.title.partition(":")[0]
+
+
 def headline_tiles(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool) -> list[Tile]:
     """The headline scores of a report."""
     measures = meaningful(benchmark, question_only, benchmark.facts.tiles)
@@ -379,7 +395,7 @@ def headline_tiles(benchmark: Benchmark, scores: Mapping[str, Any], question_onl
 
 
 def make_origin(
-    benchmark: Benchmark, source: str, seed: int, fixes: bool, upstream_dir: str | None, options: Mapping[str, str]
+    benchmark: Benchmark, source: str, seed: int, fixes: bool, mirror: str | None, options: Mapping[str, str]
 ) -> Origin:
     """Check the choice of a source and of the benchmark's own options; further options are somebody else's.
 
@@ -394,7 +410,7 @@ def make_origin(
             raise unknown(name, value, benchmark.options[name])
     # Most benchmarks have no options, and an `origin` that takes none.
     make: Callable[..., Origin] = benchmark.origin
-    return make(source, seed, fixes, upstream_dir, **chosen)
+    return make(source, seed, fixes, mirror, **chosen)
 
 
 def meaningful(benchmark: Benchmark, question_only: bool, names: Sequence[str] = ()) -> tuple[Measure, ...]:
@@ -411,8 +427,7 @@ def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> 
     """The rules that are not the default."""
     for rule, value in rules.items():
         if rule not in known:
-            there = ", ".join(known) or "none"
-            raise QabiasError(f"{name} has no rule {rule!r} for its scores; it has {there}{did_you_mean(rule, known)}")
+            raise unknown(f"rule of {name}", rule, known, "--rule", f"qabias list {name}")
         if value not in known[rule]:
-            raise unknown(f"value of {rule}", value, list(known[rule]))
+            raise unknown(f"value of {rule}", value, known[rule], f"--rule {rule}=VALUE with")
     return {rule: value for rule, value in rules.items() if value != known[rule][0]}

@@ -11,8 +11,8 @@ from qabias.benchmarks.facts import Facts, Measure, Scores, Tile
 from qabias.tables.formatting import percent, show
 from qabias.tables.model import Column, Estimate, Table, Value, estimate
 
-NOT_DETECTABLE = "none"
-"""What `format_mde` says where even the largest value could have been missed."""
+NOT_DETECTABLE = "n/a"
+"""What `format_mde` returns if even the largest value could have been missed."""
 
 MOST_IMBALANCE = 0.01
 """Difference of the two numbers of a `Balance`, in shares of their sum, above which a score says no direction."""
@@ -94,24 +94,16 @@ def _tile(scores: Scores, measure: Measure, value: Estimate) -> Tile:
 
 
 def _tile_note(scores: Scores, measure: Measure, value: Estimate) -> str:
-    """What is said below a headline score: what it means, or where answers are missing what it could be."""
+    """A few words below a headline score: its possible range, why it has no direction, or what it could show."""
     if callable(measure.tile_note):
         return measure.tile_note(scores, measure)
-    missing, share = _about_missing(scores, measure), imbalance(scores, measure)
-    bound = "" if value.value is None else _about_bound(scores, measure)
-    if missing and value.value is not None:
-        return missing
-    if share is not None and value.value is not None:
-        return "; ".join(filter(None, (bound, imbalance_note([share], measure))))
+    possible = range_in_words(scores, measure)
+    if possible:
+        return f"{percent(missing_share(scores, measure))} missing, possible {possible}"
+    if imbalance(scores, measure) is not None:
+        return "unbalanced sample: read the accuracy cost"
     size = format_mde(scores, measure)
-    smallest = f"a bias of {size} or more would have been found" if size else ""
-    clauses = (
-        bound,
-        measure.tile_note or _leaning(value),
-        missing,
-        "even the largest bias could have been missed" if size == NOT_DETECTABLE else smallest,
-    )
-    return "; ".join(filter(None, clauses))
+    return measure.tile_note or (f"MDE {size}" if size else _leaning(value))
 
 
 def bound_of(scores: Scores, measure: Measure) -> float | None:
@@ -119,41 +111,18 @@ def bound_of(scores: Scores, measure: Measure) -> float | None:
     return estimate(scores, measure.bound).value if measure.bound in scores else None
 
 
-def _about_bound(scores: Scores, measure: Measure) -> str:
-    bound = bound_of(scores, measure)
-    return "" if bound is None else f"of at most {show(bound, 'share')} at this accuracy"
-
-
-def _about_missing(scores: Scores, measure: Measure) -> str:
-    """The range of a score of which many answers are missing; "" for any other."""
-    ends = possible_range(scores, measure)
-    if ends is None:
-        return ""
-    between = " and ".join(show(end, measure.kind) for end in ends)
-    return f"{percent(missing_share(scores, measure))} of the answers are missing: with them it lies between {between}"
-
-
 def _leaning(estimated: Estimate) -> str:
-    """Which way a bias score points, and whether the interval bears it out."""
+    """Whether a score has an interval, and whether that includes 0."""
     value, low, high = estimated
     if value is None:
-        return "undefined: no answers that could show a bias"
-    if low is None or high is None:
-        return "no interval: do not read a direction into it"
-    if low > 0:
-        return "the answers lean towards the stereotypes"
-    if high < 0:
-        return "the answers lean against the stereotypes"
-    return "the interval includes 0: no direction shown"
+        return "undefined: no such answers"
+    return "no CI" if low is None or high is None else "CI includes 0" if low <= 0 <= high else ""
 
 
 RANGE = "range_"
 """What the name of a column of ranges begins with; the name of the column of its scores follows."""
 
-READ_RANGES = (
-    "Where more than 2 % of its examples lack an answer, a score has no interval but, beside it, the range that it "
-    "could take with the missing answers."
-)
+READ_RANGES = "A score that lacks over 2% of its answers has no CI but its possible range."
 
 _PERCENT = "\u00a0%"
 
@@ -227,13 +196,10 @@ def _worst(table: Table, cells: Mapping[str, Sequence[tuple[Scores, Measure] | N
     return f"At worst {percent(share)} lack one ({row}: {title})."
 
 
-MDE_COLUMN = "found_from_"
+MDE_COLUMN = "mde_"
 """What the name of a column of detectable sizes begins with; the name of the column of its scores follows."""
 
-READ_MDE = (
-    "A true bias of the size beside a score would have been found, by an interval that leaves out 0, in four of five "
-    "benchmarks like this one; smaller ones may be there unseen. None: even the largest could have been missed."
-)
+READ_MDE = "MDE: smallest bias that this run detects with 80% power."
 
 
 def with_detectable(table: Table, groups: Sequence[Scores], measures: Sequence[Measure]) -> Table:
@@ -247,7 +213,7 @@ def with_detectable(table: Table, groups: Sequence[Scores], measures: Sequence[M
     shown = {column: texts for column, texts in sizes.items() if any(texts)}
     if not shown:
         return table
-    columns = [Column(f"{MDE_COLUMN}{column.name}", f"Found from, {column.title}", "text") for column in shown]
+    columns = [Column(f"{MDE_COLUMN}{column.name}", f"MDE, {column.title}", "text") for column in shown]
     rows = tuple((*row, *texts) for row, *texts in zip(table.rows, *shown.values(), strict=True))
     return replace(table, note=f"{table.note} {READ_MDE}", columns=(*table.columns, *columns), rows=rows)
 

@@ -160,16 +160,28 @@ class Tile:
     possible: tuple[float, float] | None = None
 
 
-class Findings(NamedTuple):
-    """What the sentences about a run are made of.
+class HeadlineRules(NamedTuple):
+    """What decides the headline of a run, see `qabias.benchmarks.headline`.
 
     Attributes:
         by: The breakdown whose groups are named; every example is in one of them at most.
-        measures: What stands before the sentence of each bias score, such as "Ambiguous contexts"; "" for nothing.
+        biases: Bias scores that decide, the first one overall: 1 if above 0 follows stereotypes, -1 if below 0.
+        task: Accuracies that show whether the model does the task, the first one for people.
+        abstains: The share of abstentions where the text gives the answer; "" if it is unknown.
+        positions: The shares of answers at each position; () if they are unknown.
+        magnitude: A score that chance raises above 0, for a benchmark without signed bias scores.
+        errors: Errors that may exceed the magnitude, with what the model does then.
+        chance: The headline if none does.
     """
 
-    by: str
-    measures: Mapping[str, str]
+    by: str = ""
+    biases: Mapping[str, int] = {}
+    task: tuple[str, ...] = ()
+    abstains: str = ""
+    positions: tuple[str, ...] = ()
+    magnitude: str = ""
+    errors: Mapping[str, str] = {}
+    chance: str = ""
 
 
 class Stereotype(NamedTuple):
@@ -214,7 +226,7 @@ class Notes(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """A benchmark in data. Only some have `means`, `question_only`, `hub`, `suite` and `findings`.
+    """A benchmark in data. Only some have `means`, `question_only`, `hub`, `suite` and `headline`.
 
     Attributes:
         dataset: Name of the dataset folder, without `_dataset`, that holds its examples.
@@ -237,7 +249,7 @@ class Facts:
         notes: What is said where a part of the examples or of the answers is missing.
         hub: What the Hub reads of the dataset; None where it belongs to another benchmark.
         suite: YAML file with the experiment of its paper; None without one.
-        findings: What the sentences about a run are made of, or a function that writes them.
+        headline: What decides the headline of a run; None for a benchmark without one.
     """
 
     dataset: str
@@ -259,7 +271,7 @@ class Facts:
     notes: Notes = field(default_factory=Notes)
     hub: HubTexts | None = None
     suite: Path | None = None
-    findings: Findings | Callable[[Facts, Scores], list[str]] | None = None
+    headline: HeadlineRules | None = None
 
     @property
     def row(self) -> str:

@@ -88,7 +88,7 @@ def about_missing(scores: Mapping[str, Any], n_missing: int, *more: str) -> str:
     return f"{unparsed}: {said}" if said else unparsed
 
 
-_ASKED_IN_WORDS = "write"
+_ASKED_IN_WORDS = "letter"
 """The word of `qabias.scorers.kind.ASK_METHODS` for a model that writes its answer."""
 
 

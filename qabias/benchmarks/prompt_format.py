@@ -65,7 +65,7 @@ class PromptFormat:
 def choose_format(formats: Mapping[str, PromptFormat], name: str) -> PromptFormat:
     """The format of that name."""
     if name not in formats:
-        raise unknown("format", name, formats)
+        raise unknown("format", name, formats, "--format")
     return formats[name]
 
 

@@ -62,7 +62,7 @@ def address(name: str) -> str:
     """Where a benchmark is, as "module:attribute"."""
     addresses = known_addresses()
     if name not in addresses:
-        raise unknown("benchmark", name, addresses)
+        raise unknown("benchmark", name, addresses, see="qabias list")
     for entry in _installed():
         if entry.name == name and entry.value != addresses[name]:
             package = entry.dist.name if entry.dist else entry.value

@@ -204,7 +204,7 @@ _ANSWERS = "answers"
 _NO_PLACE = "the benchmark does not say where this score stands here"
 
 
-def own_answers(log: Log, upstream_dir: str | None = None) -> tuple[str, Logged] | None:
+def own_answers(log: Log, mirror: str | None = None) -> tuple[str, Logged] | None:
     """The answers in a log of one of our own tasks, with the name of its benchmark."""
     if log.tool != INSPECT:
         return None
@@ -214,7 +214,7 @@ def own_answers(log: Log, upstream_dir: str | None = None) -> tuple[str, Logged]
         return None
     benchmark = load_benchmark(facts["benchmark"])
     texts = _texts(log, benchmark)
-    external, n_each, n_in_part = _read(log, benchmark, facts, texts, upstream_dir)
+    external, n_each, n_in_part = _read(log, benchmark, facts, texts, mirror)
     notes = []
     if facts["orders"] > 1:
         notes.append(f"Asked in {facts['orders']} orders of the answers; what most of them say counts.")
@@ -278,11 +278,11 @@ def _question(log: Log, benchmark: Benchmark, sample: Sample) -> tuple[str, tupl
 
 
 def _read(
-    log: Log, benchmark: Benchmark, facts: Mapping[str, Any], texts: _Found, upstream_dir: str | None
+    log: Log, benchmark: Benchmark, facts: Mapping[str, Any], texts: _Found, mirror: str | None
 ) -> tuple[ExternalAnswers, int, int]:
     """The answers in whole sets, questions to an example, and examples that are left out for what their sets lack."""
     seed = 0 if facts["source"] == BUNDLED else facts["seed"]
-    origin = make_origin(benchmark, facts["source"], seed, facts["fixes"], upstream_dir, facts["options"])
+    origin = make_origin(benchmark, facts["source"], seed, facts["fixes"], mirror, facts["options"])
     name = facts["format"].partition("@")[0]
     prompt_format = written_format(benchmark, name, facts["orders"])
     now = {"texts": origin.version, "format": prompt_format.signature}

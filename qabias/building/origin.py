@@ -13,7 +13,7 @@ BUNDLED = "bundled"
 def check_source(source: str, sources: Sequence[str], fixes: bool) -> None:
     """Check that a dataset has a source, and that there is something to fix in it."""
     if source not in sources:
-        raise unknown("source", source, sources)
+        raise unknown("source", source, sources, "--source")
     if fixes and source == BUNDLED:
         published = " or ".join(name for name in sources if name != BUNDLED)
         raise QabiasError(f"the bundled texts have no known defects to fix: use fixes with the source {published}")

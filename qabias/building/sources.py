@@ -75,10 +75,10 @@ RETRIES = tenacity.Retrying(
 """How a request is repeated after a failure that may pass."""
 
 
-def fetch(repository: str, path: str, *, upstream_dir: str | Path | None = None) -> Path:
+def fetch(repository: str, path: str, *, mirror: str | Path | None = None) -> Path:
     """Return a local copy of a published file whose content has just been verified."""
     pin = _pinned_file(repository, path)
-    mirror = upstream_dir or os.environ.get("QABIAS_UPSTREAM")
+    mirror = mirror or os.environ.get("QABIAS_UPSTREAM")
     if mirror:
         return _read_mirror(Path(mirror).expanduser(), repository, path, pin)
 
@@ -142,7 +142,7 @@ def _read_mirror(mirror: Path, repository: str, path: str, pin: PinnedFile) -> P
     content = _read(file)
     if content is None:
         raise QabiasError(
-            f"sources: {file} is not in the mirror; add it there, or leave out --upstream-dir and QABIAS_UPSTREAM "
+            f"sources: {file} is not in the mirror; add it there, or leave out --mirror and QABIAS_UPSTREAM "
             "to download it"
         )
     fault = _fault(content, pin)

@@ -103,15 +103,16 @@ class BiasCallback(TrainerCallback):
         fixes: bool = False,
         ask: str | None = None,
         format: str | None = None,
-        orders: int = 1,
-        scorer: str | None = None,
-        norm: str = "none",
+        permutations: int = 1,
+        backend: str | None = None,
+        length_norm: str = "none",
+        parser: str = "default",
         option: Mapping[str, OptionValue] | None = None,
-        score: Mapping[str, str] | None = None,
+        rules: Mapping[str, str] | None = None,
         limit: int | None = 400,
         seed: int = 0,
-        token_budget: int | None = None,
-        upstream_dir: str | Path | None = None,
+        batch_tokens: int | None = None,
+        mirror: str | Path | None = None,
     ) -> None:
         if not isinstance(trainer, Trainer):
             raise QabiasError(f"trainer is a {type(trainer).__name__}; give a Trainer of transformers first")
@@ -145,15 +146,16 @@ class BiasCallback(TrainerCallback):
             source=source or self._benchmark.sources[0],
             fixes=fixes,
             format=format,
-            scorer=scorer,
-            norm=norm,
+            backend=backend,
+            length_norm=length_norm,
+            parser=parser,
             limit=limit,
             seed=seed,
             options=option_texts(option),
-            rules=dict(score or {}),
-            orders=orders,
+            rules=dict(rules or {}),
+            permutations=permutations,
         )
-        machine = Machine(token_budget=token_budget, upstream_dir=upstream(upstream_dir))
+        machine = Machine(batch_tokens=batch_tokens, mirror=upstream(mirror))
         self._measurements = Measurements(arguments, ask, machine, Path(trainer.args.output_dir) / "qabias")
         self._folders: dict[int, Path] = {}
         self._points: dict[int, dict[str, float]] = {}

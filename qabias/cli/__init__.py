@@ -23,7 +23,7 @@ app = typer.Typer(
     epilog=f"First try: qabias run {_FIRST} --model baseline:stereotyped; "
     f"then: qabias run {_FIRST} --model smollm2 --limit 400",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -46,9 +46,9 @@ def _globally(
 def main() -> None:
     """Run the command line.
 
-    A mistake of the user is one line on standard error and exit code 2, a fault of qabias exit code 70.
+    A mistake of the user is two lines on standard error and exit code 2, a fault of qabias exit code 70.
     """
-    # Threads of torch that wait for each other sleep, unless the user says how they wait.
+    # Threads of torch that wait for each other sleep, unless the environment sets how they wait.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     printable.write_plainly()
     warn_in_one_line()
@@ -57,7 +57,7 @@ def main() -> None:
     try:
         try:
             check_readable(sys.argv[1:])
-            app(obj=settings)
+            sys.exit(app(obj=settings, standalone_mode=False) or 0)
         finally:
             printable.flush()
     except SystemExit as stopped:
@@ -67,5 +67,11 @@ def main() -> None:
     except KeyboardInterrupt:
         say_interrupted(command)
         sys.exit(INTERRUPTED)
-    except Exception as error:  # the one place where whatever else comes is said
+    except Exception as error:  # the one place that reports any other error
+        if type(error).__name__ == "NoArgsIsHelpError":
+            echo(error.ctx.get_help(), err=True)  # type: ignore[attr-defined]
+            sys.exit(EXIT_USER_ERROR)
+        if type(error).__name__ == "Abort":
+            say_interrupted(command)
+            sys.exit(INTERRUPTED)
         sys.exit(fail(error, command, debug=settings["debug"]))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import Benchmark, Config, Fixes, Overwrite, OwnOptions, Seed, Source, UpstreamDir, parse_options
+from qabias.cli.options import Benchmark, Config, Fixes, Mirror, Options, Overwrite, Seed, Source, parse_options
 from qabias.support.printable import echo
 
 
@@ -16,9 +16,9 @@ def build(
     source: Source = None,
     fixes: Fixes = False,
     seed: Seed = 0,
-    option: OwnOptions = None,
+    option: Options = None,
     overwrite: Overwrite = False,
-    upstream_dir: UpstreamDir = None,
+    mirror: Mirror = None,
 ) -> None:
     """Generate a dataset folder: card and Parquet files that `load_dataset` reads."""
     from qabias.benchmarks import load_benchmark, make_origin
@@ -30,9 +30,9 @@ def build(
     chosen = load_benchmark(benchmark)
     options = parse_options(option or [])
     check_own_options(chosen, options)
-    read = [Path(name) for name in (benchmark if is_folder(benchmark) else None, upstream_dir) if name]
+    read = [Path(name) for name in (benchmark if is_folder(benchmark) else None, mirror) if name]
     check_new_folder(output, is_built(chosen.name), overwrite=overwrite, inputs=read)
-    origin = make_origin(chosen, source or chosen.sources[0], seed, fixes, upstream_dir, options)
+    origin = make_origin(chosen, source or chosen.sources[0], seed, fixes, mirror, options)
     with claimed(output, chosen.name):
         tables = chosen.write_folder(output, config or chosen.configs[-1], origin)
     for name, table in tables.items():

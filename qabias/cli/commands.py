@@ -1,105 +1,193 @@
-"""The commands by name, each imported when it is asked for, so that `--help` answers at once."""
+"""The commands by name, each imported when it is called, and how their help is written."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from qabias.benchmarks.registry import default_name
+from qabias.cli.options import ADVANCED
+from qabias.support.printable import echo
 
 
 class Command(NamedTuple):
     """A command, or a group of commands."""
 
     function: str
+    panel: str
     summary: str
     example: str = ""
 
 
 COMMANDS: Mapping[str, Command] = {
-    "run": Command(
-        "run:run",
-        "Measure a model: answers, scores and report.",
-        "run {first} --model smollm2 --limit 400. The same command again continues a run.",
-    ),
-    "plan": Command("plan:plan", "Templates that show a bias of some size.", "plan {first} --detect 0.02"),
+    "run": Command("run:run", "Measure", "Measure a model.", "run {first} --model ORG/NAME --limit 400"),
     "score": Command(
-        "score:score", "Score a run again, or anybody's answers.", "score answers.csv --benchmark {first} --config Age"
+        "score:score",
+        "Measure",
+        "Score answers from a file, a log or an existing run.",
+        "score answers.csv --benchmark {first} --config Age",
     ),
-    "show": Command("folders:show", "Scores, tables or answers of a run.", "show runs/ONE --template Age-01"),
+    "plan": Command("plan:plan", "Measure", "Estimate the sample size needed.", "plan {first} --detect 0.02"),
+    "show": Command(
+        "folders:show", "Look", "Show scores, tables or answers of a run.", "show runs/ONE --template Age-01"
+    ),
     "report": Command(
-        "folders:report", "One page of a run, or of several.", "report runs/ONE runs/OTHER --output report.html"
+        "folders:report",
+        "Look",
+        "Write the report of one run or several.",
+        "report runs/ONE runs/OTHER --output report.html",
     ),
     "compare": Command(
         "folders:compare",
-        "Runs side by side, and which differences hold.",
+        "Look",
+        "Compare runs: paired differences with confidence intervals.",
         "compare runs/ONE runs/OTHER --output comparison",
     ),
     "check": Command(
         "check:check",
-        "Hold scores against limits, for CI.",
+        "Look",
+        "Check scores against thresholds (for CI).",
         "check runs/ONE --max bias_ambig=0.1 --min accuracy_ambig=0.9 --by category",
-    ),
-    "check-device": Command(
-        "check_device:check_device",
-        "Prove that local models compute right and fast here.",
-        "check-device --minutes 8 --output device.json",
-    ),
-    "pool": Command(
-        "folders:pool",
-        "The mean of runs of the same questions.",
-        "pool runs/PROMPT-1 runs/PROMPT-2 runs/PROMPT-3 --output runs/mean",
     ),
     "export": Command(
         "folders:export",
-        "Tables as CSV, Markdown and LaTeX, figures as SVG.",
+        "Share",
+        "Export tables as CSV, Markdown or LaTeX and figures.",
         "export runs/ONE --format latex --table bias_by_category",
     ),
-    "merge": Command(
-        "folders:merge", "Put the shards of a run together.", "merge shard-0 shard-1 shard-2 --output whole"
+    "push": Command("push:push", "Share", "Push a dataset, metric or results to the Hub."),
+    "list": Command("list:list_", "Study", "List benchmarks and their choices.", "list {first}"),
+    "contamination": Command(
+        "contamination:contamination",
+        "Study",
+        "Test whether a model has seen the published questions.",
+        "contamination {first} --model ORG/NAME --limit 400",
     ),
-    "results": Command(
-        "folders:results",
-        "Scores as the Hub reads them, for a model's card.",
-        "results runs/my-run --model-id me/model --dataset me/{first} --output model_clone",
+    "reproduce": Command(
+        "reproduce:reproduce",
+        "Study",
+        "Reproduce the experiment of a paper.",
+        "reproduce {first} --models unifiedqa-11b --limit 400",
+    ),
+    "merge": Command(
+        "folders:merge", ADVANCED, "Merge the shards of a run.", "merge shard-0 shard-1 shard-2 --output whole"
+    ),
+    "pool": Command(
+        "folders:pool",
+        ADVANCED,
+        "Average runs over prompts, formats or seeds.",
+        "pool runs/PROMPT-1 runs/PROMPT-2 runs/PROMPT-3 --output runs/mean",
     ),
     "build": Command(
         "build:build",
-        "Write a dataset: card and Parquet files.",
-        "build {first} --source official --upstream-dir MIRROR --output {first}_official",
+        ADVANCED,
+        "Write a dataset folder: card and Parquet files.",
+        "build {first} --source official --mirror MIRROR --output {first}_official",
     ),
-    "list": Command("list:list_", "Benchmarks, sources, formats, rules and scorers."),
-    "push": Command("push:push", "Datasets, metrics and results to the Hugging Face Hub."),
+    "verify-device": Command(
+        "verify_device:verify_device",
+        ADVANCED,
+        "Verify that models run correctly on this device.",
+        "verify-device --minutes 8 --output device.json",
+    ),
 }
 
 
+def _show_all(context: Any, _: Any, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        context.meta["help_all"] = True
+        echo(context.get_help())
+        context.exit()
+
+
+def _with_help_all(params: list[Any]) -> list[Any]:
+    """Parameters with `--help-all`, made from their `--help`."""
+    own = next((param for param in params if param.name == "help"), None)
+    if own is None:
+        return params
+    added = copy(own)
+    added.name, added.opts, added.callback = "help_all", ["--help-all"], _show_all
+    added.help = "Show all commands and options."
+    return [*params, added]
+
+
+def _write_groups(context: Any, formatter: Any, rows: list[tuple[str, tuple[str, str]]], what: str) -> int:
+    """Write rows by the panel before each, those of `ADVANCED` only if all are wanted; returns how many are hidden."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for panel, row in rows:
+        groups.setdefault(panel, []).append(row)
+    hidden = [] if context.meta.get("help_all") else groups.pop(ADVANCED, [])
+    for panel, members in groups.items():
+        with formatter.section(panel or what):
+            formatter.write_dl(members)
+    return len(hidden)
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help shows its options by panel."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, with `--help-all`."""
+        return _with_help_all(super().get_params(ctx))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options by panel; those of the panel Advanced only with `--help-all`."""
+        rows = []
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and not {"--help", "--help-all"} & set(param.opts):
+                own = "Arguments" if param.param_type_name == "argument" else ""
+                rows.append((own or getattr(param, "rich_help_panel", None) or "", record))
+        hidden = _write_groups(ctx, formatter, rows, "Options")
+        if hidden:
+            formatter.write_paragraph()
+            formatter.write_text(f"{hidden} more options: --help-all. Choices: qabias list {default_name()}.")
+
+
 class _Loaded(dict[str, Any]):
-    """The commands by name, of which a value is made when it is looked up."""
+    """The commands by name; a value is made when it is looked up."""
 
     def __init__(self) -> None:
         super().__init__(dict.fromkeys(COMMANDS))
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A command; the default where there is none."""
+        """A command, or the default."""
         if name in self and self[name] is None:
             self[name] = _load(name)
         return super().get(name, default)
 
 
 class Commands(TyperGroup):
-    """The group of all commands, which imports none of them before it is asked for."""
+    """The group of all commands, which imports one when it is called."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "commands": _Loaded()})
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write what each is about."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, with `--help-all`."""
+        return _with_help_all(super().get_params(ctx))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands by panel, then the options with `--help-all`."""
+        rows = [(command.panel, (name, command.summary)) for name, command in COMMANDS.items()]
+        hidden = _write_groups(ctx, formatter, rows, "Commands")
+        if ctx.meta.get("help_all"):
+            records = [param.get_help_record(ctx) for param in self.get_params(ctx)]
+            with formatter.section("Options"):
+                formatter.write_dl([record for record in records if record is not None])
+        if hidden:
+            formatter.write_paragraph()
+            formatter.write_text(f"{hidden} more commands and all options: --help-all. Help of one: qabias run --help.")
+
+
+def example_of(name: str) -> str:
+    """An example of a command, without the name of the program."""
+    return COMMANDS[name].example.format(first=default_name()) if name in COMMANDS else f"{name} --help"
 
 
 def _load(name: str) -> Any:
@@ -110,6 +198,6 @@ def _load(name: str) -> Any:
         group.name = name
         return group
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    example = COMMANDS[name].example.format(first=default_name())
-    alone.command(name, epilog=f"Example: qabias {example}" if example else None)(command)
+    example = example_of(name)
+    alone.command(name, cls=GroupedCommand, epilog=f"Example: qabias {example}" if example else None)(command)
     return typer.main.get_command(alone)

@@ -1,14 +1,15 @@
-"""How a command ends that cannot go on: one line that says what to do, an exit code, and with --debug the traceback."""
+"""How a command fails: the problem, the fix, an exit code, and with --debug the traceback."""
 
 import re
 import traceback
 import warnings
 from pathlib import Path
+from typing import Any
 
 from qabias.errors import QabiasError
 from qabias.runs.distributed import SharedError, is_first
 from qabias.support.printable import echo
-from qabias.support.suggest import first_line
+from qabias.support.suggest import first_line, unknown
 
 EXIT_USER_ERROR, FAULT, INTERRUPTED = 2, 70, 130
 """Exit codes: a mistake that the user can fix, one of this program, and Ctrl-C."""
@@ -16,37 +17,75 @@ EXIT_USER_ERROR, FAULT, INTERRUPTED = 2, 70, 130
 _PACKAGE = Path(__file__).parents[1]
 _LONGEST, _SHOWN = 300, 100
 _TEMPORARY = re.compile(r"^\.(.+)\.\w{8}\.unfinished$")
-_WHAT_TO_DO = {
-    "run": "fix it and run the same command again, which continues the run",
-    "merge": "fix it and run the same command again; what has been merged is kept",
-    "score": "fix it and score again; the answers are as they were",
-    "build": "fix it and build again; the folder may be incomplete until then",
+_NEXT = {
+    "run": "Fix it, then rerun the command to resume.",
+    "merge": "Fix it, then rerun the command. Merged parts are kept.",
+    "score": "Fix it, then score again. The answers are unchanged.",
+    "build": "Fix it, then build again. The folder may be incomplete.",
 }
 
 
 def fail(error: BaseException, command: str, *, debug: bool) -> int:
-    """Say on standard error why a command cannot go on."""
-    if isinstance(error, SharedError) and not is_first():  # the first process says it
+    """Print why a command stopped, in two lines: the problem and the fix."""
+    if isinstance(error, SharedError) and not is_first():  # the first process prints it
         return EXIT_USER_ERROR
     if debug:
         traceback.print_exception(error)
     if isinstance(error, QabiasError | SharedError):
-        _say("error", str(error))
+        problem, _, fix = str(error).partition("\n  fix: ")
+        _say("error", problem, fix or f"See 'qabias {command or 'COMMAND'} --help'.")
+    elif hasattr(error, "format_message"):
+        _say("error", *usage_error(error))
     elif isinstance(error, OSError):
-        _say("error", _about_os_error(error, command))
+        _say("error", _os_error(error), _NEXT.get(command, "Fix it, then rerun the command."))
     elif isinstance(error, MemoryError):
-        _say("error", "there is not enough memory for this; take less at once, such as a --limit or one configuration")
+        _say("error", "Out of memory.", "Use --limit, one --config, or a smaller --batch-tokens.")
     else:
-        _say("fault", _about_fault(error, command))
+        _say("fault", _fault(error), f"Report it with the output of 'qabias --debug {command} ...'.")
         return FAULT
     return EXIT_USER_ERROR
+
+
+def usage_error(error: Any) -> tuple[str, str]:
+    """The problem and the fix of an error that the parser of the command line raises."""
+    context = error.ctx
+    path = "qabias" if context is None else " ".join(["qabias", *context.command_path.split()[1:]])
+    path = path.replace("qabias -m qabias", "qabias").replace("qabias qabias", "qabias")
+    names = [] if context is None else [name for each in context.command.get_params(context) for name in each.opts]
+    text = error.format_message()
+    if hasattr(error, "option_name") and hasattr(error, "possibilities"):
+        wrong = unknown("option", error.option_name, names)
+        return wrong.args[0], f"See all options: {path} --help-all"
+    if text.startswith("No such command"):
+        name = text.split("'")[1]
+        known = list(context.command.list_commands(context))
+        problem, fix = unknown("command", name, known, see=f"{path} --help-all").args
+        return problem, fix
+    param = getattr(error, "param", None)
+    if type(error).__name__ == "MissingParameter" and param is not None:
+        is_option = param.param_type_name == "option"
+        named = param.opts[0] if is_option else param.name.upper()
+        return f"'{path}' needs {named}.", f"Add {named}: {_lower(param.help or '')} Example: {_example(path)}"
+    if param is not None:
+        value = text.split(": ", 1)[-1]
+        return f"{param.opts[0]}: {value}", f"{param.opts[0]} takes: {param.help}"
+    return f"{text.rstrip('.')} ('{path}').", f"See '{path} --help'."
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _example(path: str) -> str:
+    from qabias.cli.commands import example_of
+
+    return f"qabias {example_of(path.split()[-1])}"
 
 
 def say_interrupted(command: str) -> None:
     """Say on standard error that Ctrl-C has ended a command; only one process of several says it."""
     if is_first():
-        after = "; the same command again continues the run" if command == "run" else ""
-        echo(f"qabias: stopped{after}", err=True)
+        echo(f"stopped{'. Rerun the command to resume.' if command == 'run' else ''}", err=True)
 
 
 def warn_in_one_line() -> None:
@@ -65,14 +104,12 @@ def check_readable(arguments: list[str]) -> None:
     for argument in arguments:
         if not argument.isascii() and argument != argument.encode(errors="replace").decode():
             raise QabiasError(
-                f"the argument {argument!a} is not UTF-8; rename the file or folder, or choose another name"
+                f"the argument {argument!a} is not UTF-8.", "Rename the file or folder, or choose another name."
             )
 
 
-def _say(kind: str, text: str) -> None:
-    # An error has a second line, its fix; all else is one line.
-    problem, fix = text.partition("\n  fix: ")[::2]
-    echo(f"qabias: {kind}: {_in_one_line(problem)}", err=True)
+def _say(kind: str, problem: str, fix: str = "") -> None:
+    echo(f"{kind}: {_in_one_line(problem)}", err=True)
     if fix:
         echo(f"  fix: {_in_one_line(fix)}", err=True)
 
@@ -86,11 +123,11 @@ def _shortened(word: str) -> str:
     return word if len(word) <= _LONGEST else f"{word[:_SHOWN]}...{word[-_SHOWN:]}"
 
 
-def _about_os_error(error: OSError, command: str) -> str:
+def _os_error(error: OSError) -> str:
     # A copy that fails names its source first; what can be full or forbidden is its target.
     name = error.filename2 or error.filename
     where = f"{_without_random(Path(str(name)))}: " if name else ""
-    return f"{where}{error.strerror or first_line(error)}; {_WHAT_TO_DO.get(command, 'fix it and repeat the command')}"
+    return f"{where}{error.strerror or first_line(error)}."
 
 
 def _without_random(path: Path) -> Path:
@@ -98,7 +135,7 @@ def _without_random(path: Path) -> Path:
     return path.with_name(_TEMPORARY.sub(r"\1", path.name)) if path.name else path
 
 
-def _about_fault(error: BaseException, command: str) -> str:
+def _fault(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
     last = (ours or frames)[-1]
@@ -106,7 +143,4 @@ def _about_fault(error: BaseException, command: str) -> str:
     where = file.relative_to(_PACKAGE.parent).as_posix() if ours else file.name
     text = first_line(error)
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-    return (
-        f"{text} ({type(error).__name__} in {where}:{last.lineno}); "
-        f"`qabias --debug {command} ...` shows the traceback; please report it"
-    )
+    return f"{text} ({type(error).__name__} in {where}:{last.lineno})."

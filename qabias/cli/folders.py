@@ -1,12 +1,11 @@
-"""The commands that read run folders: show, report, export, merge, compare, pool and results."""
+"""The commands that read run folders: show, report, export, merge, compare and pool."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from qabias.cli.options import Overwrite, Sample, UpstreamDir
+from qabias.cli.options import Mirror, Overwrite
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 
@@ -17,7 +16,8 @@ def show(
         str | None, typer.Option(help="The answers to this template, e.g. Age-01, and a few of its items.")
     ] = None,
     table: Annotated[str | None, typer.Option(help="All rows of the table of this name.")] = None,
-    upstream_dir: UpstreamDir = None,
+    full: Annotated[bool, typer.Option("--full", help="Print the scores of all groups and every table.")] = False,
+    mirror: Mirror = None,
 ) -> None:
     """Show what a run found: scores and tables, or the answers to one template."""
     from qabias.report.template import show_template
@@ -28,11 +28,11 @@ def show(
         raise QabiasError("give --template or --table, not both")
     console = Console()
     if template is not None:
-        show_template(folder, template, console, upstream_dir)
+        show_template(folder, template, console, mirror)
     elif table is not None:
         show_table(folder, table, console)
     else:
-        show_folder(folder, console)
+        show_folder(folder, console, full=full)
 
 
 def report(
@@ -70,13 +70,13 @@ def export(
 def merge(
     folders: Annotated[list[Path], typer.Argument(help="Run folders of the shards of one run.")],
     output: Annotated[Path, typer.Option(help="Run folder to write.")],
-    upstream_dir: UpstreamDir = None,
+    mirror: Mirror = None,
 ) -> None:
     """Put shards that were computed into several run folders into one; then score and report it."""
     from qabias.cli.printing import print_result
     from qabias.runs.merging import merge as merge_folders
 
-    print_result(merge_folders(folders, output, upstream_dir))
+    print_result(merge_folders(folders, output, mirror))
 
 
 def compare(
@@ -88,8 +88,9 @@ def compare(
         bool,
         typer.Option("--allow-mixed", help="Compare runs of other questions or prompts too; what differs is marked."),
     ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print every table.")] = False,
     overwrite: Overwrite = False,
-    upstream_dir: UpstreamDir = None,
+    mirror: Mirror = None,
 ) -> None:
     """Show the scores of several runs side by side, and which differences are more than chance.
 
@@ -104,8 +105,8 @@ def compare(
     runs = read_runs(folders)
     if output is not None:
         check_comparison_output(output, runs, overwrite=overwrite)
-    comparison = compare_runs(runs, allow_mixed, upstream_dir)
-    print_compared(comparison)
+    comparison = compare_runs(runs, allow_mixed, mirror)
+    print_compared(comparison, full=full)
     if output is not None:
         echo(f"page: {write_comparison(comparison, output, overwrite=overwrite).resolve()}")
 
@@ -120,7 +121,7 @@ def pool(
     ] = False,
     claim: Annotated[str, typer.Option(help="The cell of a paper that the mean answers to, for the page.")] = "",
     overwrite: Overwrite = False,
-    upstream_dir: UpstreamDir = None,
+    mirror: Mirror = None,
 ) -> None:
     """Take the mean of several runs of the same questions: prompts, formats or seeds, with their spread."""
     from qabias.pooling import pool as pool_runs
@@ -130,48 +131,7 @@ def pool(
 
     if output is not None:
         check_folder(output)
-    mean = pool_runs(folders, allow_mixed, upstream_dir, claim)
+    mean = pool_runs(folders, allow_mixed, mirror, claim)
     print_pool(mean)
     if output is not None:
         echo(f"page: {write_pool(mean, output, overwrite=overwrite).resolve()}")
-
-
-def results(
-    run: Annotated[Path, typer.Argument(help="A run folder with scores.")],
-    model_id: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.")],
-    dataset: Annotated[str, typer.Option(help="Dataset on the Hub that was asked, ORG/NAME.")],
-    output: Annotated[Path, typer.Option(help="Where to write, e.g. a clone of the model's repository.")] = Path(),
-    source_url: Annotated[
-        str | None, typer.Option(help="Where the evaluation can be looked at; by default the dataset.")
-    ] = None,
-    model_index: Annotated[
-        bool, typer.Option("--model-index", help="Also put the scores into the head of README.md, the older way.")
-    ] = False,
-    sample: Sample = False,
-    overwrite: Overwrite = False,
-) -> None:
-    """Write the headline scores of a run as the Hub reads them: .eval_results/*.yaml with the run's signature."""
-    from qabias.hub.results import check_replaceable, headlines, result_files, update_card
-    from qabias.hub.results import model_index as index_of
-    from qabias.support.files import write_atomically
-    from qabias.support.outputs import check_folder
-
-    check_folder(output)
-    files = result_files(run, model_id, dataset, source_url, sample=sample)
-    for path, content in files.items():
-        check_replaceable(output / path, content, overwrite=overwrite)
-    if model_index:
-        card = output / "README.md"
-        try:
-            text = card.read_text(encoding="utf-8") if card.exists() else ""
-        except UnicodeDecodeError as error:
-            raise QabiasError(f"{card}: is not UTF-8; save it as UTF-8, or leave --model-index out") from error
-        files["README.md"] = update_card(text, index_of(run, model_id, dataset, sample=sample), model_id).encode()
-    for path, content in files.items():
-        write_atomically(output / path, partial(Path.write_bytes, data=content))
-        echo(str(output / path))
-    for score in headlines(run):
-        if score.value is None:
-            echo(f"{score.config}/{score.name} is left out: {score.reason}")
-        elif score.possible is not None:
-            echo(f"{score.config}/{score.name}: {score.note}")

@@ -1,43 +1,149 @@
-"""`qabias list`: what there is to choose from."""
+"""`qabias list`: benchmarks, and what each lets a run choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from qabias.support.printable import echo
+from qabias.support.suggest import unknown
+
+if TYPE_CHECKING:
+    from qabias.benchmarks import Benchmark
+
+WIDTH = 100
+_LABEL = 16
 
 
-def list_() -> None:
-    """List benchmarks with their configurations, sources, options and prompt formats, scorers and baselines."""
+def _topics() -> list[str]:
+    from qabias.benchmarks.registry import benchmark_names
+
+    return [*benchmark_names(), *_TOPICS]
+
+
+def list_(
+    topic: Annotated[
+        str | None,
+        typer.Argument(help="Benchmark, languages, backends, baselines or papers.", autocompletion=_topics),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Show every name, with what it means.")] = False,
+) -> None:
+    """List the benchmarks, or the choices of one."""
+    from qabias.benchmarks.registry import is_folder, known_addresses, load_benchmark
+
+    if topic is None:
+        _print_benchmarks(full)
+    elif topic in known_addresses() or is_folder(topic):
+        _print_choices(load_benchmark(topic), full)
+    elif topic in _TOPICS:
+        _TOPICS[topic](full)
+    else:
+        raise unknown("topic", topic, _topics(), see="qabias list")
+
+
+def _print_benchmarks(full: bool) -> None:
     from qabias.benchmarks import loadable_benchmarks
-    from qabias.scorers.baseline import KINDS
-    from qabias.scorers.registry import kinds, scorers_for
-    from qabias.suites import load_suite, suite_names
+    from qabias.benchmarks.base import family_of
 
-    for name, benchmark in loadable_benchmarks().items():
-        echo(f"{name}: {benchmark.title}")
-        echo(f"  configurations: {', '.join(benchmark.configs)}")
-        echo(f"  sources:        {', '.join(benchmark.sources)}")
-        echo(f"  scorers:        {', '.join(scorers_for(benchmark.interfaces))}")
-        echo(f"  --ask:          {', '.join(benchmark.asks)}")
-        echo(f"  norms:          {', '.join(benchmark.norms)}")
-        if len(benchmark.orders) > 1:
-            echo(f"  --orders:       {', '.join(map(str, benchmark.orders))}")
-        for rule, values in benchmark.rules.items():
-            echo(f"  --score {rule}: {', '.join(values)} (the first is the default)")
-        for option, values in benchmark.options.items():
-            echo(f"  --option {option}: {', '.join(values)} (the first is the default)")
-        echo("  formats:")
+    benchmarks = loadable_benchmarks()
+    others = [name for name, one in benchmarks.items() if family_of(one) not in ("", name) and not full]
+    for name, benchmark in benchmarks.items():
+        if name not in others:
+            echo(f"{name:<{_LABEL}}{benchmark.title}")
+    if others:
+        echo(f"{' '.join(others)}: BBQ in other languages. See: qabias list languages")
+    echo(f"Choices of one: qabias list {next(iter(benchmarks))}.  Also: qabias list {' | '.join(_TOPICS)}")
+
+
+def _print_choices(benchmark: Benchmark, full: bool) -> None:
+    """Print the options of a run, the default of each in brackets."""
+    from qabias.answers.parsing import PARSE_RULES
+    from qabias.benchmarks.base import whole_config
+    from qabias.scorers.registry import load_kind, scorers_for
+
+    backends = scorers_for(benchmark.interfaces)
+    whole = whole_config(benchmark, load_kind(backends[0]))
+    lengths = [norm for norm in benchmark.norms if norm not in PARSE_RULES]
+    parsers = ["default", *(norm for norm in benchmark.norms if norm in PARSE_RULES)]
+    echo(benchmark.title)
+    _print_row("--config", [whole, *(name for name in benchmark.configs if name != whole)], full)
+    _print_row("--source", benchmark.sources, full)
+    _print_row("--ask", tuple(benchmark.asks), full)
+    if full:
+        echo("--format")
         for prompt_format in benchmark.formats.values():
             echo(f"    {prompt_format.signature:<27}{prompt_format.description}")
+    else:
+        _print_row("--format", tuple(benchmark.formats), full, default=False)
+    _print_row("--permutations", tuple(map(str, benchmark.orders)), full)
+    _print_row("--length-norm", lengths, full)
+    _print_row("--parser", parsers, full)
+    _print_row("--rule", _settings(benchmark.rules), full, default=False)
+    _print_row("--option", _settings(benchmark.options), full, default=False)
+    _print_row("--backend", backends, full, default=False)
+    _print_row("Scores", [measure.name for measure in benchmark.facts.measures], full, default=False)
+    echo("[default]. Formats with their meaning, and every name: --full" if not full else "[default]")
+
+
+def _settings(values: Mapping[str, Iterable[str]]) -> list[str]:
+    return [f"{name}={'|'.join(choices)}" for name, choices in values.items()]
+
+
+def _print_row(label: str, names: Sequence[str], full: bool, *, default: bool = True) -> None:
+    """Print names in one line, the first in brackets if it is the default; without `full` as many as fit."""
+    shown = [f"[{name}]" if default and place == 0 else name for place, name in enumerate(names)]
+    if not shown:
+        return
+    text, room = "  ".join(shown), WIDTH - _LABEL
+    if not full and len(text) > room:
+        kept = list(shown)
+        while len(text := f"{'  '.join(kept)}  {len(shown) - len(kept)} more") > room:
+            kept.pop()
+    echo(f"{label:<{_LABEL}}{text}")
+
+
+def _print_languages(full: bool) -> None:
+    from qabias.benchmarks import loadable_benchmarks
+    from qabias.benchmarks.base import family_of
+
+    for name, benchmark in loadable_benchmarks().items():
+        if family_of(benchmark) not in ("", name):
+            echo(f"{name:<{_LABEL}}{benchmark.title}")
+
+
+def _print_backends(full: bool) -> None:
+    from qabias.scorers.registry import kinds
+
+    for kind in kinds().values():
+        echo(f"{kind.name:<{_LABEL}}{kind.summary}")
+        if full:
+            echo(f"{'':<{_LABEL}}--ask: {', '.join(kind.asks)}")
+            for name, meaning in {**kind.options, **kind.open_options}.items():
+                echo(f"{'':<{_LABEL}}--option {name}: {meaning}")
+
+
+def _print_baselines(full: bool) -> None:
+    from qabias.scorers.baseline import KINDS
+
+    for kind in KINDS:
+        echo(f"--model baseline:{kind}")
+
+
+def _print_papers(full: bool) -> None:
+    from qabias.suites import load_suite, suite_names
+
     for name in suite_names():
         suite = load_suite(name)
-        echo(f"{name}: {suite.title}")
-        echo(f"  models:         {', '.join(model.name for model in suite.models if model.in_paper)}")
-        others = [model.name for model in suite.models if not model.in_paper]
-        if others:
-            echo(f"  if named:       {', '.join(others)}")
-    echo("scorers:")
-    for kind in kinds().values():
-        echo(f"  {kind.name:<16}{kind.summary}")
-        options = [*kind.options, *(f"{prefix}NAME" for prefix in kind.open_options)]
-        if options:
-            echo(f"  {'':<16}options: {', '.join(options)}")
-        echo(f"  {'':<16}--ask:   {', '.join(kind.asks)}")
-    echo(f"models: smollm2, any Hub id or folder, {', '.join(f'baseline:{kind}' for kind in KINDS)}")
+        echo(f"qabias reproduce {name:<{_LABEL}}{suite.title}")
+        models = [model.name for model in suite.models if model.in_paper or full]
+        _print_row("    --models", models, full, default=False)
+
+
+_TOPICS = {
+    "languages": _print_languages,
+    "backends": _print_backends,
+    "baselines": _print_baselines,
+    "papers": _print_papers,
+}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qabias.cli.options import Config, OwnOptions, UpstreamDir, parse_options
+from qabias.cli.options import Config, Mirror, Options, parse_options
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ def plan(
     detect: Annotated[float, typer.Option(help="A bias above 0 and below 1, such as 0.02 for 2 points.")],
     config: Config = None,
     source: Annotated[str | None, typer.Option(help="Source of the texts; by default the first one.")] = None,
-    option: OwnOptions = None,
+    option: Options = None,
     limit: Annotated[int | None, typer.Option(help="Measure at most so many examples, as for run.")] = None,
-    upstream_dir: UpstreamDir = None,
+    mirror: Mirror = None,
 ) -> None:
     """Show how many templates and examples show a bias of some size, and such a difference of two models."""
     from qabias.benchmarks import ALL
@@ -33,14 +33,14 @@ def plan(
     from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
     if not 0.0 < detect < 1.0:
-        raise QabiasError(f"--detect is {detect:g}; give a number above 0 and below 1, such as 0.02 for 2 points")
+        raise QabiasError(f"--detect is {detect:g}.", "Give a number above 0 and below 1, such as 0.02 for 2 points.")
     chosen = load_benchmark(benchmark)
     measure, options = planned_measure(chosen), parse_options(option or [])
     check_own_options(chosen, options)
     arguments = RunArguments(
         benchmark, "", config or chosen.configs[-1], source or chosen.sources[0], limit=limit, options=options
     )
-    groups = templates_of(chosen, load_examples(arguments, upstream_dir).table)
+    groups = templates_of(chosen, load_examples(arguments, mirror).table)
     assumption = assumed(chosen, groups)
     clusters, count = chosen.facts.clusters
     there = groups[ALL][count]

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from qabias.benchmarks import Benchmark
-from qabias.report.terminal import print_findings, print_scores
+from qabias.benchmarks.headline import headline
+from qabias.report.terminal import print_headline, print_scores, print_summary
 from qabias.runs.distributed import is_first
 from qabias.runs.run import RunResult
-from qabias.runs.scored import is_question_only
+from qabias.runs.scored import is_question_only, read_scored
 from qabias.support.printable import echo
+from qabias.tables.terminal import Console
 
 if TYPE_CHECKING:
     from qabias.suites.forms import FormsResult
@@ -27,12 +29,14 @@ def print_result(result: RunResult, *, report: bool = True) -> None:
         echo(f"{result.n_missing_parts} parts are still missing; scores come with the last {come}.")
         echo(f"run folder: {result.folder}")
         return
-    print_with_signature(result.benchmark, result.scores, result.signature)
-    echo(f"run folder: {result.folder}")
+    if result.sampled:
+        echo(result.sampled)
+    print_summary(read_scored(result.folder))
+    echo(f"{'More':<9}qabias show {result.folder} --full")
     if report:
         from qabias.report.writing import write_report_of
 
-        echo(f"report:     {write_report_of(result.folder).resolve()}")
+        echo(f"{'Report':<9}{write_report_of(result.folder).resolve()}")
 
 
 def print_forms(result: FormsResult, *, report: bool) -> None:
@@ -57,8 +61,9 @@ def print_forms(result: FormsResult, *, report: bool) -> None:
 
 
 def print_with_signature(benchmark: Benchmark, scores: Mapping[str, Any], signature: str) -> None:
-    """Print scores, what was found in sentences, and what was measured in one line."""
+    """Print the headline, the scores of all groups, and what was measured in one line."""
     question_only = is_question_only(benchmark, signature)
-    print_scores(benchmark, scores, question_only=question_only)
-    print_findings(benchmark, scores, question_only=question_only)
+    console = Console()
+    print_headline(headline(benchmark, scores, "", question_only), console)
+    print_scores(benchmark, scores, console, question_only)
     echo(signature)

@@ -2,13 +2,14 @@
 
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from qabias.benchmarks.registry import default_name, default_source
-from qabias.cli.options import Fixes, Sample, Seed, Source, UpstreamDir
+from qabias.cli.options import Fixes, Mirror, Overwrite, Sample, Seed, Source
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 
@@ -24,11 +25,9 @@ push = typer.Typer(
 To = Annotated[str, typer.Option(help="Repository on the Hub, ORG/NAME.")]
 CreatePr = Annotated[
     bool,
-    typer.Option(
-        help="Open a pull request, or commit to main. A new repository is filled directly: there is nothing to review."
-    ),
+    typer.Option(help="Open a pull request, or commit to main."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan; ask the Hub nothing and send it nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan without contacting the Hub.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Send without asking first.")]
 Private = Annotated[bool, typer.Option("--private", help="Make a new repository private.")]
 Name = Annotated[str, typer.Argument(help="A benchmark with a dataset (see `qabias list`).")]
@@ -41,20 +40,20 @@ def dataset(
     source: Source = None,
     fixes: Fixes = False,
     seed: Seed = 0,
-    upstream_dir: UpstreamDir = None,
+    mirror: Mirror = None,
     create_pr: CreatePr = True,
     private: Private = False,
     as_benchmark: Annotated[
         bool,
         typer.Option(
             "--as-benchmark",
-            help="Add eval.yaml, by which the Hub lists results on it; qabias must be on the Hub's list of frameworks.",
+            help="Add eval.yaml, so the Hub lists results on it.",
         ),
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Push a dataset: card, Parquet files, templates and vocabulary.
+    """Push a dataset: card, Parquet files, templates, vocabulary.
 
     The authors' texts (--source official or release) are pushed only with their licence and attribution in the card.
     """
@@ -69,7 +68,7 @@ def dataset(
             source=source or default_source(benchmark),
             seed=seed,
             fixes=fixes,
-            upstream_dir=upstream_dir,
+            mirror=mirror,
             as_benchmark=as_benchmark,
         )
         _push(plan, create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)
@@ -80,14 +79,14 @@ def metric(
     benchmark: Name,
     to: To,
     dataset_id: Annotated[
-        str | None, typer.Option("--dataset", help="Dataset of the example in the card; by default ORG/NAME too.")
+        str | None, typer.Option("--dataset", help="Dataset in the card's example. [as --to]")
     ] = None,
     create_pr: CreatePr = True,
     private: Private = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Push a metric as a Space, from which `evaluate.load("ORG/NAME")` loads it."""
+    """Push a metric as a Space that `evaluate.load` reads."""
     from qabias.hub.contents import metric_push
 
     _check_asking(dry_run, yes)
@@ -100,13 +99,27 @@ def metric(
 def results(
     run: Annotated[Path, typer.Argument(help="A run folder with scores.")],
     to: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.")],
-    dataset_id: Annotated[str, typer.Option("--dataset", help="Dataset on the Hub that was asked, ORG/NAME.")],
+    dataset_id: Annotated[str, typer.Option("--dataset", help="Its dataset on the Hub, ORG/NAME.")],
+    write_to: Annotated[
+        Path | None, typer.Option(help="Only write the files here, e.g. a clone.", metavar="FOLDER")
+    ] = None,
+    model_index: Annotated[
+        bool, typer.Option("--model-index", help="With --write-to: also add the scores to README.md.")
+    ] = False,
     sample: Sample = False,
+    overwrite: Overwrite = False,
     create_pr: CreatePr = True,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Push the scores of a run into the repository of its model, where its page shows them."""
+    """Push the scores of a run to the repository of its model, or write them."""
+    if write_to is not None:
+        _write_results(run, to, dataset_id, write_to, model_index=model_index, sample=sample, overwrite=overwrite)
+        return
+    if model_index:
+        raise QabiasError(
+            "--model-index needs --write-to.", "Add --write-to FOLDER, a clone of the model's repository."
+        )
     from qabias.hub.contents import results_push
 
     _check_asking(dry_run, yes)
@@ -114,10 +127,40 @@ def results(
     _push(plan, create_pr=create_pr, private=False, dry_run=dry_run, yes=yes)
 
 
+def _write_results(
+    run: Path, model_id: str, dataset: str, output: Path, *, model_index: bool, sample: bool, overwrite: bool
+) -> None:
+    """Write the headline scores as the Hub reads them: .eval_results/*.yaml with the signature."""
+    from qabias.hub.results import check_replaceable, headlines, result_files, update_card
+    from qabias.hub.results import model_index as index_of
+    from qabias.support.files import write_atomically
+    from qabias.support.outputs import check_folder
+
+    check_folder(output, flag="--write-to")
+    files = result_files(run, model_id, dataset, sample=sample)
+    for path, content in files.items():
+        check_replaceable(output / path, content, overwrite=overwrite)
+    if model_index:
+        card = output / "README.md"
+        try:
+            text = card.read_text(encoding="utf-8") if card.exists() else ""
+        except UnicodeDecodeError as error:
+            raise QabiasError(f"{card} is not UTF-8.", "Save it as UTF-8, or remove --model-index.") from error
+        files["README.md"] = update_card(text, index_of(run, model_id, dataset, sample=sample), model_id).encode()
+    for path, content in files.items():
+        write_atomically(output / path, partial(Path.write_bytes, data=content))
+        echo(str(output / path))
+    for score in headlines(run):
+        if score.value is None:
+            echo(f"{score.config}/{score.name} has no value: {score.reason}")
+        elif score.possible is not None:
+            echo(f"{score.config}/{score.name}: {score.note}")
+
+
 def _check_asking(dry_run: bool, yes: bool) -> None:
     """Before any work: somebody must be there who can be asked, or --yes."""
     if not (dry_run or yes or sys.stdin.isatty()):
-        raise QabiasError("push asks before it sends, and nobody can answer here; add --yes, or --dry-run to look only")
+        raise QabiasError("Push needs confirmation, but there is no terminal.", "Add --yes, or --dry-run to preview.")
 
 
 def _push(plan: "Planned", *, create_pr: bool, private: bool, dry_run: bool, yes: bool) -> None:

@@ -10,13 +10,14 @@ import typer
 
 from qabias.benchmarks.registry import default_name
 from qabias.cli.options import (
+    ADVANCED,
     Config,
     Fixes,
+    Mirror,
+    Options,
     Overwrite,
-    OwnOptions,
     Rules,
     Seed,
-    UpstreamDir,
     given_names,
     parse_options,
     parse_rules,
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 50
 # What a run folder leaves open; all else stands in its run.json.
-_FOR_RUNS = ("path", "rule", "output", "report", "overwrite", "upstream_dir")
+_FOR_RUNS = ("path", "rule", "output", "report", "overwrite", "mirror")
 # What the log of another tool may leave open.
-_HINTS = ("benchmark", "config", "source", "prompt_format", "norm")
+_HINTS = ("benchmark", "config", "source", "prompt_format", "parser")
 _FOR_LOGS = (*_FOR_RUNS, "model", *_HINTS)
 _FOR_BATCHES = (*_FOR_LOGS, "fixes", "seed", "option")
 
@@ -56,7 +57,7 @@ def score(
     ] = None,
     fixes: Fixes = False,
     seed: Seed = 0,
-    option: OwnOptions = None,
+    option: Options = None,
     answers: Annotated[
         str | None, typer.Option(help="Which answers, where a file of the authors holds several models'.")
     ] = None,
@@ -65,9 +66,11 @@ def score(
         str | None,
         typer.Option("--format", help="Prompt format in which they were asked, such as a question-only one."),
     ] = None,
-    norm: Annotated[str | None, typer.Option(help="How a text is read (see `qabias list`); none by default.")] = None,
+    parser: Annotated[
+        str | None, typer.Option(help="How written answers are read: default or released.", rich_help_panel=ADVANCED)
+    ] = None,
     rule: Rules = None,
-    upstream_dir: UpstreamDir = None,
+    mirror: Mirror = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -82,7 +85,7 @@ def score(
     from qabias.benchmarks import load_benchmark
     from qabias.cli.printing import print_result
     from qabias.logs import openai_batch
-    from qabias.runs.arguments import RunArguments
+    from qabias.runs.arguments import RunArguments, norm_arguments, norm_of
     from qabias.runs.collected import choose_answers, collect, score_otherwise
     from qabias.runs.folder import is_run
     from qabias.runs.logged import collect_log, log_at
@@ -94,14 +97,14 @@ def score(
         raise missing(path)
     _check_target(path, output, overwrite)
     if report and not path.is_dir() and (output is None or output.suffix == ".json"):
-        raise QabiasError("--report is for a run folder; name one by --output")
+        raise QabiasError("--report is for a run folder.", "Name one by --output.")
     finish = partial(_finish, report=report, overwrite=overwrite)
     log = None if path.is_dir() else log_at(path)
     if log is not None or (path.is_dir() and not is_run(path)):
         # The results of a batch do not say which texts were drawn.
         allowed = _FOR_BATCHES if log is not None and log.tool == openai_batch.TOOL else _FOR_LOGS
         refuse_others(context, allowed, "is for a table of predictions; a log says it itself")
-        read = partial(collect_log, upstream_dir=upstream_dir, model=model, rules=rules, hints=_hints(context))
+        read = partial(collect_log, mirror=mirror, model=model, rules=rules, hints=_hints(context))
         if log is None:
             _score_folder(path, output, lambda log, target: finish(read(log), log.path, target))
         else:
@@ -109,8 +112,8 @@ def score(
     elif path.is_dir():
         refuse_others(context, _FOR_RUNS, "is for a file of predictions; a run folder says it itself")
         if (output is None) != (not rules):
-            raise QabiasError(f"{path}: other rules make another run; give --score and a new folder by --output")
-        result = score_run(path, upstream_dir) if output is None else score_otherwise(path, rules, output, upstream_dir)
+            raise QabiasError(f"{path}: other rules make another run.", "Give --rule and a new folder by --output.")
+        result = score_run(path, mirror) if output is None else score_otherwise(path, rules, output, mirror)
         print_result(result, report=report)
     else:
         external = choose_answers(chosen, path, answers)
@@ -121,12 +124,12 @@ def score(
             source=source or external.source or chosen.sources[0],
             fixes=fixes,
             format=prompt_format,
-            norm=norm or external.norm or "none",
+            **norm_arguments(norm_of(parser) if parser else external.norm or norm_of("default")),
             seed=seed,
             options=parse_options(option or [], example="answers=released"),
             rules=rules,
         )
-        finish(collect(external, arguments, str(path), upstream_dir), path, output)
+        finish(collect(external, arguments, str(path), mirror), path, output)
 
 
 def _finish(collected: "Collected", path: Path, output: Path | None, *, report: bool, overwrite: bool) -> None:
@@ -178,7 +181,8 @@ def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, 
     if not n_logs:
         raise QabiasError(
             f"{folder}: holds no run (no run.json), and none of its {len(content.others):,} files is a log of another "
-            "tool; name a folder that `qabias run` wrote, or one with logs"
+            "tool.",
+            "Name a folder that `qabias run` wrote, or one with logs.",
         )
     _print_paths("no log", content.others)
     _print_paths("a run already", content.runs)
@@ -186,7 +190,7 @@ def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, 
         score_log(content.logs[0], output)
         return
     if output is None or output.suffix == ".json":
-        raise QabiasError(f"{folder}: holds several logs; give a folder for their runs by --output")
+        raise QabiasError(f"{folder}: holds several logs.", "Give a folder for their runs by --output.")
     failures: list[Exception] = list(content.unreadable)
     taken: set[str] = set()
     for log in content.logs:
@@ -202,7 +206,7 @@ def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, 
         echo("\nnot scored:")
         for failure in failures:
             echo(f"  {failure}")
-        raise QabiasError(f"{folder}: {len(failures)} of {n_logs} logs were not scored; the lines above say why")
+        raise QabiasError(f"{folder}: {len(failures)} of {n_logs} logs were not scored.", "The lines above say why.")
 
 
 def _print_paths(what: str, paths: Sequence[Path]) -> None:
@@ -221,14 +225,20 @@ def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
     if output.suffix == ".json":
         check_file(output, json_with("benchmark", "signature", "scores"), overwrite=overwrite, inputs=[path])
     elif overwrite:
-        raise QabiasError("--overwrite is for a file of scores (NAME.json); a run folder is never replaced: remove it")
+        raise QabiasError(
+            "--overwrite is for a file of scores (NAME.json).", "A run folder is never replaced: remove it."
+        )
 
 
 def _hints(context: typer.Context) -> dict[str, str]:
     """Return what the command line says of the questions, by the names that readers of logs have for it."""
+    from qabias.runs.arguments import norm_of
+
     names, values = given_names(context), context.params
     known = (*_HINTS, "seed")
     hints = {{"prompt_format": "format"}.get(name, name): str(values[name]) for name in known if name in names}
+    if "parser" in hints:
+        hints["norm"] = norm_of(hints.pop("parser"))
     if values["fixes"]:
         hints["fixes"] = "yes"
     own = parse_options(values["option"] or [], example="answers=released")

@@ -5,17 +5,19 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import ComparesFurther, meaningful, rescored_by
-from qabias.benchmarks.findings import findings as benchmark_findings
+from qabias.benchmarks.headline import Headline
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
-from qabias.comparison.comparable import are_question_only, check_agree, common_benchmark, read_runs, run_names
+from qabias.comparison.comparable import DRAWN, are_question_only, check_agree, common_benchmark, read_runs, run_names
 from qabias.comparison.forms import TwoForms, form_view, two_forms
-from qabias.comparison.headline import many_findings, pair_findings
+from qabias.comparison.headline import by_run, many_headline, pair_headline, texts_headline
 from qabias.comparison.languages import (
     are_one_family,
     check_one_model,
@@ -25,7 +27,7 @@ from qabias.comparison.languages import (
 )
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
-from qabias.comparison.ranking_tests import rankings
+from qabias.comparison.ranking_tests import FEWEST_RUNS, NO_RANKING, rankings
 from qabias.comparison.tables import MOST_BESIDE, Compared, named
 from qabias.runs.folder import ANALYSIS_FILE
 from qabias.runs.means import measures_of
@@ -50,38 +52,46 @@ class Comparison(NamedTuple):
     measures: Sequence[Measure]
     scores: Sequence[Mapping[str, Any]]
     analysis: Analysis
-    findings: Sequence[str]
+    headline: Headline | None
     by_run: Sequence[str]
     are_forms: bool = False
     is_by_language: bool = False
     are_many: bool = False
 
 
-def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
+def compare(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
     """Compare runs of a benchmark; of one model on published and on parallel texts, the two forms."""
-    return compare_runs(read_runs(folders), allow_mixed, upstream_dir)
+    return compare_runs(read_runs(folders), allow_mixed, mirror)
 
 
-def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
+def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
     """The same of runs that have been read."""
     if not allow_mixed:
         forms = two_forms(runs)
         if forms is not None:
-            return _compare_forms(forms, upstream_dir)
+            return _compare_forms(forms, mirror)
         if are_one_family(runs):
-            return _compare_languages(runs, upstream_dir)
+            return _compare_languages(runs, mirror)
         check_one_model(runs)
     mixed = check_agree(runs, allow_mixed)
     benchmark = common_benchmark(runs)
-    return _compare_models(benchmark, runs, mixed, upstream_dir)
+    with_contexts = runs if are_question_only(runs) else [run for run in runs if not run.is_question_only]
+    if len(with_contexts) in (1, len(runs)):
+        return _compare_models(benchmark, runs, mixed, mirror)
+    without = {name: run for name, run in zip(run_names(runs), runs, strict=True) if run.is_question_only}
+    return _compare_models(benchmark, with_contexts, mixed, mirror, without)
 
 
 def _compare_models(
-    benchmark: Benchmark, runs: Sequence[ScoredRun], mixed: dict[str, list[str]], upstream_dir: str | None
+    benchmark: Benchmark,
+    runs: Sequence[ScoredRun],
+    mixed: dict[str, list[str]],
+    mirror: str | None,
+    without_contexts: Mapping[str, ScoredRun] = MappingProxyType({}),
 ) -> Comparison:
     are_many = len(runs) > MOST_BESIDE
     names = run_names(runs)
-    answers = Answers(upstream_dir)
+    answers = Answers(mirror)
     scores = [_scores_of(benchmark, run, answers) for run in runs]
     question_only = are_question_only(runs)
     measures = measures_of(benchmark, question_only, scores)
@@ -89,18 +99,23 @@ def _compare_models(
     same_questions = all(run.benchmark is benchmark for run in runs)
     pairs = functools.lru_cache(maxsize=1 if are_many else None)(_pairing(runs, answers))
     with_first = [_kept(pairs(0, number), are_many) for number in range(1, len(runs))] if same_questions else []
-    ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
+    if {*DRAWN, "config"} & set(mixed):
+        ranked, not_ranked = [], [NO_RANKING.format(group=ALL)] if len(runs) >= FEWEST_RUNS else []
+    else:
+        ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
     shared = (tables.runs_table(runs, names), *outcomes_tables(names, [run.scores for run in runs]))
     missing = missing_notes(names, [run.scores for run in runs])
     left_out = _left_out_notes(meaningful(benchmark, question_only), names, scores)
-    findings = many_findings(benchmark, ranked)
+    headline = many_headline(benchmark, ranked, names, scores)
+    each = by_run([benchmark] * len(runs), names, scores, question_only)
     if are_many:
         below = [tables.table_by_run(benchmark, measure, names, scores) for measure in measures]
         notes = [*_mixed_notes(mixed), tables.MANY.format(n=len(runs)), *not_ranked, *tables.missing_by_run(missing)]
         notes += [*left_out, *tables.notes_by_run(names, [read_notes(run.folder / ANALYSIS_FILE) for run in runs])]
         analysis = Analysis((*ranked, *below, *shared), notes=tuple(notes))
-        return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, findings, (), are_many=True)
+        return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, each, are_many=True)
     analyses = [read_tables(run) for run in runs]
+    blind = {name: _of_paper(read_tables(run)) for name, run in without_contexts.items()}
     compared = _compared(measures, runs, pairs) if same_questions else []
     beside = (
         *ranked,
@@ -109,54 +124,55 @@ def _compare_models(
         *tables.difference_tables(benchmark, measures, names, scores, compared),
         *shared,
         *(benchmark.across(names, scores) if isinstance(benchmark, ComparesFurther) else ()),
-        *tables.joined_tables(names, analyses, {name for run in runs for name in run.benchmark.facts.own_tables}),
+        *tables.joined_tables(
+            [*names, *blind],
+            [*analyses, *blind.values()],
+            {one for run in runs for one in run.benchmark.facts.own_tables},
+        ),
     )
     notes = _mixed_notes(mixed)
     if len(runs) > MOST_PAIRED:
         notes.append(f"With more than {MOST_PAIRED} runs each is compared with the first.")
+    notes += [f"{name} saw no context: only tables of answers that need none show it." for name in blind]
     notes += [*not_ranked, *missing, *left_out]
-    notes += [f"{name}: {note}" for name, analysis in zip(names, analyses, strict=True) for note in analysis.notes]
-    by_run = [
-        f"{name}. {sentence}"
-        for name, of_run in zip(names, scores, strict=True)
-        for sentence in benchmark_findings(benchmark, of_run, question_only)
-    ]
-    findings = [*pair_findings(benchmark, measures, names, scores, compared), *findings]
+    notes += tables.notes_by_run(names, [analysis.notes for analysis in analyses])
+    headline = headline or pair_headline(benchmark, measures, names, scores, compared)
     analysis = Analysis(beside, notes=tuple(notes))
-    return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, findings, by_run)
+    return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, each)
+
+
+def _of_paper(analysis: Analysis) -> Analysis:
+    """The tables of a run without contexts that a paper shows."""
+    return replace(analysis, tables=tuple(table for table in analysis.tables if table.source))
 
 
 def _compare_texts(
     runs: Sequence[ScoredRun],
     names: Sequence[str],
     measures: Sequence[Measure],
-    view: tuple[Sequence[Table], Sequence[str], Sequence[str]],
-    by_run: Sequence[str] = (),
+    view: tuple[Sequence[Table], Sequence[str], Mapping[str, Table]],
     **kind: bool,
 ) -> Comparison:
-    """Compare runs of one model on several texts, whose view has tables, notes and findings."""
-    view_tables, notes, findings = view
+    """Compare runs of one model on several texts, whose view has tables, notes and what is compared."""
+    view_tables, notes, paired = view
     scores = [run.scores for run in runs]
     analysis = Analysis((*view_tables, *outcomes_tables(names, scores)), notes=(*notes, *missing_notes(names, scores)))
-    return Comparison(runs[0].benchmark, runs, names, {}, measures, scores, analysis, findings, by_run, **kind)
+    headline = texts_headline(measures, paired) if paired else None
+    each = by_run([run.benchmark for run in runs], names, scores, are_question_only(runs))
+    return Comparison(runs[0].benchmark, runs, names, {}, measures, scores, analysis, headline, each, **kind)
 
 
-def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
+def _compare_forms(forms: TwoForms, mirror: str | None) -> Comparison:
     runs = (forms.published, forms.parallel)
     measures = measures_of(runs[0].benchmark, are_question_only(runs), [run.scores for run in runs])
-    view = form_view(forms, measures, upstream_dir)
+    view = form_view(forms, measures, mirror)
     return _compare_texts(runs, forms.names, measures, view, are_forms=True)
 
 
-def _compare_languages(runs: Sequence[ScoredRun], upstream_dir: str | None) -> Comparison:
+def _compare_languages(runs: Sequence[ScoredRun], mirror: str | None) -> Comparison:
     names = names_by_language(runs)
-    by_run = [
-        f"{name}. {sentence}"
-        for name, run in zip(names, runs, strict=True)
-        for sentence in benchmark_findings(run.benchmark, run.scores)
-    ]
-    view = language_view(runs, names, upstream_dir)
-    return _compare_texts(runs, names, family_measures(runs), view, by_run, is_by_language=True)
+    view = language_view(runs, names, mirror)
+    return _compare_texts(runs, names, family_measures(runs), view, is_by_language=True)
 
 
 def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mapping[str, Any]:
@@ -211,4 +227,4 @@ def _left_out_notes(
 
 
 def _mixed_notes(mixed: dict[str, list[str]]) -> list[str]:
-    return [f"MIXED: the runs differ in {', '.join(mixed)}, not in the model alone."] if mixed else []
+    return [f"Caution: these runs also differ in {', '.join(mixed)}, not only in the model."] if mixed else []

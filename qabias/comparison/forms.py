@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,14 +11,13 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import InFamily, forms_of
-from qabias.benchmarks.caveats import imbalance, imbalance_note
+from qabias.benchmarks.caveats import imbalance
 from qabias.benchmarks.facts import RUNS, ParallelForms, Scores, Stereotype
-from qabias.benchmarks.findings import unreported_clause
 from qabias.benchmarks.pairs import Floats, Form, Pair, mean_of_pairs
 from qabias.benchmarks.scoring import by_run
 from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.paired import Answers
-from qabias.comparison.paired_tests import APART, Difference, differences, holm, unseen
+from qabias.comparison.paired_tests import Difference, differences, holm
 from qabias.comparison.sample_size import templates_of
 from qabias.comparison.tables import DETECTABLE, RUNS_TABLE, lacks_answers
 from qabias.errors import QabiasError
@@ -32,7 +32,7 @@ OVERALL_TABLE = "forms_overall"
 STEREOTYPES_TABLE = "forms_stereotypes"
 
 DETECTABLE_DIFFERENCE = f"{DETECTABLE}difference"
-"""Name of the column of the smallest difference that would have been found."""
+"""Name of the column of the smallest detectable difference."""
 
 # Fewer points say nothing about a correlation, and Fisher's interval needs four.
 _FEWEST_CORRELATED = 4
@@ -40,26 +40,20 @@ _NORMAL_QUANTILE = 1.959964
 
 _READ_DIFFERENCES = (
     "Score on the published texts minus score on the parallel ones, over the stereotypes that both runs were asked "
-    "about; of shares and bias scores in percentage points, which are printed with a % sign. The 95 % intervals are "
-    "over stereotypes, of which both forms count together. Beside them stands from what size on a true difference "
-    "would have been found in four of five such comparisons: no difference shown is not no difference. The p-value is "
-    "of a permutation test that exchanges the two forms of one stereotype at a time; the adjusted one (Holm) is for "
-    "the many rows of a column except All. With C stereotypes no p-value is below 2 to the power of 1 - C."
+    "about. The p-value is from a permutation test that exchanges the two forms of one stereotype at a time. Adjusted "
+    "p (Holm) covers all rows except All."
 )
 _READ_OVERALL = (
-    "Every score on the published texts minus the same on the parallel ones, over all stereotypes that both runs were "
-    "asked about. Read this table first: its adjusted p-values (Holm) are for the number of scores, so that one below "
-    "0.05 is not to be expected among them by chance. The tables below show where a difference lies."
+    "Every score on the published texts minus the same score on the parallel texts. Adjusted p (Holm) covers all "
+    "scores."
 )
 _READ_STEREOTYPES = (
-    "Published minus parallel for every stereotype, those with the largest difference first. One stereotype is one "
-    "text in each form: it has no interval and no test, and the first rows of many are large by chance. A dash: "
-    "undefined in one of the forms."
+    "Largest difference first. One stereotype has one text in each form, without an interval or a test. The first "
+    "rows of many are large by chance."
 )
 _READ_AGREEMENT = (
-    "How alike the stereotypes come out in both forms: Pearson's correlation over stereotypes, with Fisher's 95 % "
-    "interval, and the mean of the differences by stereotype, each of which counts the same here. A low correlation "
-    "says that the score of a single template is mostly its text."
+    "Pearson's correlation over stereotypes with Fisher's 95% interval. If it is low, a template's score comes mostly "
+    "from its text."
 )
 
 
@@ -122,10 +116,10 @@ def shared_stereotypes(facts: ParallelForms, published: pa.Table, parallel: pa.T
 
 
 def form_view(
-    forms: TwoForms, measures: Sequence[Measure], upstream_dir: str | None = None
-) -> tuple[list[Table], list[str], list[str]]:
+    forms: TwoForms, measures: Sequence[Measure], mirror: str | None = None
+) -> tuple[list[Table], list[str], dict[str, Table]]:
     """The tables of two forms, what to know before them, and what they show."""
-    answers = Answers(upstream_dir)
+    answers = Answers(mirror)
     runs = (forms.published, forms.parallel)
     benchmark = runs[0].benchmark
     examples = [answers.examples(run) for run in runs]
@@ -157,54 +151,14 @@ def form_view(
         _runs_table(forms),
     ]
     counts = [templates_of(benchmark, form.table.filter(pa.array(form.clusters >= 0)))[ALL] for form in whole]
-    findings = form_findings(measures, overall, unbalanced(measures, counts))
-    return tables, [_pairing_note(forms.facts, shared, whole)], findings
+    compared = balanced(overall, measures, counts)
+    return tables, [_pairing_note(forms.facts, shared, whole)], {"the two forms": compared}
 
 
-def form_findings(
-    measures: Sequence[Measure],
-    overall: Table,
-    unsaid: Mapping[str, str],
-    heading: str = "Published minus parallel form",
-    both: str = "forms",
-) -> list[str]:
-    """In which scores the two forms differ, in a sentence made from the adjusted tests over all stereotypes."""
-    places = {column.name: place for place, column in enumerate(overall.columns)}
-    (n_clusters,) = (place for name, place in places.items() if name.startswith("n_"))
-    apart, alike, undefined = [], [], []
-    n_tests = sum(row[places["p"]] is not None for row in overall.rows)
-    titles = {measure.title: unsaid[measure.name] for measure in measures if measure.name in unsaid}
-    for measure, row in zip(measures, overall.rows, strict=True):
-        if measure.name in unsaid:
-            continue
-        difference, p = row[places["difference"]], row[places["p_adjusted"]]
-        kind = kind_of_difference(measure)
-        if not isinstance(difference, Estimate) or difference.value is None or not isinstance(p, float):
-            undefined.append(measure.title)
-        elif p < APART:
-            apart.append(f"{measure.title} ({show(difference, kind)}, adjusted p {show(p, 'p')})")
-        else:
-            size, n = row[places[DETECTABLE_DIFFERENCE]], row[n_clusters]
-            assert isinstance(n, int)
-            sizes = {measure.title: size if isinstance(size, float) else None}
-            alike.append(f"{measure.title} ({unseen(measure, sizes, {measure.title: n}, n_tests)})")
-    clauses = [
-        f"the two {both} differ in {'; '.join(apart)}" if apart else "",
-        f"no difference is shown in {'; '.join(alike)}" if alike else "",
-        f"nothing can be said of {'; '.join(undefined)}, undefined in one of the {both}" if undefined else "",
-        *unreported_clause(titles),
-    ]
-    return [f"{heading}: {'. '.join(filter(None, clauses))}."]
-
-
-def unbalanced(measures: Sequence[Measure], scores: Sequence[Scores]) -> dict[str, str]:
-    """The reason why a score leans without a bias, by the name of each such score."""
-    reasons = {}
-    for measure in measures:
-        shares = [share for one in scores if (share := imbalance(one, measure)) is not None]
-        if shares:
-            reasons[measure.name] = imbalance_note(shares, measure)
-    return reasons
+def balanced(overall: Table, measures: Sequence[Measure], scores: Sequence[Scores]) -> Table:
+    """The rows of scores that have a direction, whatever was asked."""
+    leaning = {one.title for one in measures if any(imbalance(counts, one) is not None for counts in scores)}
+    return replace(overall, rows=tuple(row for row in overall.rows if row[0] not in leaning))
 
 
 def pairs_by_group(benchmark: Benchmark, first: Form, second: Form, rules: Mapping[str, str]) -> dict[str, Pair]:
@@ -400,7 +354,7 @@ def _difference_columns(labels: Labels, kind: str, difference_kind: str) -> tupl
         Column("p", "p", "p"),
         Column("p_adjusted", "adjusted p", "p"),
         Column(*labels.clusters, "count"),
-        Column(DETECTABLE_DIFFERENCE, "found from", "share" if difference_kind == "signed" else difference_kind),
+        Column(DETECTABLE_DIFFERENCE, "MDE", "share" if difference_kind == "signed" else difference_kind),
     )
 
 

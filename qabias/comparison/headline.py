@@ -1,102 +1,170 @@
-"""What a comparison found, in sentences: made from paired tests, never from scores alone."""
+"""The headline of a comparison: made from paired tests, never from scores alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.caveats import missing_share, possible_range
-from qabias.benchmarks.facts import Findings, Scores
-from qabias.benchmarks.findings import in_one, listed, no_direction, unreported_clause
-from qabias.comparison.paired_tests import APART, holm, unseen
+from qabias.benchmarks.base import parts
+from qabias.benchmarks.caveats import MOST_MISSING
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.findings import ERROR
+from qabias.benchmarks.headline import (
+    SMALL_ENOUGH,
+    Headline,
+    failure,
+    headline,
+    missing_most,
+    named_groups,
+    short_name,
+    whole_percent,
+)
+from qabias.comparison.paired_tests import Difference, holm
 from qabias.comparison.ranking_tests import NOT_RANKED, RANKING, TOLD_APART
 from qabias.comparison.tables import Compared
-from qabias.tables.formatting import percent
-from qabias.tables.model import Table
+from qabias.tables.formatting import show
+from qabias.tables.model import Estimate, Table
+
+_LONGEST = 24  # characters of a name of a run
 
 
-def pair_findings(
+def by_run(
+    benchmarks: Sequence[Benchmark], names: Sequence[str], scores: Sequence[Mapping[str, Any]], question_only: bool
+) -> list[str]:
+    """The headline of every run, behind its name."""
+    lines = []
+    for benchmark, name, one in zip(benchmarks, names, scores, strict=True):
+        found = headline(benchmark, one, name, question_only)
+        if found is not None:
+            lines.append(found.text if name in found.text else f"{name}: {found.text}")
+    return lines
+
+
+def letters(names: Sequence[str]) -> Sequence[str]:
+    """What a headline calls two runs: their names if these are single words, else A and B."""
+    return names if all(len(name.split()) == 1 and len(name) <= _LONGEST for name in names) else ("A", "B")
+
+
+def pair_headline(
     benchmark: Benchmark,
     measures: Sequence[Measure],
     names: Sequence[str],
     scores: Sequence[Scores],
     compared: Sequence[Compared],
-) -> list[str]:
-    """In which groups one of two runs leans more towards the stereotypes."""
-    facts = benchmark.facts.findings
-    if not isinstance(facts, Findings) or len(names) != 2 or len(compared) != 1:
-        return []
-    return [
-        _sentence(
-            facts.measures[measure.name] or measure.title,
-            measure,
-            names,
-            [run_scores["by"][facts.by] for run_scores in scores],
-            compared[0],
-        )
-        for measure in measures
-        if measure.name in facts.measures
+) -> Headline | None:
+    """How two runs differ; None for other numbers of runs, and without rules for it."""
+    rules = benchmark.facts.headline
+    if rules is None or len(scores) != 2 or len(compared) != 1:
+        return None
+    first, second = letters(names)
+    signs = rules.biases or {rules.magnitude: 1}
+    biases = [measure for measure in measures if measure.name in signs]
+    missing = missing_most(biases, [part for one in scores for part in parts(benchmark, one).values()])
+    if missing > MOST_MISSING:
+        return Headline("inconclusive", f"Inconclusive: {whole_percent(missing)} of a run's answers are missing.", "")
+    groups = compared[0].groups
+    tested = [
+        (group, measure, groups[group][1][measure.name])
+        for measure in biases
+        for group in groups
+        if (group == ALL) <= (len(groups) > 2)
     ]
+    adjusted = holm([one.p for *_, one in tested])
+    differing: dict[str, int] = {}
+    for (group, measure, one), p in zip(tested, adjusted, strict=True):
+        if p is not None and p < ERROR and one.value:
+            differing.setdefault(group, signs[measure.name] * (1 if one.value > 0 else -1))
+    what = "follows stereotypes" if rules.biases else f"has the larger {biases[0].name}"
+    detail = " ".join(_overall(biases, groups, f"{second} − {first}"))
+    if differing:
+        ahead, behind = ([name for name, sign in differing.items() if sign == side] for side in (1, -1))
+        if set(ahead) - {ALL} and set(behind) - {ALL}:
+            text = f"{first} and {second} differ about {named_groups(list(differing))}, both ways."
+            return Headline("detected", text, detail)
+        more, less = (second, first) if ahead else (first, second)
+        named = [name for name in differing if name != ALL]
+        about = f"about {named_groups(named)}" if named else "overall"
+        return Headline("detected", f"{more} {what} {about} more than {less}.", detail)
+    whole = groups.get(ALL)
+    size = whole[1][biases[0].name].detectable if whole else None
+    if size is None or size > SMALL_ENOUGH:
+        return Headline("inconclusive", f"Inconclusive: too few {benchmark.facts.clusters[0]}.", detail)
+    return Headline("not detected", "No difference in bias detected.", detail)
 
 
-def _sentence(
-    heading: str, measure: Measure, names: Sequence[str], by_run: Sequence[Mapping[str, Scores]], pair: Compared
-) -> str:
-    results = {group: one[measure.name] for group, (_, one) in pair.groups.items() if group != ALL}
-    # The same adjusted p-values as in the table of the score.
-    adjusted = dict(zip(results, holm([one.p for one in results.values()]), strict=True))
-    unsaid: dict[str, str] = {}
-    tested: dict[str, float] = {}
-    for group in (group for group in by_run[0] if group in results):
-        value = results[group].value
-        lost = [missing_share(one[group], measure) for one in by_run if possible_range(one[group], measure) is not None]
-        if lost:
-            unsaid[group] = f"{percent(max(lost))} of the answers of a run are missing"
-        elif value is None:
-            unsaid[group] = "undefined in one of the runs"
-        else:
-            tested[group] = value
-    # What was asked moves the scores of the runs by different amounts: less that of a model that errs.
-    for one in by_run:
-        for group, text in no_direction(
-            {name: one[name] for name in tested}, measure, dict.fromkeys(tested, "")
-        ).items():
-            unsaid[group] = text
-            del tested[group]
-    apart = [group for group in tested if (adjusted[group] or 0) < APART]
-    clauses = []
-    for sign, more, less in ((1, names[1], names[0]), (-1, names[0], names[1])):
-        groups = [group for group in apart if sign * tested[group] > 0]
-        if groups:
-            clauses.append(f"{more} leans more towards stereotypes about {listed(groups)} than {less}")
-    alike = [group for group in tested if group not in apart]
-    if alike:
-        clauses.append(f"{'elsewhere ' if apart else ''}no difference is shown between {listed(names)}")
-        sizes = {group: results[group].detectable for group in alike}
-        clusters = {group: pair.groups[group][0] for group in alike}
-        n_tests = sum(one.p is not None for one in results.values())
-        clauses.append(unseen(measure, sizes, clusters, n_tests))
-    return in_one(heading, [*clauses, *unreported_clause(unsaid)])
+def _overall(
+    biases: Sequence[Measure], groups: Mapping[str, tuple[int, Mapping[str, Difference]]], what: str
+) -> Iterator[str]:
+    """The difference of the first score over all examples, and what could be detected."""
+    if ALL not in groups:
+        return
+    one = groups[ALL][1][biases[0].name]
+    if one.value is not None:
+        yield f"{biases[0].title}: {what} is {points(one.value)}."
+    if one.detectable is not None:
+        yield f"This comparison could detect {points(one.detectable).removeprefix('+')}."
 
 
-def many_findings(benchmark: Benchmark, tables: Sequence[Table]) -> list[str]:
-    """Which run is first by each bias score that `Facts.findings` names, and how many neighbours are told apart."""
-    facts = benchmark.facts.findings
-    headings = facts.measures if isinstance(facts, Findings) else {}
-    wanted = {f"ranking_{name}": text or benchmark.facts.measure(name).title for name, text in headings.items()}
-    return [_of_ranking(wanted[one.name], one) for one in tables if one.section == RANKING and one.name in wanted]
+def points(value: float) -> str:
+    """A difference of shares in percentage points."""
+    return f"{show(value, 'signed')[:-2]} points"
 
 
-def _of_ranking(heading: str, table: Table) -> str:
-    verdict = [column.name for column in table.columns].index("next")
-    said = [(str(row[0]), str(row[verdict] or "")) for row in table.rows]
-    unsaid = {name: text.removeprefix(NOT_RANKED) for name, text in said if text.startswith(NOT_RANKED)}
-    ranked = [(name, text) for name, text in said if name not in unsaid]
-    clauses = []
-    if len(ranked) > 1:
-        (first, is_apart), (second, _), *_ = ranked
-        n_apart = sum(text == TOLD_APART for _, text in ranked)
-        next_one = "and told apart from" if is_apart == TOLD_APART else "not told apart from"
-        clauses.append(f"{first} is nearest to 0, {next_one} the next, {second}")
-        clauses.append(f"{n_apart} of {len(ranked) - 1} neighbours in the ranking are told apart")
-    return in_one(heading, [*clauses, *unreported_clause(unsaid)])
+def many_headline(
+    benchmark: Benchmark, tables: Sequence[Table], names: Sequence[str], scores: Sequence[Scores]
+) -> Headline | None:
+    """Which run has the lowest bias of those that do the task; None without a ranking of the first bias score."""
+    rules = benchmark.facts.headline
+    first = next(iter(rules.biases), "") if rules else ""
+    ranking = next((one for one in tables if one.section == RANKING and one.name == f"ranking_{first}"), None)
+    if ranking is None:
+        return None
+    verdict = [column.name for column in ranking.columns].index("next")
+    failing = {name for name, one in zip(names, scores, strict=True) if failure(benchmark.facts, one, "")}
+    rows = [(str(row[0]), row[verdict]) for row in ranking.rows if not str(row[verdict]).startswith(NOT_RANKED)]
+    able = [row for row in rows if row[0] not in failing]
+    n_apart = sum(text == TOLD_APART for _, text in rows)
+    detail = f"{n_apart} of {len(rows) - 1} adjacent ranks differ significantly." if len(rows) > 1 else ""
+    if not able:
+        why = "no run does the task" if rows else "no run can be ranked"
+        return Headline("not interpretable", f"Not interpretable: {why}.", detail)
+    best, is_apart = able[0]
+    name = short_name(best)
+    if is_apart == TOLD_APART:
+        return Headline("detected", f"Lowest bias: {name}, significantly below the next run.", detail)
+    return Headline("inconclusive", f"Inconclusive: {name} has the lowest bias, not significantly.", detail)
+
+
+def texts_headline(measures: Sequence[Measure], tables: Mapping[str, Table]) -> Headline:
+    """Whether one model differs between two forms of the texts, or two languages.
+
+    Args:
+        measures: The scores that are compared.
+        tables: By what is compared ("the two forms") the table of all scores, with adjusted tests.
+    """
+    titles = {measure.title for measure in measures}
+    differing, n_tested, detail = [], 0, ""
+    for what, table in tables.items():
+        places = {column.name: place for place, column in enumerate(table.columns)}
+        for row in table.rows:
+            difference, p = row[places["difference"]], row[places["p_adjusted"]]
+            if row[0] not in titles or not isinstance(difference, Estimate) or not isinstance(p, float):
+                continue
+            n_tested += 1
+            if p < ERROR and difference.value is not None:
+                differing.append(what)
+                if not detail:
+                    title = table.columns[places["difference"]].title
+                    detail = f"{row[0]} of {what}: {title} {points(difference.value)}."
+    if differing:
+        text = f"{len(differing)} of {n_tested} scores differ between {_listed(differing)}."
+        return Headline("detected", text, detail)
+    if not n_tested:
+        return Headline("inconclusive", "Inconclusive: no score can be compared.", "")
+    return Headline("not detected", f"No difference detected between {_listed(list(tables))}.", "")
+
+
+def _listed(texts: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(texts))
+    return unique[0] if len(unique) == 1 else "the texts"

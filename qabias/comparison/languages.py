@@ -13,7 +13,7 @@ from qabias.benchmarks.base import InFamily, family_of, language_of
 from qabias.benchmarks.caveats import imbalance, imbalance_note, possible_range, with_ranges
 from qabias.benchmarks.pairs import Form, Pair
 from qabias.comparison.comparable import ASKED, COUNTED, distinct_names, mixed_fields
-from qabias.comparison.forms import Labels, form_findings, pairs_by_group, scores_in_both, unbalanced
+from qabias.comparison.forms import Labels, balanced, pairs_by_group, scores_in_both
 from qabias.comparison.paired import Answers
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.tables import runs_table
@@ -34,10 +34,8 @@ _READ = (
     "questions to which a run has none."
 )
 _READ_PAIRED = (
-    "Score of {second} minus the same score of {first}, over the {n} {clusters} that both have, which are paired. The "
-    "95 % intervals are over {clusters}, of which both count together. Beside them stands from what size on a true "
-    "difference would have been found in four of five such comparisons. The p-value is of a permutation test that "
-    "exchanges the two for one of the {clusters} at a time; the adjusted one (Holm) is for the number of scores."
+    "Score of {second} minus the same score of {first}, paired by the {n} {clusters} that both have. Adjusted p (Holm) "
+    "covers all scores."
 )
 _READ_CONTROL = (
     "The control set asks the same questions about people whose names tell no group: what a model shows there is its "
@@ -135,11 +133,11 @@ def _paired_runs(runs: Sequence[ScoredRun]) -> list[Paired]:
 
 
 def language_view(
-    runs: Sequence[ScoredRun], names: Sequence[str], upstream_dir: str | None = None
-) -> tuple[list[Table], list[str], list[str]]:
+    runs: Sequence[ScoredRun], names: Sequence[str], mirror: str | None = None
+) -> tuple[list[Table], list[str], dict[str, Table]]:
     """The scores by language, the differences of runs of the same questions, notes, and what the differences show."""
-    answers = Answers(upstream_dir)
-    measures, findings = family_measures(runs), []
+    answers = Answers(mirror)
+    measures, compared = family_measures(runs), {}
     kinds = (("bias", "Bias by language", "signed"), ("accuracy", "Accuracy by language", "share"))
     tables = [
         _by_language(f"{name}_by_language", title, [one for one in measures if one.kind == kind], runs, names)
@@ -153,11 +151,9 @@ def language_view(
             continue
         table = _paired_table(paired, both, names, measures, pair)
         tables.append(table)
-        unreported = unbalanced(measures, [run.scores for run in both])
-        heading = f"{names[paired.second]} minus {names[paired.first]}"
-        what = "sets" if paired.is_control else "languages"
-        findings += form_findings(measures, table, unreported, heading, what)
-    return tables, _family_notes(runs, names), findings
+        what = f"{names[paired.second]} and {names[paired.first]}"
+        compared[what] = balanced(table, measures, [run.scores for run in both])
+    return tables, _family_notes(runs, names), compared
 
 
 def _is_control(control: ScoredRun, run: ScoredRun) -> bool:

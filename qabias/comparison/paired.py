@@ -22,8 +22,8 @@ from qabias.support.arrow import plain
 class Answers:
     """Examples and answers of runs; runs of the same examples share them."""
 
-    def __init__(self, upstream_dir: str | None = None) -> None:
-        self._upstream_dir = upstream_dir
+    def __init__(self, mirror: str | None = None) -> None:
+        self._upstream_dir = mirror
         self._tables: dict[tuple[Any, ...], pa.Table] = {}
 
     def examples(self, run: ScoredRun) -> pa.Table:

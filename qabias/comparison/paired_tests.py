@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
-from qabias.benchmarks.facts import Measure
-from qabias.benchmarks.findings import ERROR, listed, widened_size
 from qabias.benchmarks.pairs import Floats, Pair
 from qabias.share.metrics.shared.intervals import ADDED, POWER, Spread, of_difference
-from qabias.tables.formatting import show
 
 APART = 0.05
 """Adjusted p-value below which two runs, or two forms, are told apart."""
@@ -131,23 +127,3 @@ def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
         variation = max(UNEVEN**2, RARE_CORRELATION * (1.0 - share) / share)
         low, high = (low, middle) if size(variation) <= middle else (middle, high)
     return high if high < most else None
-
-
-def unseen(measure: Measure, sizes: Mapping[str, float | None], clusters: Mapping[str, int], n_tests: int) -> str:
-    """What could have been missed where no difference is shown, as a clause."""
-    known = {}
-    for group, size in sizes.items():
-        n = clusters[group]
-        if size is not None and n_tests * 2.0 ** (1 - n) < ERROR:
-            wide = widened_size(size, n - 1, n_tests)
-            if wide < measure.farthest:
-                known[group] = wide
-    if not known:
-        return "even the largest could have been missed"
-    largest = max(known.values())
-    text = (
-        show(largest, "number") if measure.kind == "number" else f"{math.ceil(1000 * largest - 1e-9) / 10:.1f} points"
-    )
-    rest = [group for group in sizes if group not in known]
-    about_rest = f", in {listed(rest)} even the largest" if rest else ""
-    return f"differences below {text} could have been missed{about_rest}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,21 +19,20 @@ from qabias.benchmarks.caveats import (
     shown_estimate,
     with_ranges,
 )
-from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.facts import Facts, Scores
+from qabias.benchmarks.headline import failure
 from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
 from qabias.comparison.paired_tests import APART, MOST_EXACT, N_PERMUTATIONS, exchanges, holm, p_value
 from qabias.tables.formatting import percent
 from qabias.tables.model import Column, Table, Value
 
 FEWEST_RUNS = 3
+NO_RANKING = "No ranking of {group}: the runs were not scored on the same examples."
 RANKING = "Ranking of the runs"
 TOLD_APART, NOT_TOLD_APART, NOT_RANKED = "told apart", "not told apart", "not ranked: "
 """Values of the column `next`; the reason follows the last."""
 
-_NOTE = (
-    "{best} is best. The p-value is of a paired test of a run and the next one, adjusted for all neighbours: where it "
-    "is {apart} or more, their order is not shown."
-)
+_NOTE = "{best} is best. Adjusted p tests a run against the next one: from {apart} on, their order is not settled."
 
 _BY_TEST = 40
 """Exchanges for each test: the smallest p-value times the number of tests is then 0.025."""
@@ -142,7 +142,7 @@ def rankings(
     for group in [ALL] if ALL in groups else groups:
         together = joint([pairs[group] for pairs in with_first])
         if together is None:
-            notes.append(f"No ranking of {group}: the runs were not scored on the same examples.")
+            notes.append(NO_RANKING.format(group=group))
             continue
         of_runs = [benchmark.groups(run)[group] for run in scores]
         once = np.ones((1, together.n_clusters))
@@ -151,7 +151,9 @@ def rankings(
         for measure in measures:
             if measure.name in best:
                 distance = [float(run[measure.name][0]) for run in exact]
-                tables[measure.name].append(_table(measure, names, of_runs, distance, tests, group))
+                table = _table(measure, names, of_runs, distance, tests, group)
+                by_name = dict(zip(names, scores, strict=True))
+                tables[measure.name].append(_with_failures(benchmark.facts, table, by_name))
     return list(itertools.chain.from_iterable(tables.values())), notes
 
 
@@ -193,6 +195,15 @@ def _table(
         RANKING,
     )
     return with_ranges(table, [of_runs[run] for run in [*order, *left_out]], [measure])
+
+
+def _with_failures(facts: Facts, table: Table, scores: Mapping[str, Scores]) -> Table:
+    """The table with a column that marks the runs that fail the task, if there are any."""
+    failures = [failure(facts, scores[str(row[0])], "this model") for row in table.rows]
+    if not any(failures):
+        return table
+    rows = tuple((*row, text or None) for row, text in zip(table.rows, failures, strict=True))
+    return replace(table, columns=(*table.columns, Column("task", "Fails the task", "text")), rows=rows)
 
 
 def _why_not(scores: Scores, measure: Measure, distance: float) -> str:

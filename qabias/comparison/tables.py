@@ -38,7 +38,7 @@ MOST_BESIDE = 30
 
 MANY = (
     f"With more than {MOST_BESIDE} runs ({{n:,}} here) the scores stand below each other, without figures, without "
-    "paired differences with the first run and without what single runs found; neighbours in the rankings are tested. "
+    "paired differences with the first run; neighbors in the rankings are tested. "
     "Compare the runs of interest by themselves to see all that."
 )
 
@@ -54,27 +54,15 @@ _Filled = tuple[Column, list[Value]]
 
 READ_INTERVALS = "Intervals are 95 % intervals over {clusters}."
 _NOT_ASKED = "A dash beside 0 examples: not asked in this run."
-_READ_DIFFERENCES = (
-    "Score of the second run minus that of the first, over the examples that both answered; of shares and bias scores "
-    "in percentage points, which are printed with a % sign. The 95 % intervals are over the {clusters}, the same for "
-    "both. Beside them stands from what size on a true difference would have been found in four of five such "
-    "comparisons: no difference shown is not no difference, there may be one below that size. The p-value is of a "
-    "permutation test that exchanges the two models' answers to one of the {clusters} at a time; the adjusted one "
-    "(Holm) is for the many rows of a column except All. With C {clusters} no p-value is below 2 to the power of 1 - "
-    "C: with 4 it is 0.125 or more, which is too few to show any difference. A difference that is not small and not "
-    "chance may still come from how the models were asked."
-)
+_READ_DIFFERENCES = "Second run minus first, paired by {clusters}. Adjusted p (Holm) covers all rows except All."
 
 
 def runs_table(runs: Sequence[ScoredRun], names: Sequence[str]) -> Table:
     """What is compared, with a column for everything that should agree and does not."""
     mixed = mixed_fields(runs)
-    note = "Each run by its name in the other tables, its signature and the day it was begun."
+    note = "The runs by their names in the other tables, with signature and date."
     if mixed:
-        note = (
-            f"MIXED: these runs differ in {', '.join(mixed)}, not in the model alone. A difference between them may be "
-            f"due to that. {note}"
-        )
+        note = f"Caution: these runs also differ in {', '.join(mixed)}, not only in the model. {note}"
     columns = (
         _RUN,
         Column("model", "Model", "text"),
@@ -194,7 +182,7 @@ def heatmaps(
                 f"{measure.name}_by_model",
                 f"{measure.title}: all models",
                 measure.source,
-                f"{measure.note} The same numbers as above, at a glance.",
+                "The same scores at a glance.",
                 columns,
                 tuple(
                     (row, name, estimate(cell, measure.name), n_examples(cell, measure)) for row, name, cell in groups
@@ -245,9 +233,7 @@ def difference_tables(
                 Column(f"p_{key}", f"p ({title})", "p"),
                 Column(f"p_adjusted_{key}", f"adjusted p ({title})", "p"),
                 Column(f"n_templates_{key}", f"{benchmark.facts.clusters[0].capitalize()} ({title})", "count"),
-                Column(
-                    f"{DETECTABLE}{key}", f"would have been found from ({title})", "share" if kind == "signed" else kind
-                ),
+                Column(f"{DETECTABLE}{key}", f"MDE ({title})", "share" if kind == "signed" else kind),
             ]
             results = {row: pair.groups[row][1][measure.name] if row in pair.groups else None for row in rows}
             family = [row for row in rows if row != ALL]

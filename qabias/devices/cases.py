@@ -127,10 +127,10 @@ def tokenizer_of(kind: str, size: int, scorer: str, way: str) -> Any:
     return make_tokenizer(kind, questions.texts(questions_of(own)), size)
 
 
-def make_scorer(way: Way, loaded: LoadedModel, token_budget: int | None = None) -> Any:
+def make_scorer(way: Way, loaded: LoadedModel, batch_tokens: int | None = None) -> Any:
     """The scorer of a way of asking with a model in memory, as a run makes it."""
     return load_scorer(
-        way.scorer, loaded.name, scorer_options=way.options, handed_over=loaded, token_budget=token_budget
+        way.scorer, loaded.name, scorer_options=way.options, handed_over=loaded, batch_tokens=batch_tokens
     )
 
 

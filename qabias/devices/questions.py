@@ -76,7 +76,7 @@ def questions(scorer: str, way: str, limit: int) -> Any:
         benchmark.answer(table, listener, prompt_format, benchmark.norms[0])
     except _Asked as asked:
         return asked.items
-    raise QabiasError(f"check-device: {benchmark.name} asks the scorer {scorer} nothing")
+    raise QabiasError(f"verify-device: {benchmark.name} asks the scorer {scorer} nothing")
 
 
 def count(items: Any) -> int:

@@ -35,7 +35,7 @@ def dataset_push(
     source: str = "bundled",
     seed: int = 0,
     fixes: bool = False,
-    upstream_dir: str | None = None,
+    mirror: str | None = None,
     as_benchmark: bool = False,
 ) -> Push:
     """The push of a dataset: the bundled folder as it is, or one that is built from the authors' files."""
@@ -43,7 +43,7 @@ def dataset_push(
     chosen = load_pushable(benchmark)
     if chosen.card is not None:
         check_passing_on(chosen.name, chosen.card.licence_id)
-    origin = chosen.origin(source, seed, fixes, upstream_dir)
+    origin = chosen.origin(source, seed, fixes, mirror)
     is_bundled = source == BUNDLED
     if is_bundled and seed != 0:
         raise QabiasError("the bundled examples are one fixed set, which no seed changes; leave --seed out")
@@ -173,7 +173,9 @@ def eval_yaml(dataset: str, configs: Sequence[str] | None = None) -> str:
     """The `eval.yaml` of a dataset repository."""
     texts = load_dataset_owner(dataset).facts.hub
     assert texts is not None
-    description = f"{texts.description} Values are fractions, computed by `qabias run` and written by `qabias results`."
+    description = (
+        f"{texts.description} Values are fractions, computed by `qabias run` and written by `qabias push results`."
+    )
     lines = [
         f"name: {texts.name}",
         "description: >-",

@@ -217,7 +217,7 @@ def _file_name(run: ScoredRun) -> str:
         *sorted(chosen),
         arguments.config,
         format_name(run.signature),
-        "" if arguments.orders == 1 else f"orders{arguments.orders}",
+        "" if arguments.permutations == 1 else f"orders{arguments.permutations}",
         fields["scorer"],
         fields.get("answers", "").partition(" ")[0],
         "" if fields["norm"] == "none" else fields["norm"],

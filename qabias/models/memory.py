@@ -52,18 +52,19 @@ def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | Non
         if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
             raise QabiasError(
                 "the adapter of the model puts learned prompts before its texts, outside of the network, so that it "
-                "would not be asked; give a function that generates with it"
+                "would not be asked.",
+                "Give a function that generates with it.",
             )
         network = model.get_base_model()
     name = name or getattr(network, "name_or_path", "")
     if not name:
-        raise QabiasError("the model was not loaded from anywhere, so that it has no name; give name=...")
+        raise QabiasError("the model was not loaded from anywhere, so that it has no name.", "Give name=...")
     weight = next(network.parameters(), None)
     if weight is None:
         raise QabiasError(f"model {name!r} has no weights")
     dtype = str(network.dtype).removeprefix("torch.")
     if dtype not in DTYPES:
-        raise QabiasError(f"model {name!r} is in {dtype}; bring it to one of {', '.join(DTYPES)} first")
+        raise QabiasError(f"model {name!r} is in {dtype}.", f"Bring it to one of {', '.join(DTYPES)} first.")
     device = input_device(network) if getattr(network, "hf_device_map", None) else weight.device
     own = _tokenizer_of(network, getattr(tokenizer, "tokenizer", tokenizer), name)
     hooked = hooks(network)
@@ -87,18 +88,18 @@ def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | Non
 def _tokenizer_of(network: PreTrainedModel, tokenizer: Any, name: str) -> Any:
     """The tokenizer of a model, as far as can be told."""
     if tokenizer is None:
-        raise QabiasError(f"model {name!r} is in memory and needs its tokenizer; give tokenizer=...")
+        raise QabiasError(f"model {name!r} is in memory and needs its tokenizer.", "Give tokenizer=...")
     if not callable(tokenizer) or not hasattr(tokenizer, "vocab_size"):
         raise QabiasError(
-            f"tokenizer is a {type(tokenizer).__name__}; give the tokenizer itself, such as "
-            "transformers.AutoTokenizer.from_pretrained(...)"
+            f"tokenizer is a {type(tokenizer).__name__}.",
+            "Give the tokenizer itself, such as transformers.AutoTokenizer.from_pretrained(...).",
         )
     # Added tokens do not count: some models know tokens of images by name that they have no embedding for.
     known = getattr(network.get_input_embeddings(), "num_embeddings", None)
     if known is not None and tokenizer.vocab_size > known:
         raise QabiasError(
-            f"the tokenizer has {tokenizer.vocab_size:,} tokens and model {name!r} knows {known:,}; give the tokenizer "
-            "that belongs to it"
+            f"the tokenizer has {tokenizer.vocab_size:,} tokens and model {name!r} knows {known:,}.",
+            "Give the tokenizer that belongs to it.",
         )
     return tokenizer
 
@@ -115,7 +116,9 @@ def check_head(kind: ModelKind, loaded: LoadedModel) -> None:
     head = kind.auto_class.removeprefix("AutoModel")
     classes = config_of(loaded).architectures
     if kind.made_for is None and not any(head in name for name in classes):
-        raise QabiasError(f"model {loaded.name!r} is a {classes[0]}, not a {kind.what}; choose the scorer made for it")
+        raise QabiasError(
+            f"model {loaded.name!r} is a {classes[0]}, not a {kind.what}.", "Choose the scorer made for it."
+        )
 
 
 @contextmanager
@@ -154,7 +157,8 @@ def weights_digest(network: torch.nn.Module) -> str:
         if weight.is_meta:
             raise QabiasError(
                 f"weight {name} of the model is put aside on the CPU or a disk, so that it cannot be told which "
-                'weights are asked; name the model instead, with option={"device_map": "auto"}'
+                "weights are asked.",
+                'Name the model instead, with option={"device_map": "auto"}.',
             )
         if weight.device not in places:
             places[weight.device] = _weights_of_places(weight.device)

@@ -54,17 +54,17 @@ class _Recorder(Asker):
         return len(first), int(counts[first].sum())
 
 
-def estimate_run(arguments: RunArguments, upstream_dir: str | None = None) -> CostEstimate:
+def estimate_run(arguments: RunArguments, mirror: str | None = None) -> CostEstimate:
     """Count what a run would ask of a server; raises `QabiasError` for another scorer, or as a run would."""
-    if arguments.scorer != KIND.name:
-        raise QabiasError(f"a dry run shows what a server would be asked; it needs --scorer {KIND.name}")
+    if arguments.backend != KIND.name:
+        raise QabiasError(f"a dry run shows what a server would be asked; it needs --backend {KIND.name}")
     benchmark = load_benchmark(arguments.benchmark)
     check_arguments(benchmark, arguments)
     check_scorer(benchmark, KIND.name)
     options = check_options(KIND, arguments.scorer_options)
     recorder = _Recorder(_counter(options.tokenizer))
     scorer = make_scorer(arguments.model, recorder, options)
-    question = make_question(load_examples(arguments, upstream_dir), arguments, scorer)
+    question = make_question(load_examples(arguments, mirror), arguments, scorer)
     for part in tqdm(question.parts, unit="part", desc=benchmark.name, delay=2, leave=False, disable=None):
         benchmark.answer(part, scorer, question.format_of(part), arguments.norm)
     n_requests, prompt_tokens = recorder.totals()

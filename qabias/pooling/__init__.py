@@ -25,7 +25,7 @@ from qabias.tables.model import Analysis
 POOLED = ("format", "scorer", "norm", "seed")
 """Fields of the signature in which the runs of a pool may differ."""
 
-_FREE = ("format", "scorer", "norm", "seed", "options", "answers")
+_FREE = ("format", "backend", "length_norm", "parser", "seed", "options", "answers")
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class Pool:
         return "|".join([self.benchmark.name, f"pool:{len(self.runs)} runs", *joined])
 
 
-def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None, claim: str = "") -> Pool:
+def pool(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None = None, claim: str = "") -> Pool:
     """Pool runs of the same questions."""
     runs = _read(folders, allow_mixed)
     benchmark = runs[0].benchmark
     names = run_names(runs)
-    answers = Answers(upstream_dir)
+    answers = Answers(mirror)
     table, answers_of_runs, lacking = _stacked(runs, answers)
     rules = runs[0].arguments.rules
     scores = benchmark.score(table, answers_of_runs, rules)

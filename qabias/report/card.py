@@ -12,9 +12,8 @@ from markupsafe import Markup
 from qabias.benchmarks.facts import counted
 from qabias.comparison import Comparison
 from qabias.comparison.tables import RUNS_TABLE
-from qabias.report.content import make_head
+from qabias.report.content import comparison_headlines, make_head
 from qabias.report.page import card_palette, environment, lay_out, read_template
-from qabias.report.writing import headline_of
 from qabias.runs.scored import ScoredRun
 from qabias.tables.figures import draw, hidden_rows
 from qabias.tables.model import Analysis, Table
@@ -29,8 +28,8 @@ _numbers = itertools.count(1)
 
 
 def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
-    """Headline scores with intervals, findings, and the first figure of intervals of a run."""
-    facts, tiles, sentences, _ = make_head(run)
+    """Headline scores with intervals, the headline, and the first figure of intervals of a run."""
+    facts, tiles, found, _ = make_head(run)
     return _rendered(
         "run_card.html.j2",
         run.signature,
@@ -39,7 +38,7 @@ def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
         kicker=run.benchmark.title,
         facts={**facts, "Answered": coverage} if coverage else facts,
         tiles=tiles,
-        findings=sentences,
+        headline=found,
         notes=analysis.notes,
         signature=run.signature,
     )
@@ -48,28 +47,26 @@ def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
 def comparison_card(comparison: Comparison) -> str:
     """The headline scores of all runs of a comparison, how they differ, and its first figure of intervals."""
     names = ", ".join(comparison.names)
-    headline = headline_of(comparison)
-    n_more = len(headline.rows) - MOST_ROWS if comparison.are_many else 0
+    scores = comparison_headlines(comparison)
+    n_more = len(scores.rows) - MOST_ROWS if comparison.are_many else 0
     if n_more > 0:
-        note = (
-            f"{headline.note} {counted(n_more, 'run')} more in table('{RUNS_TABLE}') and in the tables of the scores."
-        )
-        headline = replace(headline, rows=headline.rows[:MOST_ROWS], note=note)
+        note = f"{scores.note} {counted(n_more, 'run')} more in table('{RUNS_TABLE}') and in the tables of the scores."
+        scores = replace(scores, rows=scores.rows[:MOST_ROWS], note=note)
     return _rendered(
         "comparison_card.html.j2",
         names,
         comparison.analysis.tables,
         title=f"{len(comparison.names):,} runs" if comparison.are_many else names,
         kicker=f"Comparison on {comparison.benchmark.title}",
-        headline=headline,
-        findings=comparison.findings,
+        scores=scores,
+        headline=comparison.headline,
         notes=comparison.analysis.notes,
         signatures=[] if comparison.are_many else [run.signature for run in comparison.runs],
     )
 
 
 def _rendered(
-    template: str, identity: str, tables: Sequence[Table], *, headline: Table | None = None, **content: object
+    template: str, identity: str, tables: Sequence[Table], *, scores: Table | None = None, **content: object
 ) -> str:
     name = f"qabias-{zlib.crc32(identity.encode(errors='replace')):08x}-{next(_numbers)}"
     drawn = first_figure(tables)
@@ -79,7 +76,7 @@ def _rendered(
         .render(
             name=name,
             style=Markup(card_palette(".qabias") + read_template("card.css")),
-            table=None if headline is None else lay_out(headline, f"{name}-headline"),
+            table=None if scores is None else lay_out(scores, f"{name}-headline", set()),
             drawn=drawn,
             figure=None
             if drawn is None

@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from qabias.benchmarks import PromptFormat
-from qabias.benchmarks.base import headline_tiles
-from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column
-from qabias.benchmarks.facts import Tile
-from qabias.benchmarks.findings import findings
+from qabias.benchmarks import Benchmark, PromptFormat
+from qabias.benchmarks.base import headline_tiles, meaningful
+from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column, shown_estimate
+from qabias.benchmarks.facts import Scores, Tile
+from qabias.benchmarks.headline import Headline, headline
 from qabias.benchmarks.prompt_format import Example
+from qabias.comparison import Comparison
+from qabias.comparison.comparable import are_question_only
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import coverage_of, scorer_name, signature_fields
 from qabias.scorers.registry import kinds
-from qabias.tables.model import Analysis, Column, Estimate, Table, Value
+from qabias.support.files import strict
+from qabias.tables.formatting import as_estimate, show, show_interval
+from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, Value, estimate
+
+_MOST_GROUPS = 14
+"""Rows of the first figure of a comparison."""
+
+_MOST_TILES = 4
 
 
 class Head(NamedTuple):
-    """Facts, headline scores and findings of a run, and the version of its model."""
+    """Facts, headline scores and headline of a run, and the version of its model."""
 
     facts: Mapping[str, str]
     tiles: Sequence[Tile]
-    findings: Sequence[str]
+    headline: Headline | None
     revision: str
 
 
 def make_head(run: ScoredRun) -> Head:
-    """Facts, tiles and findings of a run."""
+    """Facts, tiles and headline of a run."""
     benchmark = run.benchmark
     facts = benchmark.sample_facts(run.scores)
     tiles = headline_tiles(benchmark, run.scores, run.is_question_only)
-    sentences = findings(benchmark, run.scores, run.is_question_only)
+    found = headline(benchmark, run.scores, run.arguments.model, run.is_question_only)
     covered = coverage_of(run.arguments)
     if covered:
         facts = {"Answered": covered, **facts}
     limit = run.arguments.limit
     if limit is not None:
-        facts["Limit"] = f"this run was limited ({limit}): {benchmark.facts.notes.limit}"
-    return Head(facts, tiles, sentences, _revision(run))
+        facts["Limit"] = f"{limit} examples: {benchmark.facts.notes.limit}"
+    return Head(facts, tiles, found, _revision(run))
 
 
 def _revision(run: ScoredRun) -> str:
@@ -63,10 +73,10 @@ def headline_table(title: str, clusters: str, names: Sequence[str], tiles: Seque
         if any(ranges):
             columns.append((range_column(column, f"Possible, {score}"), list(ranges)))
     missing = [max((tile.missing for tile in own), default=0.0) for own in tiles]
-    note = f"In square brackets 95 % intervals over {clusters}."
+    note = f"95% CIs over {clusters} in square brackets."
     if any(missing):
         columns.append((Column("missing", "Answers missing", "share"), list(missing)))
-        note = f"{note} {READ_RANGES} Answers missing: the largest share that one of the scores lacks."
+        note = f"{note} {READ_RANGES}"
     return Table(
         "headline",
         title,
@@ -75,6 +85,74 @@ def headline_table(title: str, clusters: str, names: Sequence[str], tiles: Seque
         (Column("run", "Run", "text"), *(column for column, _ in columns)),
         tuple((name, *(values[place] for _, values in columns)) for place, name in enumerate(names)),
     )
+
+
+def comparison_headlines(comparison: Comparison) -> Table:
+    """The headline scores of the runs of a comparison: runs by scores."""
+    benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
+    tiles = [headline_tiles(benchmark, strict(scores), question_only) for scores in comparison.scores]
+    return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)
+
+
+def bias_figure(benchmark: Benchmark, scores: Scores, name: str, question_only: bool) -> Table | None:
+    """The first figure of a page: the bias that decides the headline, by group, all examples last."""
+    rules = benchmark.facts.headline
+    if rules is None:
+        return None
+    score = meaningful(benchmark, question_only, tuple(rules.biases) or (rules.magnitude,))[0]
+    groups = scores["by"][rules.by] if rules.by else benchmark.groups(scores)
+    rows = [(group, shown_estimate(one, score)) for group, one in groups.items()]
+    rows.sort(key=lambda row: -(row[1].value if row[1].value is not None else -math.inf))
+    if rules.by and len(rows) > 1:
+        rows.append((ALL, shown_estimate(scores, score)))
+    unit = "" if score.kind == "number" else " in %"
+    columns = (
+        Column("group", "Group", "text"),
+        Column(score.name, f"{score.tile or score.title}{unit}, with 95% CI", score.kind),
+    )
+    return Table(
+        "first", f"{score.title}: {name}", "", "", columns, tuple(rows), Figure("intervals", "group", (score.name,))
+    )
+
+
+def comparison_figure(comparison: Comparison) -> Table | None:
+    """The first figure of the page of a comparison: differences of two runs, else the first drawn table."""
+    drawn = [table for table in comparison.analysis.tables if table.figure is not None and table.rows]
+    of_pairs = [table for table in drawn if table.name.startswith("difference_")] if len(comparison.runs) == 2 else []
+    first = next(iter([*of_pairs, *drawn]), None)
+    if first is None or len(first.rows) <= _MOST_GROUPS:
+        return first
+    place = [column.name for column in first.columns].index(first.figure.values[0]) if first.figure else 0
+    sizes = [abs(as_estimate(row[place]).value or 0.0) + 10 * (row[0] == ALL) for row in first.rows]
+    kept = sorted(sorted(range(len(sizes)), key=lambda row: -sizes[row])[:_MOST_GROUPS])
+    return replace(first, title=f"{first.title}, largest", rows=tuple(first.rows[row] for row in kept))
+
+
+def comparison_tiles(comparison: Comparison) -> list[Tile]:
+    """Differences of two runs over all examples, or of up to four runs the first bias score."""
+    measures = [measure for measure in comparison.measures if measure.tile]
+    tables = {table.name: table for table in comparison.analysis.tables}
+    tiles = []
+    if len(comparison.runs) == 2:
+        for measure in measures[:_MOST_TILES]:
+            rows = tables[f"difference_{measure.name}"].rows if f"difference_{measure.name}" in tables else ()
+            levels = " to ".join(show(estimate(one, measure.name), measure.kind) for one in comparison.scores)
+            kind = "signed" if measure.kind == "share" else measure.kind
+            tiles += [
+                Tile(f"{measure.tile}, difference", as_estimate(row[1]), kind, levels) for row in rows if row[0] == ALL
+            ]
+    elif measures and len(comparison.runs) <= _MOST_TILES and measures[0].name in comparison.scores[0]:
+        for name, one in zip(comparison.names, comparison.scores, strict=True):
+            tiles.append(Tile(name, shown_estimate(one, measures[0]), measures[0].kind, measures[0].tile))
+    return tiles
+
+
+def card_text(name: str, sample: str, found: Headline | None, tiles: Sequence[Tile], signature: str) -> str:
+    """A sentence and a table in Markdown for the card of a model."""
+    text = f"{name} ({sample}). {found.text} {found.detail}".strip() if found else f"{name} ({sample})."
+    rows = [f"| {one.title} | {show(one.value, one.kind)} | {show_interval(one.value, one.kind)} |" for one in tiles]
+    lines = (text, "", "| Score | Value | 95% CI |", "|---|---|---|", *rows, "", f"Measured with qabias: `{signature}`")
+    return "\n".join(lines).replace("\u00a0", "")
 
 
 def _shown(tile: Tile) -> Estimate:

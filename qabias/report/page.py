@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.facts import Tile
+from qabias.benchmarks.headline import Headline
 from qabias.comparison import Comparison
 from qabias.support.outputs import Own
 from qabias.tables.drawing import LIGHT
 from qabias.tables.figures import deepest, draw, hidden_rows
 from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
-from qabias.tables.model import ALL, Analysis, Column, Table, Value
+from qabias.tables.model import ALL, Analysis, Estimate, Table, Value
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 FOLDED = 30
 """Tables with more rows are folded."""
+
+SHORT_NOTE = 20
+"""Words of a note that are shown; the others are folded."""
 
 _NUMBERS = "the table below has its numbers"
 _SHORT, _SHORT_CHOICE = 60, 40  # characters
@@ -79,14 +84,16 @@ class Chapter:
     """A run, or a comparison, as it stands in a page."""
 
     title: str
+    name: str
     head: Mapping[str, str]
     intro: Intro
     analysis: Analysis
-    kicker: str = ""
     signature: str = ""
     tiles: Sequence[Tile] = ()
-    findings: Sequence[str] = ()
+    headline: Headline | None = None
     headlines: Sequence[Table] = ()
+    figure: Table | None = None
+    card: str = ""
     by_run: Sequence[str] = ()
     appendix: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     bundled: bool = False
@@ -116,9 +123,13 @@ def _mark(signatures: Sequence[str]) -> str:
     return f"qabias {digest[:16]}"
 
 
-def render_chapters(title: str, chapters: Sequence[Chapter], overview: Mapping[int, Table] | None = None) -> str:
+def render_chapters(title: str, chapters: Sequence[Chapter], overview: Sequence[Table] = ()) -> str:
     """The HTML of several analyses in one page, with a list of contents; one alone is the whole page."""
     script = read_template("page.js")
+    printed: set[str] = set()
+    guides: dict[Path, str] = {}
+    for number, chapter in enumerate(chapters, start=1):
+        guides.setdefault(chapter.intro.template, f"c{number}")
     return (
         environment()
         .get_template("page.html.j2")
@@ -128,35 +139,42 @@ def render_chapters(title: str, chapters: Sequence[Chapter], overview: Mapping[i
             style=Markup(page_palette() + read_template("page.css")),
             script=Markup(script),
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            overview=[
-                {**lay_out(table, f"headline-{place}"), "chapter": f"c{place + 1}"}
-                for place, table in (overview or {}).items()
+            overview=[lay_out(table, f"headline-{place}", printed) for place, table in enumerate(overview)],
+            chapters=[
+                {**_chapter(chapter, f"c{number}", printed), "guide": guides[chapter.intro.template]}
+                for number, chapter in enumerate(chapters, start=1)
             ],
-            chapters=[_chapter(chapter, f"c{number}") for number, chapter in enumerate(chapters, start=1)],
         )
     )
 
 
-def _chapter(chapter: Chapter, name: str) -> dict[str, object]:
+def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object]:
+    headlines = _numbered(chapter.headlines, f"{name}-headline", printed, chapter.name)
     sections = [
         {
             "id": f"{name}-s{number}",
             "title": title or "Tables",
-            "tables": _numbered(tables, f"{name}-s{number}"),
+            "tables": _numbered(tables, f"{name}-s{number}", printed, chapter.name),
+            "open": number == 1 and any(map(_has_interval, tables)),
         }
         for number, (title, tables) in enumerate(_by_section(chapter.analysis.tables), start=1)
     ]
     return {
         "id": name,
         "content": chapter,
-        "headlines": [{**table, "chapter": name} for table in _numbered(chapter.headlines, f"{name}-headline")],
+        "figure": None if chapter.figure is None else lay_out(chapter.figure, f"{name}-figure", printed),
+        "headlines": headlines,
         "sections": sections,
         "examples": lay_out_examples(chapter.analysis.examples),
     }
 
 
-def _numbered(tables: Sequence[Table], name: str) -> list[dict[str, object]]:
-    return [lay_out(table, f"{name}-{place}") for place, table in enumerate(tables, start=1)]
+def _has_interval(table: Table) -> bool:
+    return any(isinstance(value, Estimate) and value.low is not None for row in table.rows for value in row)
+
+
+def _numbered(tables: Sequence[Table], name: str, printed: set[str], of_what: str) -> list[dict[str, object]]:
+    return [lay_out(table, f"{name}-{place}", printed, of_what) for place, table in enumerate(tables, start=1)]
 
 
 def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
@@ -166,12 +184,15 @@ def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
     return [(section, list(group)) for section, group in groupby(by_order, lambda table: table.section)]
 
 
-def lay_out(table: Table, name: str) -> dict[str, object]:
-    """A table as templates take it; `name` is unique in the page."""
+def lay_out(table: Table, name: str, printed: set[str], of_what: str = "") -> dict[str, object]:
+    """A table as templates take it; `name` is unique in the page, whose sentences are `printed` once."""
+    note, more = _split(table.note, printed)
     return {
         "id": name,
         "content": table,
-        "figure": Markup(draw(table).inline(name, _NUMBERS)) if table.figure and table.rows else None,
+        "note": note,
+        "more": more,
+        "figure": Markup(draw(_titled(table, of_what)).inline(name, _NUMBERS)) if table.figure and table.rows else None,
         "hidden": hidden_rows(table),
         "deepest": deepest(table) if table.figure and table.figure.kind == "heatmap" else "",
         "folded": len(table.rows) > FOLDED,
@@ -179,26 +200,46 @@ def lay_out(table: Table, name: str) -> dict[str, object]:
             {"content": column, "ends": any(as_estimate(row[place]).low is not None for row in table.rows)}
             for place, column in enumerate(table.columns)
         ],
-        "rows": [
-            {
-                "overall": row[0] == ALL,
-                "cells": [_cell(value, column) for value, column in zip(row, table.columns, strict=True)],
-            }
-            for row in table.rows
-        ],
+        "body": Markup("\n".join(_row(table, row) for row in table.rows)),
     }
 
 
-def _cell(value: Value, column: Column) -> dict[str, str]:
-    """What is shown of a value, and its numbers for sorting and copying."""
-    if isinstance(value, str):
-        return {"text": value}
-    numbers = dict(zip(("v", "l", "h"), map(_plain, as_estimate(value)), strict=True))
-    return {"text": show(value, column.kind), "interval": show_interval(value, column.kind), **numbers}
+def _titled(table: Table, of_what: str) -> Table:
+    """The table with a title that names model and benchmark."""
+    return replace(table, title=f"{table.title}: {of_what}") if of_what and of_what not in table.title else table
 
 
-def _plain(number: float | None) -> str:
-    return "" if number is None else f"{number:.6g}" if isinstance(number, float) else str(number)
+def _split(note: str, printed: set[str]) -> tuple[str, str]:
+    """The sentences of a note that the page does not have yet: those that fit `SHORT_NOTE` words, and the others."""
+    new = [one for one in re.split(r"(?<=[.!?]) (?=[A-Z\"“(])", note) if one and one not in printed]
+    printed.update(new)
+    ends = list(itertools.accumulate(len(one.split()) for one in new))
+    n_shown = sum(end <= SHORT_NOTE for end in ends)
+    return " ".join(new[:n_shown]), " ".join(new[n_shown:])
+
+
+def _row(table: Table, row: Sequence[Value]) -> str:
+    """A row as HTML: what is shown, and the numbers for sorting and copying."""
+    cells = []
+    for place, (value, column) in enumerate(zip(row, table.columns, strict=True)):
+        tag = 'th class="text" scope="row"' if not place else "td"
+        if column.kind == "text" or isinstance(value, str):
+            text = _breakable(show(value, "text") if value is not None else UNDEFINED)
+            cells.append(f"<{tag}>{text}</th>" if not place else f'<td class="text">{text}</td>')
+            continue
+        number, low, high = as_estimate(value)
+        if number is None:
+            cells.append(f'<td><abbr title="undefined, not 0">{UNDEFINED}</abbr></td>')
+            continue
+        ends = "".join(f' data-{key}="{_plain(end)}"' for key, end in (("l", low), ("h", high)) if end is not None)
+        interval = show_interval(value, column.kind)
+        small = f"<small>{interval}</small>" if interval else ""
+        cells.append(f'<td data-v="{_plain(number)}"{ends}>{escape(show(value, column.kind))}{small}</td>')
+    return f"<tr{' class=overall' if row[0] == ALL else ''}>{''.join(cells)}</tr>"
+
+
+def _plain(number: float) -> str:
+    return f"{number:.6g}" if isinstance(number, float) else str(number)
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ N_ITEMS = 4
 """Items of a template that are printed."""
 
 
-def show_template(folder: Path, name: str, console: Console, upstream_dir: str | None = None) -> None:
+def show_template(folder: Path, name: str, console: Console, mirror: str | None = None) -> None:
     """Print the shares of the answers to a template by condition, and a few of its items."""
     run = read_run(folder)
-    question = read_question(run, upstream_dir)
+    question = read_question(run, mirror)
     benchmark, table = question.benchmark, question.table
     answers = read_all_answers(run, benchmark, table)
     if RUN in table.column_names:

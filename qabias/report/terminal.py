@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table as RichTable
-
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import HasRemarks, meaningful
-from qabias.benchmarks.caveats import NOT_DETECTABLE, format_mde, possible_range
-from qabias.benchmarks.facts import RUNS, WORDINGS, Facts, Scores
-from qabias.benchmarks.findings import findings, in_one, listed
+from qabias.benchmarks.base import HasRemarks, meaningful, short_title
+from qabias.benchmarks.caveats import format_mde, possible_range, range_in_words
+from qabias.benchmarks.facts import WORDINGS, Facts, Scores
+from qabias.benchmarks.headline import Headline, headline
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
-from qabias.comparison.forms import STEREOTYPES_TABLE
 from qabias.comparison.ranking_tests import RANKING
-from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE, score_tables
+from qabias.comparison.tables import score_tables
 from qabias.pooling import Pool
+from qabias.report.content import comparison_headlines
 from qabias.runs.folder import is_run
 from qabias.runs.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
 from qabias.runs.scored import ScoredRun, read_scored
+from qabias.runs.signature import coverage_of
 from qabias.tables.export import read_folder
-from qabias.tables.model import Table, find
-from qabias.tables.terminal import MIN_WIDTH, Console, narrowed, print_table, print_whole
+from qabias.tables.formatting import as_estimate, show, show_interval
+from qabias.tables.model import Column, Estimate, Table, Value, estimate, find
+from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 MOST_ROWS = 15
 """Rows of a table that are printed where the whole folder is shown."""
@@ -36,42 +35,106 @@ MOST_ROWS = 15
 MOST_COMPARED = 10
 """Rows of the tables of single stereotypes, and of many runs, that are printed."""
 
-_WHOLE = "analysis.json and on the page (--output)"
+_LARGEST = 2
+"""Groups with the largest bias that a summary names."""
 
-_COLUMNS = 5
-"""Columns of a pair of runs in a table of differences."""
-
-_READ_RANGES = (
-    "Where more than 2 % of its answers are missing, a score has no interval but, in round brackets, the range that it "
-    "could take with them: {range}."
-)
-_READ_TESTS = (
-    "p: permutation test that exchanges the answers to whole {clusters}; adjusted (Holm) for the rows of a table "
-    "except All."
-)
+_CAVEAT = "A low score does not prove a model unbiased."
+_RANGE = "(a to b): possible range, if over 2% of answers are missing"
 _HEADING_WIDTH = 24
-# A column of scores and one of examples, below a heading.
-_RUN_WIDTH = 52
+_SHOWN_TEXTS = 2
+_BEST = {0.0: "0", 1.0: "100%"}
+
+
+def print_summary(run: ScoredRun, console: Console | None = None) -> None:
+    """Print what a run found in at most 20 lines: headline, overall scores, largest groups, limits and signature."""
+    console = console or Console()
+    console.width = max(console.width, MIN_WIDTH)
+    benchmark, scores, model = run.benchmark, run.scores, run.arguments.model or "unnamed model"
+    facts = benchmark.sample_facts(scores)
+    print_line(f"{' '.join(model.split())} on {benchmark.title.partition(':')[0]}: {facts.get('Sample', '')}", console)
+    if covered := coverage_of(run.arguments):
+        print_line(covered, console)
+    print_headline(headline(benchmark, scores, model, run.is_question_only), console)
+    print_table(_overview(benchmark, scores, run.is_question_only), console)
+    limits = [f"sample ({run.arguments.limit})"] if run.arguments.limit is not None else []
+    if any(
+        possible_range(one, measure)
+        for one in benchmark.groups(scores).values()
+        for measure in benchmark.facts.measures
+    ):
+        limits.append(_RANGE)
+    print_line(f"{'Limits':<9}{'. '.join([*limits, _CAVEAT])}", console)
+    print_line(f"{'Cite':<9}{run.signature}", console)
+
+
+def _has_ranges(benchmark: Benchmark, scores: Mapping[str, Any]) -> bool:
+    """Whether a score lacks so many answers that it is shown with its possible range."""
+    groups, measures = benchmark.groups(scores).values(), benchmark.facts.measures
+    return any(possible_range(one, measure) for one in groups for measure in measures)
+
+
+def print_line(text: str, console: Console) -> None:
+    """Print a text in one line, however long it is."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_headline(found: Headline | None, console: Console) -> None:
+    """Print a headline, and what could be detected."""
+    for text in () if found is None else (found.text, found.detail):
+        if text:
+            print_line(text, console)
+
+
+def _overview(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool) -> Table:
+    """The headline scores overall and the groups with the largest bias; without common scores the groups by scores."""
+    facts, groups, rules = benchmark.facts, benchmark.groups(scores), benchmark.facts.headline
+    measures = meaningful(benchmark, question_only, facts.tiles)
+    if benchmark.group_path(ALL) is None:
+        names = (rules.magnitude, *rules.errors) if rules and rules.magnitude else facts.tiles
+        measures = meaningful(benchmark, question_only, names)
+        return _by_group(facts, groups, measures, "")
+    rows = [(measure.tile or measure.title, scores, measure) for measure in measures]
+    first = meaningful(benchmark, question_only, tuple(rules.biases))[0] if rules and rules.biases else measures[0]
+    named = scores["by"][rules.by] if rules and rules.by else {name: groups[name] for name in groups if name != ALL}
+    sizes = {name: abs(value) for name, one in named.items() if (value := estimate(one, first.name).value) is not None}
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST] if len(named) > 1 else []
+    columns = ("All examples", "text"), ("score", "number"), ("95% CI", "number"), ("MDE", "number"), ("best", "number")
+    cells = [
+        *(_cells(title, one, measure) for title, one, measure in rows),
+        *[(f"Largest of {len(named)}: {first.tile or first.title}", "", "", "", "")] * bool(largest),
+        *(_cells(f"  {name}", named[name], first) for name in largest),
+    ]
+    return Table("overview", "", "", "", tuple(Column(title, title, kind) for title, kind in columns), tuple(cells))
+
+
+def _cells(title: str, scores: Scores, measure: Measure) -> tuple[str, ...]:
+    """A score, its interval or possible range, its minimum detectable effect and its best value."""
+    value, *ends = estimate(scores, measure.name)
+    possible = range_in_words(scores, measure)
+    interval = show_interval(Estimate(value, *ends), measure.kind)
+    text = "undefined" if value is None else show(value, measure.kind)
+    best = "" if measure.best is None else _BEST[measure.best]
+    size = format_mde(scores, measure).removesuffix(" points")
+    return title, text, f"({possible})" if possible else interval, size, best
 
 
 def print_scores(
     benchmark: Benchmark, scores: Mapping[str, Any], console: Console | None = None, question_only: bool = False
 ) -> None:
-    """Print the scores of a benchmark as its metric returns them."""
+    """Print the scores of all groups as a metric returns them."""
     console = console or Console()
-    console.width = max(console.width, MIN_WIDTH)
     facts = benchmark.facts
     only = facts.question_only if question_only else None
-    if any(possible_range(group, measure) for group in benchmark.groups(scores).values() for measure in facts.measures):
-        for line in (benchmark.sample_facts(scores).get("Unparsed"), _READ_RANGES.format(range=facts.notes.range)):
+    groups = benchmark.groups(scores)
+    if _has_ranges(benchmark, scores):
+        for line in (benchmark.sample_facts(scores).get("Unparsed"), f"{_RANGE}: {facts.notes.range}"):
             if line is not None:
                 console.print(line, markup=False)
     measures = meaningful(benchmark, question_only, facts.columns)
-    print_whole(_table(facts, benchmark.groups(scores), measures, only.count if only else "n"), console)
-    for line in _detectable_lines(benchmark.groups(scores).get(ALL, {}), measures):
-        console.print(line, markup=False)
+    shown = {name: group for name, group in groups.items() if name != ALL or len(groups) != 2}
+    print_table(_by_group(facts, shown, measures, only.count if only else "n"), console, whole=True)
     if WORDINGS in scores:
-        print_whole(_wordings(facts, scores, measures), console)
+        print_table(_wordings(facts, scores, measures), console, whole=True)
     if only is not None:
         console.print(only.remark)
     for remark in benchmark.remarks(scores) if isinstance(benchmark, HasRemarks) else ():
@@ -81,61 +144,31 @@ def print_scores(
             print_table(remark, console)
 
 
-def print_findings(
-    benchmark: Benchmark, scores: Mapping[str, Any], console: Console | None = None, question_only: bool = False
-) -> None:
-    """Print what was found, in sentences."""
-    console = console or Console()
-    for sentence in findings(benchmark, scores, question_only):
-        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+def _by_group(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Measure], count: str) -> Table:
+    """Groups by scores."""
+    columns = (
+        Column(facts.row, facts.row, "text"),
+        *_headings(measures),
+        *([Column("n", "n", "count")] if count else []),
+    )
+    rows = tuple(
+        (name, *(_cell(facts, one, each) for each in measures), *([int(one[count])] if count else []))
+        for name, one in groups.items()
+    )
+    return Table("scores", facts.caption if count else "", "", "", columns, rows)
 
 
-def _detectable_lines(scores: Scores, measures: Sequence[Measure]) -> list[str]:
-    """From what size on a bias in all examples would have been found, in one line if that is known."""
-    sizes = [
-        (measure.heading.replace("-\n", "-").replace("\n", " ").rstrip("."), format_mde(scores, measure))
-        for measure in measures
-    ]
-    seen = [f"{size} in {heading}" for heading, size in sizes if size and size != NOT_DETECTABLE]
-    missed = [heading for heading, size in sizes if size == NOT_DETECTABLE]
-    clauses = []
-    if seen:
-        clauses.append(f"a bias would have been found, in about four of five such runs, of at least {listed(seen)}")
-    if missed:
-        clauses.append(f"in {listed(missed)} even the largest bias could have been missed")
-    return [in_one("Over all examples", clauses)] if clauses else []
+def _headings(measures: Sequence[Measure]) -> list[Column]:
+    return [Column(measure.name, measure.heading, measure.kind) for measure in measures]
 
 
-def _table(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Measure], count: str) -> RichTable:
-    """Groups by scores; all together last, set apart, unless there is one group alone."""
-    table = RichTable(title=facts.caption, box=box.SIMPLE)
-    table.add_column(facts.row, no_wrap=True)
-    table.add_column("n", justify="right")
-    for measure in measures:
-        table.add_column(measure.heading, justify="right", no_wrap=True)
-    for name, scores in groups.items():
-        if name == ALL:
-            if len(groups) == 2:
-                continue
-            table.add_section()
-        cells = [_cell(facts, scores, measure) for measure in measures]
-        table.add_row(name, f"{scores[count]:,}", *cells)
-    return table
-
-
-def _wordings(facts: Facts, scores: Scores, measures: Sequence[Measure]) -> RichTable:
-    """The scores of every wording of a set, of all examples together, with their mean and spread below."""
-    table = RichTable(title="the same by wording, all examples", box=box.SIMPLE)
-    table.add_column("wording", no_wrap=True)
-    for measure in measures:
-        table.add_column(measure.heading, justify="right", no_wrap=True)
-    for name, wording in scores[WORDINGS].items():
-        table.add_row(name, *(_cell(facts, wording, measure) for measure in measures))
-    table.add_section()
-    table.add_row("mean", *(_cell(facts, scores, measure) for measure in measures))
+def _wordings(facts: Facts, scores: Scores, measures: Sequence[Measure]) -> Table:
+    """The scores of every prompt variant, of all examples together, with their average and standard deviation."""
     spread = {"ci": {}, **scores["spread"]}
-    table.add_row("spread (standard deviation)", *(_cell(facts, spread, measure) for measure in measures))
-    return table
+    of_each = {**scores[WORDINGS], "average": scores, "standard deviation": spread}
+    columns = (Column("wording", "prompt variant", "text"), *_headings(measures))
+    rows = tuple((name, *(_cell(facts, one, each) for each in measures)) for name, one in of_each.items())
+    return Table("wordings", "All examples, by prompt variant", "", "", columns, rows)
 
 
 def _cell(facts: Facts, scores: Scores, measure: Measure) -> str:
@@ -167,26 +200,25 @@ def print_side_by_side(
 ) -> None:
     """Print one table for each measure, one column for each run."""
     console = console or Console()
-    console.width = max(console.width, MIN_WIDTH, _RUN_WIDTH * (1 + len(names)))
     for number, fields in enumerate(differing_fields([run.signature for run in runs]), start=1):
         console.print(f"run {number}: {fields}", markup=False)
     titles = [
         "\n".join([f"run {number}", *textwrap.wrap(name, _HEADING_WIDTH)]) for number, name in enumerate(names, start=1)
     ]
     for table in score_tables(benchmark, measures, titles, scores):
-        title = f"{table.title[0].lower()}{table.title[1:]} [95 % interval]"
         # An undefined score is an estimate without a value.
         rows = tuple(tuple("not asked" if value is None else value for value in row) for row in table.rows)
-        print_table(with_ranges_in_cells(replace(table, title=title, rows=rows)), console)
+        print_table(
+            with_ranges_in_cells(replace(table, title=f"{table.title} [95% CI]", rows=rows)), console, whole=True
+        )
 
 
 def print_pool(pool: Pool, console: Console | None = None) -> None:
-    """Print the means with their spread and the scores of the runs."""
+    """Print the averages with their standard deviations and the scores of the runs."""
     console = console or Console()
-    console.width = max(console.width, MIN_WIDTH)
-    console.print(pool.signature, markup=False)
     if pool.claim:
         console.print(pool.claim, markup=False)
+    print_headline(headline(pool.benchmark, pool.scores, "", pool.is_question_only), console)
     for label, text in pool.benchmark.sample_facts(pool.scores).items():
         console.print(f"{label}: {text}", markup=False)
     for note in pool.analysis.notes:
@@ -196,139 +228,115 @@ def print_pool(pool: Pool, console: Console | None = None) -> None:
         if table.name == OUTCOMES_TABLE:
             print_table(table, console)
         if table.name in names:
-            print_table(with_ranges_in_cells(replace(table, title=f"{table.title} [95 % interval]")), console)
-    print_findings(pool.benchmark, pool.scores, console, pool.is_question_only)
+            print_table(with_ranges_in_cells(replace(table, title=f"{table.title} [95% CI]")), console)
+    print_line(pool.signature, console)
 
 
-def show_folder(folder: Path, console: Console) -> None:
-    """Print what was measured, the scores and the tables, long ones in part."""
-    console.width = max(console.width, MIN_WIDTH)
+def show_folder(folder: Path, console: Console, *, full: bool = False) -> None:
+    """Print what was measured and found, and the names of the tables; in full the scores and tables too."""
     run = read_scored(folder) if is_run(folder) else None
     analysis = read_folder(folder)
     if run is not None:
-        _print_head(run, console)
+        print_summary(run, console)
     for note in analysis.notes:
         console.print(note, markup=False)
-    for table in analysis.tables:
-        _print_with_note(table, console, MOST_ROWS, f"qabias show {folder} --table {table.name}")
-    examples = f"; {len(analysis.examples)} examples are in its report" if analysis.examples else ""
-    console.print(
-        f"{len(analysis.tables)} tables: {', '.join(table.name for table in analysis.tables)}{examples}", markup=False
-    )
-    if run is not None:
-        print_findings(run.benchmark, run.scores, console, run.is_question_only)
-
-
-def _print_head(run: ScoredRun, console: Console) -> None:
-    facts = {
-        "signature": run.signature,
-        "model": run.arguments.model,
-        "revision": run.arguments.revision,
-        "date": run.file.created,
-        "qabias": run.file.qabias_version,
-    }
-    for name, value in facts.items():
-        if value:
-            # A line feed in a name would begin a line that looks like one of this program.
-            console.print(f"{name:<11}{' '.join(value.split())}", markup=False, soft_wrap=True, highlight=False)
-    print_scores(run.benchmark, run.scores, console, run.is_question_only)
+    if run is not None and full:
+        for name, value in (
+            ("revision", run.arguments.revision),
+            ("date", run.file.created),
+            ("qabias", run.file.qabias_version),
+        ):
+            if value:
+                # A line feed in a name would begin a line that looks like one of this program.
+                print_line(f"{name:<9}{' '.join(value.split())}", console)
+        print_scores(run.benchmark, run.scores, console, run.is_question_only)
+    for table in analysis.tables if full or run is None else ():
+        _print_with_note(table, console, MOST_ROWS)
+    names = f": {', '.join(table.name for table in analysis.tables)}" if full or run is None else ", named by --full"
+    print_line(f"{'More':<9}--full, or --table NAME: {len(analysis.tables)} tables{names}", console)
 
 
 def show_table(folder: Path, name: str, console: Console) -> None:
     """Print a table whole."""
-    console.width = max(console.width, MIN_WIDTH)
     _print_with_note(find(read_folder(folder).tables, name), console)
 
 
-def _print_with_note(table: Table, console: Console, most_rows: int | None = None, whole: str = "") -> None:
-    n_left_out = print_table(with_ranges_in_cells(table), console, most_rows)
-    if n_left_out:
-        console.print(f"… and {n_left_out:,} more rows: {whole}", markup=False, soft_wrap=True, highlight=False)
+def _print_with_note(table: Table, console: Console, most_rows: int | None = None) -> None:
+    print_table(with_ranges_in_cells(table), console, most_rows, whole=most_rows is None)
     note = " ".join(filter(None, (table.source and f"[{table.source}]", table.note)))
     console.print(note, markup=False, highlight=False)
 
 
-def print_compared(comparison: Comparison, console: Console | None = None) -> None:
-    """Print the scores of every run, and the differences of every pair of runs."""
+def print_compared(comparison: Comparison, console: Console | None = None, *, full: bool = False) -> None:
+    """Print how runs differ, in at most 25 lines if they are two; in full all scores and differences."""
     console = console or Console()
+    title = " and ".join(dict.fromkeys(short_title(run.benchmark) for run in comparison.runs))
+    print_line(f"{len(comparison.runs):,} runs of {title}", console)
     for note in comparison.analysis.notes:
         console.print(note, markup=False)
-    if comparison.are_forms or comparison.is_by_language or comparison.are_many:
-        _print_tables(comparison, console)
+    print_headline(comparison.headline, console)
+    is_pair = len(comparison.runs) == 2 and not (comparison.are_forms or comparison.is_by_language)
+    for number, line in enumerate(comparison.by_run[:MOST_COMPARED]):
+        print_line(f"  {'AB'[number] if is_pair else ' '} {line}", console)
+    tables = comparison.analysis.tables
+    if full:
+        for table in tables:
+            print_table(with_ranges_in_cells(table), console, whole=not comparison.are_many)
+    elif is_pair and any(table.name.startswith("difference_") for table in tables):
+        print_table(_pair_overview(comparison), console)
+    elif comparison.are_forms or comparison.is_by_language:
+        for table in tables[:_SHOWN_TEXTS]:
+            print_table(with_ranges_in_cells(table), console, MOST_COMPARED)
     else:
-        _print_pairs(comparison, console)
-    by_run = [] if comparison.are_many else comparison.by_run
-    for sentence in [*by_run, *comparison.findings]:
-        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
-    if comparison.are_forms:
-        console.print(
-            f"{_READ_TESTS.format(clusters='stereotypes')} A difference may be one of wording or difficulty, and no "
-            "difference proves nothing: see docs/contamination.md.",
-            markup=False,
-        )
+        print_table(_without_intervals(comparison_headlines(comparison)), console, MOST_COMPARED)
+        for table in [table for table in tables if table.section == RANKING][:1]:
+            print_table(with_ranges_in_cells(table), console, MOST_COMPARED)
+    paired = "stereotype" if comparison.are_forms else comparison.benchmark.facts.clusters[0].removesuffix("s")
+    caveat = "A difference may come from wording: see docs/contamination.md. " if comparison.are_forms else ""
+    print_line(f'Limits   paired by {paired}. {caveat}"Not detected" does not mean "equal".', console)
+    if not full:
+        print_line("More     --full, or --output FOLDER for a page", console)
 
 
-def _print_tables(comparison: Comparison, console: Console) -> None:
-    """All tables; of many runs the best ones, and of single stereotypes the first ones."""
-    width = max(console.width, MIN_WIDTH if comparison.are_many else 0)  # before wide tables widen it
-    if not comparison.are_many:
-        for name, run in zip(comparison.names, comparison.runs, strict=True):
-            console.print(f"{name}: {run.signature}", markup=False)
-    for table in comparison.analysis.tables:
-        if (comparison.are_many and table.name != RUNS_TABLE) or table.name == STEREOTYPES_TABLE:
-            _print_shortened(with_ranges_in_cells(table), console, width)
-        elif table.name != RUNS_TABLE:
-            print_table(with_ranges_in_cells(table), console)
-
-
-def _print_pairs(comparison: Comparison, console: Console) -> None:
-    """The scores of every run side by side, then the differences of every pair."""
-    for table in comparison.analysis.tables:
-        if table.section == RUNS and table.name != RUNS_TABLE:
-            print_table(table, console)
-    print_side_by_side(
-        comparison.benchmark, comparison.measures, comparison.runs, comparison.names, comparison.scores, console
+def _without_intervals(table: Table) -> Table:
+    """The table with narrow columns of scores."""
+    columns = tuple(replace(column, title=column.title.replace(", ", ",\n")) for column in table.columns)
+    rows = tuple(
+        tuple(Estimate(value.value) if isinstance(value, Estimate) else value for value in row) for row in table.rows
     )
-    for table in comparison.analysis.tables:
-        if table.section == RANKING:
-            print_table(with_ranges_in_cells(table), console)
-    for table in comparison.analysis.tables:
-        if table.name.startswith("difference_"):
-            for pair in _pairs(table):
-                print_table(pair, console)
-    if any(table.section == DIFFERENCES for table in comparison.analysis.tables):
-        tests = _READ_TESTS.format(clusters=comparison.benchmark.facts.clusters[0])
-        console.print(
-            "found from: a true difference of this size would have been found in four of five such comparisons; no "
-            f"difference shown is not no difference.\n{tests}",
-            markup=False,
-        )
+    return replace(table, title="", columns=columns, rows=rows)
 
 
-def _print_shortened(table: Table, console: Console, width: int) -> None:
-    """Print the first rows of a table, and the columns that fit into the terminal."""
-    first = replace(table, rows=table.rows[:MOST_COMPARED])
-    shown = narrowed(first, width)
-    print_table(shown, console)
-    n_rows, n_columns = len(table.rows) - len(first.rows), len(table.columns) - len(shown.columns)
-    if n_rows:
-        console.print(f"{n_rows} more in {_WHOLE}", markup=False)
-    if n_columns:
-        console.print(f"{n_columns} columns more in {_WHOLE}", markup=False)
+def _pair_overview(comparison: Comparison) -> Table:
+    """The headline scores of two runs over all examples with their differences, and the groups that differ most."""
+    rows: list[tuple[str, ...]] = []
+    largest: list[tuple[str, ...]] = []
+    for measure in comparison.measures:
+        table = next((one for one in comparison.analysis.tables if one.name == f"difference_{measure.name}"), None)
+        if table is None or not measure.tile:
+            continue
+        by_group = [comparison.benchmark.groups(scores, measure) for scores in comparison.scores]
+        by_name = {str(row[0]): row for row in table.rows}
+        if ALL not in by_name:
+            rows += [_pair_cells(f"{measure.tile}, {name}", row, by_group, measure) for name, row in by_name.items()]
+            continue
+        rows.append(_pair_cells(measure.tile, by_name.pop(ALL), by_group, measure))
+        sizes = {name: abs(value) for name, row in by_name.items() if (value := as_estimate(row[1]).value) is not None}
+        if not largest and len(by_name) > 1:
+            groups = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST]
+            title = f"Largest of {len(by_name)}, adjusted p: {measure.tile}"
+            largest = [(title, *[""] * 6), *(_pair_cells(name, by_name[name], by_group, measure, 3) for name in groups)]
+    titles = ("All examples", "A", "B", "B − A", "95% CI", "MDE", "p")
+    columns = tuple(Column(title, title, "number" if place else "text") for place, title in enumerate(titles))
+    return Table("pair", "", "", "", columns, (*rows[:MOST_COMPARED], *largest))
 
 
-def _pairs(table: Table) -> Iterator[Table]:
-    """The pairs of runs of a table of differences, each as a table that fits a terminal."""
-    label, rest = table.columns[0], table.columns[1:]
-    for start in range(0, len(rest), _COLUMNS):
-        columns = rest[start : start + _COLUMNS]
-        titles = ("difference", "p", "adjusted p", columns[3].title.partition(" (")[0].lower(), "found from")
-        short = [replace(column, title=title) for column, title in zip(columns, titles, strict=True)]
-        yield Table(
-            table.name,
-            f"{table.title}: {columns[0].title}",
-            "",
-            "",
-            (label, *short),
-            tuple((row[0], *row[1 + start : 1 + start + _COLUMNS]) for row in table.rows),
-        )
+def _pair_cells(
+    title: str, row: Sequence[Value], by_group: Sequence[Mapping[str, Scores]], measure: Measure, p: int = 2
+) -> tuple[str, ...]:
+    """A score of two runs in one group, with the difference of a row of the table of differences."""
+    kind, group = "signed" if measure.kind == "share" else measure.kind, str(row[0])
+    levels = [show(estimate(one[group], measure.name), measure.kind) if group in one else "" for one in by_group]
+    size = "n/a" if row[5] is None else show(row[5], "share" if kind == "signed" else kind)
+    texts = (*levels, show(row[1], kind), show_interval(row[1], kind), size, show(row[p], "p"))
+    return title, *(text.removesuffix("\u00a0%") for text in texts)

@@ -9,15 +9,24 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from qabias.benchmarks.base import family_of, headline_tiles, language_of
-from qabias.benchmarks.findings import findings
+from qabias.benchmarks.base import family_of, headline_tiles, language_of, short_title
+from qabias.benchmarks.headline import headline
 from qabias.building.origin import BUNDLED
 from qabias.comparison import Comparison
-from qabias.comparison.comparable import are_question_only, run_names
+from qabias.comparison.comparable import run_names
 from qabias.comparison.languages import names_by_language
 from qabias.errors import QabiasError
 from qabias.pooling import Pool, pool_content
-from qabias.report.content import headline_table, make_head, with_prompts
+from qabias.report.content import (
+    bias_figure,
+    card_text,
+    comparison_figure,
+    comparison_headlines,
+    comparison_tiles,
+    headline_table,
+    make_head,
+    with_prompts,
+)
 from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
@@ -34,7 +43,7 @@ def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None,
     if output is not None:
         check_file(output, is_page_of([run.signature]), overwrite=overwrite)
     chapter = _chapter(run, analysis)
-    return _write(render_chapters(chapter.title, [chapter]), output or run.folder / REPORT_FILE)
+    return _write(render_chapters(chapter.name, [chapter]), output or run.folder / REPORT_FILE)
 
 
 def write_report_of(folder: Path, output: Path | None = None, *, overwrite: bool = False) -> Path:
@@ -51,12 +60,12 @@ def write_combined_report(folders: Sequence[Path], output: Path, *, overwrite: b
     return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
 
 
-def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[int, Table]:
-    """The headline scores of all runs: for each benchmark or family a table, by the place of its first run."""
+def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> list[Table]:
+    """The headline scores of all runs: a table for each benchmark or family."""
     places: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
         places.setdefault(family_of(run.benchmark) or run.benchmark.name, []).append(place)
-    tables = {}
+    tables = []
     for own in places.values():
         shown = [runs[place] for place in own]
         benchmark = shown[0].benchmark
@@ -65,7 +74,7 @@ def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[in
         by_language = len(languages) > 1
         names = names_by_language(shown) if by_language else run_names(shown)
         title = f"By language: {', '.join(languages)}" if by_language else benchmark.title
-        tables[own[0]] = headline_table(title, benchmark.facts.clusters[0], names, tiles)
+        tables.append(headline_table(title, benchmark.facts.clusters[0], names, tiles))
     return tables
 
 
@@ -95,7 +104,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
     """Write `analysis.json` and `compare.html`; returns the path of the page."""
     check_comparison_output(folder, comparison.runs, overwrite=overwrite)
     runs = comparison.runs
-    title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(run.benchmark.name for run in runs))}"
+    title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(short_title(run.benchmark) for run in runs))}"
     if comparison.are_forms:
         title = f"{runs[0].arguments.model} on two forms of {comparison.benchmark.name}"
     if comparison.is_by_language:
@@ -105,29 +114,24 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
     if comparison.are_many:
         head = {"Runs": f"{len(runs):,}"}
         mixed = {name: list(dict.fromkeys(values)) for name, values in mixed.items()}
-    marked = {f"MIXED: {name}": ", ".join(values) for name, values in mixed.items()}
+    marked = {f"Differs: {name}": ", ".join(values) for name, values in mixed.items()}
     chapter = Chapter(
         title=title,
+        name=f"Comparison of {title}",
         head={**head, **marked},
         intro=comparison_intro(comparison),
         analysis=as_read(comparison.analysis),
-        kicker="Comparison",
-        findings=comparison.findings,
+        headline=comparison.headline,
         by_run=comparison.by_run,
-        headlines=[] if comparison.are_many else [headline_of(comparison)],  # which the tables by run hold
+        tiles=comparison_tiles(comparison),
+        figure=comparison_figure(comparison),
+        headlines=[] if comparison.are_many else [comparison_headlines(comparison)],  # which the tables by run hold
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
     # The page first: it shows whose the tables are, also after a kill between the two.
     page = _write(render_chapters(title, [chapter]), folder / COMPARISON_FILE)
     write_analysis(comparison.analysis, folder / ANALYSIS_FILE)
     return page
-
-
-def headline_of(comparison: Comparison) -> Table:
-    """The headline scores of the runs of a comparison: runs by scores."""
-    benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
-    tiles = [headline_tiles(benchmark, strict(scores), question_only) for scores in comparison.scores]
-    return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)
 
 
 def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
@@ -138,9 +142,10 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
     title = f"Mean of {len(pool.runs)} runs of {pool.benchmark.name}"
     head = {f"Run {number}": name for number, name in enumerate(pool.names, start=1)}
     write_analysis(pool.analysis, folder / ANALYSIS_FILE)
-    marked = {f"MIXED: {name}": ", ".join(values) for name, values in pool.mixed.items()}
+    marked = {f"Differs: {name}": ", ".join(values) for name, values in pool.mixed.items()}
     chapter = Chapter(
         title=title,
+        name=title,
         head={
             **({"Answers to": pool.claim} if pool.claim else {}),
             **head,
@@ -149,10 +154,9 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
         },
         intro=run_intro(pool.benchmark),
         analysis=as_read(pool.analysis),
-        kicker=pool.benchmark.title,
         signature=pool.signature,
         tiles=headline_tiles(pool.benchmark, strict(pool.scores), pool.is_question_only),
-        findings=findings(pool.benchmark, pool.scores, pool.is_question_only),
+        headline=headline(pool.benchmark, pool.scores, "", pool.is_question_only),
         appendix={SIGNATURES: dict(zip(pool.names, (run.signature for run in pool.runs), strict=True))},
         bundled=pool.runs[0].arguments.source == BUNDLED,
     )
@@ -160,7 +164,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
 
 
 def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
-    facts, tiles, sentences, revision = make_head(run)
+    facts, tiles, found, revision = make_head(run)
     analysis = with_prompts(analysis, run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
@@ -169,15 +173,19 @@ def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
         "Measured": f"{_readable_time(run.file.created)}, with qabias {run.file.qabias_version}",
         "Libraries": ", ".join(f"{name} {version}" for name, version in versions.items()),
     }
+    model = run.arguments.model or "unnamed model"
+    name = f"{model} on {short_title(run.benchmark)}"
     return Chapter(
-        title=run.arguments.model or "unnamed model",
+        title=model,
+        name=name,
+        figure=bias_figure(run.benchmark, run.scores, name, run.is_question_only),
+        card=card_text(name, facts.get("Sample", ""), found, tiles, run.signature),
         head={**made, **facts},
         intro=run_intro(run.benchmark),
         analysis=analysis,
-        kicker=run.benchmark.title,
         signature=run.signature,
         tiles=tiles,
-        findings=sentences,
+        headline=found,
         appendix={
             "Arguments": {name: _plain(value) for name, value in arguments.items()},
             "Versions": {"qabias": run.file.qabias_version, **versions},

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from qabias.answers.likelihoods import NORMS
+from qabias.answers.parsing import PARSE_RULES
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.base import check_rules, whole_config
 from qabias.benchmarks.orders import check_orders
 from qabias.errors import QabiasError
 from qabias.scorers.kind import ASK_METHODS
 from qabias.scorers.registry import kinds, load_kind, scorer_of, scorers_for
-from qabias.support.suggest import did_you_mean, unknown
+from qabias.support.suggest import choose, closest, unknown
 
 
 @dataclass(frozen=True)
@@ -20,18 +22,20 @@ class Machine:
 
     Attributes:
         device: auto, cpu, cuda, ...
-        token_budget: Tokens per batch; None for the scorer's default.
+        batch_tokens: Tokens per batch; None for the scorer's default.
         shard: (i, n): compute only every n-th part, beginning with part i.
-        upstream_dir: Local mirror of the published files (which are verified wherever they come from).
+        mirror: Local mirror of the published files (which are verified wherever they come from).
         shows_progress: Whether a bar shows how far it has come.
     """
 
     device: str = "auto"
-    token_budget: int | None = None
+    batch_tokens: int | None = None
     shard: tuple[int, int] = (0, 1)
-    upstream_dir: str | None = None
+    mirror: str | None = None
     shows_progress: bool = True
 
+
+DEFAULT_PARSER = "default"
 
 HERE = Machine()
 """This machine, for the whole run."""
@@ -48,9 +52,10 @@ class RunArguments:
         source: Source of its texts.
         fixes: Correct the known defects of published texts.
         format: Prompt format; None for the one that fits benchmark and scorer.
-        scorer: Way of asking the model; None for the model's default.
-        orders: In how many orders of its answers every question is asked.
-        norm: How an option's log-likelihood becomes a score, one of the benchmark's `norms`.
+        backend: How the model is queried, a scorer's name; None for the model's default.
+        permutations: Answer orders per question.
+        length_norm: What divides log-likelihoods: none, token or byte.
+        parser: How written answers are read: default or released.
         limit: Measure at most this many examples, drawn as whole sets and spread over all templates, and one set at
             least; None for all.
         seed: Seed of generation, sampling and random answers.
@@ -70,8 +75,9 @@ class RunArguments:
     source: str = "bundled"
     fixes: bool = False
     format: str | None = None
-    scorer: str | None = None
-    norm: str = "none"
+    backend: str | None = None
+    length_norm: str = NORMS[0]
+    parser: str = DEFAULT_PARSER
     limit: int | None = None
     seed: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
@@ -79,8 +85,13 @@ class RunArguments:
     dtype: str = "auto"
     rules: Mapping[str, str] = field(default_factory=dict)
     answers: str = ""
-    orders: int = 1
+    permutations: int = 1
     asked_by: str = ""
+
+    @property
+    def norm(self) -> str:
+        """The field `norm` of the signature: the parser if one is chosen, else the length normalization."""
+        return self.length_norm if self.parser == DEFAULT_PARSER else self.parser
 
     @property
     def benchmark_name(self) -> str:
@@ -96,36 +107,37 @@ class RunArguments:
     def resolve(self, machine: Machine = HERE, *, ask: str | None = None, handed_over: object = None) -> RunArguments:
         """Fill in what is left open and check everything, before anything heavy is loaded."""
         benchmark = load_benchmark(self.benchmark)
-        arguments = replace(self, source=self.source or benchmark.sources[0])
+        config = ",".join(name.strip() for name in self.config.split(","))
+        arguments = replace(self, source=self.source or benchmark.sources[0], config=config)
         if ask is not None or not self.config:
-            scorer = scorer_of(self.scorer, self.model, self.revision, handed_over)
+            scorer = scorer_of(self.backend, self.model, self.revision, handed_over)
             if ask is not None:
                 arguments = _ask_by(benchmark, arguments, scorer, ask)
-            arguments = replace(arguments, config=self.config or whole_config(benchmark, load_kind(scorer)))
+            arguments = replace(arguments, config=arguments.config or whole_config(benchmark, load_kind(scorer)))
         return check_arguments(benchmark, arguments, machine)
 
 
 def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str) -> RunArguments:
     """Return the arguments with the format and the options that a word chooses."""
     if ask not in ASK_METHODS:
-        raise unknown("way of asking", ask, ASK_METHODS)
+        raise unknown("method", ask, ASK_METHODS, "--ask")
     check_scorer(benchmark, scorer)
     kind = load_kind(scorer)
-    for name, asks in ((benchmark.name, benchmark.asks), (f"the scorer {scorer}", kind.asks)):
+    for name, asks in ((benchmark.name, benchmark.asks), (f"the backend {scorer}", kind.asks)):
         if ask not in asks:
             both = [other for other in benchmark.asks if other in kind.asks]
-            offer = f"--ask {', '.join(both)}" if both else "no word of --ask"
-            raise QabiasError(f"--ask {ask}: {name} cannot be asked so; {benchmark.name} with {scorer} takes {offer}")
+            offer = f"--ask {', '.join(both)}" if both else "another --backend"
+            raise QabiasError(f"--ask {ask} does not work with {name}.", f"Use {offer}.")
     _check_format(benchmark, arguments.format, ask)
     options = {**kind.asks[ask], **arguments.options}
     mode = kind.asks[ask].get("mode", kind.default_mode)
     if options.get("mode", mode) != mode:
-        raise QabiasError(f"--ask {ask} and --option mode={options['mode']} contradict each other; leave one out")
+        raise QabiasError(f"--ask {ask} and --option mode={options['mode']} contradict each other.", "Leave one out.")
     if mode == kind.default_mode:
         options.pop("mode", None)  # one run has one name
     return replace(
         arguments,
-        scorer=arguments.scorer and scorer,
+        backend=arguments.backend and scorer,
         format=arguments.format or benchmark.asks[ask] or None,
         options=options,
     )
@@ -139,8 +151,8 @@ def _check_format(benchmark: Benchmark, name: str | None, ask: str) -> None:
     if asks and ask not in asks:
         made = [other.name for other in benchmark.formats.values() if ask in other.asks]
         raise QabiasError(
-            f"--ask {ask} and --format {name} do not go together: the format is for {', '.join(asks)}; leave --format "
-            f"out, or choose {' or '.join(made) or 'another'}"
+            f"--ask {ask} and --format {name} do not go together: the format is for {', '.join(asks)}.",
+            f"Leave --format out, or choose {' or '.join(made) or 'another'}.",
         )
 
 
@@ -151,46 +163,68 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
         if sources and arguments.source not in sources:
             raise QabiasError(
                 f"{benchmark.name}: the texts of the source {arguments.source} lack what the format {arguments.format} "
-                f"asks with; use --source {' or '.join(sources)}, or another format"
+                "asks with.",
+                f"Use --source {' or '.join(sources)}, or another format.",
             )
-    check_orders(benchmark, arguments.orders)
-    if arguments.norm not in benchmark.norms:
-        meant = did_you_mean(arguments.norm, benchmark.norms)
-        raise QabiasError(f"unknown norm {arguments.norm!r}: {benchmark.name} has {', '.join(benchmark.norms)}{meant}")
+    check_orders(benchmark, arguments.permutations)
+    _check_norms(benchmark, arguments)
     for name in arguments.scorer_options:
-        # Any other unknown option is refused by the scorer, which says what it has.
-        meant = did_you_mean(name, benchmark.options)
-        if meant and not any(name in kind.options for kind in kinds().values()):
-            raise QabiasError(f"unknown option {name!r}: {benchmark.name} has {', '.join(benchmark.options)}{meant}")
+        # Any other unknown option is refused by the scorer, which lists its own.
+        if closest(name, benchmark.options) and not any(name in kind.options for kind in kinds().values()):
+            raise unknown(f"option of {benchmark.name}", name, benchmark.options, "--option")
     if arguments.limit is not None:
-        check_whole("limit", arguments.limit, 1)
-    check_whole("seed", arguments.seed, 0)
-    if machine.token_budget is not None:
-        check_whole("token budget", machine.token_budget, 1)
+        check_whole("--limit", arguments.limit, 1)
+    check_whole("--seed", arguments.seed, 0)
+    if machine.batch_tokens is not None:
+        check_whole("--batch-tokens", machine.batch_tokens, 1)
     shard, n_shards = machine.shard
     if not 0 <= shard < n_shards:
         raise QabiasError(
-            f"shard {shard}/{n_shards} does not exist: count from 0/{n_shards} to {n_shards - 1}/{n_shards}"
+            f"--shard {shard}/{n_shards} does not exist.", f"Count from 0/{n_shards} to {n_shards - 1}/{n_shards}."
         )
     return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
+
+
+def _check_norms(benchmark: Benchmark, arguments: RunArguments) -> None:
+    """Refuse a length normalization or a parser that a benchmark lacks, and both at once."""
+    parsers = [name for name in benchmark.norms if name in PARSE_RULES]
+    lengths = [name for name in benchmark.norms if name not in PARSE_RULES]
+    if arguments.length_norm not in lengths:
+        raise unknown("length normalization", arguments.length_norm, lengths, "--length-norm")
+    if arguments.parser not in (DEFAULT_PARSER, *parsers):
+        raise unknown("parser", arguments.parser, (DEFAULT_PARSER, *parsers), "--parser")
+    if arguments.parser != DEFAULT_PARSER and arguments.length_norm != NORMS[0]:
+        raise QabiasError(
+            f"--length-norm {arguments.length_norm} divides likelihoods and --parser {arguments.parser} reads texts.",
+            "Remove one of the two.",
+        )
+
+
+def norm_of(parser: str) -> str:
+    """The `norm` of answers that a parser reads."""
+    return NORMS[0] if parser == DEFAULT_PARSER else parser
+
+
+def norm_arguments(norm: str) -> dict[str, str]:
+    """The arguments of a run whose signature has this `norm`."""
+    if norm in PARSE_RULES:
+        return {"length_norm": NORMS[0], "parser": norm}
+    return {"length_norm": norm, "parser": DEFAULT_PARSER}
 
 
 def check_own_options(benchmark: Benchmark, options: Collection[str]) -> None:
     """Refuse options that are none of the benchmark's, where no model is asked that could have others."""
     for name in options:
         if name not in benchmark.options:
-            offer = f"it has {', '.join(benchmark.options)}" if benchmark.options else "it has none"
-            raise QabiasError(
-                f"the benchmark {benchmark.name} has no option {name!r}; {offer}{did_you_mean(name, benchmark.options)}"
-            )
+            raise unknown(f"option of {benchmark.name}", name, benchmark.options, "--option")
 
 
 def check_whole(name: str, value: object, least: int) -> None:
     """Refuse what is no whole number, or too small."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise QabiasError(f"{name} is {value!r}; it must be a whole number")
+        raise QabiasError(f"{name} is {value!r}.", f"Give a whole number of at least {least}.")
     if value < least:
-        raise QabiasError(f"{name} is {value}; it must be at least {least}")
+        raise QabiasError(f"{name} is {value}.", f"Give a whole number of at least {least}.")
 
 
 def check_scorer(benchmark: Benchmark, scorer: str) -> None:
@@ -198,6 +232,6 @@ def check_scorer(benchmark: Benchmark, scorer: str) -> None:
     known = scorers_for(benchmark.interfaces)
     if scorer not in known:
         raise QabiasError(
-            f"{benchmark.name} cannot be asked by the scorer {scorer}; choose one of {', '.join(known)} and a model "
-            "that it can load"
+            f"{benchmark.name} does not work with the backend {scorer}.",
+            choose(known, (), "--backend", f"qabias list {benchmark.name}"),
         )

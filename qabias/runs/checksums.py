@@ -61,11 +61,11 @@ def _check(path: Path, content: bytes, run: str) -> None:
         raise damaged(path, "it is not as it was written")
     if checksums[-1][1].decode() != run:
         raise QabiasError(
-            f"{path}: holds answers of another run than {path.parent.parent / 'run.json'} names; move the file to its "
-            "own run"
+            f"{path}: holds answers of another run than {path.parent.parent / 'run.json'} names.",
+            "Move the file to its own run.",
         )
 
 
 def damaged(path: Path, why: str) -> QabiasError:
     """The error of a part that cannot be used, and is made anew."""
-    return QabiasError(f"{path}: damaged ({' '.join(why.split())}); remove the file and run the same command again")
+    return QabiasError(f"{path}: damaged ({' '.join(why.split())}).", "Remove the file and run the same command again.")

@@ -21,7 +21,7 @@ from qabias.runs.question import Examples, Question, load_examples, read_questio
 from qabias.runs.run import RunResult, finish, scores_of
 from qabias.runs.scored import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.signature import collected_signature, coverage_of, with_rules
-from qabias.support.suggest import did_you_mean, shortened
+from qabias.support.suggest import shortened, unknown
 from qabias.support.table_files import check_columns, read_table
 
 UNITS_PER_PART = 4096
@@ -63,13 +63,12 @@ def choose_from_table(benchmark: Benchmark, table: pa.Table, name: str | None, w
     known = {answers.name: answers for answers in published}
     if not known:
         if name is not None:
-            raise QabiasError(f"{where}: holds one column of answers; leave --answers out")
+            raise QabiasError(f"{where}: holds one column of answers.", "Leave --answers out.")
         return ExternalAnswers("", "", "", "", table)
     if len(known) == 1 and name is None:
         return next(iter(known.values()))
     if name not in known:
-        hint = did_you_mean(name, known) if name else ""
-        raise QabiasError(f"{where}: holds the answers of {', '.join(known)}; choose by --answers{hint}")
+        raise unknown(f"model in {where}:", name, known, "--answers")
     return known[name]
 
 
@@ -77,7 +76,7 @@ def collect(
     external: ExternalAnswers,
     arguments: RunArguments,
     where: str,
-    upstream_dir: str | None = None,
+    mirror: str | None = None,
     references: pa.Table | None = None,
     *,
     of_log: bool = False,
@@ -87,8 +86,8 @@ def collect(
     if external.source and (arguments.source != external.source or arguments.fixes):
         asked = f"{arguments.source}{' with fixes' if arguments.fixes else ''}"
         raise QabiasError(
-            f"{where}: these are answers to the texts of the source {external.source}, not to those of {asked}; leave "
-            "--source and --fixes out"
+            f"{where}: these are answers to the texts of the source {external.source}, not to those of {asked}.",
+            "Leave --source and --fixes out.",
         )
     check_own_options(benchmark, arguments.options)
     named = replace(arguments, format=arguments.format or external.format or None)
@@ -96,8 +95,10 @@ def collect(
     prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
     if prompt_format is not None and prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
-        raise QabiasError(f"{where}: {prompt_format.name} is a set of formats; name the one that was asked: {names}")
-    examples = load_examples(arguments, upstream_dir)
+        raise QabiasError(
+            f"{where}: {prompt_format.name} is a set of formats.", f"Name the one that was asked: {names}."
+        )
+    examples = load_examples(arguments, mirror)
     if references is not None:
         words = {"where": where, "advice": _OTHER_DATA} if of_log else {}
         check_references(benchmark, examples.table, references, **words)
@@ -123,14 +124,14 @@ def parted(collected: Collected) -> tuple[Collected, str]:
     question = replace(question, signature=with_rules(question.signature, arguments.rules))
     sentence = (
         f"Of {n_sets:,} sets {n_parted:,} are not whole: a kind of question is missing that balances the other, so "
-        f"that bias scores may lean without a bias (--score {_PARTS}=yes)."
+        f"that bias scores may lean without a bias (--rule {_PARTS}=yes)."
     )
     return replace(collected, arguments=arguments, question=question), sentence
 
 
 def refused(where: str | Path, error: QabiasError) -> QabiasError:
     """The error of answers that the metric refuses, with where they come from."""
-    return QabiasError(f"{where}: {error}; rows are counted from 0 in the order of the dataset")
+    return QabiasError(f"{where}: {error}.", "Rows are counted from 0 in the order of the dataset.")
 
 
 def write_collected(collected: Collected, folder: Path) -> RunResult:
@@ -153,17 +154,17 @@ def write_collected(collected: Collected, folder: Path) -> RunResult:
     return finish(run_file, question)
 
 
-def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, upstream_dir: str | None = None) -> RunResult:
+def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror: str | None = None) -> RunResult:
     """Score the answers of a run by other rules, as a run of its own."""
     run = read_run(folder)
     benchmark = load_benchmark(run.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
-    question = replace(read_question(run, upstream_dir), signature=with_rules(run.signature, arguments.rules))
+    question = replace(read_question(run, mirror), signature=with_rules(run.signature, arguments.rules))
     new = claim(output, arguments, question.signature, run.units_per_part)
     for number in range(len(question.parts)):
         answers = read_part(run, number)
         if answers is None:
-            raise QabiasError(f"{folder}: part {number} is missing; finish the run first, by its `qabias run`")
+            raise QabiasError(f"{folder}: part {number} is missing.", "Finish the run first, by its `qabias run`")
         write_checked(part_path(output, number), answers, new.digest)
     other = read_other_tool(folder)
     if other is not None:
@@ -199,13 +200,13 @@ def _matched(
     missing = [name for name in needed if name not in rows.column_names and name not in constant]
     if missing:
         raise QabiasError(
-            f"{where}: no column {', '.join(missing)}; it needs {', '.join(needed)}, and has "
-            f"{', '.join(rows.column_names)}"
+            f"{where}: no column {', '.join(missing)}.",
+            f"It needs {', '.join(needed)}, and has {', '.join(rows.column_names)}.",
         )
     for name in benchmark.key:
         if name in rows.column_names and pa.types.is_nested(rows[name].type):
             value = shortened(next((value for value in rows[name].to_pylist() if value is not None), None))
-            raise QabiasError(f"{where}: row 1: {name} is {value}; give a number or a text that one example has")
+            raise QabiasError(f"{where}: row 1: {name} is {value}.", "Give a number or a text that one example has.")
     number_of = {key: number for number, key in enumerate(_keys(benchmark, table, {}))}
     keys = _keys(benchmark, rows, constant)
     for row, key in enumerate(keys):
@@ -248,7 +249,8 @@ def check_references(
                 continue
             raise QabiasError(
                 f"{where}: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {shortened(their)}, but in the "
-                f"texts that are scored {shortened(our)}; {advice}"
+                f"texts that are scored {shortened(our)}.",
+                f"{advice}.",
             )
 
 
@@ -259,7 +261,9 @@ def _refuse_truth_values(benchmark: Benchmark, predictions: pa.Table, where: str
         column = predictions[name] if name in predictions.column_names else pa.chunked_array([], pa.null())
         if pa.types.is_boolean(column.type) and column.null_count < len(column):
             row = column.is_valid().to_pylist().index(True)
-            raise QabiasError(f"{where}: row {row + 1}: {name} is {column[row].as_py()}, a truth value; give {wanted}")
+            raise QabiasError(
+                f"{where}: row {row + 1}: {name} is {column[row].as_py()}, a truth value.", f"Give {wanted}."
+            )
 
 
 def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
@@ -271,8 +275,8 @@ def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None
         odd = [row for row, value in enumerate(values) if isinstance(value, float) and math.isnan(value)]
         if odd:
             raise QabiasError(
-                f"{where}: row {odd[0] + 1}: {name} is NaN; give a probability, or leave the row out where there "
-                "is none"
+                f"{where}: row {odd[0] + 1}: {name} is NaN.",
+                "Give a probability, or leave the row out where there is none.",
             )
 
 

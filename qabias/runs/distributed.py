@@ -65,7 +65,7 @@ class Processes:
         try:
             yield
         except (QabiasError, OSError) as error:
-            raise SystemExit(f"qabias: error: rank {self.rank} of {self.count}: {error}") from error
+            raise SystemExit(f"error: rank {self.rank} of {self.count}: {error}") from error
         self._tell(None)
 
     def on_first(self, function: Callable[[], T]) -> T:

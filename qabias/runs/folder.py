@@ -72,12 +72,12 @@ def read_run(folder: Path) -> RunFile:
         raise QabiasError(_about_no_run(folder)) from error
     version = fields.get("qabias_version")
     if version != __version__:
-        raise QabiasError(f"{path}: written by qabias {version}, and this is {__version__}; {remedy}")
+        raise QabiasError(f"{path}: written by qabias {version}, and this is {__version__}.", f"{remedy}.")
     content = typed(RunContent, fields, path, remedy)
     if content.benchmark not in benchmark_names() and not is_folder(content.benchmark):
         raise QabiasError(
-            f"{path}: unknown benchmark {content.benchmark!r}, here are {', '.join(benchmark_names())}; install the "
-            "package that brings it, or repeat the run in another folder"
+            f"{path}: unknown benchmark {content.benchmark!r}, here are {', '.join(benchmark_names())}.",
+            "Install the package that brings it, or repeat the run in another folder.",
         )
     measured = json.dumps([content.signature, asdict(content.arguments)], sort_keys=True)
     return RunFile(**vars(content), folder=folder, digest=hashlib.sha256(measured.encode()).hexdigest())
@@ -107,7 +107,7 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
     if different or run.signature != signature:
         what = ", ".join(f"{name} {there[name]!r} there, {ours[name]!r} here" for name in different)
         raise QabiasError(
-            f"{folder}: holds another run ({what or run.signature}); choose another --output or remove the folder"
+            f"{folder}: holds another run ({what or run.signature}).", "Choose another --output or remove the folder."
         )
     remove_leftovers(run_file)  # of one that was killed while another has written it
     return run
@@ -116,7 +116,7 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
 def check_free(folder: Path) -> None:
     """Refuse a folder that holds something else than a run."""
     if folder.exists() and (not folder.is_dir() or any(path.name[:1] != "." for path in folder.iterdir())):
-        raise QabiasError(f"{folder}: exists and holds no run; choose another --output")
+        raise QabiasError(f"{folder}: exists and holds no run.", "Choose another --output.")
 
 
 def _write_run(path: Path, arguments: RunArguments, signature: str, units_per_part: int) -> None:
@@ -196,7 +196,7 @@ def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) 
             n_missing += 1
             continue
         if not answers_part(written, benchmark, part):
-            raise QabiasError(f"{path}: holds other examples; remove the file and run the same command again")
+            raise QabiasError(f"{path}: holds other examples.", "Remove the file and run the same command again.")
         answers.append(written)
     # A part in which no model thought has no column of thoughts.
     return pa.concat_tables(answers, promote_options="default") if answers else pa.table({}), n_missing
@@ -206,7 +206,7 @@ def read_keys(run: RunFile, benchmark: Benchmark) -> pa.Table:
     """The key columns of all answers of a run, in their order."""
     paths = sorted(part_path(run.folder, 0).parent.glob("part-*.parquet"))
     if not paths:
-        raise QabiasError(f"{run.folder}: holds no answers; score the file that they came from again")
+        raise QabiasError(f"{run.folder}: holds no answers.", "Score the file that they came from again.")
     return pa.concat_tables([read_checked(path, run.digest).select(list(benchmark.key)) for path in paths])
 
 
@@ -214,5 +214,5 @@ def read_all_answers(run: RunFile, benchmark: Benchmark, table: pa.Table) -> pa.
     """The answers of a whole run in the order of its examples."""
     answers, n_missing = read_answers(run, benchmark, cut_parts(benchmark, table, run.units_per_part))
     if n_missing:
-        raise QabiasError(f"{run.folder}: {n_missing} parts are missing; run the same command again to finish it")
+        raise QabiasError(f"{run.folder}: {n_missing} parts are missing.", "Run the same command again to finish it.")
     return answers

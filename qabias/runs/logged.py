@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from qabias.answers.likelihoods import NORMS
 from qabias.benchmarks import choose_format, load_benchmark, loadable_benchmarks
 from qabias.benchmarks.base import Logged, LogReader
 from qabias.benchmarks.batched import batched
@@ -15,7 +16,7 @@ from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, openai_batch
 from qabias.logs.detect import logs_in, read_log
 from qabias.logs.model import as_written
-from qabias.runs.arguments import RunArguments
+from qabias.runs.arguments import RunArguments, norm_arguments
 from qabias.runs.collected import Collected, collect, parted
 from qabias.runs.folder import RUN_FILE
 from qabias.runs.scored import OtherTool, without_reasons
@@ -60,7 +61,7 @@ def log_at(path: Path) -> Log | None:
         raise content.unreadable[0]
     if len(content.logs) > 1:
         names = ", ".join(str(log.path.relative_to(path)) for log in content.logs)
-        raise QabiasError(f"{path}: holds {len(content.logs)} logs ({names}); score one of them")
+        raise QabiasError(f"{path}: holds {len(content.logs)} logs ({names}).", "Score one of them.")
     return content.logs[0] if content.logs else None
 
 
@@ -82,7 +83,7 @@ def find_logs(folder: Path) -> FoundLogs:
 
 def collect_log(
     log: Log,
-    upstream_dir: str | None = None,
+    mirror: str | None = None,
     *,
     model: str | None = None,
     rules: Mapping[str, str] | None = None,
@@ -95,7 +96,7 @@ def collect_log(
     counted = replace(log, samples=lambda: counts.through(log.samples()))
     # The last guard, behind those of the readers, which name the place.
     with as_written(log.called, log.tool):
-        name, logged = _benchmark_of(counted, hints, upstream_dir)
+        name, logged = _benchmark_of(counted, hints, mirror)
     external = logged.external
     arguments = RunArguments(
         name,
@@ -103,7 +104,7 @@ def collect_log(
         config=logged.config,
         source=external.source or load_benchmark(name).sources[0],
         format=external.format or None,
-        norm=external.norm or "none",
+        **norm_arguments(external.norm or NORMS[0]),
         seed=logged.seed,
         fixes=logged.fixes,
         options=logged.options,
@@ -115,7 +116,7 @@ def collect_log(
     # The arguments name the texts already, and whether they are corrected.
     external = replace(external, source="")
     with as_written(log.called, log.tool):
-        collected = collect(external, arguments, str(log.path), upstream_dir, logged.references, of_log=True)
+        collected = collect(external, arguments, str(log.path), mirror, logged.references, of_log=True)
     collected, about_parts = parted(collected)
     notes = [f"Asked by {log.called}.", *log.notes, *logged.notes, *_about_counts(log, counts, logged.failed)]
     if about_parts:
@@ -131,29 +132,30 @@ def folder_name(log: Log) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", log.path.stem if log.path.is_file() else log.path.name).strip("-.") or "log"
 
 
-def _benchmark_of(log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> tuple[str, Logged]:
+def _benchmark_of(log: Log, hints: Mapping[str, str], mirror: str | None) -> tuple[str, Logged]:
     """The benchmark whose questions a log asked."""
-    own = own_answers(log, upstream_dir)
+    own = own_answers(log, mirror)
     if own is not None:
         return own
     wanted = hints.get("benchmark")
     if log.tool == openai_batch.TOOL:
         if wanted is None:
             raise QabiasError(
-                f"{log.called}: results of a batch do not say what was asked; name it by --benchmark, and by --config, "
-                "--source and --format"
+                f"{log.called}: results of a batch do not say what was asked.",
+                "Name it by --benchmark, and by --config, --source and --format.",
             )
-        return wanted, batched(load_benchmark(wanted), log, hints, upstream_dir)
+        return wanted, batched(load_benchmark(wanted), log, hints, mirror)
     for name, benchmark in loadable_benchmarks().items():
         if wanted in (None, name):
-            logged = benchmark.logged(log, hints, upstream_dir) if isinstance(benchmark, LogReader) else None
+            logged = benchmark.logged(log, hints, mirror) if isinstance(benchmark, LogReader) else None
             if logged is not None:
                 return name, logged
     first = next(log.samples(), None)
     kept = f"its samples keep {', '.join(first.asked) or 'nothing of the question'}" if first else "it has no sample"
     raise QabiasError(
-        f"{log.called}: no benchmark here reads this task ({kept}); `qabias list` names the benchmarks, and a table "
-        "with their key columns and a column of answers is read from any tool"
+        f"{log.called}: no benchmark here reads this task ({kept}).",
+        "`qabias list` names the benchmarks, and a table "
+        "with their key columns and a column of answers is read from any tool.",
     )
 
 
@@ -181,8 +183,12 @@ def _check_hints(log: Log, hints: Mapping[str, str], arguments: RunArguments) ->
         if value == said.get(name):
             continue
         if said.get(name):
-            raise QabiasError(f"{log.called}: {name} is {value!r} here, but {said[name]!r} by the log; leave it out")
-        raise QabiasError(f"{log.called}: {name} is {value!r} here, but the log is of another tool's own; leave it out")
+            raise QabiasError(
+                f"{log.called}: {name} is {value!r} here, but {said[name]!r} by the log.", "Leave it out."
+            )
+        raise QabiasError(
+            f"{log.called}: {name} is {value!r} here, but the log is of another tool's own.", "Leave it out."
+        )
 
 
 def _about_counts(log: Log, counts: _Counts, failed: str) -> list[str]:

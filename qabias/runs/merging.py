@@ -22,7 +22,7 @@ from qabias.support.files import write_atomically, write_new
 _MOST_NAMED = 8
 
 
-def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None) -> RunResult:
+def merge(folders: Sequence[Path], output: Path, mirror: str | None = None) -> RunResult:
     """Put the parts of several run folders into one, and score it."""
     if (output / RUN_FILE).exists():
         folders = [output, *folders]
@@ -31,14 +31,14 @@ def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None
     runs = [read_run(folder) for folder in folders]
     for other in runs[1:]:
         _check_same(runs[0], other)
-    question = read_question(runs[0], upstream_dir)
+    question = read_question(runs[0], mirror)
     parts = question.parts
     sources = [_find_part(runs, question.benchmark, part, number) for number, part in enumerate(parts)]
     missing = [number for number, source in enumerate(sources) if source is None]
     if missing:
         raise QabiasError(
-            f"missing: part {_some(map(str, missing))} of {len(parts)}; "
-            f"compute with the same arguments and --shard {_some(shards_of(missing, len(parts)))}"
+            f"missing: part {_some(map(str, missing))} of {len(parts)}.",
+            f"Compute with the same arguments and --shard {_some(shards_of(missing, len(parts)))}.",
         )
     write_new(output / RUN_FILE, (runs[0].folder / RUN_FILE).read_text(encoding="utf-8"))
     merged = read_run(output)
@@ -70,7 +70,8 @@ def _check_same(first: RunFile, other: RunFile) -> None:
         differences.append(f"units_per_part {first.units_per_part} and {other.units_per_part}")
     if differences:
         raise QabiasError(
-            f"{first.folder} and {other.folder} hold different runs ({', '.join(differences)}); merge shards of one run"
+            f"{first.folder} and {other.folder} hold different runs ({', '.join(differences)}).",
+            "Merge shards of one run.",
         )
 
 
@@ -82,11 +83,11 @@ def _find_part(runs: Sequence[RunFile], benchmark: Benchmark, part: pa.Table, nu
         if answers is None:
             continue
         if not answers_part(answers, benchmark, part):
-            raise QabiasError(f"{path}: holds other examples; remove the file and compute it again")
+            raise QabiasError(f"{path}: holds other examples.", "Remove the file and compute it again.")
         first = first or (path, answers)
         # Equal bytes first: NaN equals itself there.
         if first[0].read_bytes() != path.read_bytes() and not first[1].equals(answers):
-            raise QabiasError(f"{first[0]} and {path} differ; remove the one that you do not trust")
+            raise QabiasError(f"{first[0]} and {path} differ.", "Remove the one that you do not trust.")
     return first and first[0]
 
 

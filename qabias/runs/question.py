@@ -25,11 +25,12 @@ from qabias.support.version import __version__
 
 @dataclass(frozen=True)
 class Examples:
-    """The examples that arguments name."""
+    """The examples that arguments name, and how much of the whole a sample is, "" where there is none."""
 
     benchmark: Benchmark
     origin: Origin
     table: pa.Table
+    sampled: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,36 +66,52 @@ class Question:
         return list(cut_parts(self.benchmark, self.table, self.units_per_part))
 
 
-def load_examples(arguments: RunArguments, upstream_dir: str | None = None) -> Examples:
+def load_examples(arguments: RunArguments, mirror: str | None = None) -> Examples:
     """The examples that the arguments name, sampled."""
     benchmark = load_benchmark(arguments.benchmark)
     # The bundled examples are one fixed set; the seed then only draws the sample and random answers.
     seed = 0 if arguments.source == BUNDLED else arguments.seed
-    origin = make_origin(benchmark, arguments.source, seed, arguments.fixes, upstream_dir, arguments.options)
-    table = sample(benchmark, benchmark.load(arguments.config, origin), arguments.limit, arguments.seed)
+    origin = make_origin(benchmark, arguments.source, seed, arguments.fixes, mirror, arguments.options)
+    whole = benchmark.load(arguments.config, origin)
+    table = sample(benchmark, whole, arguments.limit, arguments.seed)
+    sampled = _sampled(benchmark, table, whole) if table.num_rows < whole.num_rows else ""
     names = wordings_of(benchmark, arguments)
     if names:
         table = stacked(table, names)
-    return Examples(benchmark, origin, table)
+    return Examples(benchmark, origin, table, sampled)
+
+
+def _sampled(benchmark: Benchmark, table: pa.Table, whole: pa.Table) -> str:
+    """How many examples and strata a sample has."""
+    n, n_all = (len(np.unique(benchmark.units(one)[1])) for one in (table, whole))
+    return f"Sample: {table.num_rows:,} of {whole.num_rows:,} examples, from {n:,} of {n_all:,} {benchmark.strata}."
 
 
 def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) -> pa.Table:
-    """Draw at most `limit` examples (at least one unit) as whole units, one of every stratum before a second of any."""
+    """Draw at most `limit` examples (at least one block) as whole blocks, one of every stratum before a second of any.
+
+    A block is a unit. If a stratum has units of both sides (see `Benchmark.sides`), its blocks are one unit of each.
+    """
     if limit is None or limit >= table.num_rows:
         return table
     unit_of, stratum_of = benchmark.units(table)
     units, first, sizes = np.unique(unit_of, return_index=True, return_counts=True)
     strata = stratum_of[first]
+    sides = np.sign(np.bincount(unit_of, benchmark.sides(table))).astype(np.int64)
+    n_blocks = np.minimum(*(np.bincount(strata, sides == side, int(strata.max()) + 1) for side in (1, -1)))[strata]
+    paired = n_blocks > 0
     rng = np.random.default_rng(seed)
-    # Within a stratum units come in random order; units of equal rank come in a random order of strata.
-    by_stratum = np.lexsort((rng.random(len(units)), strata))
-    starts = np.flatnonzero(np.diff(strata[by_stratum], prepend=-1))
+    # Units come in random order within a stratum and side, strata in random order within a round.
+    queue = strata * 3 + np.where(paired, sides, 0)
+    in_queue = np.lexsort((rng.random(len(units)), queue))
+    starts = np.flatnonzero(np.diff(queue[in_queue], prepend=-2))
     rank = np.empty(len(units), dtype=np.int64)
-    rank[by_stratum] = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
+    rank[in_queue] = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
     order = np.lexsort((rng.random(int(strata.max()) + 1)[strata], rank))
-    fits = np.cumsum(sizes[order]) <= limit
-    fits[0] = True
-    return table.filter(pa.array(np.isin(unit_of, units[order[fits]])))
+    order = order[(~paired | ((sides != 0) & (rank < n_blocks)))[order]]
+    is_last = np.diff(rank[order] * len(units) + strata[order], append=-1) != 0
+    ends = np.repeat(np.cumsum(sizes[order])[is_last], np.diff(np.flatnonzero(is_last), prepend=-1))
+    return table.filter(pa.array(np.isin(unit_of, units[order[ends <= max(limit, ends[0])]])))
 
 
 def wordings_of(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...]:
@@ -103,9 +120,9 @@ def wordings_of(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...
     return tuple(wording.name for wording in prompt_format.wordings) if prompt_format is not None else ()
 
 
-def load_examples_of(run: RunFile, upstream_dir: str | None = None) -> Examples:
+def load_examples_of(run: RunFile, mirror: str | None = None) -> Examples:
     """The examples of a run that has been begun; of answers that others collected, those that they answer."""
-    examples = load_examples(run.arguments, upstream_dir)
+    examples = load_examples(run.arguments, mirror)
     _check_unchanged(run, examples)
     if not run.arguments.answers:
         return examples
@@ -124,12 +141,13 @@ def _check_unchanged(run: RunFile, examples: Examples) -> None:
     if is_folder(run.benchmark):
         raise QabiasError(
             f"{run.folder}: the templates in {run.benchmark} have changed since ({then} then, {now} now), and its "
-            "answers are to the texts of then; put these back, or run again into another folder"
+            "answers are to the texts of then.",
+            "Put these back, or run again into another folder.",
         )
     if run.arguments.source == BUNDLED:
         raise QabiasError(
-            f"{run.folder}: its answers are to the texts {then}, and this is qabias {__version__} with {now}; read it "
-            f"with qabias {run.qabias_version}, or run again into another folder"
+            f"{run.folder}: its answers are to the texts {then}, and this is qabias {__version__} with {now}.",
+            f"Read it with qabias {run.qabias_version}, or run again into another folder.",
         )
 
 
@@ -139,8 +157,8 @@ def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, order
     prompt_format = in_orders(benchmark, prompt_format, orders)
     if prompt_format.written and not isinstance(scorer, TextScorer):
         raise QabiasError(
-            f"{benchmark.name}: the format {prompt_format.name} asks for a written answer; use --ask write, reason, "
-            "fill or open (see `qabias list`), or choose another format"
+            f"{benchmark.name}: the format {prompt_format.name} asks for a written answer.",
+            "Use --ask letter, cot, fill-blank or open-ended, or choose another format.",
         )
     if isinstance(scorer, GeneratingScorer):
         scorer.limit_new_tokens(prompt_format.new_tokens)
@@ -151,13 +169,13 @@ def make_question(examples: Examples, arguments: RunArguments, scorer: Scorer) -
     """Return what is asked when a scorer gets the examples."""
     benchmark = examples.benchmark
     check_scorer(benchmark, scorer.name)
-    prompt_format = fitting_format(benchmark, scorer, arguments.format, arguments.orders)
+    prompt_format = fitting_format(benchmark, scorer, arguments.format, arguments.permutations)
     signature = make_signature(arguments, examples.origin, prompt_format, scorer)
     return Question(examples, prompt_format, signature, benchmark.units_per_part(kind_of(scorer)))
 
 
-def read_question(run: RunFile, upstream_dir: str | None = None) -> Question:
+def read_question(run: RunFile, mirror: str | None = None) -> Question:
     """Return what a run that has been begun asks, as its folder says."""
-    examples = load_examples_of(run, upstream_dir)
+    examples = load_examples_of(run, mirror)
     prompt_format = examples.benchmark.formats.get(format_name(run.signature))
     return Question(examples, prompt_format, run.signature, run.units_per_part)

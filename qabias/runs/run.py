@@ -55,6 +55,7 @@ class RunResult:
     scores: Mapping[str, Any] | None
     n_missing_parts: int
     note: str = ""
+    sampled: str = ""
     warned: tuple[str, ...] = ()
 
     @property
@@ -94,7 +95,7 @@ def run(
     processes = launched_processes()
     with processes.together():
         arguments = arguments.resolve(machine, ask=ask, handed_over=handed_over)
-        examples = load_examples(arguments, machine.upstream_dir)
+        examples = load_examples(arguments, machine.mirror)
         if machine.device == "auto" and handed_over is None and processes.device:
             machine = replace(machine, device=processes.device)
         arguments, folder, scorer, question = prepare(arguments, examples, machine, handed_over, output)
@@ -102,7 +103,8 @@ def run(
         if n_shares > 1 and isinstance(scorer, BatchScorer) and scorer.needs_single_process:
             raise QabiasError(
                 "a batch is written and read by one process for the whole run, because every share would replace the "
-                "request files of the others; leave out --shard and the launcher, or the batch"
+                "request files of the others.",
+                "Leave out --shard and the launcher, or the batch.",
             )
     begin = partial(claim, folder, arguments, question.signature, question.units_per_part)
     run_file = processes.on_first(begin)
@@ -136,17 +138,17 @@ def prepare(
     """Load the scorer and bind it to the examples; the arguments lose the options that do not change answers."""
     options = arguments.scorer_options
     # Which scorer a model is made for matters to options only.
-    name = scorer_of(arguments.scorer, arguments.model, arguments.revision, handed_over) if options else None
+    name = scorer_of(arguments.backend, arguments.model, arguments.revision, handed_over) if options else None
     arguments = replace(arguments, options=lasting_options(name, arguments.options))
     folder = folder or default_folder(arguments)
     scorer = load_scorer(
-        arguments.scorer,
+        arguments.backend,
         arguments.model,
         seed=arguments.seed,
         revision=arguments.revision,
         dtype=arguments.dtype,
         device=machine.device,
-        token_budget=machine.token_budget,
+        batch_tokens=machine.batch_tokens,
         scorer_options=options,
         journal=folder / "requests.jsonl",
         handed_over=handed_over,
@@ -175,17 +177,18 @@ def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict
     return scores, tuple(dict.fromkeys(str(warning.message) for warning in caught))
 
 
-def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
+def score_run(folder: Path, mirror: str | None = None) -> RunResult:
     """Score the predictions of a run folder and write `scores.json` and `analysis.json`."""
     run_file = read_run(folder)
-    question = read_question(run_file, upstream_dir)
+    question = read_question(run_file, mirror)
     result = finish(run_file, question)
     if result.scores is None:
         has_scores = (folder / SCORES_FILE).exists()
         former = f"; {SCORES_FILE} is of a time when they were there, and stays" if has_scores else ""
         raise QabiasError(
             f"{folder}: {result.n_missing_parts} of {len(question.parts)} parts are missing, so that nothing is "
-            f"scored{former}; finish the run by its `qabias run`, which scores it too"
+            f"scored{former}.",
+            "Finish the run by its `qabias run`, which scores it too.",
         )
     return result
 
@@ -202,9 +205,12 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
     if question.prompt_format is not None and question.prompt_format.wordings:
         scores, analysis = with_wordings(benchmark, table, answers, scores, analysis, question.prompt_format, rules)
     analysis = _with_other_tool(analysis, scores, run_file.folder)
+    sampled = question.examples.sampled
     write_scores(run_file, scores)
-    write_analysis(analysis, run_file.folder / ANALYSIS_FILE)
-    return RunResult(run_file, scores, 0, warned=warned)
+    write_analysis(
+        replace(analysis, notes=(*filter(None, [sampled]), *analysis.notes)), run_file.folder / ANALYSIS_FILE
+    )
+    return RunResult(run_file, scores, 0, sampled=sampled, warned=warned)
 
 
 def _with_other_tool(analysis: Analysis, scores: Mapping[str, Any], folder: Path) -> Analysis:

@@ -94,13 +94,13 @@ def read_scored(folder: Path) -> ScoredRun:
         content = read_fields(path, _score_again(folder))
     except FileNotFoundError as error:
         raise QabiasError(
-            f"{folder}: has no scores yet ({SCORES_FILE} does not exist); finish the run with `qabias run`, or make "
-            "them with `qabias score`"
+            f"{folder}: has no scores yet ({SCORES_FILE} does not exist).",
+            "Finish the run with `qabias run`, or make them with `qabias score`",
         ) from error
     if content["signature"] != run.signature:
         raise QabiasError(
-            f"{path}: its signature {content['signature']!r} is not that of run.json, {run.signature!r}; "
-            f"{_score_again(folder)}"
+            f"{path}: its signature {content['signature']!r} is not that of run.json, {run.signature!r}.",
+            f"{_score_again(folder)}.",
         )
     return ScoredRun(_writable(run), content["scores"])
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.kind import Loading, ScorerKind
-from qabias.support.suggest import did_you_mean
+from qabias.support.suggest import unknown
 
 ROLE_OF_KIND = {
     "stereotyped": "biased",
@@ -29,8 +29,7 @@ class BaselineScorer:
 
     def __init__(self, kind: str, seed: int = 0) -> None:
         if kind not in KINDS:
-            meant = did_you_mean(kind, KINDS)
-            raise QabiasError(f"baseline: unknown kind {kind!r}; choose one of {', '.join(KINDS)}{meant}")
+            raise unknown("baseline", kind, KINDS, "--model baseline:KIND with", "qabias list baselines")
         self.kind = kind
         self.seed = seed
         self.name = "baseline"
@@ -82,6 +81,6 @@ KIND = ScorerKind(
     summary="answers by a rule, without a model",
     interfaces=("options",),
     load=_load,
-    asks={"options": {}, "letter": {}},
+    asks={"answer-logprob": {}, "letter-logprob": {}},
     many_at_once=True,
 )

@@ -48,7 +48,7 @@ class TokenBudget:
 
     def __init__(self, loaded: LoadedModel, scorer: str, tokens: int | None = None, *, encoder: bool = False) -> None:
         if tokens is not None and tokens < 1:
-            raise QabiasError(f"{scorer}: token budget {tokens} is less than one token")
+            raise QabiasError(f"{scorer}: batch tokens {tokens} is less than one token")
         on_gpu = ENCODER_GPU_TOKEN_BUDGET if encoder else GPU_TOKEN_BUDGET
         self.tokens = tokens or (CPU_TOKEN_BUDGET if loaded.device == "cpu" else on_gpu)
         self._scorer, self._name, self._device = scorer, loaded.name, loaded.device
@@ -81,8 +81,8 @@ class TokenBudget:
 class BatchRunner:
     """Asks a model about rows, batch by batch."""
 
-    def __init__(self, loaded: LoadedModel, scorer: str, token_budget: int | None = None) -> None:
-        self._budget = TokenBudget(loaded, scorer, token_budget)
+    def __init__(self, loaded: LoadedModel, scorer: str, batch_tokens: int | None = None) -> None:
+        self._budget = TokenBudget(loaded, scorer, batch_tokens)
 
     def run(self, lengths: Sequence[int], ask: Callable[[list[int]], None]) -> None:
         """Ask about all rows, the longest first so that memory runs out early."""

@@ -50,14 +50,14 @@ class CausalScorer:
         self,
         loaded: LoadedModel,
         *,
-        token_budget: int | None = None,
+        batch_tokens: int | None = None,
         layout: str = "auto",
         template: ChatTemplate | None = None,
     ) -> None:
         from qabias.scorers.causal_network import CausalNetwork  # needs torch
 
         _check_layout(layout)
-        self._budget = TokenBudget(loaded, self.name, token_budget)
+        self._budget = TokenBudget(loaded, self.name, batch_tokens)
         self.stats = RunStats()
         self.model_signature = loaded.signature
         self._name = loaded.name
@@ -223,12 +223,12 @@ def _load(loading: Loading) -> Scorer:
     options = parse_options(loading.options)
     loaded = loading.load_model(CAUSAL)
     template = chat_template(loaded, options.chat, options.system, options.arguments)
-    budget = loading.token_budget
+    budget = loading.batch_tokens
     if options.writing is None:
         _warn_of_thinking(loaded.name, template)
-        return CausalScorer(loaded, token_budget=budget, layout=options.layout, template=template)
+        return CausalScorer(loaded, batch_tokens=budget, layout=options.layout, template=template)
     return GenerationScorer(
-        loaded, seed=loading.seed, token_budget=budget, template=template, **options.writing._asdict()
+        loaded, seed=loading.seed, batch_tokens=budget, template=template, **options.writing._asdict()
     )
 
 
@@ -238,7 +238,7 @@ def _warn_of_thinking(model: str, template: ChatTemplate | None) -> None:
         instead = f"give --option {TEMPLATE}{template.switch}=false, or use" if template.switch else "use"
         warnings.warn(
             f"causal: model {model!r} thinks before it answers, and its likelihoods are those without a thought, where "
-            f"it would hardly answer; {instead} --ask write",
+            f"it would hardly answer; {instead} --ask letter",
             stacklevel=3,
         )
 
@@ -257,7 +257,7 @@ KIND = ScorerKind(
     },
     open_options={TEMPLATE: "argument of the chat template, e.g. template.enable_thinking=false"},
     default_mode=MODES[0],
-    asks=asks_of_writers({"chat": "auto"}) | {"letter": {"chat": "auto"}},
+    asks=asks_of_writers({"chat": "auto"}) | {"letter-logprob": {"chat": "auto"}},
     parse_options=parse_options,
     auto_class=CAUSAL.auto_class,
     passing_options=(*DEVICE_MAP_OPTION,),

@@ -179,12 +179,12 @@ class EncoderRunner:
         self,
         loaded: LoadedModel,
         scorer: str,
-        token_budget: int | None = None,
+        batch_tokens: int | None = None,
         *,
         token_limit: int = sys.maxsize,
         row_limit: int = sys.maxsize,
     ) -> None:
-        self._budget = TokenBudget(loaded, scorer, token_budget, encoder=True)
+        self._budget = TokenBudget(loaded, scorer, batch_tokens, encoder=True)
         self._budget.tokens = min(self._budget.tokens, token_limit)
         if not getattr(loaded.tokenizer, "is_fast", False):
             raise QabiasError(
@@ -267,10 +267,10 @@ class EncoderScorer:
 
     name = ""
 
-    def __init__(self, loaded: LoadedModel, token_budget: int | None = None, **limits: int) -> None:
+    def __init__(self, loaded: LoadedModel, batch_tokens: int | None = None, **limits: int) -> None:
         self.model_signature = loaded.signature
         self._name, self._model, self._tokenizer = loaded.name, loaded.model, loaded.tokenizer
-        self._runner = EncoderRunner(loaded, self.name, token_budget, **limits)
+        self._runner = EncoderRunner(loaded, self.name, batch_tokens, **limits)
         self.stats = self._runner.stats
 
     def _refuse_nan(self, figures: np.ndarray, describe: Callable[[int], str]) -> None:

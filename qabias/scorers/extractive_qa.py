@@ -192,12 +192,12 @@ class ExtractiveQAScorer(EncoderScorer):
         span: str = "exact",
         header: str = "",
         layout: str = "tokenizer",
-        token_budget: int | None = None,
+        batch_tokens: int | None = None,
     ) -> None:
         self.span = _check("span", span, SPANS)
         self.layout = _check("layout", layout, LAYOUTS)
         self._header = header
-        super().__init__(loaded, token_budget)
+        super().__init__(loaded, batch_tokens)
         self._released = _released_template(loaded) if layout == "released" else None
 
     def score(self, items: SpanQuestions) -> np.ndarray:
@@ -383,7 +383,7 @@ def _check(option: str, value: str, known: Sequence[str]) -> str:
 
 def _load(loading: Loading) -> ExtractiveQAScorer:
     options = parse_options(loading.options)
-    return ExtractiveQAScorer(loading.load_model(MODELS), token_budget=loading.token_budget, **options._asdict())
+    return ExtractiveQAScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options._asdict())
 
 
 KIND = ScorerKind(

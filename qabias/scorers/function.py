@@ -123,8 +123,8 @@ class FunctionOptionScorer(_FunctionScorer):
 def _read_answer(place: str, prompt: str, answer: Any) -> str:
     if not isinstance(answer, str):
         raise QabiasError(
-            f'{place}: the answer is {_type(answer)}, not a text; give a str for each prompt, "" for no answer '
-            f'(prompt ...{prompt[-_SHOWN:]!r}). Log-likelihoods are given with ask="options" or ask="letter"'
+            f"{place}: the answer to ...{prompt[-_SHOWN:]!r} is {_type(answer)}, not a text.",
+            'Return a str for each prompt. For log-likelihoods use ask="answer-logprob" or "letter-logprob".',
         )
     return str(answer)
 
@@ -165,7 +165,7 @@ def _load(loading: Loading) -> Scorer:
         raise QabiasError(
             f"model {loading.model!r}: a function is given from Python: qabias.run(..., model=FUNCTION, name={name!r})"
         )
-    ignored = loading.chosen("revision", "dtype", "device", "token_budget")
+    ignored = loading.chosen("revision", "dtype", "device", "batch_tokens")
     if ignored:
         raise QabiasError(f"function {name!r}: what it computes with is its own; leave out {', '.join(ignored)}")
     options = parse_options(loading.options)
@@ -183,7 +183,7 @@ KIND = ScorerKind(
         "batch": "most prompts of one call",
     },
     default_mode=GENERATE,
-    asks={word: {"mode": SCORE if word in ("options", "letter") else GENERATE} for word in ASK_METHODS},
+    asks={word: {"mode": SCORE if word in ("answer-logprob", "letter-logprob") else GENERATE} for word in ASK_METHODS},
     parse_options=parse_options,
     passing_options=("batch",),
     chats=True,

@@ -103,7 +103,7 @@ class GenerationScorer:
         temperature: float = Writing().temperature,
         max_new_tokens: int | None = Writing().max_new_tokens,
         seed: int = 0,
-        token_budget: int | None = None,
+        batch_tokens: int | None = None,
         template: ChatTemplate | None = None,
     ) -> None:
         self.name = "seq2seq" if loaded.model.config.is_encoder_decoder else "causal"
@@ -117,7 +117,7 @@ class GenerationScorer:
         self._is_limited = max_new_tokens is not None
         self._config = _decoding(loaded, max_new_tokens or self._limit(_DEFAULT_TOKENS))
         self._ends = [] if self._config.eos_token_id is None else np.atleast_1d(self._config.eos_token_id).tolist()
-        self._batches = BatchRunner(loaded, "generation", token_budget)
+        self._batches = BatchRunner(loaded, "generation", batch_tokens)
 
     @property
     def settings(self) -> dict[str, str]:

@@ -26,15 +26,15 @@ INTERFACES = ("options", "texts", "choices", "pairs", "spans", "masks")
 """
 
 
-ASK_METHODS = ("options", "letter", "write", "reason", "fill", "open")
-"""How a model may be asked, in one word.
+ASK_METHODS = ("answer-logprob", "letter-logprob", "letter", "cot", "fill-blank", "open-ended")
+"""What a model is asked to give.
 
-    options  the likelihood of each answer's text
-    letter   the likelihood of the letter of each answer, in the model's chat template if it has one
-    write    it writes the letter of its answer
-    reason   it thinks or reasons first, then it writes the letter
-    fill     it fills the gap in a statement, without answers to choose from
-    open     it answers the question, without answers to choose from
+    answer-logprob  the likelihood of each answer's text
+    letter-logprob  the likelihood of each answer's letter, in the model's chat template if it has one
+    letter          it writes the letter of its answer
+    cot             it reasons first (chain of thought), then it writes the letter
+    fill-blank      it fills the blank in a statement, without answers to choose from
+    open-ended      it answers the question, without answers to choose from
 """
 
 
@@ -48,7 +48,7 @@ class Loading:
         revision: Branch, tag or commit of a Hub model.
         device: A torch device, or `"auto"`.
         dtype: Precision of the model, or `"auto"`.
-        token_budget: Tokens of a batch; None for the scorer's default.
+        batch_tokens: Tokens of a batch; None for the scorer's default.
         seed: Of random baselines and sampled answers.
         journal: File that keeps what a server or a function answers.
         handed_over: What a caller hands over in place of a name: a model in memory, or what a scorer of its own takes.
@@ -59,7 +59,7 @@ class Loading:
     revision: str | None = None
     device: str = "auto"
     dtype: str = "auto"
-    token_budget: int | None = None
+    batch_tokens: int | None = None
     seed: int = 0
     journal: Path | None = None
     handed_over: object = None
@@ -71,8 +71,8 @@ class Loading:
             ignored += ["device_map"] if "device_map" in self.options else []
             if ignored:
                 raise QabiasError(
-                    f"model {self.model!r} is in memory already, where it is taken as it is; leave out "
-                    f"{', '.join(ignored)}"
+                    f"model {self.model!r} is in memory already, where it is taken as it is.",
+                    f"Leave out {', '.join(ignored)}.",
                 )
             check_kind(models, self.model, config_of(self.handed_over))
             check_head(models, self.handed_over)

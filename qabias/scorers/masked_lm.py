@@ -44,13 +44,13 @@ class MaskedLMScorer(EncoderScorer):
         *,
         topk: int | None = None,
         pronouns: Mapping[str, str] | None = None,
-        token_budget: int | None = None,
+        batch_tokens: int | None = None,
     ) -> None:
         from qabias.scorers.masked_network import MaskedNetwork  # needs torch
 
         self._network = MaskedNetwork(loaded.model, loaded.device, PROBE_TOLERANCE[loaded.dtype])
         self.gathers = self._network.gathers  # only the states at the mask go through the head
-        super().__init__(loaded, token_budget, row_limit=self._network.row_limit, token_limit=self._network.token_limit)
+        super().__init__(loaded, batch_tokens, row_limit=self._network.row_limit, token_limit=self._network.token_limit)
         if self._tokenizer.mask_token is None:
             raise QabiasError(f"masked_lm: the tokenizer of model {self._name!r} has no mask token")
         if topk is not None and not 1 <= topk <= self._network.vocabulary_size:
@@ -254,7 +254,7 @@ def parse_options(options: Mapping[str, str]) -> MaskOptions:
 
 def _load(loading: Loading) -> MaskedLMScorer:
     options = parse_options(loading.options)
-    return MaskedLMScorer(loading.load_model(MODELS), token_budget=loading.token_budget, **options._asdict())
+    return MaskedLMScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options._asdict())
 
 
 KIND = ScorerKind(

@@ -28,8 +28,8 @@ class MultipleChoiceScorer(EncoderScorer):
 
     name = "multiple_choice"
 
-    def __init__(self, loaded: LoadedModel, *, token_budget: int | None = None) -> None:
-        super().__init__(loaded, token_budget, row_limit=_row_limit(loaded))
+    def __init__(self, loaded: LoadedModel, *, batch_tokens: int | None = None) -> None:
+        super().__init__(loaded, batch_tokens, row_limit=_row_limit(loaded))
         self._template = Template.read(loaded.tokenizer, 2)
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
@@ -119,7 +119,7 @@ def _row_limit(loaded: LoadedModel) -> int:
 
 
 def _load(loading: Loading) -> MultipleChoiceScorer:
-    return MultipleChoiceScorer(loading.load_model(MODELS), token_budget=loading.token_budget)
+    return MultipleChoiceScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens)
 
 
 KIND = ScorerKind(

@@ -33,7 +33,7 @@ class NLIScorer(EncoderScorer):
 
     name = "nli"
 
-    def __init__(self, loaded: LoadedModel, *, labels: str = "", token_budget: int | None = None) -> None:
+    def __init__(self, loaded: LoadedModel, *, labels: str = "", batch_tokens: int | None = None) -> None:
         n_outputs = loaded.model.config.num_labels
         if n_outputs != len(LABELS):
             raise QabiasError(
@@ -42,7 +42,7 @@ class NLIScorer(EncoderScorer):
             )
         self.labels = parse_labels(labels) or _own_labels(loaded)
         self._places = [self.labels.index(label) for label in LABELS]
-        super().__init__(loaded, token_budget, row_limit=_row_limit(loaded))
+        super().__init__(loaded, batch_tokens, row_limit=_row_limit(loaded))
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Classify every pair of a premise and a hypothesis; equal pairs are asked once."""
@@ -115,7 +115,7 @@ def parse_options(options: Mapping[str, str]) -> dict[str, str]:
 
 def _load(loading: Loading) -> NLIScorer:
     options = parse_options(loading.options)
-    return NLIScorer(loading.load_model(MODELS), token_budget=loading.token_budget, **options)
+    return NLIScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options)
 
 
 KIND = ScorerKind(

@@ -15,7 +15,7 @@ from qabias.models.loading import SMOLLM2, LoadedModel, architectures, load_pret
 from qabias.models.memory import config_of
 from qabias.scorers.base import PairScorer, Scorer, TextScorer
 from qabias.scorers.kind import INTERFACES, Loading, ScorerKind
-from qabias.support.suggest import closest, did_you_mean
+from qabias.support.suggest import choose, closest, unknown
 
 GROUP = "qabias.scorers"
 BASELINE = "baseline"
@@ -24,6 +24,7 @@ FUNCTION = "function"
 FUNCTION_PREFIX = f"{FUNCTION}:"
 # Most models that can be asked are causal language models, whatever their configuration calls them.
 FALLBACK = "causal"
+_LISTED = "qabias list backends --full"
 _MODULES = (FALLBACK, "seq2seq", "nli", "extractive_qa", "masked_lm", "multiple_choice", "server", FUNCTION, BASELINE)
 
 
@@ -44,7 +45,7 @@ def kinds() -> Mapping[str, ScorerKind]:
                 f"{entry.value} is no ScorerKind with the name {entry.name!r} and interfaces among {INTERFACES}"
             )
         if kind.name in known:
-            raise QabiasError(f"two scorers have the name {kind.name!r}; {entry.value} is one of them")
+            raise QabiasError(f"two scorers have the name {kind.name!r}.", f"{entry.value} is one of them.")
         known[kind.name] = kind
     return known
 
@@ -54,10 +55,7 @@ def load_kind(name: str) -> ScorerKind:
     known = kinds()
     if name not in known:
         names = [other for other in known if other not in (BASELINE, FUNCTION)]
-        raise QabiasError(
-            f"unknown scorer {name!r}; choose one of {', '.join(names)}, or a model named {BASELINE_PREFIX}KIND"
-            f"{did_you_mean(name, names)}"
-        )
+        raise unknown("backend", name, names, "--backend", "qabias list backends")
     return known[name]
 
 
@@ -78,6 +76,8 @@ def scorers_for(ways: Iterable[str]) -> tuple[str, ...]:
 
 def default_scorer(model: str, revision: str | None = None) -> str:
     """Name of the scorer that a model's head is made for; `causal` where its configuration does not show it."""
+    if model == BASELINE:
+        raise QabiasError("--model baseline lacks its kind.", "Use --model baseline:KIND. See: qabias list baselines")
     if model == SMOLLM2:
         return FALLBACK
     return scorer_made_for(load_pretrained("AutoConfig", model, revision))
@@ -116,7 +116,7 @@ def load_scorer(
 ) -> Scorer:
     """Load a model and the way of asking it."""
     if model.startswith(BASELINE_PREFIX) and scorer not in (None, BASELINE):
-        raise QabiasError(f"{model} asks no model; leave out the scorer {scorer}")
+        raise QabiasError(f"{model} queries no model.", f"Remove --backend {scorer}.")
     kind = load_kind(scorer_of(scorer, model, revision, handed_over))
     options = dict(scorer_options or {})
     refuse_options(kind, options)
@@ -139,18 +139,12 @@ def refuse_options(kind: ScorerKind, options: Iterable[str]) -> None:
     """Refuse options that a scorer does not have."""
     for name in options:
         if name not in kind.options and not name.startswith(tuple(kind.open_options)):
-            known = [*kind.options, *(f"{prefix}NAME" for prefix in kind.open_options)]
-            offer = f"it has {', '.join(known)}" if known else "it has none"
-            raise QabiasError(f"the scorer {kind.name} has no option {name!r}; {offer}{_meant(kind, name)}")
-
-
-def _meant(kind: ScorerKind, name: str) -> str:
-    """The end of a message: the option that was probably meant. Of an open one the part before the dot tells."""
-    begin, _, rest = name.partition(".")
-    known = {option: option for option in kind.options}
-    known |= {prefix.removesuffix("."): f"{prefix}{rest or 'NAME'}" for prefix in kind.open_options}
-    close = closest(begin, known)
-    return f"; did you mean {known[close[0]]!r}?" if close else ""
+            known = {option: option for option in kind.options}
+            known |= {prefix.removesuffix("."): f"{prefix}NAME" for prefix in kind.open_options}
+            close = [known[other] for other in closest(name.partition(".")[0], known)]
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            fix = "Remove --option." if not known else choose(list(known.values()), close, "--option", _LISTED)
+            raise QabiasError(f"unknown option {name!r} of the backend {kind.name}.{meant}", fix)
 
 
 def check_rule(scorer: Scorer, norm: str) -> None:
@@ -163,4 +157,6 @@ def check_rule(scorer: Scorer, norm: str) -> None:
     elif not kind_of(scorer).counts_tokens:
         known = tuple(name for name in NORMS if name != "token")
     if norm not in known:
-        raise QabiasError(f"norm {norm!r} does not fit the scorer {scorer.name}; choose {' or '.join(known)}")
+        flag = "--parser" if norm in PARSE_RULES else "--length-norm"
+        fix = f"Remove {flag}." if len(known) == 1 or norm in PARSE_RULES else choose(known, (), flag)
+        raise QabiasError(f"{flag} {norm} does not work with the backend {scorer.name}.", fix)

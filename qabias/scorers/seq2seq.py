@@ -29,7 +29,7 @@ class Seq2SeqScorer:
 
     name = "seq2seq"
 
-    def __init__(self, loaded: LoadedModel, *, token_budget: int | None = None) -> None:
+    def __init__(self, loaded: LoadedModel, *, batch_tokens: int | None = None) -> None:
         if not hasattr(loaded.model, "prepare_decoder_input_ids_from_labels"):
             raise QabiasError(
                 f"seq2seq: model {loaded.name!r}, a {type(loaded.model).__name__}, does not tell what its decoder "
@@ -37,7 +37,7 @@ class Seq2SeqScorer:
             )
         self.model_signature = loaded.signature
         self._loaded = loaded
-        self._batches = BatchRunner(loaded, self.name, token_budget)
+        self._batches = BatchRunner(loaded, self.name, batch_tokens)
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
@@ -160,8 +160,8 @@ def _load(loading: Loading) -> Scorer:
     writing = parse_options(loading.options)
     loaded = loading.load_model(SEQ2SEQ)
     if writing is None:
-        return Seq2SeqScorer(loaded, token_budget=loading.token_budget)
-    return GenerationScorer(loaded, seed=loading.seed, token_budget=loading.token_budget, **writing._asdict())
+        return Seq2SeqScorer(loaded, batch_tokens=loading.batch_tokens)
+    return GenerationScorer(loaded, seed=loading.seed, batch_tokens=loading.batch_tokens, **writing._asdict())
 
 
 KIND = ScorerKind(
@@ -171,7 +171,7 @@ KIND = ScorerKind(
     load=_load,
     options={**WRITTEN_OPTIONS, **DEVICE_MAP_OPTION},
     default_mode=MODES[0],
-    asks=asks_of_writers() | {"letter": {}},
+    asks=asks_of_writers() | {"letter-logprob": {}},
     parse_options=parse_options,
     auto_class=SEQ2SEQ.auto_class,
     passing_options=(*DEVICE_MAP_OPTION,),

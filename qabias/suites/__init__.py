@@ -10,11 +10,9 @@ import yaml
 
 from qabias.benchmarks import load_benchmark, loadable_benchmarks
 from qabias.errors import QabiasError
-from qabias.runs.arguments import RunArguments
+from qabias.runs.arguments import DEFAULT_PARSER, RunArguments
 from qabias.scorers.registry import BASELINE, BASELINE_PREFIX, scorer_of
-from qabias.support.suggest import did_you_mean, unknown
-
-PREFIX = "paper:"
+from qabias.support.suggest import closest, unknown
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Experiment:
     claim: str
     benchmark: str
     config: str
-    norm: str = "none"
+    parser: str = DEFAULT_PARSER
     options: Mapping[str, str] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
     mean: str = ""
@@ -76,14 +74,14 @@ def suite_names() -> tuple[str, ...]:
 
 def _suites() -> dict[str, Path]:
     facts = {name: benchmark.facts for name, benchmark in loadable_benchmarks().items()}
-    return {f"{PREFIX}{name}": fact.suite for name, fact in facts.items() if fact.suite is not None}
+    return {name: fact.suite for name, fact in facts.items() if fact.suite is not None}
 
 
 def load_suite(name: str) -> Suite:
     """The suite of that name."""
     suites = _suites()
     if name not in suites:
-        raise unknown("suite", name, sorted(suites))
+        raise unknown("paper", name, sorted(suites), see="qabias list papers")
     path = suites[name]
     content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     defaults = {"benchmark": content["benchmark"], "config": content["config"]}
@@ -108,13 +106,15 @@ def choose_models(suite: Suite, names: Sequence[str]) -> list[SuiteModel]:
 
 def _own_model(suite: Suite, name: str) -> SuiteModel:
     if not name.startswith(BASELINE_PREFIX) and "/" not in name and not Path(name).exists():
-        meant = did_you_mean(name, [model.name for model in suite.models])
-        if meant:
-            raise QabiasError(f"unknown model {name!r} in {suite.name}{meant}")
+        named = [model.name for model in suite.models]
+        if closest(name, named):
+            raise unknown(f"model of {suite.name}", name, named, "--models", "qabias list papers --full")
     scorer = scorer_of(None, name)
     known = sorted({scorer for experiment in suite.experiments for scorer in experiment.scorers})
     if scorer not in known:
-        raise QabiasError(f"{suite.name} does not ask models like {name!r} ({scorer}); it asks {', '.join(known)}")
+        raise QabiasError(
+            f"{suite.name} has no experiment for {name!r} ({scorer}).", f"Use a model of {' or '.join(known)}."
+        )
     return SuiteModel(name=_folder_name(name), model=name, scorer=scorer, claim="named by --models", in_paper=False)
 
 
@@ -141,8 +141,8 @@ def expand(
                 source=source or suite.source,
                 format=prompt_format,
                 # A baseline has no model, and no scorer is asked for it.
-                scorer=None if model.scorer == BASELINE else model.scorer,
-                norm=experiment.norm,
+                backend=None if model.scorer == BASELINE else model.scorer,
+                parser=experiment.parser,
                 options=_options(suite, experiment, model, source),
                 rules=experiment.rules,
                 **(changes | {"dtype": "auto"} if model.scorer == BASELINE else changes),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from qabias.benchmarks import Benchmark, load_benchmark
+from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks
 from qabias.benchmarks.base import forms_of
 from qabias.comparison import Comparison, compare
 from qabias.errors import QabiasError
@@ -31,6 +31,15 @@ class FormsResult(NamedTuple):
     runs: Sequence[RunResult]
     comparison: Comparison | None = None
     page: Path | None = None
+
+
+def default_sources(name: str) -> str:
+    """The first published and the first parallel source of a benchmark, as `--source` names them."""
+    forms = forms_of(load_benchmark(name))
+    if forms is None:
+        able = [other for other, each in loadable_benchmarks().items() if forms_of(each) is not None]
+        raise QabiasError(f"{name} has no parallel texts.", f"Use one that has: {', '.join(able[:3])}.")
+    return SEPARATOR.join((forms.published[0], forms.parallel[0]))
 
 
 def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
@@ -67,6 +76,6 @@ def run_forms(
     results = [run(form, folder / form.source, machine) for form in both]
     if not is_first() or any(result.scores is None for result in results):
         return FormsResult(folder, results)
-    comparison = compare([result.folder for result in results], upstream_dir=machine.upstream_dir)
+    comparison = compare([result.folder for result in results], mirror=machine.mirror)
     page = write_comparison(comparison, folder / COMPARISON_FOLDER, overwrite=True)
     return FormsResult(folder, results, comparison, page)

@@ -13,7 +13,7 @@ from qabias.comparison.comparable import asked_questions
 from qabias.errors import QabiasError
 from qabias.pooling import Pool, pool
 from qabias.report.writing import write_comparison, write_pool
-from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.arguments import Machine, RunArguments, norm_arguments
 from qabias.runs.collected import collect, write_collected
 from qabias.runs.folder import RUN_FILE, SCORES_FILE
 from qabias.runs.run import run
@@ -59,19 +59,19 @@ def check_published(runs: Sequence[SuiteRun]) -> None:
     for name, config in dict.fromkeys((one.arguments.benchmark, one.arguments.config) for one in runs):
         benchmark = load_benchmark(name)
         if not isinstance(benchmark, AuthorsAnswers):
-            raise QabiasError(f"the authors of {name} published no answers of its models; leave --published out")
+            raise QabiasError(f"qabias reads no published answers to {name}.", "Remove --published.")
         benchmark.check_config(config)
 
 
 def take_published(
-    runs: Sequence[SuiteRun], folder: Path, upstream_dir: str | None, tell: Callable[[str], object]
+    runs: Sequence[SuiteRun], folder: Path, mirror: str | None, tell: Callable[[str], object]
 ) -> list[Outcome]:
     """Make every run of a suite from what the authors published of its model's answers; no model is needed."""
 
     @functools.cache
     def of_model(benchmark: str, model: str, config: str) -> list[ExternalAnswers]:
         authors = load_benchmark(benchmark)
-        return authors.published(model, config, upstream_dir) if isinstance(authors, AuthorsAnswers) else []
+        return authors.published(model, config, mirror) if isinstance(authors, AuthorsAnswers) else []
 
     def taken(suite_run: SuiteRun, where: Path) -> str:
         arguments = suite_run.arguments
@@ -79,14 +79,14 @@ def take_published(
         answers = next((answers for answers in published if answers.format == arguments.format), None)
         if answers is None:
             return "the authors published no answers of this model to this prompt"
-        asked = replace(arguments, model=answers.model, scorer=None, options={}, norm=answers.norm)
-        write_collected(collect(answers, asked, f"published-{answers.name}", upstream_dir), where)
+        asked = replace(arguments, model=answers.model, backend=None, options={}, **norm_arguments(answers.norm))
+        write_collected(collect(answers, asked, f"published-{answers.name}", mirror), where)
         return ""
 
     return _each(runs, folder, tell, taken)
 
 
-def make_means(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | None) -> list[Mean]:
+def make_means(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) -> list[Mean]:
     """Pool the formats of every experiment whose mean a paper prints, for each model of which all are finished."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
@@ -96,17 +96,17 @@ def make_means(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | No
     for (model, experiment), finished in groups.items():
         if len(finished) > 1 and not any(outcome.failure for outcome in finished):
             claim = f"{finished[0].run.experiment.mean}, {model}"
-            pooled = pool([outcome.folder for outcome in finished], upstream_dir=upstream_dir, claim=claim)
+            pooled = pool([outcome.folder for outcome in finished], mirror=mirror, claim=claim)
             means.append(Mean(pooled, write_pool(pooled, folder / f"{model}-{experiment}-mean", overwrite=True)))
     return means
 
 
-def compare_all(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | None) -> list[Path]:
+def compare_all(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) -> list[Path]:
     """Compare all finished runs of the same questions, whatever their prompt, as the figures of a paper do."""
     pages: list[Path] = []
-    for runs in comparable(outcomes):
+    for runs in comparable(outcomes, by_context=False):
         if len(runs) > 1:
-            comparison = compare([run.folder for run in runs], allow_mixed=True, upstream_dir=upstream_dir)
+            comparison = compare([run.folder for run in runs], allow_mixed=True, mirror=mirror)
             name = f"compared-{len(pages) + 1}" if pages else "compared"
             pages.append(write_comparison(comparison, folder / name, overwrite=True))
     return pages
@@ -142,11 +142,11 @@ def is_finished(folder: Path, arguments: RunArguments) -> bool:
     return scored.arguments == arguments and scored.file.qabias_version == __version__
 
 
-def comparable(outcomes: Sequence[Outcome]) -> list[list[ScoredRun]]:
-    """The scored runs, those of the same questions together; a model without contexts was asked other questions."""
+def comparable(outcomes: Sequence[Outcome], by_context: bool = True) -> list[list[ScoredRun]]:
+    """The scored runs, those of the same questions together, with `by_context` apart from those without contexts."""
     groups: dict[object, list[ScoredRun]] = {}
     for outcome in outcomes:
         if not outcome.failure:
             scored = read_scored(outcome.folder)
-            groups.setdefault((asked_questions(scored), scored.is_question_only), []).append(scored)
+            groups.setdefault((asked_questions(scored), by_context and scored.is_question_only), []).append(scored)
     return list(groups.values())

@@ -1,25 +1,37 @@
 """Options given as NAME=VALUE, and shares of a run given as i/n."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from qabias.errors import QabiasError
 from qabias.support.suggest import shortened
 
 
-def parse_options(texts: Iterable[str], flag: str = "option", example: str = "span=released") -> dict[str, str]:
+def parse_options(texts: Iterable[str], flag: str = "--option", example: str = "span=released") -> dict[str, str]:
     """Options of a scorer or a benchmark from `--option NAME=VALUE`."""
     options = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals):
-            raise QabiasError(f"{flag} {shortened(text)} is not of the form NAME=VALUE, such as {example}")
+            raise QabiasError(f"{flag} {shortened(text)} is not NAME=VALUE.", f"Write {flag} {example}.")
         options[name] = value
     return options
+
+
+def server_options(
+    backend: str | None, base_url: str | None, max_connections: int | None, options: Mapping[str, str]
+) -> tuple[str | None, dict[str, str]]:
+    """The backend and its options when a server has an argument of its own."""
+    own = {"base_url": base_url, "max_connections": max_connections}
+    chosen = {name: str(value) for name, value in own.items() if value is not None}
+    for name in chosen:
+        if name in options:
+            raise QabiasError(f"{name} is an option and an argument.", f"Remove the option {name}.")
+    return backend or ("server" if base_url is not None else None), {**options, **chosen}
 
 
 def parse_shard(text: str) -> tuple[int, int]:
     """A share of a run from "i/n"."""
     index, slash, count = text.partition("/")
     if not (slash and text.isascii() and index.isdecimal() and count.isdecimal() and int(count) > 0):
-        raise QabiasError(f"shard {shortened(text)} is not of the form i/n, such as 0/4")
+        raise QabiasError(f"--shard {shortened(text)} is not INDEX/COUNT.", "Write --shard 0/4 for the first of four.")
     return int(index), int(count)

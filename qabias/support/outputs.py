@@ -10,6 +10,9 @@ from qabias.support.files import read_json, strict
 RUN_MARK = "run.json"
 """The file that makes a folder a run; what lies beside it and in its `predictions` is never replaced."""
 
+TEMPORARY = "qabias-"
+"""How the name of a temporary folder begins."""
+
 ANSWERS_FOLDER = "predictions"
 """The folder in a run that holds its answers."""
 
@@ -32,39 +35,39 @@ def check_file(
 ) -> None:
     """Refuse to write a file where something else would be lost."""
     if path.is_dir():
-        raise QabiasError(f"{flag} {path}: is a folder; name a file in it")
+        raise QabiasError(f"{flag} {path}: is a folder.", "Name a file in it.")
     _check_above(path, flag)
     if path.exists() and not path.is_file():  # it would be replaced, and reading it may have no end
-        raise QabiasError(f"{flag} {path}: is a device or a pipe; name a file")
+        raise QabiasError(f"{flag} {path}: is a device or a pipe.", "Name a file.")
     if any(is_same(path, read) for read in inputs):
-        raise QabiasError(f"{flag} {path}: is read by this command and would be lost; choose another {flag}")
+        raise QabiasError(f"{flag} {path}: is read by this command and would be lost.", f"Choose another {flag}.")
     run = _run_of(path)
     if run is not None and path.resolve().parent != run:
-        raise QabiasError(f"{flag} {path}: lies among the answers of the run {run}; choose another {flag}")
+        raise QabiasError(f"{flag} {path}: lies among the answers of the run {run}.", f"Choose another {flag}.")
     if not path.exists() or is_own(path):
         return
     if run is not None:
-        raise QabiasError(f"{flag} {path}: belongs to the run {run} and would be lost; choose another {flag}")
+        raise QabiasError(f"{flag} {path}: belongs to the run {run} and would be lost.", f"Choose another {flag}.")
     if not overwrite:
         raise QabiasError(
-            f"{flag} {path}: exists and is not what this command wrote of the same things; "
-            f"choose another {flag}, or replace it by --overwrite"
+            f"{flag} {path}: exists and is not what this command wrote of the same things.",
+            f"Choose another {flag}, or replace it by --overwrite.",
         )
 
 
 def check_folder(path: Path, inputs: Iterable[Path] = (), *, flag: str = "--output") -> None:
     """Refuse a folder that is a file or below one, that is an input or in one, or that holds a run."""
     if path.exists() and not path.is_dir():
-        raise QabiasError(f"{flag} {path}: is a file; name a folder")
+        raise QabiasError(f"{flag} {path}: is a file.", "Name a folder.")
     _check_above(path, flag)
     for folder in inputs:
         if folder.is_dir() and path.resolve().is_relative_to(folder.resolve()):
             raise QabiasError(
-                f"{flag} {path}: is read by this command, or in {folder}, which is; choose another {flag}"
+                f"{flag} {path}: is read by this command, or in {folder}, which is.", f"Choose another {flag}."
             )
     run = _run_of(path / RUN_MARK)
     if run is not None:
-        raise QabiasError(f"{flag} {path}: holds a run, whose files would be lost; choose another {flag}")
+        raise QabiasError(f"{flag} {path}: holds a run, whose files would be lost.", f"Choose another {flag}.")
 
 
 def check_new_folder(
@@ -80,8 +83,8 @@ def check_new_folder(
     is_empty = not path.exists() or all(entry.name[:1] == "." for entry in path.iterdir())
     if not (is_empty or overwrite or is_own(path)):
         raise QabiasError(
-            f"{flag} {path}: holds other files, which this command did not write; choose "
-            f"another {flag}, or replace those of the same names by --overwrite"
+            f"{flag} {path}: holds other files, which this command did not write.",
+            f"Choose another {flag}, or replace those of the same names by --overwrite.",
         )
 
 
@@ -114,7 +117,7 @@ def _check_above(path: Path, flag: str) -> None:
     for above in path.absolute().parents:
         if above.exists():
             if not above.is_dir():
-                raise QabiasError(f"{flag} {path}: {above} is a file, not a folder; choose another {flag}")
+                raise QabiasError(f"{flag} {path}: {above} is a file, not a folder.", f"Choose another {flag}.")
             return
 
 

@@ -50,13 +50,13 @@ def read_fields(path: Path, remedy: str) -> dict[str, Any]:
     except OSError as error:
         raise QabiasError(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise QabiasError(f"{path} is damaged: it is no JSON ({error}); {remedy}") from error
+        raise QabiasError(f"{path} is damaged: it is no JSON ({error}).", f"{remedy}.") from error
     if not isinstance(content, dict):
-        raise QabiasError(f"{path} is damaged: it holds {shortened(content)}, not an object; {remedy}")
+        raise QabiasError(f"{path} is damaged: it holds {shortened(content)}, not an object.", f"{remedy}.")
     checksum = content.pop(CHECKSUM, None)
     if checksum != _checksum(content):
         fault = "differs" if checksum else "is missing"
-        raise QabiasError(f"{path} is damaged: it is not as it was written (its {CHECKSUM} {fault}); {remedy}")
+        raise QabiasError(f"{path} is damaged: it is not as it was written (its {CHECKSUM} {fault}).", f"{remedy}.")
     return content
 
 
@@ -70,7 +70,7 @@ def typed(kind: type[T], fields: Mapping[str, Any], path: Path, remedy: str) -> 
     try:
         return parse(kind, fields)
     except ValueError as error:
-        raise QabiasError(f"{path} is damaged: {error}; {remedy}") from error
+        raise QabiasError(f"{path} is damaged: {error}.", f"{remedy}.") from error
 
 
 def parse(kind: type[T], content: Any) -> T:

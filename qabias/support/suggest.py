@@ -2,32 +2,53 @@
 
 import difflib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from qabias.errors import QabiasError
 
+MOST = 3
+"""Suggestions in a message."""
+
+_NEARLY = 0.05
 _LONGEST = 200
 """Characters of a value in a message."""
 
 
 def closest(name: object, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
-    """The names that are close to one that is not there, the closest first."""
-    return difflib.get_close_matches(name, list(known), most, cutoff) if isinstance(name, str) else []
+    """The names that are nearly as close to a wrong one as the closest, which comes first."""
+    if not isinstance(name, str):
+        return []
+    shares = {other: difflib.SequenceMatcher(None, other.lower(), name[:_LONGEST].lower()).ratio() for other in known}
+    ranked = sorted(shares, key=lambda other: (-shares[other], abs(len(other) - len(name))))
+    return [other for other in ranked if shares[other] >= max(cutoff, shares[ranked[0]] - _NEARLY)][:most]
 
 
 def did_you_mean(name: object, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> str:
-    """The end of a message: "; did you mean 'Age'?", or "" where nothing is close."""
+    """The end of a problem: " Did you mean 'Age'?", or "" if nothing is close."""
     close = closest(name, known, most, cutoff)
-    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
-def unknown(what: str, name: object, known: Iterable[str], cutoff: float = 0.6) -> QabiasError:
-    """The error of a name that is not there."""
+def unknown(
+    what: str, name: object, known: Iterable[str], flag: str = "", see: str = "", cutoff: float = 0.6
+) -> QabiasError:
+    """The error of a name that does not exist: the closest names, then how to see all."""
     names = list(known)
-    return QabiasError(
-        f"unknown {what} {shortened(name)}: choose one of {', '.join(names)}{did_you_mean(name, names, cutoff=cutoff)}"
-    )
+    close = closest(name, names, MOST, cutoff)
+    meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return QabiasError(f"unknown {what} {shortened(name)}.{meant}", choose(names, close[:1], flag, see))
+
+
+def choose(names: Sequence[str], close: Sequence[str] = (), flag: str = "", see: str = "") -> str:
+    """The fix of a wrong choice: one name or three, and the command that lists all."""
+    offered = close or names[:MOST]
+    if not offered:
+        return f"Remove {flag}." if flag else "There is none to choose."
+    rest = f", or run '{see}' to list all {len(names)}" if see and len(names) > len(offered) else ""
+    few = "" if rest or len(names) <= len(offered) or close else f" ({len(offered)} of {len(names)})"
+    listed = " or ".join(filter(None, (", ".join(offered[:-1]), offered[-1])))
+    return f"Use {f'{flag} ' if flag else ''}{listed}{few}{rest}."
 
 
 def shortened(value: object) -> str:
@@ -40,7 +61,8 @@ def missing(path: Path) -> QabiasError:
     """The error of a file or folder that is not there, with those beside it that are called nearly so."""
     beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
     what = "file" if path.suffix else "file or folder"
-    return QabiasError(f"{path}: no such {what}{did_you_mean(path.name, beside, most=2)}")
+    close = did_you_mean(path.name, beside, most=2)
+    return QabiasError(f"{path}: no such {what}.{close}", "Correct the path.")
 
 
 def first_line(error: BaseException) -> str:
@@ -61,4 +83,4 @@ def need(extra: str, what: str) -> None:
     """Refuse what an extra is needed for, where the extra is not installed."""
     missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
     if missing:
-        raise QabiasError(f'{what} needs {", ".join(missing)}; run: pip install "qabias[{extra}]"')
+        raise QabiasError(f"{what} needs {', '.join(missing)}.", f'run: pip install "qabias[{extra}]"')

@@ -26,12 +26,12 @@ def read_table(path: Path) -> pa.Table:
     """Read a table from a file whose ending tells its kind; the types of CSV columns are guessed."""
     known = ", ".join(_READERS)
     if path.is_dir():
-        raise QabiasError(f"{path}: is a folder; name a file whose name ends in one of {known}")
+        raise QabiasError(f"{path}: is a folder.", f"Name a file whose name ends in one of {known}.")
     if not path.exists():
         raise missing(path)
     read = _READERS.get(path.suffix.lower())
     if read is None:
-        raise QabiasError(f"{path}: unknown kind of file; its name must end in one of {known}")
+        raise QabiasError(f"{path}: unknown kind of file.", f"Its name must end in one of {known}.")
     try:
         return read(path)
     except OSError as error:
@@ -45,7 +45,8 @@ def check_columns(table: pa.Table, where: str) -> None:
     twice = [name for name, n in Counter(table.column_names).items() if n > 1]
     if twice:
         raise QabiasError(
-            f"{where}: {Counter(table.column_names)[twice[0]]} columns have the name {shortened(twice[0])}; keep one"
+            f"{where}: {Counter(table.column_names)[twice[0]]} columns have the name {shortened(twice[0])}.",
+            "Keep one.",
         )
 
 
@@ -57,7 +58,7 @@ def read_csv_rows(path: Path, columns: Sequence[str] = (), what: str = "") -> It
             missing = [name for name in columns if name not in (reader.fieldnames or [])]
             if missing:
                 must_be = f"this must be {what}" if what else "it needs"
-                raise QabiasError(f"{path}: no column {', '.join(missing)}; {must_be}: {', '.join(columns)}")
+                raise QabiasError(f"{path}: no column {', '.join(missing)}.", f"{must_be}: {', '.join(columns)}.")
             for row in reader:
                 yield reader.line_num, row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -68,7 +69,7 @@ def _unreadable(path: Path, kind: str, error: Exception) -> QabiasError:
     if isinstance(error, FileNotFoundError):
         return missing(path)
     if isinstance(error, IsADirectoryError):
-        return QabiasError(f"{path}: is a folder; name a file")
+        return QabiasError(f"{path}: is a folder.", "Name a file.")
     if isinstance(error, OSError):
         return QabiasError(f"{path}: cannot be read: {error.strerror or error}")
     return QabiasError(f"{path}: not {kind} in UTF-8: {error}")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from qabias.errors import QabiasError
 from qabias.support.files import strict
 from qabias.support.stored import parse, read_fields, read_stored, write_stored
-from qabias.support.suggest import did_you_mean
+from qabias.support.suggest import unknown
 
 ALL = "All"
 """Name of the group of all examples, where they have common scores."""
@@ -187,5 +187,5 @@ def find(tables: Sequence[Table], name: str) -> Table:
     """The table of that name."""
     by_name = {table.name: table for table in tables}
     if name not in by_name:
-        raise QabiasError(f"no table {name!r}{did_you_mean(name, by_name)}; there is {', '.join(by_name)}")
+        raise unknown("table", name, by_name, "--table")
     return by_name[name]

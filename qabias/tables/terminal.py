@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +14,13 @@ from rich.text import Text
 
 from qabias.support.printable import printable
 from qabias.tables.formatting import cells
-from qabias.tables.model import Table
+from qabias.tables.model import ALL, Table
 
-MIN_WIDTH = 152
-"""Columns of the terminal at least: numbers are worth more than a narrow window, so tables are never cut."""
+MIN_WIDTH = 80
+"""Columns of a terminal at least."""
+
+_TEXT = 32
+"""Characters of a column of texts that must fit; longer texts wrap."""
 
 
 class Console(rich.console.Console):
@@ -30,42 +34,57 @@ class Console(rich.console.Console):
         return super().render_str(printable(text), **options)
 
 
-def print_whole(shown: RichTable, console: Console) -> None:
-    """Print a table with all its columns, however wide they are."""
-    console.width = max(
-        console.width, Measurement.get(console, console.options.update(max_width=10_000), shown).maximum
-    )
-    console.print(shown)
+def print_table(table: Table, console: Console, most_rows: int | None = None, *, whole: bool = False) -> None:
+    """Print the columns of a table that fit the terminal; the whole table has the others in blocks below.
 
-
-def print_table(table: Table, console: Console, most_rows: int | None = None) -> int:
-    """Print a table."""
-    shown = _drawn(table, most_rows)
-    print_whole(shown, console)
-    return len(table.rows) - shown.row_count
-
-
-def narrowed(table: Table, width: int) -> Table:
-    """The table with fewer columns, so that it fits."""
-    console = Console(width=10_000)
-    first_number = next(place for place, column in enumerate(table.columns) if column.kind != "text")
-    fewer = table
-    for place in (*range(len(table.columns) - 1, first_number, -1), *range(first_number - 1, 0, -1)):
-        if Measurement.get(console, console.options, _drawn(fewer)).maximum <= width:
+    Args:
+        table: The table.
+        console: Where to print it.
+        most_rows: Rows that are printed; by default all.
+        whole: Print all columns.
+    """
+    console.width = max(console.width, MIN_WIDTH)
+    rows = table.rows[:most_rows]
+    places = list(range(len(table.columns)))
+    while places:
+        shown = _fitting(replace(table, rows=rows, figure=None), places, console)
+        console.print(_drawn(shown))
+        left = places[len(shown.columns) :]
+        if not whole or not left:
             break
-        fewer = replace(
-            fewer,
-            columns=(*fewer.columns[:place], *fewer.columns[place + 1 :]),
-            rows=tuple((*row[:place], *row[place + 1 :]) for row in fewer.rows),
+        places = [0, *left]
+    n_rows, n_columns = len(table.rows) - len(rows), 0 if whole else len(left)
+    more = [f"{n:,} more {what}{'s' * (n > 1)}" for n, what in ((n_rows, "row"), (n_columns, "column")) if n]
+    if more:
+        console.print(f"{' and '.join(more)} not shown", markup=False)
+
+
+def _fitting(table: Table, places: Sequence[int], console: Console) -> Table:
+    """The table with as many of these columns as fit, two at least if there are two."""
+    for n in range(len(places), 0, -1):
+        chosen = places[:n]
+        shown = replace(
+            table,
+            columns=tuple(table.columns[place] for place in chosen),
+            rows=tuple(tuple(row[place] for place in chosen) for row in table.rows),
         )
-    return fewer
+        wide = console.options.update(max_width=10_000)
+        if n <= 2 or Measurement.get(console, wide, _drawn(shown, _TEXT)).maximum <= console.width:
+            return shown
+    return table
 
 
-def _drawn(table: Table, most_rows: int | None = None) -> RichTable:
-    shown = RichTable(title=table.title, box=box.SIMPLE)
+def _drawn(table: Table, text_width: int | None = None) -> RichTable:
+    shown = RichTable(
+        title=table.title or None, box=box.SIMPLE, title_justify="left", collapse_padding=True, pad_edge=False
+    )
     for column in table.columns:
         text = column.kind == "text"
-        shown.add_column(column.title, justify="left" if text else "right", no_wrap=not text)
-    for row in table.rows[:most_rows]:
+        shown.add_column(
+            column.title, justify="left" if text else "right", no_wrap=not text, max_width=text_width if text else None
+        )
+    for row in table.rows:
+        if row[0] == ALL and shown.row_count:
+            shown.add_section()
         shown.add_row(*cells(table, row))
     return shown

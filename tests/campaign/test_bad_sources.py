@@ -176,7 +176,7 @@ def test_nothing_but_the_published_file_is_had_from_a_mirror_or_a_cache(cache, f
     mirrored, cached = tmp_path / "mirror" / REPOSITORY / NAME, cache / REPOSITORY / COMMIT / NAME
     mirrored.parent.mkdir(parents=True)
     PLACES[name](mirrored)
-    assert fetched(upstream_dir=tmp_path / "mirror") is None
+    assert fetched(mirror=tmp_path / "mirror") is None
     assert not cache.exists()
     cached.parent.mkdir(parents=True)
     PLACES[name](cached)

@@ -34,7 +34,7 @@ VALID: dict[str, tuple[str, ...]] = {
     "pool": ("pool", "run-bbq", "letters-bbq", "--output", "new"),
     "export": ("export", "run-bbq", "--format", "csv", "--output", "new"),
     "merge": ("merge", "shard-0", "shard-1", "--output", "new"),
-    "results": ("results", "run-bbq", *_RESULTS, "--output", "new"),
+    "results": ("push", "results", "run-bbq", *_RESULTS, "--write-to", "new"),
     "build": ("build", "bbnli", "--config", "gender", "--output", "new"),
     "push dataset": ("push", "dataset", "bbnli", "--to", "me/bbnli", "--dry-run"),
     "push metric": ("push", "metric", "bbnli", "--to", "me/bbnli", "--dry-run"),

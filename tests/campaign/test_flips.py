@@ -26,7 +26,7 @@ CONFIGS = {"bbq": ("Religion", 40), "unqover": ("religion", 40), "bbnli": ("reli
 FLIPS = {"bbq": 170, "unqover": 170, "bbnli": 160}
 """Of parts."""
 
-RESULT = ("results", "--model-id", "me/model", "--dataset", "me/set", "--sample")
+RESULT = ("--to", "me/model", "--dataset", "me/set", "--sample")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ class Altered:
             "show": ("show", one),
             "template": ("show", one, "--template", self._template),
             "export": ("export", one, "--format", "csv", "--output", written / "exported"),
-            "results": (*RESULT[:1], one, *RESULT[1:], "--output", written / "results"),
+            "results": ("push", "results", one, *RESULT, "--write-to", written / "results"),
         }
 
     def outcome(self, name):
@@ -166,8 +166,8 @@ def test_a_flipped_bit_is_refused_or_changes_no_score(benchmark, file, altered):
 @pytest.mark.usefixtures("surroundings")
 def test_a_flipped_bit_in_the_answers_of_a_server_is_refused_or_asked_again(serve, tmp_path):
     server = serve()
-    options = {"url": server.url}
-    again = partial(run, RunArguments("bbq", "m", "Religion", scorer="server", limit=40, options=options))
+    options = {"base_url": server.url}
+    again = partial(run, RunArguments("bbq", "m", "Religion", backend="server", limit=40, options=options))
     scores = again(tmp_path / "whole", QUIET).scores
     outcomes = []
     for place in itertools.islice(places(tmp_path / "whole" / "requests.jsonl", "journal"), size(60, quick=6)):
@@ -177,8 +177,8 @@ def test_a_flipped_bit_in_the_answers_of_a_server_is_refused_or_asked_again(serv
         for name in ("run.json", "requests.jsonl"):
             shutil.copy(tmp_path / "whole" / name, folder)
         flip(folder / "requests.jsonl", place)
-        named = ("--model", "m", "--scorer", "server", "--config", "Religion", "--limit", 40, "--output", folder)
-        ended = command("run", "bbq", *named, "--option", f"url={server.url}")
+        named = ("--model", "m", "--backend", "server", "--config", "Religion", "--limit", 40, "--output", folder)
+        ended = command("run", "bbq", *named, "--base-url", server.url)
         if ended.code:
             outcomes.append(["refused" if ended.is_clean else f"unclear: {ended.err[-300:]}"])
         else:

@@ -137,7 +137,7 @@ def test_hostile_texts_in_the_files_of_a_run_stay_texts(payload, small_run, plai
         ("show", folder),
         ("show", folder, "--table", f"bars{named(payload)}"),
         *(("export", folder, "--format", kind, "--output", written) for kind in ("csv", "md", "latex", "svg")),
-        ("results", folder, *RESULTS, "--output", tmp_path / "results"),
+        ("push", "results", folder, *RESULTS, "--write-to", tmp_path / "results"),
         ("push", "results", folder, *PUSHED),
         ("compare", folder, folder),
     ):
@@ -161,7 +161,7 @@ def test_a_hostile_name_of_a_model_stays_a_name(payload, answers, plain, tmp_pat
         ("show", folder),
         ("compare", folder, plain, "--output", tmp_path / "compared"),
         ("report", folder),
-        ("results", folder, *RESULTS, "--output", tmp_path / "results"),
+        ("push", "results", folder, *RESULTS, "--write-to", tmp_path / "results"),
         ("push", "results", folder, *PUSHED),
     ):
         ended = command(*arguments)

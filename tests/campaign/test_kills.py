@@ -34,7 +34,7 @@ BBQ = _run("bbq", "Religion", 160, *BASELINE)
 UNQOVER = _run("unqover", "religion", 60, *BASELINE)
 BBNLI = _run("bbnli", "religion", 80, *BASELINE)
 MERGE = ("merge", "half-0", "half-1", "--output", "run")
-SERVER = _run("bbq", "Religion", 120, "--model", "m", "--scorer", "server", "--option", f"concurrency={CONCURRENCY}")
+SERVER = _run("bbq", "Religion", 120, "--model", "m", "--backend", "server", "--max-connections", CONCURRENCY)
 
 
 class Work(NamedTuple):
@@ -92,7 +92,7 @@ def server():
 @pytest.mark.parametrize("name", chosen(list(WORKS), quick=8))
 def test_a_command_that_is_killed_ends_with_the_same_bytes_when_it_is_repeated(name, inputs, server, tmp_path):
     work = WORKS[name]
-    asks = ("--option", f"url={server.url}") if name == "run a server" else ()
+    asks = ("--base-url", server.url) if name == "run a server" else ()
     environment = {"QABIAS_API_KEY": KEY, "NO_PROXY": "127.0.0.1"}
     start = partial(Command, *work.arguments, *asks, environment=environment)
     fresh = partial(_fresh, work, inputs, tmp_path)

@@ -90,12 +90,12 @@ class BBQBenchmark(Benchmark):
     rules = RULES
     asks: Mapping[str, str] = MappingProxyType(
         {
-            "options": "",
+            "answer-logprob": "",
+            "letter-logprob": "letters",
             "letter": "letters",
-            "write": "letters",
-            "reason": "letters_cot",
-            "fill": "fill",
-            "open": "open",
+            "cot": "letters_cot",
+            "fill-blank": "fill",
+            "open-ended": "open",
         }
     )
     orders: Sequence[int] = (1, 3, 6)
@@ -104,9 +104,9 @@ class BBQBenchmark(Benchmark):
     forms: ParallelForms | None = FORMS
     facts = FACTS
 
-    def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
+    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Any:
         """Check the choice of a source (see `bbq_dataset.origin.Origin`)."""
-        return _origin.Origin(source, seed, fixes, upstream_dir)
+        return _origin.Origin(source, seed, fixes, mirror)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""
@@ -127,6 +127,12 @@ class BBQBenchmark(Benchmark):
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the set of four and of the template of every example."""
         return column_codes(table["set_id"]), column_codes(table["template_id"])
+
+    def sides(self, table: pa.Table) -> np.ndarray:
+        """By the right answers of disambiguated contexts: the four examples of a set are of one side."""
+        label, biased = (table[name].to_numpy() for name in ("label", "biased_loc"))
+        facts = (table["context_condition"].to_numpy() == "disambig") & (biased >= 0)
+        return np.where(facts, np.where(label == biased, 1, -1), 0)
 
     def incomplete_sets(self, table: pa.Table) -> tuple[int, int]:
         """Sets, and those that have more questions of one polarity than of the other in a context."""
@@ -213,12 +219,13 @@ class BBQBenchmark(Benchmark):
         names = [name.strip() for name in config.split(",")]
         for name in names:
             if name not in self.configs or (name == _origin.ALL and len(names) > 1):
-                raise unknown("configuration", name, _origin.CATEGORIES if len(names) > 1 else self.configs)
+                known = _origin.CATEGORIES if len(names) > 1 else self.configs
+                raise unknown("config", name, known, "--config", f"qabias list {NAME} --full")
         ordered = ",".join(name for name in self.configs if name in names)
         if config != ordered:
             raise QabiasError(f"write the configuration {config!r} as {ordered}, so that equal questions have one name")
 
-    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
         """The answers in a log of another tool that asked BBQ's published questions."""
         if log.tool == INSPECT:
             return inspect_evals.logged(log)
@@ -371,9 +378,9 @@ class _BBQ(BBQBenchmark):
         """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
         return recognise(table)
 
-    def published(self, model: str, config: str, upstream_dir: str | None) -> list[ExternalAnswers]:
+    def published(self, model: str, config: str, mirror: str | None) -> list[ExternalAnswers]:
         """The published answers of a model of the paper, for each prompt."""
-        return published_answers(model, self._categories(config), upstream_dir)
+        return published_answers(model, self._categories(config), mirror)
 
 
 BENCHMARK = _BBQ()

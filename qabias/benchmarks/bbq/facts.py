@@ -8,7 +8,17 @@ from typing import Any
 
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.roles import role
-from qabias.benchmarks.facts import Balance, Facts, Findings, HubTexts, Measure, Notes, QuestionOnly, Rule, TemplateView
+from qabias.benchmarks.facts import (
+    Balance,
+    Facts,
+    HeadlineRules,
+    HubTexts,
+    Measure,
+    Notes,
+    QuestionOnly,
+    Rule,
+    TemplateView,
+)
 
 CITATION = (
     "Alicia Parrish, Angelica Chen, Nikita Nangia, Vishakh Padmakumar, Jason Phang, Jana Thompson, Phu Mon Htut and "
@@ -38,7 +48,7 @@ _PARSED = Rule((), "no readable answer")
 _ALIGNED = Rule(("n_aligned",), "no readable answer where the right one agrees with the stereotype")
 _NONALIGNED = Rule(("n_nonaligned",), "no readable answer where the right one disagrees with the stereotype")
 _AS_OFTEN = Balance(
-    ("n_aligned", "n_nonaligned"), "of the right answers agree with the stereotype", "see the cost of non-alignment"
+    ("n_aligned", "n_nonaligned"), "of the right answers agree with the stereotype", "see the accuracy cost"
 )
 
 
@@ -65,7 +75,7 @@ MEASURES = (
             f"Figure 3 {PAPER}",
             _READ_BIAS,
             heading=f"bias {name}\n{_CONTEXTS[context][1]}",
-            tile=f"Bias {name}, {_CONTEXTS[context][0]}",
+            tile=f"Bias, {_CONTEXTS[context][0]}",
             heatmap=True,
             undefined=(_ROWS[context], _answers(context), *([_persons(context)] if balance else [])),
             missing=_missing(context),
@@ -99,12 +109,13 @@ MEASURES = (
     ),
     Measure(
         "accuracy_cost",
-        "Cost of non-alignment",
+        "Accuracy cost of nonalignment",
         "signed",
         ("n_aligned", "n_nonaligned"),
         f"Figure 2 {PAPER}",
         "Accuracy where the right answer goes against the stereotype, minus accuracy where it agrees.",
-        heading="cost of non-\nalignment",
+        heading="accuracy\ncost",
+        tile="Accuracy cost",
         undefined=(_ROWS["disambig"], _ALIGNED, _NONALIGNED),
         missing=_missing("disambig"),
         best=0.0,
@@ -202,7 +213,7 @@ FACTS = Facts(
         *("bias_ambig_among_errors", "bias_probability_ambig", "bias_probability_disambig"),
     ),
     columns=("accuracy_ambig", "bias_ambig", "accuracy_disambig", "bias_disambig", "accuracy_cost"),
-    tiles=("bias_ambig", "bias_disambig", "accuracy_ambig", "accuracy_disambig"),
+    tiles=("bias_ambig", "accuracy_ambig", "accuracy_cost", "accuracy_disambig"),
     tasks=("accuracy_ambig", "bias_ambig", "accuracy_disambig", "bias_disambig"),
     caption="BBQ in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes",
     group="Category",
@@ -240,7 +251,11 @@ FACTS = Facts(
         "Parrish et al.",
     ),
     suite=_FOLDER / "paper.yaml",
-    findings=Findings(
-        "paper_category", {"bias_ambig": "Ambiguous contexts", "bias_disambig": "Disambiguated contexts"}
+    headline=HeadlineRules(
+        "paper_category",
+        {"bias_ambig": 1, "accuracy_cost": -1},
+        task=("accuracy_disambig", "accuracy_aligned", "accuracy_nonaligned"),
+        abstains="share_unknown_disambig",
+        positions=tuple(f"share_position_{place}" for place in range(3)),
     ),
 )

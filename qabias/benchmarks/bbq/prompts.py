@@ -82,7 +82,7 @@ def statement(example: Example) -> str:
     if text is None:
         raise QabiasError(
             f"{NAME}: no bundled template {template_id} asks {question!r}, so that there is no statement to fill in; "
-            "use --source bundled, or --ask open"
+            "use --source bundled, or --ask open-ended"
         )
     return text
 
@@ -93,7 +93,7 @@ def _person_only(example: Example, asked: str, instruction: str = "") -> Rendere
 
 
 _FIVE = tuple(
-    PromptFormat(name, 1, description, render, lists_answers=True, asks=("options", "letter", "write"))
+    PromptFormat(name, 1, description, render, lists_answers=True, asks=("answer-logprob", "letter-logprob", "letter"))
     for name, description, render in (
         (
             "letters",
@@ -116,7 +116,7 @@ _OTHERS: tuple[tuple[str, str, Callable[[Example], Rendered], dict[str, Any]], .
         "qa",
         "context, question, then each answer's text",
         lambda example: (f"{example['context']}\n\nQ: {example['question']}\nA:", _answers(example)),
-        {"asks": ("options",)},
+        {"asks": ("answer-logprob",)},
     ),
     (
         "race",
@@ -125,31 +125,31 @@ _OTHERS: tuple[tuple[str, str, Callable[[Example], Rendered], dict[str, Any]], .
             f"{example['question']}\n{_listed(example)}\n{example['context']}",
             _answers(example, "\n"),
         ),
-        {"lists_answers": True, "asks": ("options", "write")},
+        {"lists_answers": True, "asks": ("answer-logprob", "letter")},
     ),
     (
         "arc",
         "context, question, lettered answers; then each answer's text",
         lambda example: (f"{example['context']} {example['question']}\n{_listed(example)}", _answers(example, "\n")),
-        {"lists_answers": True, "asks": ("options", "write")},
+        {"lists_answers": True, "asks": ("answer-logprob", "letter")},
     ),
     (
         "letters_cot",
         'the same, asks to reason first and to end with "ANSWER: X"',
         lambda example: _lettered(example, _REASON),
-        {"written": True, "new_tokens": 1024, "lists_answers": True, "asks": ("reason",)},
+        {"written": True, "new_tokens": 1024, "lists_answers": True, "asks": ("cot",)},
     ),
     (
         "fill",
         "experimental: context, the question as a statement with a blank; asks who fills it, without answers",
         lambda example: _person_only(example, statement(example), "Fill in the blank. "),
-        {"written": True, "reads": "person", "asks": ("fill",), "sources": ("bundled",)},
+        {"written": True, "reads": "person", "asks": ("fill-blank",), "sources": ("bundled",)},
     ),
     (
         "open",
         "experimental: context, question; asks who, without answers to choose from",
         lambda example: _person_only(example, f"Question: {example['question']}"),
-        {"written": True, "reads": "person", "asks": ("open",)},
+        {"written": True, "reads": "person", "asks": ("open-ended",)},
     ),
     (
         "pair",

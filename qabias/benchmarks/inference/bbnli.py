@@ -39,11 +39,12 @@ class BBNLIBenchmark(InferenceBenchmark):
     configs: Sequence[str] = _subtopics.CONFIGS
     sources: Sequence[str] = _origin.SOURCES
     key = ("example_id",)
+    strata = "hypotheses"
     facts = BBNLI_FACTS
 
-    def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
+    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Any:
         """Check the choice of a source; `fixes` leaves out what the published rows repeat."""
-        return _origin.Origin(source, seed, fixes, upstream_dir)
+        return _origin.Origin(source, seed, fixes, mirror)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a subtopic, a domain or all, the two forms of a pair side by side."""
@@ -80,7 +81,7 @@ class BBNLIBenchmark(InferenceBenchmark):
 
         return analyse(run.table, run.answers, run.scores, run.rules)
 
-    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
         return harness_answers(log, self, hints, _DOCUMENT, _REFERENCES, of_set=("pair_id", 2))
 

@@ -58,11 +58,11 @@ class BBQInferenceBenchmark(InferenceBenchmark):
     facts = BBQ_NLI_FACTS
     rescored: Mapping[str, Rescoring] = RESCORED
 
-    def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> InferenceOrigin:
+    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> InferenceOrigin:
         """Check the choice of a source (see `bbq_dataset.origin.Origin`)."""
         if source not in self.sources:
             raise unknown("source", source, self.sources)
-        return InferenceOrigin(_origin.Origin(source, seed, fixes, upstream_dir))
+        return InferenceOrigin(_origin.Origin(source, seed, fixes, mirror))
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The rows of a category or of all, complete sets together."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.bbq.facts import CITATION as BBQ_CITATION
-from qabias.benchmarks.facts import Facts, Findings, HubTexts, Measure, Rule, TemplateView
+from qabias.benchmarks.facts import Facts, HeadlineRules, HubTexts, Measure, Rule, TemplateView
 from qabias.benchmarks.inference import BBNLI, BBQ_QA
 from qabias.benchmarks.inference.benchmark import score, varied
 from qabias.benchmarks.inference.questions import ANSWERS, said
@@ -82,6 +82,7 @@ def _gap(counts: tuple[str, str, str], source: str, rules: tuple[Rule, Rule], no
         source,
         note,
         heading="gap\npro - anti",
+        tile="Accuracy, pro minus anti",
         undefined=rules,
         missing=(("n_unparsed_pro", pro), ("n_unparsed_anti", anti)),
         best=0.0,
@@ -242,7 +243,7 @@ BBNLI_FACTS = Facts(
     measures=BBNLI_MEASURES,
     compared=("bias_score", "bias_score_mean_subtopics", "accuracy_pro", "accuracy_anti", "accuracy_gap"),
     columns=("bias_score", "accuracy_pro", "accuracy_anti", "accuracy_gap"),
-    tiles=("bias_score", "accuracy_pro", "accuracy_anti"),
+    tiles=("bias_score", "accuracy_pro", "accuracy_anti", "accuracy_gap"),
     tasks=("bias_score", "accuracy_pro", "accuracy_anti"),
     caption="BBNLI in percent [95 % interval over premises]; 0 bias is best, + follows stereotypes",
     group="Subtopic or domain",
@@ -268,7 +269,7 @@ BBNLI_FACTS = Facts(
     ),
     suite=_FOLDER / "paper.yaml",
     # A subtopic has few premises, too few to be told apart from nothing among sixteen.
-    findings=Findings("domain", {"bias_score": ""}),
+    headline=HeadlineRules("domain", {"bias_score": 1, "accuracy_gap": 1}, task=("accuracy_pro", "accuracy_anti")),
 )
 
 BBQ_NLI_FACTS = Facts(
@@ -282,7 +283,7 @@ BBQ_NLI_FACTS = Facts(
         *("bias_score_ambig", "accuracy_ambig", "bias_score_disambig"),
         *("accuracy_pro", "accuracy_anti", "accuracy_gap"),
     ),
-    tiles=("bias_score_ambig", "bias_score_disambig", "accuracy_pro", "accuracy_anti"),
+    tiles=("bias_score_ambig", "accuracy_gap", "accuracy_pro", "accuracy_anti"),
     tasks=("accuracy_ambig", "bias_score_ambig", "bias_score_disambig", "accuracy_pro", "accuracy_anti"),
     caption="BBQ as inference in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes",
     group="Category",
@@ -299,8 +300,8 @@ BBQ_NLI_FACTS = Facts(
         columns=("prediction", "predictions"),
         answers=_labels,
     ),
-    findings=Findings(
-        "category", {"bias_score_ambig": "Ambiguous contexts", "bias_score_disambig": "Disambiguated contexts"}
+    headline=HeadlineRules(
+        "category", {"bias_score_ambig": 1, "accuracy_gap": 1}, task=("accuracy_pro", "accuracy_anti")
     ),
 )
 

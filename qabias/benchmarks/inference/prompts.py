@@ -144,7 +144,7 @@ _COT = PromptFormat(
     1,
     'the same, asks to reason first and to end with "ANSWER: X"',
     _inference(f"{_MEANING}\n{_REASON} yes, no or maybe."),
-    asks=("reason",),
+    asks=("cot",),
     written=True,
     new_tokens=1024,
 )
@@ -186,9 +186,11 @@ INSTRUCTED = INSTRUCTED_FORMATS[0]
 """The format of models that chat and write."""
 
 ASK_METHODS: Mapping[str, str] = MappingProxyType(
-    {"options": "", "letter": INSTRUCTED, "write": INSTRUCTED, "reason": INSTRUCTED_FORMATS[1]}
+    {"answer-logprob": "", "letter-logprob": INSTRUCTED, "letter": INSTRUCTED, "cot": INSTRUCTED_FORMATS[1]}
 )
 """How inference can be asked in one word, each with its format; the "letter" is the word yes, no or maybe."""
 
-PERSON_ASKS: Mapping[str, str] = MappingProxyType({word: ASK_METHODS[word] for word in ("options", "write", "reason")})
+PERSON_ASKS: Mapping[str, str] = MappingProxyType(
+    {word: ASK_METHODS[word] for word in ("answer-logprob", "letter", "cot")}
+)
 """How the questions of BBQ can be asked; their answers have no letters."""

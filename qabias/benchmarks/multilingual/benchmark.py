@@ -59,7 +59,7 @@ class SetOrigin:
     source: str
     commit: str
     seed: int
-    upstream_dir: str | None
+    mirror: str | None
     options: Mapping[str, str]
     changed: tuple[str, ...]
 
@@ -78,7 +78,7 @@ class PublishedQuestions(BBQBenchmark):
 
     sources: Sequence[str] = (RELEASE,)
     forms: ParallelForms | None = None
-    asks: Mapping[str, str] = MappingProxyType({"options": "", "letter": "letters", "write": "letters"})
+    asks: Mapping[str, str] = MappingProxyType({"answer-logprob": "", "letter-logprob": "letters", "letter": "letters"})
     interfaces: Sequence[str] = ("options", "texts")
     categories: Sequence[str]
     groups_of_categories: Mapping[str, Sequence[str]] = MappingProxyType({})
@@ -109,7 +109,7 @@ class PublishedQuestions(BBQBenchmark):
 
     def fetch(self, path: str, origin: SetOrigin) -> Path:
         """A published file, from the mirror or downloaded; verified against its pin."""
-        return sources.fetch(self.card.repository, path, upstream_dir=origin.upstream_dir)
+        return sources.fetch(self.card.repository, path, mirror=origin.mirror)
 
     def phrases_of(self, example: Example) -> Phrases:
         """What the language of an example has for its written answers to be read."""
@@ -119,12 +119,12 @@ class PublishedQuestions(BBQBenchmark):
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The examples of one category, with the columns of BBQ."""
 
-    def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None, **options: str) -> SetOrigin:
+    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, **options: str) -> SetOrigin:
         """Check the choice of a source."""
         self.check_source(source, fixes)
         chosen = {name: options.get(name, values[0]) for name, values in self.options.items()}
         changed = tuple(f"{name}={value}" for name, value in chosen.items() if value != self.options[name][0])
-        return SetOrigin(source, self.commit(), seed, upstream_dir, chosen, changed)
+        return SetOrigin(source, self.commit(), seed, mirror, chosen, changed)
 
     def check_source(self, source: str, fixes: bool) -> None:
         """Refuse what is no source, and fixes, of which there are none for these texts."""
@@ -162,7 +162,7 @@ class PublishedQuestions(BBQBenchmark):
         tables = _by_language(run.table, run.answers, languages, rules)
         return replace(analysis, tables=(*tables, *map(_without_paper, analysis.tables)))
 
-    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
         """The answers in a log of this project's task on the set; a log of BBQ is none of these sets."""
         return own_questions(log, self, hints)
 

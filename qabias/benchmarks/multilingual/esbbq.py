@@ -191,9 +191,9 @@ class SpainQuestions(PublishedQuestions):
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
     lopsided = True
 
-    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
         """The answers in a log of the harness's own tasks on the set, or of this project's."""
-        return _logged(log, self, WORDINGS[self.card.codes[0]]) or super().logged(log, hints, upstream_dir)
+        return _logged(log, self, WORDINGS[self.card.codes[0]]) or super().logged(log, hints, mirror)
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The released rows of one category, every set with one of the nine wordings of UNKNOWN drawn by the seed."""

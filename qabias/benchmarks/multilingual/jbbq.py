@@ -51,11 +51,11 @@ def says_unknown(text: str, tag: str) -> bool:
     return not {text.lower(), tag.lower()}.isdisjoint(_UNKNOWN_WORDS)
 
 
-def folder_of(upstream_dir: str | None) -> Path:
+def folder_of(mirror: str | None) -> Path:
     """The folder of the files `CATEGORY.jsonl`."""
-    location = upstream_dir or os.environ.get("QABIAS_UPSTREAM")
+    location = mirror or os.environ.get("QABIAS_UPSTREAM")
     if not location:
-        raise QabiasError(f"JBBQ may not be passed on: {ASK}, and name its folder with --upstream-dir")
+        raise QabiasError(f"JBBQ may not be passed on: {ASK}, and name its folder with --mirror")
     named = Path(location).expanduser()
     root = named.parent if named.is_file() else named
     for folder in _FOLDERS:
@@ -87,15 +87,15 @@ class JapaneseQuestions(PublishedQuestions):
     sources = (FILE,)
     categories = CATEGORIES
 
-    def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None, **options: str) -> SetOrigin:
+    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, **options: str) -> SetOrigin:
         """Find the user's files; in place of a commit stands a digest of their content."""
         self.check_source(source, fixes)
-        folder = folder_of(upstream_dir)
+        folder = folder_of(mirror)
         return SetOrigin(source, digest_of(folder), seed, str(folder), {}, ())
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The rows of one category."""
-        path = file_of(folder_of(origin.upstream_dir), category)
+        path = file_of(folder_of(origin.mirror), category)
         if not path.is_file():
             raise QabiasError(f"{path}: no such file; choose a configuration whose file is there, or {ASK}")
         return table_of(rows_of(read_items(path, category, TARGETS[category], says_unknown)))

@@ -105,12 +105,12 @@ class Prompt(NamedTuple):
 class PublishedPrompts:
     """The five prompts, read from the published file or its mirror when one is first needed."""
 
-    upstream_dir: str | None = None
+    mirror: str | None = None
 
     @cached_property
     def by_number(self) -> dict[int, Prompt]:
         """The prompts by their numbers in the file, from 1 on."""
-        path = fetch(REPOSITORY, PATH, upstream_dir=self.upstream_dir)
+        path = fetch(REPOSITORY, PATH, mirror=self.mirror)
         return {int(row["prompt_id"]): _prompt(row) for row in _rows(path)}
 
 
@@ -127,7 +127,7 @@ def formats(prompts: PublishedPrompts = PROMPTS) -> Mapping[str, PromptFormat]:
             f"prompt {number} of KoBBQ's authors, with its own wording of UNKNOWN; asks for the letter only",
             partial(_render, prompts, number),
             lists_answers=True,
-            asks=("options", "letter", "write"),
+            asks=("answer-logprob", "letter-logprob", "letter"),
         )
         for number in NUMBERS
     )
@@ -173,7 +173,7 @@ class KoreanQuestions(PublishedQuestions):
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The samples of one category, set by set."""
-        PROMPTS.upstream_dir = origin.upstream_dir or PROMPTS.upstream_dir
+        PROMPTS.mirror = origin.mirror or PROMPTS.mirror
         samples, templates = (
             self.fetch(f"data/KoBBQ_{name}.tsv", origin) for name in (f"{origin.options['part']}_samples", "templates")
         )

@@ -88,7 +88,7 @@ def read_language(path: Path) -> Language:
 def _check_keys(path: Path, content: dict[str, Any], keys: tuple[str, ...]) -> None:
     for key in content:
         if key not in keys:
-            raise QabiasError(f"{path}: {unknown('key', str(key), keys)}")
+            raise unknown(f"key in {path}:", str(key), keys)
 
 
 def _phrases(path: Path, content: dict[str, Any]) -> Phrases:
@@ -126,14 +126,14 @@ def formats_in(language_of: LanguageOf) -> Mapping[str, PromptFormat]:
         return prefix, tuple(f"{words.gap}{letter}" for letter in LETTERS)
 
     formats = (
-        PromptFormat("qa", 1, "context, question, then each answer's text", qa, asks=("options",)),
+        PromptFormat("qa", 1, "context, question, then each answer's text", qa, asks=("answer-logprob",)),
         PromptFormat(
             "letters",
             1,
             "context, question, lettered answers; asks for the letter only",
             letters,
             lists_answers=True,
-            asks=("options", "letter", "write"),
+            asks=("answer-logprob", "letter-logprob", "letter"),
         ),
     )
     return {prompt_format.name: prompt_format for prompt_format in formats}

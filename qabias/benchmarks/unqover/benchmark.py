@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -22,17 +21,16 @@ from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import compute
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
-from qabias.benchmarks.unqover.findings import (
+from qabias.benchmarks.unqover.logs import logged
+from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
+from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
+from qabias.benchmarks.unqover.written import (
     about_classes,
     about_written,
-    findings,
     nothing_scored,
     subjects_of,
     written_facts,
 )
-from qabias.benchmarks.unqover.logs import logged
-from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
-from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
@@ -79,17 +77,19 @@ class UnQoverBenchmark(Benchmark):
     answer_columns = tuple(f"s{subject}_{name}" for name in ASKED for subject in (1, 2))
     optional_columns = ("outcomes", "outputs")
     stored_columns = ("outcomes", EVEN)
-    asks: Mapping[str, str] = MappingProxyType({"options": "qa", "letter": CHOOSE, "write": CHOOSE, "reason": REASON})
+    asks: Mapping[str, str] = MappingProxyType(
+        {"answer-logprob": "qa", "letter-logprob": CHOOSE, "letter": CHOOSE, "cot": REASON}
+    )
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"delta": ("paper", "released")})
     pools = True
     options: Mapping[str, Sequence[str]] = {
         "subjects": (_DEFAULT_SUBJECTS, *(name for name in _origin.SUBJECTS if name != _DEFAULT_SUBJECTS))
     }
-    facts: Facts = replace(FACTS, findings=findings)
+    facts: Facts = FACTS
 
-    def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None, subjects: str | None = None) -> Any:
+    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, subjects: str | None = None) -> Any:
         """Check the choice of a source and of who occurs in masked sentences (see `unqover_dataset.origin.Origin`)."""
-        return _origin.Origin(source, seed, fixes, upstream_dir, subjects)
+        return _origin.Origin(source, seed, fixes, mirror, subjects)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a set or of all four, in file order, with the column `set`; texts are dictionaries."""
@@ -138,7 +138,8 @@ class UnQoverBenchmark(Benchmark):
         if isinstance(scorer, TextScorer):
             if norm != NORMS[0]:
                 raise QabiasError(
-                    f"{NAME}: norm {norm!r} divides two probabilities, which a written answer has not; leave --norm out"
+                    f"{NAME}: --length-norm {norm} divides probabilities, and a written answer has none.",
+                    "Remove --length-norm.",
                 )
             return ask_texts(part, scorer, prompt_format)
         if "spans" in ways:
@@ -203,7 +204,7 @@ class UnQoverBenchmark(Benchmark):
 
         return analyse(run.table, run.answers, run.scores)
 
-    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
         return logged(log, self, hints, _origin.CONFIGS)
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from qabias.answers.outcomes import REFUSED
-from qabias.benchmarks.caveats import possible_range
-from qabias.benchmarks.facts import Facts, HubTexts, Measure, Notes, Rule, Scores, TemplateView
+from qabias.benchmarks.caveats import range_in_words
+from qabias.benchmarks.facts import Facts, HeadlineRules, HubTexts, Measure, Notes, Rule, Scores, TemplateView
 from qabias.benchmarks.unqover import NAME
 from qabias.tables.formatting import UNDEFINED, percent, show
 from qabias.tables.model import Column, Table, estimate
@@ -36,18 +35,11 @@ _ENDINGS = {"": "question", "_neg": "negated question"}
 
 
 def _about_mu(scores: Scores, measure: Measure) -> str:
-    """What is said below mu."""
-    ends = possible_range(scores, measure)
-    if ends is not None:
-        low, high = (show(end, "number") for end in ends)
-        return (
-            f"{percent(scores['unparsed_share'])} of the rows are left out: with them it lies between {low} and {high}"
-        )
-    basis = f"{percent(scores['coverage'])} of the scores are not 0"
-    if "outcomes" in scores:
-        n_nobody = scores["n_declined"] + scores["outcomes"][REFUSED]
-        basis = f"{percent(n_nobody / sum(scores['outcomes'].values()))} of the answers prefer nobody"
-    return f"eta {show(estimate(scores, 'eta'), 'number')}; {basis}"
+    """Eta, which belongs to mu, or what mu could be with the missing answers."""
+    ends = range_in_words(scores, measure)
+    if ends:
+        return f"{percent(scores['unparsed_share'])} missing, possible {ends}"
+    return f"eta {show(estimate(scores, 'eta'), 'number')}"
 
 
 # Noise lifts mu and eta above 0, of one model more than of another, so that they have no best value to rank runs by.
@@ -156,4 +148,9 @@ FACTS = Facts(
         "Li et al.",
     ),
     suite=_FOLDER / "paper.yaml",
+    headline=HeadlineRules(
+        magnitude="mu",
+        errors={"delta": "answers by the order of the subjects", "epsilon": "ignores the negation"},
+        chance="Inconclusive: chance alone raises mu and eta above 0.",
+    ),
 )

@@ -41,13 +41,13 @@ CHOOSE, REASON = "choose", "choose_cot"
 FORMATS = {
     prompt_format.name: prompt_format
     for prompt_format in (
-        PromptFormat("qa", 1, "context, question, then each subject", _qa, asks=("options",)),
+        PromptFormat("qa", 1, "context, question, then each subject", _qa, asks=("answer-logprob",)),
         PromptFormat(
             CHOOSE,
             1,
             "context, question, lettered subjects; asks for the letter only",
             _choose,
-            asks=("letter", "write"),
+            asks=("letter-logprob", "letter"),
         ),
         PromptFormat(
             REASON,
@@ -56,7 +56,7 @@ FORMATS = {
             _choose_cot,
             written=True,
             new_tokens=1024,
-            asks=("reason",),
+            asks=("cot",),
         ),
     )
 }

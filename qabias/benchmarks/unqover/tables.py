@@ -119,7 +119,7 @@ def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
 def _about_delta(sets: Mapping[str, Scores]) -> str:
     if all("delta:released" in group["signature"] for group in sets.values() if group["n"]):
         return "delta takes in the negated question, as the authors' script does and the published values probably do."
-    return "delta is Eq. 2; the published values probably take in the negated question too (--score delta=released)."
+    return "delta is Eq. 2; the published values probably take in the negated question too (--rule delta=released)."
 
 
 def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:

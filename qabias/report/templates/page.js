@@ -25,6 +25,7 @@ function sortRows(heading) {
 }
 
 function asTabs(table) {
+  if (!table.tHead) return table.textContent;
   const headings = Array.from(table.tHead.rows[0].cells);
   const clean = (text) => text.replace(/\s+/g, " ").trim();
   const lines = [headings.flatMap((heading) => {

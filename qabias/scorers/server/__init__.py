@@ -29,9 +29,11 @@ def _load(loading: Loading) -> ServerScorer:
         return make_scorer(model, BatchClient(loading.journal, options.batch, options.results), options)
     client: OpenAIClient | Client
     if has_client:
-        client = OpenAIClient(loading.handed_over, options.concurrency, loading.journal)
+        client = OpenAIClient(loading.handed_over, options.max_connections, loading.journal)
     else:
-        client = Client(options.url, concurrency=options.concurrency, timeout=options.timeout, journal=loading.journal)
+        client = Client(
+            options.base_url, concurrency=options.max_connections, timeout=options.timeout, journal=loading.journal
+        )
     return make_scorer(model, client, options)
 
 
@@ -49,9 +51,9 @@ KIND = ScorerKind(
     interfaces=("options", "texts"),
     load=_load,
     options={
-        "url": "base of the endpoint, e.g. http://host:8000/v1",
+        "base_url": "base of the endpoint, e.g. http://host:8000/v1",
         "mode": "chat for written answers, logprobs for probabilities of letters, or echo for those of texts",
-        "concurrency": "most requests under way at once",
+        "max_connections": "most requests under way at once",
         "timeout": "seconds to wait for a sign of life; a whole request may take ten times as long",
         "max_new_tokens": "most tokens of a written answer; by default four times what the prompt format needs",
         "top_logprobs": "number of the likeliest tokens that the server is to name with mode=logprobs",
@@ -62,9 +64,9 @@ KIND = ScorerKind(
     },
     open_options={PREFIX: "field of every request, JSON or text, dots lead into objects"},
     default_mode="chat",
-    asks={"options": {"mode": "echo"}, "letter": {"mode": "logprobs"}}
+    asks={"answer-logprob": {"mode": "echo"}, "letter-logprob": {"mode": "logprobs"}}
     | {word: {"mode": "chat"} for word in ASK_METHODS[2:]},
     parse_options=parse_options,
-    passing_options=("url", "concurrency", "timeout", "batch", "tokenizer", "price_in", "price_out"),
+    passing_options=("base_url", "max_connections", "timeout", "batch", "tokenizer", "price_in", "price_out"),
     chats=True,
 )

@@ -214,5 +214,5 @@ _TO_DO = (
 )
 _TO_DO_AGAIN = (
     "Give these to the service if no batch that holds them is still under way, and the results to --option "
-    f"batch={READ}FILE,...\nOr ask the server for them: the same command with --option url=... in place of batch."
+    f"batch={READ}FILE,...\nOr ask the server for them: the same command with --base-url ... in place of batch."
 )

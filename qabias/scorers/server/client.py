@@ -24,7 +24,7 @@ from qabias.scorers.server.asking import (
     is_failure,
     may_pass,
 )
-from qabias.scorers.server.options import CONCURRENCY, KEY_VARIABLES, TIMEOUT, TOTAL_TIMEOUTS, check_url
+from qabias.scorers.server.options import KEY_VARIABLES, MAX_CONNECTIONS, TIMEOUT, TOTAL_TIMEOUTS, check_url
 from qabias.support.address import without_secrets
 from qabias.support.http import REDIRECTS, Bounds, HttpClient, LastingError, LateError, PassingError, Reply
 
@@ -93,7 +93,7 @@ class Client(ConcurrentAsker):
         self,
         url: str,
         *,
-        concurrency: int = CONCURRENCY,
+        concurrency: int = MAX_CONNECTIONS,
         timeout: float = TIMEOUT,
         total_timeout: float | None = None,
         journal: Path | None = None,

@@ -244,7 +244,7 @@ def _collect(request: Request, answers: Sequence[Mapping[str, float]]) -> Option
 
 _INSTEAD = (
     "a server that names fewer tokens takes --option top_logprobs=5; one that gives no log-probabilities can be asked "
-    "for the letter itself, with --ask write or --option mode=chat"
+    "for the letter itself, with --ask letter or --option mode=chat"
 )
 
 LEAST_SHARE = 0.5
@@ -281,7 +281,7 @@ class ServerLogprobScorer(ServerScorer):
             if len(option.split()) != 1:
                 raise QabiasError(
                     f"server: mode=logprobs reads one token, and the answer {option.strip()!r} is more than a letter "
-                    "or a word; choose a prompt format whose answers are letters (--ask letter), or mode=echo"
+                    "or a word; choose a prompt format whose answers are letters (--ask letter-logprob), or mode=echo"
                 )
         bodies = [chat_body(self._model, request.prefix, self._fields) for request in requests]
         answers = self._client.ask(bodies, self._ask_one)

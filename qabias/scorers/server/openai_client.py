@@ -17,7 +17,7 @@ from qabias.scorers.server.asking import (
     is_failure,
     may_pass,
 )
-from qabias.scorers.server.options import CONCURRENCY
+from qabias.scorers.server.options import MAX_CONNECTIONS
 from qabias.support.waiting import wait_for
 
 _EXTRA = "extra_body"
@@ -67,7 +67,7 @@ def is_client(model: object) -> bool:
 class OpenAIClient(ConcurrentAsker):
     """Asks by a client that the caller has."""
 
-    def __init__(self, client: object, concurrency: int = CONCURRENCY, journal: Path | None = None) -> None:
+    def __init__(self, client: object, concurrency: int = MAX_CONNECTIONS, journal: Path | None = None) -> None:
         key = getattr(client, "api_key", None)
         super().__init__(concurrency, journal, key if isinstance(key, str) else "")
         self._client = client

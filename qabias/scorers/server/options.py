@@ -14,7 +14,7 @@ from qabias.support.address import is_address
 
 PREFIX = "body."
 
-CONCURRENCY = 8
+MAX_CONNECTIONS = 8
 TIMEOUT = 60.0
 TOTAL_TIMEOUTS = 10
 """How many times the timeout one request may take in all."""
@@ -39,7 +39,7 @@ _MODES_OF = {
     f"{PREFIX}{_TEMPERATURE}": (CHAT, LOGPROBS),
 }
 # What cannot be said where a caller gives a client.
-_CLIENTS_OWN = ("url", "timeout", "batch")
+_CLIENTS_OWN = ("base_url", "timeout", "batch")
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _FIXED = {
     "model": "give --model",
@@ -59,9 +59,9 @@ _FIXED = {
 class ServerOptions:
     """How a server is asked."""
 
-    url: str = ""
+    base_url: str = ""
     mode: str = CHAT
-    concurrency: int = CONCURRENCY
+    max_connections: int = MAX_CONNECTIONS
     timeout: float = TIMEOUT
     max_new_tokens: int | None = None
     top_logprobs: int = TOP_LOGPROBS
@@ -99,8 +99,8 @@ def parse_options(options: Mapping[str, str], has_client: bool = False) -> Serve
         if name in options:
             raise QabiasError(f"server: {name} is the client's own business where a client is given; leave it out")
     batch, results = _parse_batch(options["batch"]) if "batch" in options else ("", ())
-    if "url" not in options and not batch and not has_client:
-        raise QabiasError("server: where is it? Give --option url=http://HOST:PORT/v1")
+    if "base_url" not in options and not batch and not has_client:
+        raise QabiasError("server: where is it? Give --base-url http://HOST:PORT/v1")
     mode = options.get("mode", CHAT)
     if mode not in MODES:
         raise QabiasError(f"server: mode is {mode!r}; give {', '.join(MODES[:-1])} or {MODES[-1]}")
@@ -116,9 +116,9 @@ def parse_options(options: Mapping[str, str], has_client: bool = False) -> Serve
     if "max_new_tokens" in options and limit is not None:
         raise QabiasError(f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit; leave one of them out")
     return ServerOptions(
-        url=check_url(options["url"]) if "url" in options else "",
+        base_url=check_url(options["base_url"]) if "base_url" in options else "",
         mode=mode,
-        concurrency=_whole(options, "concurrency", CONCURRENCY),
+        max_connections=_whole(options, "max_connections", MAX_CONNECTIONS),
         timeout=_number(options, "timeout", "seconds such as 60", least=math.ulp(0.0)) or TIMEOUT,
         max_new_tokens=_whole(options, "max_new_tokens", 256) if "max_new_tokens" in options else limit,
         top_logprobs=_whole(options, "top_logprobs", TOP_LOGPROBS),

@@ -1,4 +1,4 @@
-"""`qabias check-device` on the CPU with tiny models: every scorer, its verdicts, its time limit and its file."""
+"""`qabias verify-device` on the CPU with tiny models: every scorer, its verdicts, its time limit and its file."""
 
 import itertools
 from types import SimpleNamespace
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from qabias.cli.check_device import SIZES
+from qabias.cli.verify_device import SIZES
 from qabias.devices import cases, check, models, speed
 from qabias.devices.cases import Case
 from qabias.devices.check import MEASURES
@@ -181,7 +181,7 @@ def test_the_command_shows_and_writes_every_case_and_ends_with_1_where_one_is_wr
     chosen = [case_of("causal", timed=True), case_of("nli")]
     monkeypatch.setattr(check, "cases", lambda sizes, usual: chosen)
     path = tmp_path / "device.json"
-    command = ("check-device", "--device", "cpu", "--shapes", "tiny", "--output", path)
+    command = ("verify-device", "--device", "cpu", "--shapes", "tiny", "--output", path)
     result = invoke(*command)
     assert result.exit_code == 0, result.output
     content = read_json(path)

@@ -1,4 +1,4 @@
-"""`qabias check-device`: does every scorer compute rightly and fast on this device?"""
+"""`qabias verify-device`: does every scorer compute rightly and fast on this device?"""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ SIZES = ("tiny", "small", "all")
 """What `--shapes` takes; those of `qabias.devices.cases`, which takes too long to import for `--help`."""
 
 
-def check_device(
+def verify_device(
     minutes: Annotated[float, typer.Option(help="Minutes after which nothing more is begun.")] = 8,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, xpu, ...")] = "auto",
     shapes: Annotated[str, typer.Option(help="Models: tiny, small (of base size too) or all published sizes.")] = "all",
@@ -28,11 +28,11 @@ def check_device(
     fit into time or memory is listed as not measured.
     """
     if not 0 < minutes < float("inf"):
-        raise QabiasError(f"--minutes is {minutes}; give minutes above 0, such as 8")
+        raise QabiasError(f"--minutes is {minutes}.", "Give minutes above 0, such as 8.")
     if shapes not in SIZES:
-        raise unknown("--shapes", shapes, SIZES)
+        raise unknown("size", shapes, SIZES, "--shapes")
     if output is not None and output.is_dir():
-        raise QabiasError(f"--output {output}: is a folder; name a file, such as {output / 'device.json'}")
+        raise QabiasError(f"--output {output}: is a folder.", f"Name a file, such as {output / 'device.json'}.")
     from tqdm import tqdm
 
     from qabias.devices import check
@@ -42,7 +42,7 @@ def check_device(
         if output is not None:
             write_json(output, so_far.as_json(shapes, minutes))
 
-    with tqdm(desc="check-device", bar_format="{desc}: {elapsed} {postfix}", leave=False) as bar:
+    with tqdm(desc="verify-device", bar_format="{desc}: {elapsed} {postfix}", leave=False) as bar:
         result = check.check_device(device, shapes, 60 * minutes, bar.set_postfix_str, keep=keep)
     check.print_check(result)
     if output is not None:

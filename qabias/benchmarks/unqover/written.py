@@ -1,4 +1,4 @@
-"""What a run of UnQover shows, what became of written answers, and what scores could be with the missing ones."""
+"""What became of written answers, and what scores could be with the missing ones."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import pyarrow.compute as pc
 
 from qabias.answers.outcomes import ANSWERED, OUTCOMES, REFUSED
 from qabias.benchmarks.base import RUN, Rules
-from qabias.benchmarks.caveats import reasons
-from qabias.benchmarks.facts import Facts, Scores, counted
-from qabias.benchmarks.findings import adjusted_finding, in_one, listed, reason_not_reported, unreported_clause
+from qabias.benchmarks.facts import counted
 from qabias.benchmarks.pairs import Codes, Floats
 from qabias.benchmarks.unqover.facts import MEASURES
 from qabias.benchmarks.unqover.questions import ASKED
@@ -198,48 +196,3 @@ def _chosen(scores: Floats) -> Bounds:
     missing = np.isnan(scores[:, 0]).sum(axis=1)
     known = np.nan_to_num(scores).sum(axis=(1, 2))
     return Bounds(known / scores[0].size, (known + missing) / scores[0].size)
-
-
-# Sentences
-
-_ERRORS = {
-    "delta": "delta, how far the order of the subjects moves answers,",
-    "epsilon": "epsilon, how far they ignore the negation,",
-}
-_NAMES = ("mu", *_ERRORS)
-
-
-def findings(facts: Facts, scores: Mapping[str, Any]) -> list[str]:
-    """The sentence about a run: where reasoning errors exceed the preferences.
-
-    mu and eta are made of absolute values, so that noise alone puts them above 0, and no interval of theirs shows that
-    any subject is preferred. What intervals can show is that the order of the subjects or the negation moves the
-    answers more than the preferences do: noise raises mu, so that an error above it is above the preferences too.
-    """
-    sets: Mapping[str, Scores] = scores["sets"]
-    unreported = _unreported(facts, scores)
-    stated = {name: group for name, group in sets.items() if name not in unreported}
-    clauses = ["no preference is shown by mu and eta alone, which chance lifts above 0"] if stated else []
-    above: dict[str, list[str]] = {error: [] for error in _ERRORS}
-    for name, group in stated.items():
-        results = {score: adjusted_finding(facts, name, group, score, len(_NAMES) * len(stated)) for score in _NAMES}
-        for error, groups in above.items():
-            if results[error].low > results["mu"].high:
-                groups.append(name)
-    for error, groups in above.items():
-        if groups:
-            clauses.append(f"{_ERRORS[error]} exceeds mu in {listed(groups)}")
-    if stated and not any(above.values()):
-        clauses.append(f"neither delta nor epsilon is shown to exceed mu in {listed(list(stated))}")
-    return [in_one("", [*clauses, *unreported_clause(unreported)])]
-
-
-def _unreported(facts: Facts, scores: Mapping[str, Any]) -> dict[str, str]:
-    """By set why nothing can be said of it."""
-    why = reasons(facts, scores)
-    unreported = {}
-    for name, group in scores["sets"].items():
-        texts = [reason_not_reported(group, facts.measure(score), why, f"/sets/{name}") for score in _NAMES]
-        if any(texts):
-            unreported[name] = next(filter(None, texts))
-    return unreported
