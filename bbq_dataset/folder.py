@@ -1,4 +1,4 @@
-"""The dataset folder of BBQ: what its card says about the questions and their form as inference."""
+"""The dataset folder of BBQ: what its card contains, for the questions and BBQ as inference."""
 
 from __future__ import annotations
 
@@ -113,9 +113,8 @@ def _statistics(group: str, tables: Tables) -> list[str]:
 def _gallery(tables: Tables) -> str:
     """Sets of every category, one line each, from templates evenly spaced over the category."""
     parts = [
-        "Some sets of every category. In italics stands what the disambiguated context adds to the ambiguous one,\n"
-        "in bold the right answer to the question with it. In the ambiguous context the right answer is always the\n"
-        "unknown one."
+        "Some sets of every category. The disambiguated context adds the text in italics, and the answer in bold is\n"
+        "then right. In the ambiguous context the right answer is always UNKNOWN."
     ]
     for name, table in tables.items():
         lines = [

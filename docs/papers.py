@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -111,13 +112,25 @@ def check(item: Item, folders: Mapping[str, Path]) -> None:
                 raise MissingError(f"{item['item']} ({item['what']}): {fault}")
 
 
-def _file(item: str, name: str, folder: Path) -> str:
-    return "" if (folder / name).exists() else f"no {name}"
+def _tested_by(item: str, tests: Sequence[str], folder: Path) -> str:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "", *tests]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return "" if result.returncode == 0 else f"{' '.join(tests)}: {result.stdout[-400:]}"
 
 
-def _tested_by(item: str, path: str, folder: Path) -> str:
-    text = (ROOT / path).read_text(encoding="utf-8") if (ROOT / path).exists() else ""
-    return "" if "\ndef test_" in text else f"no tests in {path}"
+def _shown(item: str, wanted: Sequence[str], folder: Path) -> str:
+    name, column, *values = wanted
+    table = find(read_analysis(folder / "analysis.json").tables, name)
+    place = [one.name for one in table.columns].index(column)
+    shown = sorted({str(row[place]) for row in table.rows})
+    return "" if shown == sorted(values) else f"the column {column} of {name} has {shown}"
+
+
+def _columns_of(item: str, wanted: Sequence[str], folder: Path) -> str:
+    name, *columns = wanted
+    table = find(read_analysis(folder / "analysis.json").tables, name)
+    missing = set(columns) - {one.name for one in table.columns}
+    return f"{name} has no column {', '.join(sorted(missing))}" if missing else ""
 
 
 def _tables(item: str, names: Sequence[str], folder: Path) -> str:
@@ -161,8 +174,9 @@ def _formats(item: str, wanted: Sequence[str], folder: Path) -> str:
 
 
 _CHECKS: Mapping[str, Callable[[str, Any, Path], str]] = {
-    "file": _file,
     "tested_by": _tested_by,
+    "shown": _shown,
+    "columns_of": _columns_of,
     "tables": _tables,
     "scores": _scores,
     "columns": _columns,

@@ -36,7 +36,7 @@ def make_runs(where):
 
 def make_checked(where):
     """Runs of BBQ for checks against limits: `kept` has no bias, `broken` has, `small` cannot tell."""
-    for name, model, limit in (("kept", "oracle", 4000), ("broken", "stereotyped", 400), ("small", "random", 40)):
+    for name, model, limit in (("kept", "oracle", 4000), ("broken", "stereotyped", 800), ("small", "random", 40)):
         run(RunArguments("bbq", f"baseline:{model}", limit=limit), where / name)
     return where
 

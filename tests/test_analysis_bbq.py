@@ -134,7 +134,8 @@ def test_released_predictions_without_context_give_figure_6(released):
         (round(100 * rows[name]["bias_ambig"], 1), round(100 * rows[name]["accuracy_ambig"], 1), rows[name]["n_ambig"])
         for name in ("Age", "Religion")
     ] == [(51.4, 30.3, 1840), (21.3, 58.0, 600)]
-    assert {table.name: table.source[:8] for table in analysis.tables if table.source} == {"question_only": "Figure 6"}
+    sources = {table.name: table.source[:8] for table in analysis.tables if table.source}
+    assert sources == {"question_only": "Figure 6", "unknown_texts": "Figure 7"}
     assert not any("qabias pool" in table.note for table in analysis.tables)
     names = {table.name for table in analysis.tables}
     assert not names & {"bias_by_category", "accuracy_by_category", "alignment_cost", "answers_disambig"}
@@ -223,6 +224,9 @@ def close(found, expected):
     return (found is None and expected is None) or math.isclose(found, expected, abs_tol=1e-12)
 
 
+ONE_GROUP = ("Black, African American", "Latino, Hispanic", "Arab, Middle Eastern")
+
+
 def bias_tables(row):
     """The tables that break the bias down in which an example counts, with its labels there."""
     category, comparison = row["category"], COMPARISONS.get(row["comparison"], "")
@@ -233,7 +237,9 @@ def bias_tables(row):
         title = comparison.format({"Race_x_gender": "gender", "Race_x_SES": "SES"}[category])
         yield f"comparisons_{category}", (title,)
         if has_target:
-            yield f"labels_{category}", (group(row), title)
+            trait, _, name = group(row).partition("-")
+            shown = next((one for one in ONE_GROUP if name in one.split(", ")), name)
+            yield f"labels_{category}", (f"{trait}-{shown}", title)
     if category != "Religion":  # which has no names
         yield "names_and_labels", (f"{category}, {row['label_type']}s",)
 
@@ -254,7 +260,7 @@ def test_every_break_down_of_the_bias_is_the_counts_of_its_groups(patchy):
         assert found.keys() == groups.keys()
         for labels, cell in groups.items():
             assert found[labels]["n_ambig"] == n_rows[name, labels]
-            for condition in ("ambig",) if name.startswith("stereotypes_") else ("ambig", "disambig"):
+            for condition in ("ambig", "disambig"):
                 of = Counter({who: cell[condition, who] for who in ("biased", "counter", "unknown")})
                 is_thin = name.startswith(("stereotypes_", "labels_")) and of.total() < MIN_ANSWERS
                 n_thin[is_thin] += 1
@@ -434,9 +440,8 @@ def test_a_run_has_only_the_tables_that_it_can_fill():
         analyses[condition] = analyse(part, answers, BENCHMARK.score(part, answers))
     names = {condition: [table.name for table in analysis.tables] for condition, analysis in analyses.items()}
     common = {"bias_by_category", "accuracy_by_category", "answer_positions", "unknown_texts", "template_rates"}
-    assert set(names["ambig"]) == common | {
-        *("aligned_errors", "saturation_ambig", "stereotypes_Religion", "answers_ambig"),
-    }
+    common |= {"stereotypes_Religion"}
+    assert set(names["ambig"]) == common | {"aligned_errors", "saturation_ambig", "answers_ambig"}
     assert set(names["disambig"]) == common | {"alignment_cost", "saturation_disambig", "answers_disambig"}
     for condition, other in (("ambig", "disambig"), ("disambig", "ambig")):
         for table in analyses[condition].tables:

@@ -249,6 +249,15 @@ def test_a_run_is_scored_again_where_it_lies_or_by_other_rules(tmp_path):
         qabias.score(run, config="religion")
 
 
+def test_the_same_examples_are_compared_however_they_were_chosen():
+    asked = qabias.run("bbq", model="baseline:random", config="Age", limit=40, progress=False)
+    same, other = (qabias.load("bbq", "Age", limit=limit) for limit in (40, 32))
+    assert len(qabias.compare([asked, qabias.score([2] * len(same), same)]).names) == 2
+    with pytest.raises(qabias.QabiasError, match="32/3680") as refused:
+        qabias.compare([asked, qabias.score([2] * len(other), other)])
+    assert str(asked.folder) not in str(refused.value)
+
+
 def test_a_folder_is_written_and_read(rows, tmp_path):
     result = qabias.score([2] * 120, rows, output=tmp_path / "run", model="mine")
     assert qabias.read(tmp_path / "run").scores == result.scores

@@ -146,6 +146,17 @@ def test_a_baseline_does_not_decide_whether_models_saw_a_context():
     assert not are_question_only([baseline])
 
 
+def test_a_run_without_contexts_has_a_part_in_the_figures_that_need_none(compared_runs):
+    names = ("bbq-stereotyped", "bbq-random", "bbq-blind-random")
+    comparison = compare([compared_runs / name for name in names], allow_mixed=True)
+    assert len(comparison.runs) == 2
+    bars = {row[0] for row in find(comparison.analysis.tables, "unknown_texts").rows}
+    assert set(comparison.names) < bars
+    (blind,) = bars - set(comparison.names)
+    assert {row[0] for row in find(comparison.analysis.tables, "answer_positions").rows} == set(comparison.names)
+    assert sum(note.startswith(blind) for note in comparison.analysis.notes) == 1
+
+
 def test_runs_of_other_seeds_share_the_bundled_examples_but_no_sample():
     answers = Answers()
     whole = [answers.examples(described("a", "qa", seed=seed)) for seed in (0, 1)]

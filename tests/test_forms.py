@@ -254,10 +254,3 @@ def test_what_are_no_two_forms_is_refused_before_anything_is_done(words, message
     monkeypatch.chdir(tmp_path)
     assert message in refused(*words.split())
     assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_is_said_of_what_the_choice_of_a_sample_moves(upstream, tmp_path):
-    arguments = RunArguments("bbq", "baseline:oracle", "Religion", limit=60, source="official,bundled")
-    both = run_forms(arguments, tmp_path / "both", Machine(mirror=str(upstream)))
-    assert "s_DIS" not in both.comparison.headline.detail
-    assert both.comparison.headline.verdict == "not detected"

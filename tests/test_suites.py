@@ -157,7 +157,7 @@ def test_a_suite_runs_compares_and_skips_what_is_finished(tmp_path, tiny, monkey
     assert first.exit_code == 0, first.output
     folder = tmp_path / "paper-bbq"
     names = {f"{model}-qa" for model in ("tiny-llama", "baseline-stereotyped", "baseline-unknown")}
-    assert {path.name for path in folder.iterdir()} == names
+    assert {path.name for path in folder.iterdir()} == names | {"compared"}
     scores = json.loads((folder / "baseline-stereotyped-qa" / "scores.json").read_text())["scores"]
     assert scores["bias_ambig"] == 1.0
     assert "run 3" in first.output

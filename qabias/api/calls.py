@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from qabias.errors import QabiasError
+from qabias.support.outputs import TEMPORARY
 
 OptionValue: TypeAlias = "str | int | float | bool | list[object] | dict[str, object]"
 
@@ -23,7 +24,7 @@ class Scratch:
     """A temporary folder that is removed when nobody holds this object any more, at the latest at the end of Python."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="qabias-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Scratch:

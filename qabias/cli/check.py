@@ -31,6 +31,9 @@ def check(
     allow_undecided: Annotated[
         bool, typer.Option("--allow-undecided", help="Exit with 0 if a check is inconclusive.")
     ] = False,
+    require_task: Annotated[
+        bool, typer.Option("--require-task", help="Fail a model that does not answer better than by guessing.")
+    ] = False,
     output: Annotated[Path | None, typer.Option(help="Also write the verdicts as JSON.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -45,17 +48,19 @@ def check(
     from qabias.support.outputs import check_file, json_with
     from qabias.testing import Limit, verdicts
     from qabias.testing.messages import explain_verdict, print_verdicts
+    from qabias.testing.verdicts import task_limit
 
     options: list[tuple[list[str] | None, str, Side]] = [(most, "max", "below"), (least, "min", "above")]
     limits = [
         Limit(name, value, side) for texts, flag, side in options for name, value in _limits(texts or [], flag).items()
     ]
-    if not limits:
+    if not limits and not require_task:
         raise QabiasError("No threshold.", "Add --max SCORE=0.1 or --min SCORE=0.9.")
     run = read_scored(folder)
     if output is not None:
         check_file(output, json_with("exit_code", "verdicts", signature=run.signature), overwrite=overwrite)
-    results = verdicts(run, limits, by)
+    results = verdicts(run, limits, by) if limits else []
+    results += verdicts(run, [task_limit(run.benchmark)]) if require_task else []
     print_verdicts(run, results)
     states = {verdict.state for verdict in results}
     code = FAILED if "fail" in states else CANNOT_TELL if "undecided" in states and not allow_undecided else 0

@@ -74,7 +74,7 @@ def reproduce(
         for mean in make_means(outcomes, folder, mirror):
             print_pool(mean.pool)
             echo(f"mean:       {mean.page.resolve()}")
-        for page in compare_all(outcomes, folder, mirror) if published else ():
+        for page in compare_all(outcomes, folder, mirror):
             echo(f"comparison: {page.resolve()}")
     if any(outcome.failure for outcome in outcomes):
         raise typer.Exit(2)

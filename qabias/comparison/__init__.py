@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
@@ -13,7 +15,7 @@ from qabias.benchmarks.base import ComparesFurther, meaningful, rescored_by
 from qabias.benchmarks.headline import Headline
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
-from qabias.comparison.comparable import are_question_only, check_agree, common_benchmark, read_runs, run_names
+from qabias.comparison.comparable import DRAWN, are_question_only, check_agree, common_benchmark, read_runs, run_names
 from qabias.comparison.forms import TwoForms, form_view, two_forms
 from qabias.comparison.headline import by_run, many_headline, pair_headline, texts_headline
 from qabias.comparison.languages import (
@@ -25,7 +27,7 @@ from qabias.comparison.languages import (
 )
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
-from qabias.comparison.ranking_tests import rankings
+from qabias.comparison.ranking_tests import FEWEST_RUNS, NO_RANKING, rankings
 from qabias.comparison.tables import MOST_BESIDE, Compared, named
 from qabias.runs.folder import ANALYSIS_FILE
 from qabias.runs.means import measures_of
@@ -73,11 +75,19 @@ def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, mirror: s
         check_one_model(runs)
     mixed = check_agree(runs, allow_mixed)
     benchmark = common_benchmark(runs)
-    return _compare_models(benchmark, runs, mixed, mirror)
+    with_contexts = runs if are_question_only(runs) else [run for run in runs if not run.is_question_only]
+    if len(with_contexts) in (1, len(runs)):
+        return _compare_models(benchmark, runs, mixed, mirror)
+    without = {name: run for name, run in zip(run_names(runs), runs, strict=True) if run.is_question_only}
+    return _compare_models(benchmark, with_contexts, mixed, mirror, without)
 
 
 def _compare_models(
-    benchmark: Benchmark, runs: Sequence[ScoredRun], mixed: dict[str, list[str]], mirror: str | None
+    benchmark: Benchmark,
+    runs: Sequence[ScoredRun],
+    mixed: dict[str, list[str]],
+    mirror: str | None,
+    without_contexts: Mapping[str, ScoredRun] = MappingProxyType({}),
 ) -> Comparison:
     are_many = len(runs) > MOST_BESIDE
     names = run_names(runs)
@@ -89,7 +99,10 @@ def _compare_models(
     same_questions = all(run.benchmark is benchmark for run in runs)
     pairs = functools.lru_cache(maxsize=1 if are_many else None)(_pairing(runs, answers))
     with_first = [_kept(pairs(0, number), are_many) for number in range(1, len(runs))] if same_questions else []
-    ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
+    if {*DRAWN, "config"} & set(mixed):
+        ranked, not_ranked = [], [NO_RANKING.format(group=ALL)] if len(runs) >= FEWEST_RUNS else []
+    else:
+        ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
     shared = (tables.runs_table(runs, names), *outcomes_tables(names, [run.scores for run in runs]))
     missing = missing_notes(names, [run.scores for run in runs])
     left_out = _left_out_notes(meaningful(benchmark, question_only), names, scores)
@@ -101,6 +114,7 @@ def _compare_models(
         analysis = Analysis((*ranked, *below, *shared), notes=tuple(notes))
         return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, (), are_many=True)
     analyses = [read_tables(run) for run in runs]
+    blind = {name: _of_paper(read_tables(run)) for name, run in without_contexts.items()}
     compared = _compared(measures, runs, pairs) if same_questions else []
     beside = (
         *ranked,
@@ -109,17 +123,27 @@ def _compare_models(
         *tables.difference_tables(benchmark, measures, names, scores, compared),
         *shared,
         *(benchmark.across(names, scores) if isinstance(benchmark, ComparesFurther) else ()),
-        *tables.joined_tables(names, analyses, {name for run in runs for name in run.benchmark.facts.own_tables}),
+        *tables.joined_tables(
+            [*names, *blind],
+            [*analyses, *blind.values()],
+            {one for run in runs for one in run.benchmark.facts.own_tables},
+        ),
     )
     notes = _mixed_notes(mixed)
     if len(runs) > MOST_PAIRED:
         notes.append(f"With more than {MOST_PAIRED} runs each is compared with the first.")
+    notes += [f"{name} saw no context: only tables of answers that need none show it." for name in blind]
     notes += [*not_ranked, *missing, *left_out]
     notes += tables.notes_by_run(names, [analysis.notes for analysis in analyses])
     each = by_run([benchmark] * len(runs), names, scores, question_only)
     headline = headline or pair_headline(benchmark, measures, names, scores, compared)
     analysis = Analysis(beside, notes=tuple(notes))
     return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, each)
+
+
+def _of_paper(analysis: Analysis) -> Analysis:
+    """The tables of a run without contexts that a paper shows."""
+    return replace(analysis, tables=tuple(table for table in analysis.tables if table.source))
 
 
 def _compare_texts(

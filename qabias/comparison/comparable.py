@@ -8,9 +8,12 @@ from pathlib import Path
 
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import rescored_by
+from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
+from qabias.runs.folder import read_keys
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_field, scorer_name, signature_fields
+from qabias.support.outputs import TEMPORARY
 
 SAME = ("benchmark", "config", "source", "fixes", "limit", "seed")
 """What must agree for scores to be about the same questions; a suite asks them in several ways on purpose."""
@@ -23,6 +26,9 @@ COUNTED = "score"
 
 COVERAGE = "coverage"
 """The field of the signature that says how many of the examples have an answer, where not all have."""
+
+DRAWN = ("limit", "seed", COVERAGE)
+"""How examples were chosen, which matters only if the runs have different ones."""
 
 _MOST_FOUND = 10
 
@@ -69,12 +75,22 @@ def asked_questions(run: ScoredRun) -> str:
 def mixed_fields(runs: Sequence[ScoredRun]) -> dict[str, list[str]]:
     """What must agree and does not: by field the value of every run, as text."""
     fields: dict[str, list[str]] = {}
-    for name in ("benchmark", "source", "config", *ASKED, COUNTED, "limit", "seed", COVERAGE):
+    for name in ("benchmark", "source", "config", *ASKED, COUNTED, *DRAWN):
         values = [_field(run, name) for run in runs]
         asked = [value for run, value in zip(runs, values, strict=True) if name not in ASKED or not run.is_baseline]
         if len(set(asked)) > 1:
             fields[name] = values
+    if set(fields) & set(DRAWN) and _have_same_examples(runs):
+        return {name: values for name, values in fields.items() if name not in DRAWN}
     return fields
+
+
+def _have_same_examples(runs: Sequence[ScoredRun]) -> bool:
+    """Whether all runs have answers to the same bundled examples; other texts depend on the seed."""
+    if {(run.benchmark.name, run.arguments.source) for run in runs} != {(runs[0].benchmark.name, BUNDLED)}:
+        return False
+    first, *others = (sorted(map(repr, read_keys(run.file, run.benchmark).to_pylist())) for run in runs)
+    return all(other == first for other in others)
 
 
 def _field(run: ScoredRun, name: str) -> str:
@@ -106,14 +122,18 @@ def are_question_only(runs: Sequence[ScoredRun]) -> bool:
 
 def _values_by_run(runs: Sequence[ScoredRun], values: Sequence[str]) -> str:
     """The different values, each with a run that has it."""
-    having: dict[str, list[ScoredRun]] = {}
-    for run, value in zip(runs, values, strict=True):
-        having.setdefault(value, []).append(run)
-    shown = [
-        f"{own[0].folder}{f' and {len(own) - 1} more' if own[1:] else ''}: {value!r}" for value, own in having.items()
-    ]
+    having: dict[str, list[str]] = {}
+    for name, value in zip(map(_name_or_folder, runs), values, strict=True):
+        having.setdefault(value, []).append(name)
+    shown = [f"{own[0]}{f' and {len(own) - 1} more' if own[1:] else ''}: {value!r}" for value, own in having.items()]
     more = len(shown) - _MOST_FOUND
     return ", ".join(shown[:_MOST_FOUND]) + (f" and {more} values more" if more > 0 else "")
+
+
+def _name_or_folder(run: ScoredRun) -> str:
+    """The folder of a run, or the name of its model if the folder is temporary."""
+    is_temporary = run.folder.parent.name.startswith(TEMPORARY)
+    return _model_name(run) if is_temporary else str(run.folder)
 
 
 def differing_fields(signatures: Sequence[str]) -> list[str]:

@@ -27,6 +27,7 @@ from qabias.tables.formatting import percent
 from qabias.tables.model import Column, Table, Value
 
 FEWEST_RUNS = 3
+NO_RANKING = "No ranking of {group}: the runs were not scored on the same examples."
 RANKING = "Ranking of the runs"
 TOLD_APART, NOT_TOLD_APART, NOT_RANKED = "told apart", "not told apart", "not ranked: "
 """Values of the column `next`; the reason follows the last."""
@@ -141,7 +142,7 @@ def rankings(
     for group in [ALL] if ALL in groups else groups:
         together = joint([pairs[group] for pairs in with_first])
         if together is None:
-            notes.append(f"No ranking of {group}: the runs were not scored on the same examples.")
+            notes.append(NO_RANKING.format(group=group))
             continue
         of_runs = [benchmark.groups(run)[group] for run in scores]
         once = np.ones((1, together.n_clusters))

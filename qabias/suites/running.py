@@ -59,7 +59,7 @@ def check_published(runs: Sequence[SuiteRun]) -> None:
     for name, config in dict.fromkeys((one.arguments.benchmark, one.arguments.config) for one in runs):
         benchmark = load_benchmark(name)
         if not isinstance(benchmark, AuthorsAnswers):
-            raise QabiasError(f"the authors of {name} published no answers of its models; leave --published out")
+            raise QabiasError(f"qabias reads no published answers to {name}.", "Remove --published.")
         benchmark.check_config(config)
 
 
@@ -104,7 +104,7 @@ def make_means(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) ->
 def compare_all(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) -> list[Path]:
     """Compare all finished runs of the same questions, whatever their prompt, as the figures of a paper do."""
     pages: list[Path] = []
-    for runs in comparable(outcomes):
+    for runs in comparable(outcomes, by_context=False):
         if len(runs) > 1:
             comparison = compare([run.folder for run in runs], allow_mixed=True, mirror=mirror)
             name = f"compared-{len(pages) + 1}" if pages else "compared"
@@ -142,11 +142,11 @@ def is_finished(folder: Path, arguments: RunArguments) -> bool:
     return scored.arguments == arguments and scored.file.qabias_version == __version__
 
 
-def comparable(outcomes: Sequence[Outcome]) -> list[list[ScoredRun]]:
-    """The scored runs, those of the same questions together; a model without contexts was asked other questions."""
+def comparable(outcomes: Sequence[Outcome], by_context: bool = True) -> list[list[ScoredRun]]:
+    """The scored runs, those of the same questions together, with `by_context` apart from those without contexts."""
     groups: dict[object, list[ScoredRun]] = {}
     for outcome in outcomes:
         if not outcome.failure:
             scored = read_scored(outcome.folder)
-            groups.setdefault((asked_questions(scored), scored.is_question_only), []).append(scored)
+            groups.setdefault((asked_questions(scored), by_context and scored.is_question_only), []).append(scored)
     return list(groups.values())

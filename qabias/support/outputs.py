@@ -10,6 +10,9 @@ from qabias.support.files import read_json, strict
 RUN_MARK = "run.json"
 """The file that makes a folder a run; what lies beside it and in its `predictions` is never replaced."""
 
+TEMPORARY = "qabias-"
+"""How the name of a temporary folder begins."""
+
 ANSWERS_FOLDER = "predictions"
 """The folder in a run that holds its answers."""
 

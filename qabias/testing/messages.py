@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from qabias.benchmarks import ALL
+from qabias.benchmarks.headline import failure
 from qabias.comparison.sample_size import planned_measure
 from qabias.runs.scored import ScoredRun
 from qabias.tables.formatting import show, show_interval
@@ -21,10 +22,10 @@ WORDS: dict[State, str] = {"pass": "pass", "fail": "FAIL", "undecided": "cannot 
 _COLUMNS = (
     Column("name", "score", "text"),
     Column("group", "group", "text"),
-    Column("n", "examples", "count"),
+    Column("state", "verdict", "text"),
     Column("value", "value, [interval]", "text"),
     Column("limit", "wanted", "text"),
-    Column("state", "verdict", "text"),
+    Column("n", "examples", "count"),
 )
 
 
@@ -35,9 +36,9 @@ def value_in_words(verdict: Verdict) -> str:
 
 
 def limit_in_words(verdict: Verdict) -> str:
-    """Format what is allowed, such as "below 10.0 % either way" or "above 90.0 %"."""
-    either = " either way" if verdict.magnitude else ""
-    return f"{verdict.side} {show(verdict.limit, 'share' if verdict.kind == 'signed' else verdict.kind)}{either}"
+    """Format what is allowed, such as "within ±10.0 %" or "above 90.0 %"."""
+    side = "within ±" if verdict.magnitude else f"{verdict.side} "
+    return f"{side}{show(verdict.limit, 'share' if verdict.kind == 'signed' else verdict.kind)}"
 
 
 def explain_verdict(verdict: Verdict) -> str:
@@ -98,6 +99,9 @@ def remarks(run: ScoredRun, verdicts: Sequence[Verdict]) -> list[str]:
     if looks > 1:
         texts.append(f"Intervals are widened so that all {looks} that were looked at hold together with 95 %.")
     arguments, facts = run.arguments, run.benchmark.facts
+    fails = "" if run.is_question_only else failure(facts, run.scores, arguments.model or "the model")
+    if fails:
+        texts.append(f"Warning: {fails}. A low bias then shows little: `qabias check --require-task` fails such a run.")
     undecided = [verdict for verdict in verdicts if verdict.state == "undecided"]
     if any(verdict.needed is not None for verdict in undecided):
         texts.append(
@@ -118,7 +122,7 @@ def print_verdicts(run: ScoredRun, verdicts: Sequence[Verdict]) -> None:
     console = Console()
     console.width = max(console.width, MIN_WIDTH)
     rows = tuple(
-        (one.name, one.group, one.n, value_in_words(one), limit_in_words(one), WORDS[one.state]) for one in verdicts
+        (one.name, one.group, WORDS[one.state], value_in_words(one), limit_in_words(one), one.n) for one in verdicts
     )
     print_table(Table("verdicts", run.folder.name, "", "", _COLUMNS, rows), console)
     behind = [f"{one.name} of {one.group}: {text}" for one in verdicts if (text := explain_verdict(one))]

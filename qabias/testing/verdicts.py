@@ -12,6 +12,7 @@ from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.caveats import detectable, imbalance, imbalance_note, possible_range, reasons
 from qabias.benchmarks.facts import WORDINGS, Measure, Scores
 from qabias.benchmarks.findings import adjusted_finding
+from qabias.benchmarks.headline import FAILED
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
 from qabias.support.suggest import unknown
@@ -77,6 +78,14 @@ _RANGES: Mapping[str, tuple[float, float]] = {"share": (0.0, 1.0), "signed": (-1
 
 _MOST = 1e9
 """Examples beyond which none are named: the score is at the limit."""
+
+
+def task_limit(benchmark: Benchmark) -> Limit:
+    """The limit of a model that does the task: its accuracy is above what guessing gives."""
+    rules = benchmark.facts.headline
+    if rules is None or not rules.task:
+        raise QabiasError(f"{benchmark.name} has no accuracy of its task.", "Remove --require-task.")
+    return Limit(rules.task[0], FAILED, "above")
 
 
 def has_sign(measure: Measure) -> bool:

@@ -92,24 +92,35 @@ _SECOND_TRAIT = {"Race_x_gender": "gender", "Race_x_SES": "SES"}
 _READ_THIN = f"Fewer than {MIN_ANSWERS} answers show no score, and a single template has no interval."
 
 
-def stereotype_tables(groups: Mapping[Key, Scores]) -> list[Table]:
+# Names of one group in the published vocabulary, which Figures 9 and 10 show as one.
+_ONE_GROUP = ("Black, African American", "Latino, Hispanic", "Arab, Middle Eastern")
+_SHOWN_AS = {name: names for names in _ONE_GROUP for name in names.split(", ")}
+
+
+def shown_group(label: str | None) -> str | None:
+    """The row of Figures 9 and 10 for a label with two traits, such as "F-Black, African American" for "F-Black"."""
+    trait, dash, name = (label or "").partition("-")
+    return f"{trait}{dash}{_SHOWN_AS.get(name, name)}" if label else None
+
+
+def stereotype_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
     """A heat map for every category: stereotype by label of the target."""
+    bias = [BIAS[context] for context in contexts]
     return [
         scored(
             f"stereotypes_{category.replace(' (names)', '_names')}",
             f"{category}: stereotypes and the groups they are held of",
             f"Figure 4 {PAPER}" if category == FIGURE_4 else "",
-            f"s_AMB where no context tells the answer. {READ_BIAS} {_READ_THIN} Not every stereotype is held of every "
-            "group: what has no template has no row. Most cells rest on one or two templates, so read them as hints of "
-            "what to look at.",
+            f"{READ_BIAS} {_READ_THIN} A stereotype and a group without a template have no row. Most cells rest on one "
+            "or two templates: read them as hints.",
             "Stereotypes",
             [Column("stereotype", "Stereotype", "text"), Column("label", "Group", "text")],
             {
                 (stereotype or "(none stated)", label): _without_thin(scores)
                 for (stereotype, label), scores in within.items()
             },
-            [BIAS["ambig"], N_EXAMPLES["ambig"], N_TEMPLATES],
-            Figure("heatmap", "stereotype", ("bias_ambig",), across="label"),
+            [*bias, *(N_EXAMPLES[context] for context in contexts), N_TEMPLATES],
+            Figure("heatmap", "stereotype", names(bias), across="label"),
         )
         for category, within in _nested(groups).items()
     ]
@@ -144,7 +155,8 @@ def label_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[
             f"labels_{category}",
             f"{category}: by group of the target",
             f"{figures[category]} {PAPER}",
-            f"{READ_BIAS} {_READ_THIN} People with names count with the group of their name.",
+            f"{READ_BIAS} {_READ_THIN} People with names count with the group of their name. Several names of one "
+            "group count together.",
             "Intersections",
             [Column("label", "Group", "text"), Column("comparison", "The other person", "text")],
             {

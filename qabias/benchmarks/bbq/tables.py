@@ -28,6 +28,7 @@ from qabias.benchmarks.bbq.breakdowns import (
     names,
     saturation_tables,
     scored,
+    shown_group,
     stereotype_tables,
     template_table,
 )
@@ -45,7 +46,8 @@ _TWO_FORMATS = (
 )
 # How the paper's own table differs from that of a run, by name.
 _IN_THE_PAPER = {
-    f"stereotypes_{FIGURE_4}": "The paper's figure is a subset of these cells.",
+    f"stereotypes_{FIGURE_4}": "Rows are the stereotypes that the templates state, not the paper's.",
+    "labels_Race_x_gender": "The paper's figure has no row for Roma.",
     "template_rates": f"The paper's table is the template {TABLE_2} in ambiguous contexts.",
 }
 
@@ -75,7 +77,7 @@ def analyse(
         *([] if question_only else _bias(categories, contexts)),
         *_names_and_labels(groups["style"], contexts),
         *([] if question_only else _accuracy(categories, contexts)),
-        *(stereotype_tables(groups["stereotype"]) if "ambig" in contexts else []),
+        *stereotype_tables(groups["stereotype"], contexts),
         *comparison_tables(groups["comparison"], contexts),
         *label_tables(groups["label"], contexts),
         *_answers(categories, contexts),
@@ -88,9 +90,9 @@ def analyse(
 
 
 def _beside_the_paper(table: Table, question_only: bool, scores: Scores) -> Table:
-    """The table with how the paper's own differs; of a run without contexts the paper shows one table only."""
+    """The table with how the paper's own differs; of a run without contexts the paper shows two tables only."""
     if question_only:
-        return table if table.name == "question_only" else replace(table, source="")
+        return table if table.name in ("question_only", "unknown_texts") else replace(table, source="")
     differs = [_IN_THE_PAPER.get(table.name, "")] if table.source else []
     if table.name in FACTS.means and table.source and "n_runs" not in scores:
         differs.append(_TWO_FORMATS)
@@ -112,7 +114,7 @@ def _groups(table: pa.Table, answers: pa.Table, rules: Rules) -> dict[str, dict[
         "style": zip(category, style, strict=True),
         "stereotype": zip(paper_categories(table), stereotype, target, strict=True),
         "comparison": zip(category, comparison, strict=True),
-        "label": zip(category, target, comparison, strict=True),
+        "label": zip(category, map(shown_group, target), comparison, strict=True),
         "template": zip(template, strict=True),
         "cell": zip(template, context, polarity, strict=True),
     }
