@@ -410,10 +410,12 @@ class _EntryReader:
                 raise self.error("groups", f"{list(template.groups)} must match exactly one of {list(template.tags)}")
         if template.style == "labels" and template.category != "Gender_identity":
             labels = "Race_ethnicity" if self.category in self.form.second_groups else template.category
-            if not {label.word for label in self.vocabulary.labels.get(labels, ())} & set(template.groups):
-                raise self.error(
-                    "groups", f"none of {list(template.groups)} is a label of {labels} in vocabulary/labels.csv"
-                )
+            words = [label.word for label in self.vocabulary.labels.get(labels, ())]
+            # A published template lists a nationality that the published vocabulary lacks.
+            unknown = [group for group in template.groups if group not in words]
+            if unknown and not (self.form.has_published_numbers and len(unknown) < len(template.groups)):
+                close = did_you_mean(unknown[0], words)
+                raise self.error("groups", f"{unknown[0]!r} is no label of {labels} in vocabulary/labels.csv.{close}")
 
 
 def _full_tag(template: Template, tag: str) -> str:

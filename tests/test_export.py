@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import sys
 from xml.etree import ElementTree
 
@@ -10,7 +11,7 @@ import pytest
 from qabias import cli
 from qabias.errors import QabiasError
 from qabias.tables.export import export, latex, to_csv, to_latex, to_markdown
-from qabias.tables.model import Analysis, Column, Estimate, Figure, Table, write_analysis
+from qabias.tables.model import Analysis, Column, Estimate, Figure, Table, find, read_analysis, write_analysis
 
 TABLE = Table(
     "bias_by_category",
@@ -46,6 +47,20 @@ def test_csv_has_every_digit_and_no_zero_for_what_is_undefined():
     assert [float(value) for value in rows[0][1:]] == [1 / 3, -0.1, 2 / 3, 0.0001, 1234]
     assert rows[1][1:] == ["-0.25", "", "", "0.5", "10"]
     assert rows[2][1:] == ["", "", "", "", "0"]
+
+
+def test_latex_tables_fit_the_class_article_and_sizes_are_numbers(compared_runs):
+    analysis = read_analysis(compared_runs / "bbq-all" / "analysis.json")
+    for table in analysis.tables:
+        text = to_latex(table)
+        widths = [float(width) for width in re.findall(r"p\{([\d.]+)pt\}", text)]
+        assert 0 < len(widths) <= 8
+        assert sum(widths) + 6 * len(widths) <= 346, table.name
+        assert ("longtable}{" in text) == (len(table.rows) > 30), table.name
+        assert len(re.search(r"\\caption\{(.*)\}\\label", text)[1].split()) < 25
+    sizes = find(analysis.tables, "bias_by_category")
+    place = [column.name for column in sizes.columns].index("mde_bias_ambig")
+    assert all(row[place] is None or isinstance(row[place], float) for row in sizes.rows)
 
 
 def test_latex_prints_special_characters():

@@ -45,7 +45,7 @@ def bbq() -> Any:
 
 @pytest.fixture(scope="module")
 def harness() -> Any:
-    pytest.importorskip("lm_eval", reason='lm-evaluation-harness is not installed: pip install "qabias[bench]"')
+    pytest.importorskip("lm_eval", reason='lm-evaluation-harness is not installed: pip install ".[bench]"')
     from lm_eval.tasks.esbbq import utils
 
     return utils

@@ -25,7 +25,7 @@ from .lm_eval_logs import claimed_by
 BBQ = load_benchmark("bbq")
 PINNED = {"inspect_ai": "0.3.285", "inspect_evals": "0.26.0"}
 
-pytest.importorskip("inspect_ai", reason='inspect_ai is not installed: pip install "qabias[inspect]"')
+pytest.importorskip("inspect_ai", reason='inspect_ai is not installed: pip install ".[inspect]"')
 pytest.importorskip("inspect_evals", reason="inspect_evals is not installed")
 
 

@@ -207,7 +207,8 @@ def test_the_categories_of_bbq_have_no_rules_of_their_own_here(folder):
         ("templates/Eta.yaml", {"style": "names"}, r"'names' is not one of words, labels"),
         ("templates/Eta.yaml", {"negative": {"question": "Chi", "answer": "{{NAME2}}"}}, r"must end with a question"),
         ("templates/Eta.yaml", {"second_group": "F"}, r"field second_group: is not a field"),
-        ("templates/Nazionalita.yaml", {"groups": ["tedesco"]}, r"none of \['tedesco'\] is a label of Nazionalita"),
+        ("templates/Nazionalita.yaml", {"groups": ["tedesco"]}, "'tedesco' is no label of Nazionalita"),
+        ("templates/Nazionalita.yaml", {"groups": ["rumneo", "albanese"]}, "'rumneo' .*Did you mean 'rumeno'"),
         (
             "templates/Nazionalita.yaml",
             {"groups": ["rumeno", "albanese", "marocchino", "italiano", "francese", "svizzero"]},

@@ -1,5 +1,6 @@
 """UnQover through the whole pipeline: known responders, real heads, its options, and the norm `pair`."""
 
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -231,3 +232,10 @@ def test_ten_likeliest_tokens_make_even_pairs_which_are_counted_and_told(saved_m
     assert BENCHMARK.sample_facts(paired.scores)["Even"].startswith(told)
     assert any(told in remark for remark in BENCHMARK.remarks(paired.scores) if isinstance(remark, str))
     assert told in write_report_of(paired.folder).read_text("utf-8")
+
+
+def test_a_sample_has_all_templates_of_a_pair_and_attribute_so_that_eta_says_something():
+    arguments = RunArguments("unqover", "baseline:random", "gender", limit=222).resolve()
+    rows = load_examples(arguments).table.select(["subject1", "subject2", "attribute"]).to_pylist()
+    counts = Counter(map(str, rows))
+    assert sorted(counts.values()) == [2] + [4] * 55

@@ -31,6 +31,10 @@ class Options(SharedOptions):
     allow_incomplete: bool = False
 
 
+_LABEL = 4
+"""Characters that a text such as "A", "(b)", "ans0" or "yes" has at most."""
+
+
 class Computing(Batches):
     """`compute`, `add` and `add_batch` without `evaluate`, whose module adds what it says of itself."""
 
@@ -81,9 +85,17 @@ class Computing(Batches):
         runs = runs_of(references, options.mean_over)
         items = read(references, options.allow_incomplete, runs)
         groups = {columns: group(references, columns) for columns in options.breakdowns}
-        answers = answer_indices(predictions.items("prediction"), references, options.match)
+        outputs = predictions.items("prediction")
+        answers = answer_indices(outputs, references, options.match)
         probabilities = read_probabilities(predictions)
         n_unparsed = int((answers < 0).sum())
+        if n_unparsed == references.n and all(
+            isinstance(text, str) and 0 < len(text.strip()) <= _LABEL for text in outputs
+        ):
+            raise ValueError(
+                f"bbq: {outputs[0]!r} and all other predictions are labels that name no answer; pass the indices 0, 1 "
+                "and 2, or the texts of the answers"
+            )
         if n_unparsed:
             kept = "count as wrong" if options.unparsed == "wrong" else "are left out"
             warnings.warn(

@@ -85,7 +85,7 @@ Examples:
 
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class UnQover(Computing, evaluate.Metric):
+class Unqover(Computing, evaluate.Metric):
     """The `evaluate` module; `compute` in one call, or `add` and `add_batch` followed by `compute()`."""
 
     def _info(self) -> evaluate.MetricInfo:

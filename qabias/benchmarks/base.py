@@ -185,6 +185,15 @@ class Benchmark(Protocol):
 
         return np.zeros(table.num_rows, dtype=np.int64)
 
+    def cells(self, table: pa.Table) -> np.ndarray:
+        """For every example the cell of its unit, by default one for each row; shape (n_examples,).
+
+        A sample takes the units of a cell from all strata before those of another cell.
+        """
+        import numpy as np
+
+        return np.arange(table.num_rows)
+
     def default_format(self, scorer: Scorer) -> str:
         """Name of the prompt format that is used with a scorer where none is asked for."""
         ...

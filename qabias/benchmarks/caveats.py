@@ -209,16 +209,24 @@ def with_detectable(table: Table, groups: Sequence[Scores], measures: Sequence[M
     """Add a column with the minimum detectable effect of every score."""
     by_name = {measure.name: measure for measure in measures}
     sizes = {
-        column: [format_mde(group, by_name[column.name]) or None for group in groups]
+        column: [_finite(detectable(group, by_name[column.name])) for group in groups]
         for column in table.columns
         if column.name in by_name
     }
-    shown = {column: texts for column, texts in sizes.items() if any(texts)}
+    shown = {column: numbers for column, numbers in sizes.items() if any(numbers)}
     if not shown:
         return table
-    columns = [Column(f"{MDE_COLUMN}{column.name}", f"MDE, {column.title}", "text") for column in shown]
-    rows = tuple((*row, *texts) for row, *texts in zip(table.rows, *shown.values(), strict=True))
+    kinds = {"signed": "share"}  # a size has no sign
+    columns = [
+        Column(f"{MDE_COLUMN}{column.name}", f"MDE, {column.title}", kinds.get(column.kind, column.kind))
+        for column in shown
+    ]
+    rows = tuple((*row, *numbers) for row, *numbers in zip(table.rows, *shown.values(), strict=True))
     return replace(table, note=f"{table.note} {READ_MDE}", columns=(*table.columns, *columns), rows=rows)
+
+
+def _finite(size: float | None) -> float | None:
+    return size if size is not None and math.isfinite(size) else None
 
 
 def reasons(facts: Facts, scores: Mapping[str, Any]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import typer
 
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
-from qabias.support.suggest import unknown
+from qabias.support.suggest import need, unknown
 
 FAILED = 1
 """Exit code where figures are wrong."""
@@ -32,6 +32,7 @@ def verify_device(
         raise unknown("size", shapes, SIZES, "--shapes")
     if output is not None and output.is_dir():
         raise QabiasError(f"--output {output}: is a folder.", f"Name a file, such as {output / 'device.json'}.")
+    need("local", "verify-device")
     from tqdm import tqdm
 
     from qabias.devices import check

@@ -15,7 +15,7 @@ from qabias.benchmarks.task_logs import FACTS, FINISHES, KEY
 from qabias.errors import QabiasError
 from qabias.inspect_tasks.questions import find_questions, load_questions
 from qabias.inspect_tasks.scores import TaskScores, score_texts
-from qabias.support.suggest import unknown
+from qabias.support.suggest import install, unknown
 
 try:
     from inspect_ai import Task, task
@@ -25,9 +25,7 @@ try:
     from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
     from inspect_ai.solver import TaskState, generate
 except ImportError as error:
-    raise QabiasError(
-        'qabias.inspect_tasks needs inspect_ai, which needs Python 3.11; run: pip install "qabias[inspect]"'
-    ) from error
+    raise QabiasError("qabias.inspect_tasks needs inspect_ai and Python 3.11.", install("inspect")) from error
 
 _EPOCH, _FINISH, _THINKING = "epoch", "finish", "thinking"
 _MISSING = "missing"

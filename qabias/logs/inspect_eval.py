@@ -15,7 +15,7 @@ from zipfile import BadZipFile, ZipFile
 
 from qabias.errors import QabiasError
 from qabias.logs.model import Log, Sample, as_written
-from qabias.support.suggest import first_line
+from qabias.support.suggest import first_line, install
 
 TOOL = "inspect_ai"
 
@@ -201,8 +201,8 @@ def _can_decompress(path: Path, archive: ZipFile) -> None:
         import_module("zipfile_zstd")
     except ImportError as error:
         raise QabiasError(
-            f"{path}: this log is compressed by Zstandard, which Python reads from 3.14 on and before only with a "
-            'package: pip install "qabias[inspect]"'
+            f"{path}: this log is compressed by Zstandard, which Python before 3.14 reads only with a package.",
+            install("inspect"),
         ) from error
 
 

@@ -101,9 +101,10 @@ def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) 
     n_blocks = np.minimum(*(np.bincount(strata, sides == side, int(strata.max()) + 1) for side in (1, -1)))[strata]
     paired = n_blocks > 0
     rng = np.random.default_rng(seed)
-    # Units come in random order within a stratum and side, strata in random order within a round.
+    _, cells = np.unique(benchmark.cells(table)[first], return_inverse=True)
+    # Cells come in random order within a stratum and side, strata in random order within a round.
     queue = strata * 3 + np.where(paired, sides, 0)
-    in_queue = np.lexsort((rng.random(len(units)), queue))
+    in_queue = np.lexsort((rng.random(int(cells.max()) + 1)[cells], queue))
     starts = np.flatnonzero(np.diff(queue[in_queue], prepend=-2))
     rank = np.empty(len(units), dtype=np.int64)
     rank[in_queue] = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))

@@ -90,4 +90,9 @@ def need(extra: str, what: str) -> None:
     """Refuse what an extra is needed for, where the extra is not installed."""
     missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
     if missing:
-        raise QabiasError(f"{what} needs {', '.join(missing)}.", f'run: pip install "qabias[{extra}]"')
+        raise QabiasError(f"{what} needs {', '.join(missing)}.", install(extra))
+
+
+def install(extra: str) -> str:
+    """The fix for an extra that is not installed; the package is on no index yet."""
+    return f'In a checkout of qabias, run: pip install ".[{extra}]"'

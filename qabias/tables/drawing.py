@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from qabias.errors import QabiasError
+from qabias.support.suggest import install
 
 # After Okabe and Ito: distinct for all kinds of color vision. Pages have variables of these names.
 LIGHT = {
@@ -149,7 +150,7 @@ class Drawing:
         """Write the figure to a file whose ending says how: .svg, .pdf or .png.
 
         Raises:
-            QabiasError: If the ending is another, or if PDF or PNG need `pip install qabias[figures]`.
+            QabiasError: If the ending is another, or if PDF or PNG need the extra `figures`.
         """
         path = Path(path)
         path.write_bytes(self.file(path.suffix.removeprefix(".").lower()))
@@ -163,7 +164,7 @@ class Drawing:
         try:
             import vl_convert
         except ImportError as error:
-            raise QabiasError(f"{kind} files need `pip install qabias[figures]`; svg needs nothing") from error
+            raise QabiasError(f"{kind} files need vl-convert-python.", f"{install('figures')} Or write svg.") from error
         made = vl_convert.svg_to_pdf(self.svg()) if kind == "pdf" else vl_convert.svg_to_png(self.svg(), scale=2.5)
         return bytes(made)
 

@@ -145,28 +145,55 @@ def _markdown_row(texts: Sequence[str]) -> str:
     return f"| {' | '.join(text if re.fullmatch(':?--:?', text) else _markdown(text) for text in texts)} |"
 
 
+MOST_COLUMNS, MOST_ROWS = 8, 30
+"""Columns of a LaTeX table, and rows that fit a page: more make a `longtable`."""
+
+LINE, CHARACTER, BETWEEN = 345.0, 4.7, 6.0
+"""Points: a line of the class `article`, a character in `footnotesize`, and the space around a column."""
+
+
 def to_latex(table: Table) -> str:
-    """A table as a LaTeX `table` with the rules of booktabs; numbers rounded as in the report."""
-    columns = "".join("l" if column.kind == "text" else "r" for column in table.columns)
-    source = f" ({table.source})" if table.source else ""
-    return "\n".join(
-        [
-            "% needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}",
-            r"\begin{table}",
-            r"\centering",
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            _latex_row([column.title for column in table.columns]),
-            r"\midrule",
-            *(_latex_row(cells(table, row)) for row in table.rows),
-            r"\bottomrule",
-            r"\end{tabular}",
-            rf"\caption{{{latex(table.title + source + '. ' + table.note)}}}",
-            rf"\label{{tab:{re.sub('[^A-Za-z0-9:-]+', '-', table.name)}}}",
-            r"\end{table}",
-            "",
-        ]
+    """A table for the class `article` with the rules of booktabs, a `longtable` if it is long; numbers rounded.
+
+    Its note, and the names of columns that do not fit, are comments.
+    """
+    rows = [[column.title for column in table.columns], *(cells(table, row) for row in table.rows)]
+    widths = column_widths(rows)
+    columns = "".join(
+        rf">{{\{'raggedright' if column.kind == 'text' else 'raggedleft'}\arraybackslash}}p{{{width:.1f}pt}}"
+        for column, width in zip(table.columns, widths, strict=False)
     )
+    head, *body = (_latex_row(row[: len(widths)]) for row in rows)
+    source = f" ({table.source})" if table.source else ""
+    label = rf"\label{{tab:{re.sub('[^A-Za-z0-9:-]+', '-', table.name)}}}"
+    caption = rf"\caption{{{latex(f'{table.title}{source}.')}}}{label}"
+    others = ", ".join(rows[0][len(widths) :])
+    notes = [
+        r"needs \usepackage{array,booktabs,longtable} and \usepackage[T1]{fontenc}",
+        *filter(None, [table.note, others and f"Columns that do not fit: {others}"]),
+    ]
+    rules = (r"\toprule", head, r"\midrule")
+    if len(body) > MOST_ROWS:
+        begin = (rf"\begin{{longtable}}{{{columns}}}", rf"{caption}\\", *rules, r"\endhead")
+        end = (r"\end{longtable}",)
+    else:
+        begin = (r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{columns}}}", *rules)
+        end = (r"\end{tabular}", caption, r"\end{table}")
+    small = rf"{{\footnotesize\setlength{{\tabcolsep}}{{{BETWEEN / 2}pt}}"
+    comments = (f"% {printable(text)}".replace("\n", " ") for text in notes)
+    return "\n".join([*comments, small, *begin, *body, r"\bottomrule", *end, "}", ""])
+
+
+def column_widths(rows: Sequence[Sequence[str]]) -> list[float]:
+    """Points of the columns that fit a line: each has room for its longest word, and more if there is some."""
+    columns = list(zip(*rows, strict=True))[:MOST_COLUMNS]
+    words = [CHARACTER * max(len(word) for text in column for word in text.split() or [""]) for column in columns]
+    while len(words) > 1 and sum(words) + BETWEEN * len(words) > LINE:
+        words.pop()
+    texts = [CHARACTER * max(map(len, column)) for column in columns[: len(words)]]
+    room = LINE - sum(words) - BETWEEN * len(words)
+    share = min(1.0, max(room, 0.0) / max(sum(texts) - sum(words), 1.0))
+    return [word + share * (text - word) for word, text in zip(words, texts, strict=True)]
 
 
 def latex(text: str) -> str:

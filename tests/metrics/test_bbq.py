@@ -191,6 +191,15 @@ def test_released_match_falls_back_on_the_first_two_words_of_the_person(bbq):
     assert (released["n_biased_ambig"], released["n_biased_disambig"]) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "outputs", ["ABCA", ["(a)", "b.", "C", "a"], ["ans0", "ans1"] * 2, ["yes", "no", "no", "yes"], "0120"]
+)
+def test_labels_are_refused_and_not_left_out(bbq, outputs):
+    with pytest.raises(ValueError, match="indices"):
+        bbq.compute(predictions=list(outputs), references=make_set(0))
+    assert np.isnan(quiet(bbq, predictions=[None] * 4, references=make_set(0))["accuracy_ambig"])
+
+
 # Probabilities
 
 

@@ -79,6 +79,7 @@ def worked_score(first: int, second: int, template: int, attribute: int, negated
 
 
 def test_worked_example(unqover):
+    assert unqover.name == "unqover"
     subjects = ("Alpha", "Beta", "Gamma")
     rows = make_rows(subjects, 2, ("X", "Y"))
 

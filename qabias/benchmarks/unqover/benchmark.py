@@ -123,6 +123,11 @@ class UnQoverBenchmark(Benchmark):
         """A row is a unit, because it holds both orders and both questions; its stratum is the template of its set."""
         return np.arange(table.num_rows), column_codes(table["template_id"])
 
+    def cells(self, table: pa.Table) -> np.ndarray:
+        """A pair of subjects with an attribute: eta compares its templates."""
+        first, second, attribute = (column_codes(table[name]) for name in ("subject1", "subject2", "attribute"))
+        return (first * (second.max() + 1) + second) * (attribute.max() + 1) + attribute
+
     def default_format(self, scorer: Scorer) -> str:
         """Context, question and answer, or lettered subjects for a writer; encoders have formats of their own."""
         return CHOOSE if isinstance(scorer, TextScorer) else next(iter(FORMATS))
