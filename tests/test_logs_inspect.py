@@ -164,7 +164,7 @@ def test_a_small_log_that_unpacks_to_very_much_is_not_unpacked(tmp_path, monkeyp
     log = read_log(write_eval(tmp_path / "log.eval", samples=[{**FIRST, "pad": "a" * 5_000_000}]))
     tracemalloc.start()
     try:
-        with pytest.raises(QabiasError, match="more than the 100,000"):
+        with pytest.raises(QabiasError, match="more than 100,000"):
             list(log.samples())
         _, most = tracemalloc.get_traced_memory()
     finally:

@@ -6,7 +6,7 @@ import errno
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from string import Template as TextTemplate
@@ -57,7 +57,7 @@ def claimed(folder: Path, benchmark: str, config: str) -> Iterator[list[str]]:
     """Let one `qabias build` at a time write a folder, and mark it with the checksums of its data.
 
     Yields:
-        The data files of another build, filled in at the end. They are removed if `qabias build` wrote the folder.
+        What became of the data of another build, filled in at the end: removed if `qabias build` wrote the folder.
 
     Raises:
         QabiasError: If another command is building in the folder.
@@ -82,9 +82,12 @@ def claimed(folder: Path, benchmark: str, config: str) -> Iterator[list[str]]:
         yield others
         data = sorted(path for path in _files(folder) if path.suffix == ".parquet")
         old = [path for path in data if files.get(path) == _files(folder)[path]]
-        others += [path.relative_to(folder).as_posix() for path in old]
-        for path in old if before is not None else ():
+        is_ours = before is not None
+        others += [f"{'removed' if is_ours else 'kept'} {path.relative_to(folder).as_posix()}" for path in old]
+        for path in old if is_ours else ():
             path.unlink()
+            with suppress(OSError):  # other files are there
+                path.parent.rmdir()
         sums = {path.relative_to(folder).as_posix(): sha256_of(path) for path in data if path not in old}
         write_stored(mark, {"benchmark": benchmark, "config": config, "files": sums})
     finally:

@@ -7,7 +7,6 @@ import importlib.resources
 import json
 import logging
 import os
-import stat
 import urllib.parse
 from pathlib import Path
 from typing import TypedDict
@@ -16,7 +15,7 @@ import tenacity
 
 from qabias.errors import QabiasError
 from qabias.support.address import is_address, without_secrets
-from qabias.support.files import cache_folder, write_atomically
+from qabias.support.files import cache_folder, regular, write_atomically
 from qabias.support.suggest import did_you_mean, unknown
 from qabias.support.version import __version__
 
@@ -157,10 +156,7 @@ def _read_mirror(mirror: Path, repository: str, path: str, pin: PinnedFile) -> P
 def _read(file: Path) -> bytes | None:
     """Return the content, or None if there is no such file."""
     try:
-        # A pipe or a device has no end.
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise QabiasError(f"sources: cannot read {file}: it is not a file; put the published file in its place")
-        return file.read_bytes()
+        return regular(file).read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -37,7 +37,7 @@ def build(
     with claimed(output, chosen.name, name) as others:
         tables = chosen.write_folder(output, name, origin)
     if others:
-        echo(f"removed, or not of this build: {', '.join(others)}")
+        echo(f"data of another build: {', '.join(others)}")
     for name, table in tables.items():
         echo(f"{name:<22}{table.num_rows:>9,} examples")
     echo(f"{'in all':<22}{sum(table.num_rows for table in tables.values()):>9,} examples in {output}")

@@ -215,10 +215,13 @@ def _zip_samples(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _member(path: Path, archive: ZipFile, name: str) -> Mapping[str, Any]:
+    n_bytes = archive.getinfo(name).file_size
+    if n_bytes > _MOST_BYTES:
+        raise QabiasError(
+            f"{path}: {name} has {n_bytes:,} bytes unpacked, more than {_MOST_BYTES:,}",
+            "Score another copy of the log.",
+        )
     try:
-        n_bytes = archive.getinfo(name).file_size
-        if n_bytes > _MOST_BYTES:
-            raise ValueError(f"{n_bytes:,} bytes unpacked, more than the {_MOST_BYTES:,} that are read")
         with archive.open(name) as file:  # little by little: its size may be a lie
             content: Mapping[str, Any] = json.loads(b"".join(iter(partial(file.read, _READ_BYTES), b"")))
         return content

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from qabias.errors import QabiasError
 from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample, as_written
+from qabias.support.files import regular
 
 TOOL = "lm-eval"
 
@@ -159,7 +160,7 @@ def _results_beside(path: Path) -> _Results | None:
         if not beside.stem.endswith(f"_{date}"):
             continue
         with as_written(beside, TOOL):
-            content = json.loads(beside.read_text("utf-8"))
+            content = json.loads(regular(beside).read_text("utf-8"))
         if isinstance(content, dict) and isinstance(content.get("configs"), dict):
             for task in content["configs"]:
                 if path.name == f"samples_{task}_{date}.jsonl":

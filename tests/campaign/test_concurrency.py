@@ -112,6 +112,18 @@ def test_a_second_merge_and_a_second_build_wait_or_say_so(tmp_path):
     assert hidden(tmp_path) == []
 
 
+def test_of_two_different_builds_in_one_fresh_folder_one_wins(tmp_path):
+    for trial in range(size(8, quick=1)):
+        folder = tmp_path / str(trial)
+        builds = [("build", "bbnli", "--config", config, "--output") for config in ("gender", "race")]
+        ended = _at_once(folder, [(*build, "built") for build in builds])
+        assert all(each.is_clean for each in ended), ended
+        assert [each.code for each in ended].count(0) == 1, ended
+        winner = builds[[each.code for each in ended].index(0)]
+        assert call(*winner, "alone", folder=folder).code == 0
+        assert contents(folder / "built") == contents(folder / "alone")
+
+
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_what_reads_a_run_while_it_is_written_fails_clearly_and_changes_nothing(benchmark, alone, tmp_path):
     """A run, and beside it commands that read it, again and again until it has ended."""

@@ -16,6 +16,7 @@ from qabias.runs.run import run
 from qabias.support.files import read_json
 from tests.report_pages import HALF, SIGNATURE, Page, fill_folder, named_everywhere, run_of
 
+from ..conftest import ROOT
 from .helpers import chosen, command
 
 OWN = "document.title='owned'"
@@ -175,3 +176,38 @@ def test_a_hostile_name_of_a_model_stays_a_name(payload, answers, plain, tmp_pat
     assert "config:Age" not in next(line for line in lines if line.startswith("signature")).split("|")
     assert not [line for line in lines if line.startswith("error")]
     assert not list(tmp_path.rglob("owned"))
+
+
+FIELDS = ("title", "society", "purpose", "authors", "making", "citation")
+MARKUP = re.compile(r"(?<!\\)(?:<[a-z/!][^>\s]*|\]\()", re.IGNORECASE)
+
+
+def _of_templates(text, folder):
+    """A report and a card of a folder of templates that has a text in every field; None if it is refused."""
+    shutil.copytree(ROOT / "docs" / "examples" / "templates_it", folder / "mine")
+    paths = [folder / "mine" / name for name in ("benchmark.yaml", "templates/Eta.yaml")]
+    fields, templates = (yaml.safe_load(path.read_text("utf-8")) for path in paths)
+    fields |= {**dict.fromkeys(FIELDS, text), "limitations": [text]}
+    templates["templates"][0] |= {"bias": text.strip(), "sources": [text], "subcategory": text.strip()}
+    for path, content in zip(paths, (fields, templates), strict=True):
+        path.write_text(yaml.safe_dump(content), "utf-8")
+    for arguments in (
+        ("run", folder / "mine", "--model", "baseline:stereotyped", "--output", folder / "run"),
+        ("report", folder / "run"),
+        ("build", folder / "mine", "--output", folder / "built"),
+    ):
+        ended = command(*arguments)
+        assert ended.is_clean, ended
+        if ended.code:
+            return None
+    card = (folder / "built" / "README.md").read_text("utf-8").split("---\n", 2)[2]
+    return folder / "run" / "report.html", MARKUP.findall("".join(card.split("```")[::2]))
+
+
+@pytest.mark.parametrize("payload", chosen(PAYLOADS, quick=4), ids=itertools.count())
+def test_hostile_texts_of_a_folder_of_templates_stay_texts(payload, tmp_path):
+    harmless, made = _of_templates("plain", tmp_path / "plain"), _of_templates(payload, tmp_path / "hostile")
+    assert harmless is not None
+    if made is not None:
+        _is_dead(made[0], _page(harmless[0]))
+        assert made[1] == harmless[1]
