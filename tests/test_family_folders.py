@@ -57,7 +57,7 @@ def test_push_stops_with_one_line_where_the_licence_forbids_it(push, monkeypatch
     code, output, errors = push("esbbq")
     assert (code, output) == (cli.EXIT_USER_ERROR, "")
     [line] = errors.splitlines()
-    assert "esbbq: the texts are not pushed" in line
+    assert "esbbq: the texts cannot be pushed" in line
     assert licence_of(licence).terms in line
 
 
@@ -134,4 +134,4 @@ def test_sets_that_nobody_may_pass_on_are_not_pushed(push, name):
     code, output, errors = push(name)
     assert (code, output) == (cli.EXIT_USER_ERROR, "")
     [line] = errors.splitlines()
-    assert f"{name}: the texts are not pushed" in line
+    assert f"{name}: the texts cannot be pushed" in line

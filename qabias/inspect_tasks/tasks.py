@@ -94,7 +94,7 @@ def make_tasks() -> dict[str, Callable[..., Task]]:
 
 @metric(scores="unreduced")
 def scores(upstream_dir: str | None = None) -> Metric:
-    """The scores of all answers with 95% confidence intervals, and the numbers of refused, truncated or unparseable answers."""
+    """Scores of all answers with 95% confidence intervals, and numbers of refused, truncated or unparseable answers."""
 
     def compute(samples: list[SampleScore]) -> dict[str, float]:
         return dict(_scored(samples, upstream_dir).overall)
