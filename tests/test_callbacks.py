@@ -390,7 +390,7 @@ def test_what_is_wrong_before_the_first_step_is_an_error(tmp_path):
     [
         ({"scorer": "nli"}, "not a model trained to classify pairs"),
         ({"option": {"layot": "flat"}}, "layout"),
-        ({"format": "question_only", "scores": ["bias_disambig"]}, "means nothing"),
+        ({"format": "question_only", "scores": ["bias_disambig"]}, "no context"),
     ],
     ids=["scorer", "option", "score"],
 )

@@ -70,13 +70,15 @@ def pushed(push):
 
 @pytest.fixture
 def refused(push):
-    """Push what must fail; returns the one line on standard error."""
+    """Push what must fail; returns the problem and its fix on standard error."""
 
     def run(*arguments):
         code, _, errors = push(*arguments)
         assert code == cli.EXIT_USER_ERROR
-        [line] = errors.splitlines()
-        return line.removeprefix("qabias: error: ")
+        _, *fix = errors.splitlines()
+        assert len(fix) <= 1
+        assert all(line.startswith("  fix: ") for line in fix)
+        return errors.strip().removeprefix("qabias: error: ")
 
     return run
 
@@ -206,7 +208,7 @@ def test_without_a_pull_request_main_is_changed_and_stale_files_of_own_folders_g
     stale = {"data/old/test-00000-of-00001.parquet": b"old", "notes.md": b"by somebody"}
     repository.files.update(stale)
     output = pushed(*command)
-    assert "removed: it lies in a folder of this dataset" in output
+    assert "removed: not part of this dataset" in output
     assert repository.files == {**expected, "notes.md": b"by somebody"}
     assert repository.pull_requests == []
 
