@@ -76,7 +76,7 @@ def _of_sets(sets: Iterable[DrawnSet]) -> Iterator[Finding]:
         texts = fill_texts(template, pair)
         for gate, faults in (
             ("names", names(template, pair)),
-            ("said twice", said_twice(template, pair, texts)),
+            ("repeated words", repeated_words(template, pair, texts)),
             ("capitals", capitals(texts)),
             ("never mentioned", never_mentioned(template.template_id, texts)),
         ):
@@ -97,7 +97,7 @@ def names(template: Template, pair: Pair) -> list[str]:
     return [f"{pair.first.name} and {pair.second.name}"] if shared or alike else []
 
 
-def said_twice(template: Template, pair: Pair, texts: FilledTexts) -> list[str]:
+def repeated_words(template: Template, pair: Pair, texts: FilledTexts) -> list[str]:
     """Words that an ambiguous context repeats for both people although once is enough.
 
     `context_alike` avoids this for descriptions of names. A description after a label ("a Black dentist and a Roma
@@ -106,11 +106,11 @@ def said_twice(template: Template, pair: Pair, texts: FilledTexts) -> list[str]:
     faults = []
     if pair.first.text == pair.second.text:
         faults.append(f"both people are {pair.first.text!r}")
-    said = pair.first.description
-    if template.style == "names" and said and said == pair.second.description:
-        n_times = len(re.findall(rf"\b{re.escape(said)}\b", texts.context))
+    description = pair.first.description
+    if template.style == "names" and description and description == pair.second.description:
+        n_times = len(re.findall(rf"\b{re.escape(description)}\b", texts.context))
         if n_times > 1:
-            faults.append(f"{said!r} {n_times} times: {texts.context}")
+            faults.append(f"{description!r} {n_times} times: {texts.context}")
     begins = [_shared_begin(*both) for both in combinations(_CLAUSE.findall(texts.context), 2)]
     return faults + [f"{begin!r} 2 times: {texts.context}" for begin in begins if begin]
 

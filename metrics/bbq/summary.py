@@ -163,7 +163,7 @@ def summarize_each(
     estimates = {**{name: values.mean(axis=-1) for name, values in by_run.items()}, **bounds(totals, unparsed)}
     possible, counted = ranges(totals), totals.sum(axis=1).astype(np.int64).tolist()
     # One cluster has no spread.
-    alone = {} if confidence is None else _uncertainty(np.zeros((1, 1, len(FIELDS))), confidence, unparsed)
+    one_cluster = {} if confidence is None else _uncertainty(np.zeros((1, 1, len(FIELDS))), confidence, unparsed)
     results = []
     for place, matrix in enumerate(matrices):
         result: dict[str, Any] = {name: float(values[place]) for name, values in estimates.items()}
@@ -175,7 +175,7 @@ def summarize_each(
             result["n_runs"] = matrix.shape[1]
             result["spread"] = {name: float(values[place].std(ddof=1)) for name, values in by_run.items()}
         if confidence is not None:
-            result |= _uncertainty(matrix, confidence, unparsed) if len(matrix) > 1 else left_out(alone, ())
+            result |= _uncertainty(matrix, confidence, unparsed) if len(matrix) > 1 else left_out(one_cluster, ())
         results.append(result)
     return results
 

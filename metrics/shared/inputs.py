@@ -237,7 +237,9 @@ class Table:
         bounded = (low, high) != (_INT64.min, _INT64.max)
         rule = f"is not {rule or 'an integer' + (f' from {low} to {high}' if bounded else '')}"
         array = array_of(values)
-        mixed = isinstance(values, Sequence) and not {int}.issuperset(map(type, items(values)))  # True is no integer
+        mixed = isinstance(values, Sequence) and not {int}.issuperset(
+            map(type, items(values))
+        )  # True is not an integer
         if array.dtype.kind in "iu" and array.ndim == 1 and not mixed:
             self.refuse((array < low) | (array > high), name, rule)
             return array.astype(np.int64)

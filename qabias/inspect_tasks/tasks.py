@@ -162,10 +162,10 @@ def _scored(samples: list[SampleScore], upstream_dir: str | None) -> TaskScores:
 def _score_all(samples: list[SampleScore], upstream_dir: str | None) -> TaskScores:
     epochs: dict[int, dict[str, str]] = {}
     for one in samples:
-        said: Mapping[str, Any] = one.score.metadata or {}
-        texts = epochs.setdefault(said[_EPOCH], {})
-        if said["outcome"] != _MISSING:
-            texts[_facts(one)[KEY]] = Written(one.score.explanation or "", said[_FINISH], said[_THINKING])
+        metadata: Mapping[str, Any] = one.score.metadata or {}
+        texts = epochs.setdefault(metadata[_EPOCH], {})
+        if metadata["outcome"] != _MISSING:
+            texts[_facts(one)[KEY]] = Written(one.score.explanation or "", metadata[_FINISH], metadata[_THINKING])
     return score_texts(find_questions(_facts(samples[0]), upstream_dir), [epochs[number] for number in sorted(epochs)])
 
 

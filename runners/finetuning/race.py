@@ -2,7 +2,7 @@
 
 Example: python -m runners.finetuning.race --model FacebookAI/roberta-base --output models/roberta-base-race; then
 qabias run bbq --model models/roberta-base-race. Files have the columns article, question, options (a list) and answer
-(A to D). Settings are the paper's (3 epochs, rate 1e-5, batches of 16) and those of the recipe that its repository
+(A to D). Settings follow the paper (3 epochs, rate 1e-5, batches of 16) and the recipe that its repository
 links to (github.com/zphang/lrqa): 512 tokens, warmup over a tenth of the steps, the answer after the question, and the
 best checkpoint on the validation split. To resume, rerun the command.
 
