@@ -68,9 +68,8 @@ class Vocabulary:
 def look_alike(one: str, other: str) -> bool:
     """Whether two names are similar enough to confuse them.
 
-    They are if at most every third letter of the shorter one, or one letter, must be changed, added or removed (Hansen
-    and Hanson, Carlson and Larson, Li and Lin). They also are if both have at least five letters and the same first
-    three (Donna and Donald).
+    Either at most every third letter of the shorter one, or one letter, must be changed, added or removed: Hansen and
+    Hanson, Li and Lin. Or both have at least five letters and the same first three: Donna and Donald.
     """
     one, other = one.lower(), other.lower()
     shorter = min(len(one), len(other))

@@ -80,8 +80,8 @@ class BiasCallback(TrainerCallback):
         failures: Errors by step.
 
     Raises:
-        QabiasError: If an argument is wrong, the trainer has no tokenizer, or it shards the weights (FSDP, DeepSpeed
-            ZeRO-3, tensor parallelism), which leaves no process with a complete model.
+        QabiasError: If an argument is wrong, or the trainer has no tokenizer or shards the weights (FSDP, DeepSpeed
+            ZeRO-3, tensor parallelism).
     """
 
     def __init__(
