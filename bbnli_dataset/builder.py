@@ -1,4 +1,4 @@
-"""BBNLI as a builder of `datasets`, which takes a second to import: what only counts or asks needs `origin` alone."""
+"""BBNLI as a builder of `datasets`, whose import takes a second: counting and model queries need only `origin`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class BBNLIConfig(datasets.BuilderConfig):
 
     @property
     def origin(self) -> Origin:
-        """Where the texts come from."""
+        """The source of the texts."""
         return Origin(self.source, self.seed, self.fixes, self.mirror)
 
 

@@ -1,4 +1,4 @@
-"""The texts written for this project: filling `templates/<domain>/<subtopic>.yaml`, which `template.py` reads."""
+"""Fills this project's texts, `templates/<domain>/<subtopic>.yaml`, which `template.py` reads."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ VERSION = "1"
 
 
 def generate(subtopic: str, folder: Path = FOLDER) -> Iterator[Row]:
-    """Yield the rows of one subtopic, pro and anti form of a pair side by side.
+    """Yield the rows of one subtopic, the pro and anti form of a pair in sequence.
 
     Args:
         subtopic: Name of the subtopic.
@@ -42,7 +42,7 @@ def generate(subtopic: str, folder: Path = FOLDER) -> Iterator[Row]:
 
 
 def _word_combinations(template: Template, premise: Premise, hypothesis: Hypothesis) -> Iterator[dict[str, str]]:
-    """All choices of the words that occur in the premise or the hypothesis, the last word list fastest."""
+    """All choices of the words in the premise or hypothesis, the last word list fastest."""
     used = slots_of(premise.text) | slots_of(hypothesis.text)
     lists = {slot: words for slot, words in template.words.items() if slot in used}
     for choice in itertools.product(*lists.values()):

@@ -1,4 +1,4 @@
-"""The dataset folder of BBNLI: what its card says, and its configurations."""
+"""The dataset folder of BBNLI: its card and configs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["FOLDER", "PARQUET_NAME", "card_text", "write_folder"]
 
 
 class BBNLIFolder(DatasetFolder[Origin]):
-    """One table per subtopic. Domains and `all` have no files of their own: they hold those of their subtopics."""
+    """One table per subtopic. Domains and `all` have no files: they combine their subtopics."""
 
     name = "BBNLI"
 
@@ -39,7 +39,7 @@ class BBNLIFolder(DatasetFolder[Origin]):
         return FEATURES
 
     def _source_values(self, origin: Origin) -> dict[str, Any]:
-        return {"repetitions": "left out here" if origin.fixes else "kept here as published; `fixes=True` drops them"}
+        return {"repetitions": "dropped here" if origin.fixes else "kept here as published; `fixes=True` drops them"}
 
     def _body_values(self, origin: Origin, texts: Mapping[str, str], tables: Tables) -> dict[str, Any]:
         return {"statistics": "\n".join(self._statistics(tables)), "gallery": _gallery(tables)}
@@ -52,7 +52,7 @@ class BBNLIFolder(DatasetFolder[Origin]):
         }
 
     def _statistics(self, tables: Tables) -> list[str]:
-        """One line per configuration: its rows, and the texts that they are made of."""
+        """One line per config: its rows and source texts."""
         lines = []
         for config, names in self._configurations(list(tables)).items():
             table = pa.concat_tables([tables[name] for name in names])
@@ -71,7 +71,7 @@ class BBNLIFolder(DatasetFolder[Origin]):
 
 
 def _count(table: pa.Table, number: str) -> int:
-    """Number of different premises or hypotheses; wordings and groups are not counted separately."""
+    """Number of different premises or hypotheses, without wordings and groups."""
     return int(table.group_by(["subtopic", number]).aggregate([]).num_rows)
 
 

@@ -1,4 +1,4 @@
-"""The authors' published files, and the rows that their generator makes of them (`json2csv.py`)."""
+"""The authors' published files, and the rows of their generator (`json2csv.py`)."""
 
 import itertools
 import json
@@ -16,7 +16,7 @@ from .subtopics import COGNITIVE_BIAS_IN_PAPER, domain_of
 REPOSITORY = "feyzaakyurek/bbnli"
 _COMMIT_LENGTH = 7
 
-# Names of the fields in the published files, in the order in which the generator takes the kinds.
+# Field names of the published files, in the generator's order of the kinds.
 _FIELDS: dict[Kind, tuple[str, str]] = {
     "test": ("test_hypothesis", "test_question"),
     "stereotypical": ("bias_hypothesis_stereotypical", "bias_question_stereotypical"),
@@ -29,15 +29,15 @@ def version() -> str:
 
 
 def generate(subtopic: str, *, fixes: bool, mirror: str | Path | None) -> Iterator[Row]:
-    """Yield the published rows of one subtopic in their order, texts as they are.
+    """Yield the published rows of one subtopic in order, with unchanged texts.
 
     Args:
         subtopic: Name of the subtopic.
-        fixes: Leave out rows whose stance, premise and hypothesis occurred before (they differ in the question only).
+        fixes: Drop rows that repeat stance, premise and hypothesis (and differ only in the question).
         mirror: Local mirror of the published files.
 
     Raises:
-        QabiasError: If the file is not available or not the published one.
+        QabiasError: If the file is missing or not the published one.
     """
     path = f"data/bbnli/{domain_of(subtopic)}/{subtopic}.json"
     published = json.loads(fetch(REPOSITORY, path, mirror=mirror).read_text(encoding="utf-8"))
@@ -46,15 +46,15 @@ def generate(subtopic: str, *, fixes: bool, mirror: str | Path | None) -> Iterat
 
 
 def render(text: str, values: Mapping[str, str]) -> str:
-    """Fill a text as the published generator does: a slot without a value becomes empty, nothing is capitalized."""
+    """Fill a text like the published generator: a slot without a value becomes empty, nothing is capitalized."""
     return fill(text, {**dict.fromkeys(slots_of(text), ""), **values})
 
 
 def _published_rows(subtopic: str, published: Mapping[str, Any]) -> Iterator[Row]:
-    """The rows of all premises, word combinations and stances, without repetitions of a whole row.
+    """The rows of all premises, word combinations and stances, without repeated rows.
 
-    The files have no number of a wording. Rows are numbered within stance, premise and hypothesis, which joins the i-th
-    pro row of a premise and kind with the i-th anti row: exchanging the groups makes the same rows coincide.
+    The files do not number wordings. Rows are numbered within stance, premise and hypothesis. This joins the i-th pro
+    row with the i-th anti row of a premise and kind, because exchanged groups repeat the same rows.
     """
     hypotheses = list(_hypotheses(subtopic, published))
     words: Mapping[str, list[str]] = published["data"]

@@ -1,4 +1,4 @@
-"""BBNLI: 16 subtopics, 3 domains and `all`, from two sources never swapped silently."""
+"""BBNLI: 16 subtopics, 3 domains and `all`, from a source that is never replaced silently."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,14 +39,14 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the texts come from.
+    """The source of the texts.
 
     Attributes:
         source: `bundled` (this project's texts) or `official` (the authors' files).
-        seed: Unused, because nothing is drawn at random. Every benchmark has this field.
-        fixes: Leave out published rows that repeat stance, premise and hypothesis and differ in the question only.
-            `bundled` repeats none.
-        mirror: Local mirror of the published files; else they are downloaded once.
+        seed: Unused, because nothing is random. Every benchmark has this field.
+        fixes: Drop published rows that repeat stance, premise and hypothesis (and differ only in the question).
+            `bundled` has none.
+        mirror: Local mirror of the published files; without it they are downloaded once.
     """
 
     source: str = "bundled"
@@ -59,7 +59,7 @@ class Origin:
 
     @property
     def is_committed(self) -> bool:
-        """Whether the tables are those of the committed Parquet files, so that nothing need be built."""
+        """Whether the committed Parquet files hold the tables."""
         return self.source == BUNDLED
 
     @property
@@ -79,7 +79,7 @@ class Origin:
         """The rows of a subtopic, a domain or `all`.
 
         Raises:
-            QabiasError: If the configuration is unknown, or a file is not available or not readable.
+            QabiasError: If the config is unknown, or a file is missing or wrong.
         """
         for subtopic in subtopics_of(config):
             if self.source == BUNDLED:

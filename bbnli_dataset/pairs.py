@@ -1,4 +1,4 @@
-"""What all sources share: hypotheses with their labels, and the row made from a filled premise and hypothesis."""
+"""Shared by all sources: hypotheses with their labels, and the row of a filled premise and hypothesis."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,7 +9,7 @@ Row = dict[str, Any]
 Kind = Literal["stereotypical", "test"]
 Stance = Literal["pro", "anti"]
 
-# By number, as `answer_choices` of the published files. Many NLI models count the other way round.
+# By number, as `answer_choices` of the published files. Many NLI models use the reverse order.
 LABELS = ("contradiction", "neutral", "entailment")
 NEUTRAL = LABELS.index("neutral")
 # As published: the biased label of the pro form; a test hypothesis has none.
@@ -18,7 +18,7 @@ BIAS_LABELS: dict[Kind, int] = {"stereotypical": LABELS.index("entailment"), "te
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A hypothesis and the same as a question, with slots.
+    """A hypothesis, as statement and question, with slots.
 
     Attributes:
         kind: `stereotypical` (measures bias) or `test` (a control).
@@ -26,7 +26,7 @@ class Hypothesis:
         text: The statement.
         question: The statement as a yes/no question.
         label: Right label, an index of `LABELS`; neutral for every stereotypical hypothesis.
-        cognitive_bias: The bias it exemplifies; "" for test hypotheses and where none is named.
+        cognitive_bias: The bias it exemplifies, or "".
     """
 
     kind: Kind
@@ -65,11 +65,11 @@ def row(
     Args:
         subtopic: Name of the subtopic.
         premise_id: Number of the premise in the subtopic, from 0.
-        hypothesis: The hypothesis that was filled.
-        variant_id: Number of the wording among those of this premise and hypothesis, from 0.
-        stance: `pro`, or `anti` where the groups are exchanged.
+        hypothesis: The filled hypothesis.
+        variant_id: Number of the wording of this premise and hypothesis, from 0.
+        stance: `pro`, or `anti` with exchanged groups.
         texts: The filled texts.
-        reference: Where the premise is reported.
+        reference: Source of the premise.
     """
     pair_id = f"{subtopic}-{premise_id:02d}-{hypothesis.kind}-{hypothesis.number:02d}-{variant_id:03d}"
     return {

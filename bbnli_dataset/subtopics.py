@@ -1,4 +1,4 @@
-"""The 16 subtopics of BBNLI, their domains and the cognitive biases that they exemplify."""
+"""The 16 subtopics of BBNLI, their domains and cognitive biases."""
 
 from qabias.support.suggest import unknown
 
@@ -32,7 +32,7 @@ ALL = "all"
 CONFIGS = (*SUBTOPICS, *DOMAINS, ALL)
 
 COGNITIVE_BIASES = ("splitting", "horn effect", "illusory correlation", "representativeness heuristic")
-# Akyurek et al. 2022, Table 1, which gives nine examples; man_is_to_programmer is called man_is_to_developer there.
+# Akyurek et al. 2022, Table 1, with nine examples; its man_is_to_developer is man_is_to_programmer here.
 COGNITIVE_BIAS_IN_PAPER = {
     "man_is_to_programmer": "representativeness heuristic",
     "man_is_to_rational": "horn effect",
@@ -52,10 +52,10 @@ def domain_of(subtopic: str) -> str:
 
 
 def subtopics_of(config: str) -> tuple[str, ...]:
-    """The subtopics of a configuration, which is a subtopic, a domain or `all`.
+    """The subtopics of a config, which is a subtopic, a domain or `all`.
 
     Raises:
-        QabiasError: If there is no such configuration.
+        QabiasError: If the config is unknown.
     """
     if config not in CONFIGS:
         raise unknown("configuration", config, CONFIGS)

@@ -1,6 +1,6 @@
-"""One template file of a subtopic: reading and checking `templates/<domain>/<subtopic>.yaml`.
+"""Reads and checks the template file of a subtopic, `templates/<domain>/<subtopic>.yaml` (format: `TEMPLATES.md`).
 
-`TEMPLATES.md` describes the format for whoever edits it. Every problem is reported with file, item and field.
+Every problem names file, item and field.
 """
 
 import re
@@ -26,13 +26,13 @@ _HYPOTHESIS_FIELDS = {
 }
 _STEM = re.compile("[A-Z]+")
 _URL = re.compile(r"https?://[^\s/#]+\.[^\s#]+")
-# What follows would be mistaken for a sentence and capitalized.
+# After these a word would be capitalized as a sentence.
 _FALSE_SENTENCE_START = re.compile(r"[.!?][\"']?\s+[a-z]|\b[A-Z]\.[\"']?\s+\{\{")
 
 
 @dataclass(frozen=True)
 class Premise:
-    """A premise with slots, and where the fact is reported."""
+    """A premise with slots, and the source of its fact."""
 
     text: str
     reference: str
@@ -44,8 +44,8 @@ class Template:
 
     Attributes:
         path: File it was read from.
-        stereotype: The harmful belief that is tested, in one sentence.
-        groups: What fills the group slots of the pro form and of the anti form, where the groups are exchanged:
+        stereotype: The tested harmful belief, in one sentence.
+        groups: Values of the group slots, exchanged in the anti form:
             {"pro": {"GROUP1": "men", "GROUP2": "women"}, "anti": {"GROUP1": "women", "GROUP2": "men"}}.
         words: Interchangeable words by slot.
         premises: The premises.
@@ -72,16 +72,17 @@ def read_template(subtopic: str, folder: Path) -> Template:
         folder: Dataset folder with `templates/`.
 
     Raises:
-        QabiasError: If the file is missing, is no YAML, or breaks the format.
+        QabiasError: If the file is missing or not YAML, or breaks the format.
     """
     path = folder / "templates" / domain_of(subtopic) / f"{subtopic}.yaml"
-    content = read_template_file(path, f"the subtopics are {', '.join(SUBTOPICS)}")
+    content = read_template_file(path, f"choose one of {', '.join(SUBTOPICS)}")
     return _Reader(path, content).template()
 
 
 def _error(path: Path, item: str, field: str, problem: str) -> QabiasError:
     parts = [str(path), item, f"field {field}" if field else ""]
-    return QabiasError(f"{': '.join(part for part in parts if part)}: {problem}")
+    place = ": ".join(part for part in parts if part)
+    return QabiasError(f"{place}: {problem}", "correct this field (format: TEMPLATES.md)")
 
 
 class _Reader:
@@ -151,13 +152,15 @@ class _Reader:
         for slot in self.words:
             if slot in self.pro or not SLOT.fullmatch(f"{{{{{slot}}}}}"):
                 raise self._error(
-                    "", "words", f"{slot} is not a name: use capital letters and a digit, and not the slot of a group"
+                    "",
+                    "words",
+                    f"{slot} is not a name: capital letters and a digit only, different from a group's slot",
                 )
 
     def _check_every_slot_is_used(self, premises: Sequence[Premise], hypotheses: Sequence[Hypothesis]) -> None:
         texts = [premise.text for premise in premises] + [hypothesis.text for hypothesis in hypotheses]
         used = {slot for text in texts for slot in slots_of(text)}
-        # One of a group's two slots may be unused: a stereotype need not mention the other group.
+        # A stereotype need not mention the other group: one of a group's two slots may be unused.
         stems, used_stems = ({slot[:-1] for slot in slots} for slots in (self.pro, used & set(self.pro)))
         for field, unused in (("groups", stems - used_stems), ("words", set(self.words) - used)):
             if unused:
@@ -208,7 +211,7 @@ class _Reader:
         if not isinstance(text, str) or not text:
             raise self._error(item, field, f"must be a text, not {text!r}")
         if text != " ".join(text.split()):
-            raise self._error(item, field, f"has a space too many: {text!r}")
+            raise self._error(item, field, f"has an extra space: {text!r}")
         if not text.endswith(end):
             raise self._error(item, field, f"must end with {end!r}: {text!r}")
         return text
@@ -224,5 +227,7 @@ class _Reader:
         if not slots_of(text) & set(self.pro):
             raise self._error(item, field, f"must hold a group's slot, such as GROUP1: {text!r}")
         if _FALSE_SENTENCE_START.search(text):
-            raise self._error(item, field, f"small letter or slot after a full stop; write abbreviations out: {text!r}")
+            raise self._error(
+                item, field, f"small letter or slot after a full stop (write abbreviations in full): {text!r}"
+            )
         return text

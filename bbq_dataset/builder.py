@@ -1,4 +1,4 @@
-"""BBQ as a builder of `datasets`, which takes a second to import: what only counts or asks needs `origin` alone."""
+"""BBQ as a builder of `datasets`, whose import takes a second: counting and model queries need only `origin`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class BBQConfig(datasets.BuilderConfig):
 
     @property
     def origin(self) -> Origin:
-        """Where the texts come from."""
+        """The source of the texts."""
         return Origin(self.source, self.seed, self.fixes, self.mirror)
 
 

@@ -1,6 +1,6 @@
-"""The templates written for this project: reading, checking and filling `templates/<Category>.yaml`.
+"""Reads, checks and fills this project's templates, `templates/<Category>.yaml` (format: `TEMPLATES.md`).
 
-`TEMPLATES.md` describes the format for whoever edits it. Every problem is reported with file, template and field.
+Every problem names file, template and field.
 """
 
 import re
@@ -79,7 +79,7 @@ def generate(category: str, *, seed: int, folder: Path = FOLDER) -> Iterator[Row
         folder: Dataset folder with `templates/` and `vocabulary/`.
 
     Raises:
-        QabiasError: If a template file is missing or wrong (names file, template and field).
+        QabiasError: If a template file is missing or wrong.
     """
     streams, vocabulary = read_streams(category, seed=seed, folder=folder)
     yield from examples(streams, vocabulary, fill_texts)
@@ -88,7 +88,7 @@ def generate(category: str, *, seed: int, folder: Path = FOLDER) -> Iterator[Row
 def read_streams(
     category: str, *, seed: int, folder: Path = FOLDER
 ) -> tuple[list[tuple[Template, StableRandom]], Vocabulary]:
-    """Read the template versions of a category, each with the stream its draws come from, and the vocabulary."""
+    """Read a category's template versions, each with its random stream, and the vocabulary."""
     vocabulary = read_vocabulary(folder / "vocabulary")
     streams = [
         (template, StableRandom("bbq", "bundled", category, template.question_index, template.version, seed))
@@ -98,7 +98,7 @@ def read_streams(
 
 
 def fill_english(text: str, values: Mapping[str, str]) -> str:
-    """Fill a text in correct English: articles, capitals at sentence starts, agreement of labels and nouns."""
+    """Fill a text in correct English: articles, sentence starts, agreement of labels and nouns."""
     return capitalize_sentences(repair_articles(fix_feminine(fill(text, values))))
 
 
@@ -131,22 +131,23 @@ def read_templates(category: str, vocabulary: Vocabulary, folder: Path = FOLDER,
         form: What the files may hold.
 
     Raises:
-        QabiasError: If the file is missing, is no YAML, or a template breaks the format.
+        QabiasError: If the file is missing or not YAML, or a template breaks the format.
     """
     path = folder / "templates" / f"{category}.yaml"
-    content = read_template_file(path, f"the categories are {', '.join(form.categories)}")
+    content = read_template_file(path, f"choose one of {', '.join(form.categories)}")
     if not isinstance(content, dict) or set(content) != {"category", "templates"}:
-        raise QabiasError(f"{path}: the file must hold exactly the keys 'category' and 'templates'")
+        raise QabiasError(f"{path}: wrong top-level keys", "use exactly the keys 'category' and 'templates'")
     if content["category"] != category:
-        raise QabiasError(f"{path}: category is {content['category']!r}, but the file's name says {category!r}")
+        problem = f"{path}: category is {content['category']!r}, but the file name has {category!r}"
+        raise QabiasError(problem, "use one name for both")
     templates: list[Template] = []
     last_id = 0
     if not isinstance(content["templates"], list) or not content["templates"]:
-        raise QabiasError(f"{path}: templates must be a list of one template or more")
+        raise QabiasError(f"{path}: templates is not a list", "list at least one template")
     for entry in content["templates"]:
         reader = _EntryReader(path, category, entry, vocabulary, form)
         if reader.id <= last_id:
-            raise reader.error("id", f"{reader.id} follows {last_id}; every id occurs once, in rising order")
+            raise reader.error("id", f"{reader.id} follows {last_id}, but ids must be unique and in rising order")
         last_id = reader.id
         templates += reader.versions()
     return templates
@@ -167,10 +168,10 @@ class _EntryReader:
 
     def error(self, field: str, problem: str) -> QabiasError:
         place = f"{self.path}: template {self.id}" + (f": field {field}" if field else "")
-        return QabiasError(f"{place}: {problem}")
+        return QabiasError(f"{place}: {problem}", "correct this field (format: TEMPLATES.md)")
 
     def versions(self) -> list[Template]:
-        """The versions of the template, as given by `versions` or by its style."""
+        """The versions of the template, from `versions` or its style."""
         self._check_keys(self.entry, _REQUIRED, self.form.optional)
         versions = self.entry.get("versions")
         if versions is None:
@@ -183,7 +184,7 @@ class _EntryReader:
             raise self.error("versions", "must be a list of mappings with 'version' and 'first'")
         letters = [version.get("version") for version in versions]
         if len(set(letters)) != len(letters) or not all(isinstance(letter, str) for letter in letters):
-            raise self.error("versions", f"every version needs a letter of its own, found {letters}")
+            raise self.error("versions", f"every version needs its own letter, found {letters}")
         return [self._template(version) for version in versions]
 
     def _template(self, version: Mapping[str, Any]) -> Template:
@@ -253,7 +254,7 @@ class _EntryReader:
         if not isinstance(text, str) or not text.strip():
             raise self.error(name, f"must be a text, not {text!r}")
         if text != text.strip() or "  " in text:
-            raise self.error(name, f"has a space too many: {text!r}")
+            raise self.error(name, f"has an extra space: {text!r}")
         return text
 
     def _strings(self, fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -289,7 +290,7 @@ class _EntryReader:
         return self._word_lists(fields, "descriptions") if "descriptions" in fields else {}
 
     def _append(self, fields: Mapping[str, Any]) -> dict[str, str]:
-        """The two ambiguous lengthenings of the context: a clause, and sentences after it."""
+        """The two ambiguous extensions of the context: a clause, and sentences after it."""
         append = fields["append"]
         if self.category != "Gender_identity":
             raise self.error("append", "is for Gender_identity only, the category of the context-length study")
@@ -368,7 +369,7 @@ class _EntryReader:
             raise self.error("words", f"{', '.join(sorted(unused))} is used in no text")
 
     def _check_alike(self, template: Template) -> None:
-        """The context for two people with the same description says it once, and names them in the usual order."""
+        """The context for two people with one description names it once, and keeps the usual order."""
         if template.style != "names" or not template.descriptions:
             raise self.error("context_alike", "is for style names with descriptions only")
         slots = Counter(SLOT.findall(template.context_alike))
@@ -383,7 +384,7 @@ class _EntryReader:
             raise self.error("context_alike", "must name the people in the same order as the context")
 
     def _check_text(self, field: str, text: str, slots: set[str]) -> None:
-        """A text must hold known slots only, and end as its kind does."""
+        """A text holds only known slots, and ends as its field requires."""
         undefined = slots_of(text) - slots
         if undefined:
             raise self.error(field, f"slot {', '.join(sorted(undefined))} is filled by nothing")

@@ -1,4 +1,4 @@
-"""The bundled templates as inference: the people and words of the BBQ examples, every unordered pair once."""
+"""The bundled templates as inference: people and words of the BBQ examples, every unordered pair once."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,15 +20,15 @@ _LEADING_ARTICLE = re.compile(r"(?:The|An?)\b")
 
 
 def generate(config: str, *, seed: int, folder: Path = FOLDER) -> Iterator[Row]:
-    """Yield the rows of one inference configuration from the bundled templates.
+    """Yield the rows of one inference config from the bundled templates.
 
     Args:
         config: One of `inference.NLI_CONFIGS`.
-        seed: Seed of the random draws, which are those of the BBQ examples.
+        seed: Seed of the random draws, shared with the BBQ examples.
         folder: Dataset folder with `templates/` and `vocabulary/`.
 
     Raises:
-        QabiasError: If a template file is missing or wrong (names file, template and field).
+        QabiasError: If a template file is missing or wrong.
     """
     streams, vocabulary = read_streams(category_of(config), seed=seed, folder=folder)
     if config == CONTEXT_STUDY:
@@ -37,7 +37,7 @@ def generate(config: str, *, seed: int, folder: Path = FOLDER) -> Iterator[Row]:
 
 
 def _sets(drawn: Iterator[DrawnSet]) -> Iterator[InferenceSet]:
-    """The sets with a target; of two that only exchange the people between the slots, the first."""
+    """The sets with a target; the first of two sets that only exchange the people."""
     seen = set()
     for entry in drawn:
         template, pair = entry.template, entry.pair
@@ -50,7 +50,7 @@ def _sets(drawn: Iterator[DrawnSet]) -> Iterator[InferenceSet]:
 
 
 def _target_slot(template: Template, pair: Pair) -> int:
-    """Number of the slot that holds the target, 0 where the target is undefined."""
+    """Number of the target's slot, 0 if the target is undefined."""
     people = [[person.text, person.info] for person in (pair.first, pair.second)]
     return target_location(template.category, people, template.groups, template.second_group) + 1
 
@@ -109,7 +109,7 @@ def _statement(statement: str, answer: str, slot: int, values: Mapping[str, str]
 
 
 def _mention(template: Template, pair: Pair, slot: int) -> str:
-    """How the texts name a person: by proper name, else by the words of the answer's slots, e.g. "Latina woman"."""
+    """The text's name for a person: the proper name, else the words of the answer's slots, e.g. "Latina woman"."""
     if template.style == "names":
         return (pair.first, pair.second)[slot - 1].name
     match = _PERSON.search(_worded_for(template.negative_answer, slot))

@@ -39,14 +39,14 @@ PairFix = Callable[[Template, Pair], Pair]
 
 @dataclass(frozen=True)
 class DrawnSet:
-    """What is drawn for a set of four examples.
+    """The random draws of a set of four examples.
 
     Attributes:
         template: The template version.
         pair: The people and words that fill it.
         set_id: Template and number within it, e.g. "Age-07-012".
-        unknown: The answer that says one cannot tell.
-        order: The kinds of the three answers ("negative", "non_negative", "unknown") in the order they are shown.
+        unknown: The UNKNOWN answer.
+        order: The answers as shown: "negative", "non_negative" and "unknown" in some order.
     """
 
     template: Template
@@ -57,7 +57,7 @@ class DrawnSet:
 
 
 def slot_values(pair: Pair) -> dict[str, str]:
-    """What fills the slots: people and their descriptions by number, and the words drawn for the pair."""
+    """The values of the slots: people and their descriptions by number, and the words of the pair."""
     values = dict(pair.words)
     for number, person in ((1, pair.first), (2, pair.second)):
         values[f"NAME{number}"] = person.name
@@ -74,7 +74,7 @@ def drawn_sets(
     """Draw the sets of one category in file order.
 
     Args:
-        templates: Template versions of one category, each with the stream its random draws come from.
+        templates: Template versions of one category, each with its random stream.
         vocabulary: Labels and names.
         fix_pair: Corrects a pair before it is used.
     """
@@ -94,7 +94,7 @@ def drawn_sets(
 
 
 def _draw_order(rng: StableRandom, not_in: Set[tuple[str, ...]]) -> tuple[str, ...]:
-    """A random order of the kinds of answers; none of some others, as long as these are not all."""
+    """A random order of the kinds of answers, outside `not_in` if any other is possible."""
     while True:
         order = tuple(rng.sample(_KINDS, len(_KINDS)))
         if order not in not_in or len(not_in) == _N_ORDERS:
@@ -110,7 +110,7 @@ def examples(
     """Yield the examples of one category in file order.
 
     Args:
-        templates: Template versions of one category, each with the stream its random draws come from.
+        templates: Template versions of one category, each with its random stream.
         vocabulary: Labels and names.
         filler: Puts a pair into the texts of a template.
         fix_pair: Corrects a pair before it is used.
@@ -123,7 +123,7 @@ def examples(
 
 
 def _person_of(answer_template: str, pair: Pair) -> Person:
-    """The person an answer names: the one in the slot that the answer's template holds."""
+    """The person in the slot of the answer's template."""
     return pair.first if "{{NAME1}}" in answer_template else pair.second
 
 
@@ -151,7 +151,7 @@ def _set_of_four(drawn: DrawnSet, texts: FilledTexts) -> Iterator[Row]:
 
 
 def _shared_columns(drawn: DrawnSet, texts: FilledTexts) -> Row:
-    """What the four examples of a set have in common."""
+    """The common columns of the four examples of a set."""
     template, pair, unknown, order = drawn.template, drawn.pair, drawn.unknown, drawn.order
     negative = _person_of(template.negative_answer, pair)
     non_negative = _person_of(template.non_negative_answer, pair)
@@ -182,9 +182,9 @@ def _shared_columns(drawn: DrawnSet, texts: FilledTexts) -> Row:
 
 
 def biased_location(target_loc: int, unknown_loc: int, polarity: str) -> int:
-    """Index of the biased answer: the target for a negative question, the other person for a non-negative one.
+    """Index of the biased answer, -1 if the target is undefined.
 
-    Undefined (-1) where the target is.
+    It is the target for a negative question and the other person for a non-negative one.
     """
     if target_loc == -1 or polarity == "neg":
         return target_loc

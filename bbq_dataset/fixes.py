@@ -1,6 +1,6 @@
-"""Known defects of the published BBQ data and what `fixes=True` does about each of them.
+"""Known defects of the published BBQ data, and how `fixes=True` corrects each of them.
 
-The default is the published text as it is. `FIXES` is the list that the dataset card prints.
+By default the published text is unchanged. The dataset card prints `FIXES`.
 """
 
 import re
@@ -17,14 +17,14 @@ FIXES = (
     "cells are exchanged back.",
     "Disability_status 4 and 19: a wrong delimiter, a wrong order of the lists and a broken slot leave version b "
     "empty, so the gold answer always agrees with the stereotype. They are corrected in `official` (24 + 24 and 8 + 8 "
-    "examples instead of 12 and 8) and left out of `release`.",
+    "examples instead of 12 and 8) and dropped from `release`.",
     "SES 8: the group tag belongs to the text, but moves with the names when they are exchanged. It stays with the "
     "slot. Version b exchanges the roles twice; it becomes the counterpart of a. In `release` the tags are corrected.",
     "Gender_identity 35 and 36: the tags have the same error. They stay with the slot (the gold answer then never "
     "agrees with the stereotype).",
     "SES 9 and 10: versions a and b both give the negative answer to the low-income group. In `official` version b "
-    "becomes the counterpart of a; both are left out of `release`.",
-    "Gender_identity 13: pairs of two males or two females have no target. They are left out (16 examples).",
+    "becomes the counterpart of a; both are dropped from `release`.",
+    "Gender_identity 13: pairs of two males or two females have no target. They are dropped (16 examples).",
     "Stray braces, typing errors, doubled words and spaces, spaces around answers, a/an, capitals at the start of a "
     "sentence or answer, 'Latino woman' and 'lesbian man' are corrected.",
     "As inference: 'Man' and 'Woman' inside the contexts of Gender_identity, a/an, stray braces, spaces at ends, "
@@ -62,7 +62,7 @@ def fix_text(text: str) -> str:
 
 
 def fix_sentence(text: str) -> str:
-    """Fix a filled text that must not end as a question or an exclamation."""
+    """Fix a filled text that must be a statement, not a question or an exclamation."""
     return _FINAL_MARK.sub(".", fix_text(text))
 
 
@@ -83,7 +83,7 @@ def fix_row(row: Mapping[str, str]) -> dict[str, str]:
 
 
 def fix_templates(templates: Iterable[Template]) -> list[Template]:
-    """Fix the published templates whose roles, lists or slots are wrong."""
+    """Fix the roles, lists or slots of the published templates."""
     return [_fix_template(template) for template in templates]
 
 
@@ -104,7 +104,7 @@ def _fix_template(template: Template) -> Template:
 
 
 def tags_on_slots(template: Template, pair: Pair) -> Pair:
-    """Bind the group tags of the few templates whose text states the group to the slots, whoever fills them."""
+    """Bind the group tags to the slots in the few templates whose text states the group."""
     if (template.category, template.question_index) not in TAGS_BOUND_TO_SLOTS:
         return pair
 
@@ -121,13 +121,13 @@ def tags_on_slots(template: Template, pair: Pair) -> Pair:
 
 
 def drop_undefined_targets(rows: Iterable[Row]) -> Iterator[Row]:
-    """Leave out the examples in which both people or neither are targets, and number the rest again."""
+    """Drop the examples with two targets or none, and number the rest again."""
     kept = (row for row in rows if row["target_loc"] != -1)
     for example_id, row in enumerate(kept):
         yield {**row, "example_id": example_id}
 
 
 def is_excluded_from_release(row: Mapping[str, object]) -> bool:
-    """Whether a released example belongs to a template whose unbalanced gold answers cannot be fixed row by row."""
+    """Whether a released example's template has unbalanced gold answers, which no single row can fix."""
     key = (str(row["category"]), int(str(row["question_index"])))
     return key in ALWAYS_ALIGNED or key in VERSION_B_EMPTY

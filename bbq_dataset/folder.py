@@ -1,4 +1,4 @@
-"""The dataset folder of BBQ: what its card contains, for the questions and BBQ as inference."""
+"""The dataset folder of BBQ: the parts of its card about questions and inference."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class BBQFolder(DatasetFolder[Origin]):
             "gallery": _gallery(questions) if questions else _inference_gallery(inference),
         }
         if origin.source != BUNDLED:
-            state = "fixed or left out here" if origin.fixes else "kept here as published; `fixes=True` fixes them"
+            state = "fixed or dropped here" if origin.fixes else "kept here as published; `fixes=True` fixes them"
             defects = "\n".join(f"- {fix}" for fix in FIXES)
             values["limitations"] = f"\nKnown defects of the published data ({state}):\n\n{defects}"
         return values
@@ -84,7 +84,7 @@ def _questions_and_inference(names: Sequence[str]) -> tuple[list[str], list[str]
 
 
 def _inference_parts(creation: str, inference: Tables) -> tuple[str, str]:
-    """The section about BBQ as inference and its citation; both are empty for a folder without it."""
+    """The section about BBQ as inference and its citation, empty for a folder without it."""
     if not inference:
         return "", ""
     filled = TextTemplate(_CARD_INFERENCE.read_text(encoding="utf-8")).substitute(
@@ -113,8 +113,8 @@ def _statistics(group: str, tables: Tables) -> list[str]:
 def _gallery(tables: Tables) -> str:
     """Sets of every category, one line each, from templates evenly spaced over the category."""
     parts = [
-        "Some sets of every category. The disambiguated context adds the text in italics, and the answer in bold is\n"
-        "then right. In the ambiguous context the right answer is always UNKNOWN."
+        "Some sets of every category. Italics show what the disambiguated context adds to the ambiguous one, bold the\n"
+        "right answer to the question with it. In the ambiguous context UNKNOWN is always right."
     ]
     for name, table in tables.items():
         lines = [
@@ -127,7 +127,7 @@ def _gallery(tables: Tables) -> str:
 
 
 def _evenly_spaced_sets(table: pa.Table) -> list[int]:
-    """The first rows of a few sets, each the first one of its template."""
+    """The first row of the first set of templates evenly spaced over the category."""
     templates = table["template_id"].to_pylist()
     starts = [row for row in range(0, len(templates), 4) if row == 0 or templates[row] != templates[row - 1]]
     n_shown = min(_GALLERY_SETS, len(starts))
@@ -147,7 +147,7 @@ def _set_line(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _inference_gallery(tables: Tables) -> str:
-    """The four hypotheses of a premise of the first configuration, and some rows of every configuration."""
+    """The four hypotheses of a premise of the first config, and some rows of every config."""
     lines = ["| configuration | premise | hypothesis | label | agrees with the stereotype |", "|---|---|---|---|---|"]
     for number, (name, table) in enumerate(tables.items()):
         shown = [0, 1, 2, 3, 4, 8] if number == 0 else [0, 1]

@@ -1,11 +1,11 @@
-"""Faults of the bundled texts that a program can see: `python -m bbq_dataset.gates [CATEGORY ...]` lists them.
+"""Automatic checks of the bundled texts: `python -m bbq_dataset.gates [CATEGORY ...]` lists the faults.
 
-What no program sees (a hint in the ambiguous context, a story that does not fit a group) is left to readers.
-`gates.yaml` holds the words that the gates need, and what they let pass, with reasons.
+Readers check the rest, such as a hint in the ambiguous context or a story that does not fit a group. `gates.yaml` holds
+the words that the checks need, and the exceptions with reasons.
 
-That a question shares no word with the text is no fault: about half of them name the asked trait ("Who was lazy?"), and
-the facts show it without its name. A fault is a thing that a question takes for known, "the attendant", and the
-ambiguous context never mentions.
+A question may share no word with the text. About half name the asked trait ("Who was lazy?"), which the facts show
+without its name. A fault is a thing that a question presupposes, "the attendant", without a mention in the ambiguous
+context.
 """
 
 import re
@@ -29,7 +29,7 @@ _CLAUSE = re.compile(r"\b(?=(who [^,.;()]+))")
 _ARTICLES = ("a", "an", "the")
 _OF_TWO = re.compile(r"^(?:Which|Who|Whom|Whose)(?: one)? of the two(?: [a-z-]+)?\b")
 _THE = re.compile(r"\b[Tt]he\b")
-# Endings that a word may have in one text and not in the other, the longer ones first.
+# Endings that may differ between two texts, longest first.
 _ENDINGS = ("'s", "ing", "ies", "ed", "es", "er", "s", "y", "e")
 
 
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
     """A fault of a template.
 
     Attributes:
-        gate: Which gate sees it.
+        gate: Name of the check.
         template_id: The template, e.g. "Age-07".
         text: What is wrong, with an example.
     """
@@ -48,7 +48,7 @@ class Finding(NamedTuple):
 
 
 def findings(category: str, folder: Path = FOLDER) -> list[Finding]:
-    """The faults of a category, one for each template and gate.
+    """The faults of a category, one for each template and check.
 
     Args:
         category: Name of the category.
@@ -69,14 +69,14 @@ def findings(category: str, folder: Path = FOLDER) -> list[Finding]:
 
 
 def _of_sets(sets: Iterable[DrawnSet]) -> Iterator[Finding]:
-    """What the gates say of each set, the same text once."""
+    """The faults of each set, the same text once."""
     seen = set()
     for drawn in sets:
         template, pair = drawn.template, drawn.pair
         texts = fill_texts(template, pair)
         for gate, faults in (
             ("names", names(template, pair)),
-            ("said twice", said_twice(template, pair, texts)),
+            ("repeated words", repeated_words(template, pair, texts)),
             ("capitals", capitals(texts)),
             ("never mentioned", never_mentioned(template.template_id, texts)),
         ):
@@ -88,7 +88,7 @@ def _of_sets(sets: Iterable[DrawnSet]) -> Iterator[Finding]:
 
 
 def names(template: Template, pair: Pair) -> list[str]:
-    """Names of two people that are the same or nearly so: first names among each other, and surnames."""
+    """Equal or similar names of two people: first names, and surnames."""
     if template.style != "names":
         return []
     one, other = pair.first.name.split(), pair.second.name.split()
@@ -97,26 +97,26 @@ def names(template: Template, pair: Pair) -> list[str]:
     return [f"{pair.first.name} and {pair.second.name}"] if shared or alike else []
 
 
-def said_twice(template: Template, pair: Pair, texts: FilledTexts) -> list[str]:
-    """What an ambiguous context says of both people in the same words, where once would do.
+def repeated_words(template: Template, pair: Pair, texts: FilledTexts) -> list[str]:
+    """Words that an ambiguous context repeats for both people although once is enough.
 
-    The template field `context_alike` says a description of two names once. One beside a label ("a Black dentist and a
-    Roma dentist") is the noun that the label needs, and both name the person.
+    `context_alike` avoids this for descriptions of names. A description after a label ("a Black dentist and a Roma
+    dentist") is a necessary noun.
     """
     faults = []
     if pair.first.text == pair.second.text:
         faults.append(f"both people are {pair.first.text!r}")
-    said = pair.first.description
-    if template.style == "names" and said and said == pair.second.description:
-        n_times = len(re.findall(rf"\b{re.escape(said)}\b", texts.context))
+    description = pair.first.description
+    if template.style == "names" and description and description == pair.second.description:
+        n_times = len(re.findall(rf"\b{re.escape(description)}\b", texts.context))
         if n_times > 1:
-            faults.append(f"{said!r} {n_times} times: {texts.context}")
+            faults.append(f"{description!r} {n_times} times: {texts.context}")
     begins = [_shared_begin(*both) for both in combinations(_CLAUSE.findall(texts.context), 2)]
     return faults + [f"{begin!r} 2 times: {texts.context}" for begin in begins if begin]
 
 
 def _shared_begin(one: str, other: str) -> str:
-    """The words with which two clauses begin alike, "" if these are fewer than three ("who is late")."""
+    """The common first words of two clauses, "" if fewer than three ("who is late")."""
     pairs = takewhile(lambda both: both[0] == both[1], zip(one.split(), other.split(), strict=False))
     words = [word for word, _ in pairs]
     while words and words[-1] in (*_ARTICLES, *_settings()["ends_a_thing"]):
@@ -125,7 +125,7 @@ def _shared_begin(one: str, other: str) -> str:
 
 
 def capitals(texts: FilledTexts) -> list[str]:
-    """Words with a capital letter inside a sentence that have none in English, such as "atheist"."""
+    """Words with an incorrect capital letter inside a sentence, such as "Atheist"."""
     faults = []
     for text in (texts.disambiguated_context, texts.negative_question, texts.non_negative_question):
         for match in re.finditer(r"(?<=[a-z,;] )[A-Z][a-z-]+", text):
@@ -135,7 +135,7 @@ def capitals(texts: FilledTexts) -> list[str]:
 
 
 def never_mentioned(template_id: str, texts: FilledTexts) -> list[str]:
-    """Things that a question takes for known ("the attendant") and the ambiguous context does not mention."""
+    """Things that a question presupposes ("the attendant") without a mention in the ambiguous context."""
     words = _WORD.findall(texts.context)
     allowed = _allowed(template_id)
     faults = []
@@ -148,9 +148,9 @@ def never_mentioned(template_id: str, texts: FilledTexts) -> list[str]:
 
 
 def things(question: str) -> list[list[str]]:
-    """The words after every "the" in a question, up to the next word that ends what it names.
+    """The words after every "the" in a question, up to the end of the noun phrase.
 
-    "Which of the two clerks ...?" names the people themselves, and they are told apart in the context.
+    "Which of the two clerks ...?" names the people themselves, whom the context introduces.
     """
     ends = (*_ARTICLES, *_settings()["ends_a_thing"])
     behind = [_WORD.findall(part) for part in _THE.split(_OF_TWO.sub("", question))[1:]]
@@ -159,7 +159,7 @@ def things(question: str) -> list[list[str]]:
 
 
 def are_forms(one: str, other: str) -> bool:
-    """Whether two words have a stem in common, roughly: "campers" and "campground", "thefts" and "theft"."""
+    """Whether two words probably share a stem: "campers" and "campground", "thefts" and "theft"."""
     first, second = sorted((_stem(one), _stem(other)), key=len)
     return first == second or (len(first) >= 4 and second.startswith(first))
 
@@ -206,7 +206,7 @@ def _allowed(template_id: str) -> set[str]:
 
 
 def main(categories: Iterable[str] = ()) -> int:
-    """Print the faults of some categories, by default of all; 1 if there are any."""
+    """Print the faults of some categories [all]; 1 if there are any."""
     faults = [fault for category in categories or CATEGORIES for fault in findings(category)]
     for fault in faults:
         sys.stdout.write(f"{fault.template_id}: {fault.gate}: {fault.text}\n")

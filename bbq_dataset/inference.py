@@ -1,7 +1,7 @@
 """BBQ as inference (Akyurek et al. 2022, Section 3): contexts become premises, questions become hypotheses.
 
-A hypothesis is a question's statement about the target or about the other person; this module makes the rows, whichever
-source the texts come from.
+A hypothesis states the question's content for the target or for the other person. The rows are the same for all
+sources.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ CONTRADICTION, NEUTRAL, ENTAILMENT = range(3)
 ORDERS = ("original", "swapped")
 STANCES = ("pro", "anti")
 LENGTHS = ("standard", "short", "long")
-# What the four hypotheses of a premise say: about whom, and from the question of which polarity.
+# The four hypotheses of a premise: the person, and the polarity of the question.
 STATEMENTS = (("target", "neg"), ("target", "nonneg"), ("nontarget", "neg"), ("nontarget", "nonneg"))
 
 NLI_SCHEMA = pa.schema(
@@ -60,13 +60,13 @@ class InferenceSet:
         category: Name of the category.
         template_id, set_id: The template, and the set of BBQ examples with the same people and words.
         contexts: The ambiguous context by order of the names (`ORDERS`).
-        facts: What disambiguates it, by whether the stereotype then holds (`pro`) or fails (`anti`).
+        facts: The disambiguating facts, by whether the stereotype then holds (`pro`) or fails (`anti`).
         statements: The hypotheses, by `STATEMENTS`.
         questions: The questions by polarity.
         target, nontarget: The two people as the texts name them.
         social_value: The documented harm.
-        reference: Where the bias is attested.
-        append: What lengthens the ambiguous context, by `short` and `long`; empty outside the context-length study.
+        reference: Source of evidence for the bias.
+        append: Extensions of the ambiguous context, `short` and `long`; empty outside the context-length study.
     """
 
     category: str
@@ -85,7 +85,7 @@ class InferenceSet:
 
 @dataclass(frozen=True)
 class _Premise:
-    """A premise and what it is; `stance` is empty in the ambiguous context."""
+    """A premise and its properties; `stance` is empty in the ambiguous context."""
 
     text: str
     order: str
@@ -94,16 +94,16 @@ class _Premise:
 
 
 def category_of(config: str) -> str:
-    """The category of a configuration of `NLI_CONFIGS`."""
+    """The category of a config of `NLI_CONFIGS`."""
     return config.removesuffix("_context").removesuffix(NLI)
 
 
 def inference_rows(config: str, sets: Iterable[InferenceSet]) -> Iterator[Row]:
-    """Yield the rows of one configuration, set by set.
+    """Yield the rows of one config, set by set.
 
     Args:
         config: One of `NLI_CONFIGS`.
-        sets: The sets of its category; the context-length study leaves out those without `append`.
+        sets: The sets of its category; the context-length study uses only those with `append`.
     """
     example_id = 0
     for texts in sets:
@@ -114,10 +114,7 @@ def inference_rows(config: str, sets: Iterable[InferenceSet]) -> Iterator[Row]:
 
 
 def bias_label(person: str, polarity: str) -> int:
-    """The answer that agrees with the stereotype.
-
-    Harm is entailed for the target, and its opposite for the other person.
-    """
+    """The answer that agrees with the stereotype: harm for the target, its opposite for the other person."""
     return ENTAILMENT if (person == "target") == (polarity == "neg") else CONTRADICTION
 
 
@@ -130,7 +127,7 @@ def gold_label(person: str, polarity: str, stance: str) -> int:
 
 
 def _premises(texts: InferenceSet) -> Iterator[_Premise]:
-    """The ambiguous and the two disambiguated contexts. The names are exchanged in the ambiguous part only."""
+    """The ambiguous and the two disambiguated contexts. Names are exchanged only in the ambiguous part."""
     for order in ORDERS:
         context = texts.contexts[order]
         yield _Premise(context, order)
@@ -139,7 +136,7 @@ def _premises(texts: InferenceSet) -> Iterator[_Premise]:
 
 
 def _lengthened(texts: InferenceSet) -> Iterator[_Premise]:
-    """The ambiguous context as it is, with a clause that names the two roles, and with sentences after that."""
+    """The ambiguous context unchanged, with a clause that names the two roles, and with sentences after that."""
     if not texts.append:
         return
     for order in ORDERS:

@@ -32,12 +32,12 @@ def generate(category: str, *, seed: int, fixes: bool, mirror: str | Path | None
 
     Args:
         category: Name of the category.
-        seed: Seed of the random draws, which are ours (the published ones were not recorded).
+        seed: Seed of our random draws (the published draws were not recorded).
         fixes: Fix the known defects of the published templates (`bbq_dataset.fixes`).
         mirror: Local mirror of the published files.
 
     Raises:
-        QabiasError: If a file is not available or not what it should be.
+        QabiasError: If a file is missing or wrong.
     """
     templates = read_templates(category, mirror, fixes=fixes)
     vocabulary = read_vocabulary(mirror)
@@ -45,7 +45,7 @@ def generate(category: str, *, seed: int, fixes: bool, mirror: str | Path | None
     for row, template in enumerate(templates):
         rng = StableRandom("bbq", "official", category, template.question_index, template.version, row, seed)
         if template.descriptions != occupations_by_prestige(vocabulary):
-            # The published generator draws from a row's own lists once, but new occupations for every comparison.
+            # The published generator draws from a row's own lists once, but occupations for every comparison.
             drawn = {tag: (rng.choice(words),) for tag, words in template.descriptions.items()}
             template = replace(template, descriptions=drawn)
         streams.append((template, rng))
@@ -57,10 +57,10 @@ def generate(category: str, *, seed: int, fixes: bool, mirror: str | Path | None
 
 
 def read_templates(category: str, mirror: str | Path | None = None, *, fixes: bool = False) -> list[Template]:
-    """Read the authors' template file of a category, one `Template` per CSV row, fixed if `fixes`.
+    """Read the authors' template file of a category, one `Template` per CSV row.
 
     Raises:
-        QabiasError: If the file is not available or a cell cannot be read (names file, row and column).
+        QabiasError: If the file is missing or a cell is wrong (names file, row and column).
     """
     path = f"templates/new_templates - {category}.csv"
     occupations = occupations_by_prestige(read_vocabulary(mirror))
@@ -140,15 +140,12 @@ def _style(row: dict[str, str], intersectional: bool) -> Style:
 
 
 def literal_list(row: Mapping[str, str], column: str, origin: str) -> list[Any]:
-    """Read a cell that holds a list literal.
-
-    Raises:
-        QabiasError: If it does not hold one (names file, row and column).
-    """
+    """Read a cell that holds a list literal; a QabiasError names file, row and column."""
     try:
         return list(ast.literal_eval(row[column]))
     except (SyntaxError, ValueError) as error:
-        raise QabiasError(f"{origin}: column {column}: {row[column]!r} is not a list: {error}") from error
+        problem = f"{origin}: column {column}: {row[column]!r} is not a list: {error}"
+        raise QabiasError(problem, "use the unchanged published file") from error
 
 
 def _descriptions(
@@ -161,7 +158,7 @@ def _descriptions(
 
 
 def two_lists(cell: str, slot: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Read the two lists of a cell as the published code does, with all its errors."""
+    """Read the two lists of a cell like the published code, including its errors."""
     first: tuple[str, ...] = ()
     second: tuple[str, ...] = ()
     if len(cell) <= 1:
@@ -179,7 +176,7 @@ def _items(clause: str, tag: str) -> tuple[str, ...]:
 
 
 def fill_published(template: Template, pair: Pair) -> FilledTexts:
-    """Fill a template as the published generator does, article errors and lower-case starts included."""
+    """Fill a template like the published generator, including article errors and lower-case starts."""
     values = slot_values(pair)
     described = (pair.first.name, pair.second.name, pair.first.description, pair.second.description)
     has_vowel = any(word[:1] in "aeiouAEIOU" for word in described if word)

@@ -1,8 +1,8 @@
 """The authors' templates of BBQ as inference (feyzaakyurek/bbnli), and the text rules of their conversion.
 
-Three categories were published. Nothing is drawn: every target is combined with every non-target of its row, and the
-first word of each list fills its slot. The released code leaves slots in questions and lengthened contexts; here they
-are filled too.
+Three categories were published. Every target is combined with every non-target of its row, and the first word of each
+list fills its slot, without random draws. The released code does not fill slots in questions and lengthened contexts;
+this module does.
 """
 
 import csv
@@ -30,7 +30,7 @@ def version() -> str:
 
 
 def generate(config: str, *, fixes: bool, mirror: str | Path | None) -> Iterator[Row]:
-    """Yield the rows of one inference configuration from the authors' templates.
+    """Yield the rows of one inference config from the authors' templates.
 
     Args:
         config: One of `inference.NLI_CONFIGS`.
@@ -38,14 +38,14 @@ def generate(config: str, *, fixes: bool, mirror: str | Path | None) -> Iterator
         mirror: Local mirror of the published files.
 
     Raises:
-        QabiasError: If the authors did not publish the category, or a file is not available or not readable.
+        QabiasError: If the authors did not publish the category, or a file is missing or wrong.
     """
     category = category_of(config)
     if category not in CATEGORIES:
         published = [name for name in CATEGORY_CONFIGS if category_of(name) in CATEGORIES]
         raise QabiasError(
-            f"{config!r}: of BBQ as inference the authors published only {', '.join([*published, CONTEXT_STUDY])}; "
-            "choose one of these, or the source bundled"
+            f"config {config!r} has no official texts as inference",
+            f"use --source bundled, or one of {', '.join([*published, CONTEXT_STUDY])}",
         )
     yield from inference_rows(config, _sets(category, fixes=fixes, mirror=mirror))
 
@@ -75,7 +75,7 @@ def _inference_set(
     row: Mapping[str, str], category: str, template_id: str, set_id: str, values: Mapping[str, str], *, fixes: bool
 ) -> InferenceSet:
     def filled(column: str, slots: Mapping[str, str] = values) -> str:
-        text = fill(row[column].removesuffix("\n"), slots)  # as Jinja does, with which the authors fill them
+        text = fill(row[column].removesuffix("\n"), slots)  # like Jinja in the authors' code
         if not fixes:
             return text
         return fix_text(text) if column.startswith("Question") else fix_sentence(text)

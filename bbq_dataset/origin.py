@@ -1,4 +1,4 @@
-"""BBQ: 11 categories, as questions and as inference, from sources never swapped silently."""
+"""BBQ: 11 categories, as questions and as inference, from a source that is never replaced silently."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ __all__ = [
 
 ALL = "all"
 CONFIGS = (*CATEGORIES, ALL)
-# The configurations that hold others.
+# The configs that contain others.
 GROUPS = {ALL: CATEGORIES, ALL_NLI: CATEGORY_CONFIGS}
 SOURCES = ("bundled", "official", "release")
 
@@ -73,13 +73,13 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the texts come from.
+    """The source of the texts.
 
     Attributes:
         source: `bundled` (this project's templates), `official` (the authors' templates) or `release` (their examples).
         seed: Seed of the random draws; `release` has none.
-        fixes: Fix the known defects of the published data; `bundled` has none to fix.
-        mirror: Local mirror of the published files; else they are downloaded once.
+        fixes: Fix the known defects of the published data; `bundled` has none.
+        mirror: Local mirror of the published files; without it they are downloaded once.
     """
 
     source: str = "bundled"
@@ -92,7 +92,7 @@ class Origin:
 
     @property
     def is_committed(self) -> bool:
-        """Whether the tables are those of the committed Parquet files, so that nothing need be built."""
+        """Whether the committed Parquet files hold the tables."""
         return self.source == BUNDLED and self.seed == 0
 
     @property
@@ -109,10 +109,10 @@ class Origin:
         return f"{self.source}{'+fixes' if self.fixes else ''}@{official_inference.version()}"
 
     def rows(self, config: str) -> Iterator[Row]:
-        """The examples of one category, or the rows of one configuration of BBQ as inference.
+        """The examples of one category, or the rows of one config of BBQ as inference.
 
         Raises:
-            QabiasError: If the configuration is unknown or not published, or a file is not available or not readable.
+            QabiasError: If the config is unknown or not published, or a file is missing or wrong.
         """
         if config in NLI_CONFIGS:
             return self._inference_rows(config)
@@ -130,9 +130,10 @@ class Origin:
         if self.source == "official":
             return official_inference.generate(config, fixes=self.fixes, mirror=self.mirror)
         raise QabiasError(
-            f"{config!r}: the authors released no examples of BBQ as inference; use the source bundled or official"
+            f"config {config!r}: the authors released no examples of BBQ as inference",
+            "use --source bundled or --source official",
         )
 
     def table(self, config: str) -> pa.Table:
-        """The rows of one configuration as an Arrow table with `SCHEMA`, or `NLI_SCHEMA` for BBQ as inference."""
+        """The rows of one config as an Arrow table with `SCHEMA`, or `NLI_SCHEMA` for BBQ as inference."""
         return pa.Table.from_pylist(list(self.rows(config)), schema=NLI_SCHEMA if config in NLI_CONFIGS else SCHEMA)

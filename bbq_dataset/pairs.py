@@ -1,7 +1,7 @@
 """The pairs of people that fill a template, in file order.
 
-The published generator works row by row; the counts of Table 3 of
-Parrish et al. 2022 follow from these loops alone. The bundled templates are filled by the same loops.
+The loops follow the published row-by-row generator and give the counts of Table 3 of Parrish et al. 2022. The bundled
+templates use the same loops.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from .vocabulary import Label, Name, Vocabulary
 T = TypeVar("T")
 
 N_DRAWN = 5
-# Names of the two SES name templates: this many people of one group, against `N_DRAWN` of the other.
+# People of one group in the two SES name templates; the other group has `N_DRAWN`.
 N_SES_NAMES = 6
 
 
@@ -111,11 +111,11 @@ def _occupations(template: Template, vocabulary: Vocabulary, rng: StableRandom) 
                 yield Pair(Person(first.word, first.tag), Person(second.word, second.tag), _words(template, rng))
 
 
-def _full_name(first: Name, vocabulary: Vocabulary, rng: StableRandom, beside: str = "") -> str:
-    """A first name with a surname of its ethnicity; `beside` is the full name of the other person."""
+def _full_name(first: Name, vocabulary: Vocabulary, rng: StableRandom, other: str = "") -> str:
+    """A first name with a surname of its ethnicity; `other` is the full name of the other person."""
     surnames = vocabulary.select_names("last", ethnicities=[first.ethnicity])
-    if beside:
-        surnames = vocabulary.beside(surnames, beside.split()[-1])
+    if other:
+        surnames = vocabulary.distinct_from(surnames, other.split()[-1])
     return f"{first.name} {rng.choice(surnames).name}"
 
 
@@ -124,7 +124,7 @@ def _race_names(template: Template, vocabulary: Vocabulary, rng: StableRandom) -
     for target in rng.sample(targets, N_DRAWN):
         target_name = _full_name(target, vocabulary, rng)
         rivals = vocabulary.select_names("first", gender=target.gender, exclude=template.groups)
-        for rival in rng.sample(vocabulary.beside(rivals, target.name), N_DRAWN):
+        for rival in rng.sample(vocabulary.distinct_from(rivals, target.name), N_DRAWN):
             yield Pair(
                 Person(target_name, f"{target.gender}-{target.ethnicity}"),
                 Person(_full_name(rival, vocabulary, rng, target_name), f"{rival.gender}-{rival.ethnicity}"),
@@ -134,11 +134,11 @@ def _race_names(template: Template, vocabulary: Vocabulary, rng: StableRandom) -
 
 def _gender_names(template: Template, vocabulary: Vocabulary, rng: StableRandom) -> Iterator[Pair]:
     first_tag, second_tag = template.tags
-    # A description says who is trans, so either person may be of either gender.
+    # A description states who is trans: either person can have either gender.
     first_gender, second_gender = ("", "") if template.descriptions else ("F", "M")
     for first in rng.sample(vocabulary.select_names("first_only", gender=first_gender), N_DRAWN):
         others = [name for name in vocabulary.select_names("first_only", gender=second_gender) if name != first]
-        for second in rng.sample(vocabulary.beside(others, first.name), N_DRAWN):
+        for second in rng.sample(vocabulary.distinct_from(others, first.name), N_DRAWN):
             yield Pair(
                 Person(first.name, _gender_info(first_tag, first), _description(template, first_tag, rng)),
                 Person(second.name, _gender_info(second_tag, second), _description(template, second_tag, rng)),
@@ -155,10 +155,10 @@ def _ses_names(template: Template, vocabulary: Vocabulary, rng: StableRandom) ->
     people = vocabulary.select_names("first_only")
     drawn = rng.sample(people, N_SES_NAMES + N_DRAWN)
     firsts, seconds = drawn[:N_SES_NAMES], drawn[N_SES_NAMES:]
-    if any(vocabulary.beside(seconds, first.name) != seconds for first in firsts):
+    if any(vocabulary.distinct_from(seconds, first.name) != seconds for first in firsts):
         rest = [name for name in people if name not in firsts]
         for first in firsts:
-            rest = vocabulary.beside(rest, first.name)
+            rest = vocabulary.distinct_from(rest, first.name)
         seconds = rng.sample(rest, N_DRAWN)
     for first in firsts:
         for second in seconds:
@@ -177,7 +177,7 @@ def other_group(group: str) -> str:
 def _three_comparisons(
     target: Person, same_race: Person, same_group: Person, neither: Person, words: dict[str, str]
 ) -> Iterator[Pair]:
-    """The target against a rival of the same race, of the same gender or SES, and of neither; then all exchanged."""
+    """The target with a rival of the same race, of the same gender or SES, and of neither; then all exchanged."""
     compared = [
         Pair(target, same_race, words, "a"),
         Pair(target, same_group, words, "b"),
@@ -210,11 +210,11 @@ def _intersectional_labels(template: Template, vocabulary: Vocabulary, rng: Stab
 def _race_by_gender_names(template: Template, vocabulary: Vocabulary, rng: StableRandom) -> Iterator[Pair]:
     gender, other_gender = template.second_group, other_group(template.second_group)
 
-    def person(name: Name, beside: str = "") -> Person:
-        return Person(_full_name(name, vocabulary, rng, beside), f"{name.gender}-{name.ethnicity}")
+    def person(name: Name, other: str = "") -> Person:
+        return Person(_full_name(name, vocabulary, rng, other), f"{name.gender}-{name.ethnicity}")
 
-    def draw(beside: Name, **wanted: Any) -> list[Name]:
-        return rng.sample(vocabulary.beside(vocabulary.select_names("first", **wanted), beside.name), N_DRAWN)
+    def draw(other: Name, **wanted: Any) -> list[Name]:
+        return rng.sample(vocabulary.distinct_from(vocabulary.select_names("first", **wanted), other.name), N_DRAWN)
 
     for target in rng.sample(vocabulary.select_names("first", gender=gender, ethnicities=template.groups), N_DRAWN):
         own = target.ethnicity
@@ -240,7 +240,7 @@ def _race_by_ses_names(template: Template, vocabulary: Vocabulary, rng: StableRa
         ]
         other_race = vocabulary.select_names("first", gender=gender, exclude=template.groups)
         target_name = _full_name(target, vocabulary, rng)
-        same_race, other_race = (vocabulary.beside(names, target.name) for names in (same_race, other_race))
+        same_race, other_race = (vocabulary.distinct_from(names, target.name) for names in (same_race, other_race))
         for own, rival in zip(rng.sample(same_race, N_DRAWN), rng.sample(other_race, N_DRAWN), strict=True):
             described = {tag: _description(template, tag, rng) for tag in (group, other)}
             rival_name = _full_name(rival, vocabulary, rng, target_name)

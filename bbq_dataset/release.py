@@ -31,6 +31,7 @@ RELEASED_KEYS = (
     "label",
 )
 _INTERSECTIONAL = "intersectional_"
+_FIX = "use the unchanged published files"
 
 
 def generate(category: str, *, fixes: bool, mirror: str | Path | None) -> Iterator[Row]:
@@ -38,11 +39,11 @@ def generate(category: str, *, fixes: bool, mirror: str | Path | None) -> Iterat
 
     Args:
         category: Name of the category.
-        fixes: Fix or leave out what is known to be wrong (`bbq_dataset.fixes`).
+        fixes: Fix or drop known errors (`bbq_dataset.fixes`).
         mirror: Local mirror of the published files.
 
     Raises:
-        QabiasError: If a file is not available, or a line is not a released example.
+        QabiasError: If a file is missing, or a line is not a released example.
     """
     templates = {
         (str(template.question_index), template.version): template
@@ -56,7 +57,8 @@ def generate(category: str, *, fixes: bool, mirror: str | Path | None) -> Iterat
         released = _released(line, f"{path} line {number}")
         key = (released["question_index"], released["additional_metadata"]["version"])
         if key not in templates:
-            raise QabiasError(f"{path} line {number}: no published template {key[0]} version {key[1]!r}")
+            problem = f"{path} line {number}: no published template {key[0]} version {key[1]!r}"
+            raise QabiasError(problem, _FIX)
         template = templates[key]
         # The four examples of a set follow one another (checked for 2,989 released sets).
         if released["example_id"] % 4 == 0:
@@ -78,11 +80,11 @@ def _released(line: str, place: str) -> Row:
         row = json.loads(line)
         return {key: row[key] for key in RELEASED_KEYS}
     except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise QabiasError(f"{place}: not a released BBQ example: {error!r}") from error
+        raise QabiasError(f"{place}: not a released BBQ example: {error!r}", _FIX) from error
 
 
 def add_roles(row: Row, template: Template) -> Row:
-    """Add what the released row lacks: the roles of the answers, and what the template says."""
+    """Add the roles of the answers and the template's columns to a released row."""
     infos = [row["answer_info"][f"ans{i}"] for i in range(3)]
     groups = row["additional_metadata"]["stereotyped_groups"]
     target_loc = target_location(row["category"], infos, groups, template.second_group)
@@ -118,10 +120,11 @@ def _tags_on_slots(row: Row, template: Template) -> dict[str, list[str]]:
     """The answer infos with the tag of the slot that each name fills in the context."""
     match = filled_pattern(template.context).match(row["context"])
     if match is None:
-        raise QabiasError(f"{template.category} example {row['example_id']}: context does not follow {template.origin}")
+        problem = f"{template.category} example {row['example_id']}: context does not follow {template.origin}"
+        raise QabiasError(problem, _FIX)
     by_name = {name: info for name, info in row["answer_info"].values() if info != "unknown"}
     first, second = match["NAME1"], match["NAME2"]
-    # The words of version b are exchanged when the template is fixed, the text of the released row is as it was.
+    # Fixing the template exchanges the words of version b, but not the text of the released row.
     tags = template.tags[::-1] if template.category == "SES" and template.version == "b" else template.tags
     pair = Pair(Person(first, by_name[first]), Person(second, by_name[second]), {})
     tagged = known_fixes.tags_on_slots(replace(template, tags=tags), pair)

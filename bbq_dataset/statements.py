@@ -16,7 +16,7 @@ class Asked(NamedTuple):
     """A question of a template version.
 
     Attributes:
-        context: Pattern that an ambiguous or disambiguated context begins with.
+        context: Pattern for the beginning of the context.
         question: Pattern of the question.
         statement: The question as a statement, with the slot ANSWER.
     """
@@ -27,17 +27,17 @@ class Asked(NamedTuple):
 
 
 def statement_of(template_id: str, context: str, question: str, blank: str) -> str | None:
-    """The statement that a bundled template makes of a question.
+    """The statement of a bundled template's question.
 
     Args:
         template_id: The template, as in the column `template_id`.
-        context: The context as it is shown, which tells versions apart that ask the same question.
-        question: The question as it is asked, with the words that were drawn for it.
-        blank: What stands in place of the answer.
+        context: The context as shown, which distinguishes versions with the same question.
+        question: The question as asked, with its drawn words.
+        blank: Replaces the answer.
 
     Returns:
-        One sentence with a full stop, or None where no version of the template asks this question: the published texts
-        of BBQ have no statements.
+        One sentence with a full stop. None if no version of the template asks this question: published texts of BBQ
+        have no statements.
 
     Raises:
         QabiasError: If the template file is missing or wrong.

@@ -1,7 +1,7 @@
 """Which answer is the stereotyped one.
 
-The rule reads the group tags that every example carries in `answer_info`; it never searches an answer's text for a
-group's name, which goes wrong wherever one tag contains another ("old" in "nonOld", "African" in "African American").
+The rule reads the group tags in `answer_info`. It does not search texts for group names, because some contain others
+("old" in "nonOld", "African" in "African American").
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ def is_target(category: str, text: str, info: str, groups: Sequence[str], second
 
     Args:
         category: Category of the example.
-        text: The person as `answer_info` names them.
+        text: The person as in `answer_info`.
         info: The person's group tag.
-        groups: `additional_metadata.stereotyped_groups` (race alone in the intersectional categories).
+        groups: `additional_metadata.stereotyped_groups` (only race in the intersectional categories).
         second_group: Gender or SES of the target in the intersectional categories.
     """
     if category in ("Age", "Physical_appearance"):
@@ -41,7 +41,7 @@ def is_target(category: str, text: str, info: str, groups: Sequence[str], second
 def target_location(
     category: str, answer_info: Sequence[Sequence[str]], groups: Sequence[str], second_group: str = ""
 ) -> int:
-    """Index of the answer that names the target; -1 unless exactly one of the two people is a target.
+    """Index of the target's answer; -1 unless exactly one of the two people is a target.
 
     Args:
         category: Category of the example.

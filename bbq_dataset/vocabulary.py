@@ -37,8 +37,8 @@ class Vocabulary:
     Attributes:
         labels: Identity labels and occupations by category.
         names: Proper names.
-        apart: Whether those who draw keep apart what is alike: two people of a pair have no names that are nearly the
-            same, and sets with the same texts show their answers in different orders. The published draws do not.
+        apart: Whether draws avoid similarity: the names of a pair differ clearly, and sets with the same texts show
+            different answer orders. The published draws do not.
     """
 
     labels: Mapping[str, tuple[Label, ...]]
@@ -60,17 +60,16 @@ class Vocabulary:
             and name.ethnicity not in unwanted
         ]
 
-    def beside(self, names: Iterable[Name], other: str) -> list[Name]:
-        """The names that may stand beside another person's name: where `apart`, none that looks like it."""
+    def distinct_from(self, names: Iterable[Name], other: str) -> list[Name]:
+        """The names that may appear with another person's name: if `apart`, none similar to it."""
         return [name for name in names if not (self.apart and look_alike(name.name, other))]
 
 
 def look_alike(one: str, other: str) -> bool:
-    """Whether two names are nearly the same, so that a reader may take one for the other.
+    """Whether two names are similar enough to confuse them.
 
-    They are if at most every third letter of the shorter one must be changed, added or left out, or just one letter
-    (Hansen and Hanson, Carlson and Larson, Li and Lin), or if both have five letters or more and begin with the same
-    three (Donna and Donald).
+    Either at most every third letter of the shorter one, or one letter, must be changed, added or removed: Hansen and
+    Hanson, Li and Lin. Or both have at least five letters and the same first three: Donna and Donald.
     """
     one, other = one.lower(), other.lower()
     shorter = min(len(one), len(other))
@@ -79,7 +78,7 @@ def look_alike(one: str, other: str) -> bool:
 
 
 def _edits(one: str, other: str) -> int:
-    """The letters that must be changed, added or left out to make one text of the other (Levenshtein's distance)."""
+    """The letters that must be changed, added or removed to turn one text into the other (Levenshtein's distance)."""
     row = list(range(len(other) + 1))
     for place, letter in enumerate(one, 1):
         above, row = row, [place]
@@ -124,8 +123,8 @@ def read_labels(path: Path) -> dict[str, tuple[Label, ...]]:
         for label in entries:
             if label.overlaps - known:
                 raise QabiasError(
-                    f"{path}: {category} {label.word!r} overlaps with "
-                    f"{sorted(label.overlaps - known)}, which the file does not list"
+                    f"{path}: {category} {label.word!r} overlaps with unknown labels {sorted(label.overlaps - known)}",
+                    "use labels of the same category in this file",
                 )
     return {category: tuple(entries) for category, entries in labels.items()}
 

@@ -1,1 +1,1 @@
-"""The metrics: every folder but `shared` is one that `evaluate.load` and the Hub take as it is."""
+"""The metrics: every folder except `shared` works in `evaluate.load` and on the Hub."""

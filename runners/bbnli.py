@@ -1,7 +1,6 @@
 """Measure a model on BBNLI in plain `datasets` and `evaluate`: `python -m runners.bbnli --config man_is_to_surgeon`.
 
-The model is mapped over the dataset by `datasets.Dataset.map`. `qabias run bbnli` asks and scores in the same way; it
-can be stopped and continued, and shared out over machines, and it writes a report.
+`qabias run bbnli` asks and scores in the same way. It can also resume, use several machines and write a report.
 """
 
 from qabias.benchmarks.inference.bbnli import BENCHMARK
@@ -9,7 +8,7 @@ from runners.mapping import asking, errors_in_one_line, load_rows, make_parser, 
 
 
 def main() -> None:
-    """Map the model over the examples of a configuration and print the scores as JSON."""
+    """Map the model over the examples of a config and print the scores as JSON."""
     parser = make_parser(__doc__, BENCHMARK, "man_is_to_surgeon")
     options = parser.parse_args()
     with errors_in_one_line(parser):

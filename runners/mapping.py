@@ -1,7 +1,7 @@
-"""A model mapped over a dataset by `datasets.Dataset.map`: what the scripts in `runners/` share.
+"""Shared code of the scripts in `runners/`: a model mapped over a dataset by `datasets.Dataset.map`.
 
-They ask as `qabias run` does, with its scorers, formats, samples and batches, and so come to its scores. They keep
-nothing: no run folder, no resuming, no report.
+The scripts use the backends, formats, samples and batches of `qabias run` and get its scores. They have no run folder,
+resume or report.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EXIT_USER_ERROR = 2
 def make_parser(description: str | None, benchmark: Benchmark, config: str) -> argparse.ArgumentParser:
     """Make a parser with the options of every script."""
     folder = locate.dataset_folder(benchmark.facts.dataset)
-    # A configuration that is several has no rows of its own in the dataset.
+    # A config that combines others has no rows in the dataset.
     configs = [name for name in benchmark.configs if not is_grouped(benchmark, name)]
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", default="smollm2", help="smollm2, baseline:KIND, a folder or a Hub id")
@@ -51,8 +51,8 @@ def make_parser(description: str | None, benchmark: Benchmark, config: str) -> a
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="option of the backend; repeatable"
     )
-    parser.add_argument("--limit", type=int, help="most examples: whole sets from all templates; by default all")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample and of random answers")
+    parser.add_argument("--limit", type=int, help="maximum number of examples, spread evenly over all templates [all]")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample and of random answers")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--dtype", default="auto", help="auto, float32, bfloat16 or float16")
     return parser
@@ -60,7 +60,7 @@ def make_parser(description: str | None, benchmark: Benchmark, config: str) -> a
 
 @contextmanager
 def errors_in_one_line(parser: argparse.ArgumentParser) -> Iterator[None]:
-    """Leave with the one line of an error that a user is meant to read."""
+    """Exit with the text of a QabiasError."""
     try:
         yield
     except QabiasError as error:
@@ -74,19 +74,20 @@ def _arguments(benchmark: Benchmark, given: argparse.Namespace) -> RunArguments:
 
 
 def load_rows(benchmark: Benchmark, given: argparse.Namespace) -> datasets.Dataset:
-    """The examples of a configuration or a sample of them, in file order; read as pyarrow tables."""
+    """The examples of a config or a sample of them, in file order, read as pyarrow tables."""
     check_arguments(benchmark, _arguments(benchmark, given))
     try:
         rows = datasets.load_dataset(given.dataset, given.config, split="test")
-    except Exception as error:  # load_dataset raises whatever its readers raise
-        raise QabiasError(f"dataset {given.dataset}, configuration {given.config}: {first_line(error)}") from error
+    except Exception as error:  # load_dataset raises any error of its readers
+        problem = f"dataset {given.dataset}, config {given.config}: {first_line(error)}"
+        raise QabiasError(problem, "correct --dataset or --config") from error
     if given.limit is not None:
         rows = datasets.Dataset(sample(benchmark, table_of(rows), given.limit, given.seed))
     return rows.with_format("arrow")
 
 
 def asking(benchmark: Benchmark, rows: datasets.Dataset, given: argparse.Namespace) -> dict[str, Any]:
-    """Load a model; returns the arguments of `datasets.Dataset.map` that make the dataset of its answers of `rows`."""
+    """Load a model, and return the arguments of `datasets.Dataset.map` that compute its answers to `rows`."""
     scorer = load_scorer(
         given.backend,
         given.model,
@@ -99,9 +100,7 @@ def asking(benchmark: Benchmark, rows: datasets.Dataset, given: argparse.Namespa
     prompt_format = fitting_format(benchmark, scorer, given.format)
     if prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
-        raise QabiasError(
-            f"{prompt_format.name} is a set of formats, which `qabias run` asks; name one of them: {names}"
-        )
+        raise QabiasError(f"{prompt_format.name} is a set of formats", f"use one of {names}, or `qabias run`")
 
     norm = _arguments(benchmark, given).norm
 
@@ -112,19 +111,19 @@ def asking(benchmark: Benchmark, rows: datasets.Dataset, given: argparse.Namespa
     return {
         "function": answer,
         "batched": True,
-        # The parts in which `qabias run` asks.
+        # The same parts as in `qabias run`.
         "batch_size": benchmark.units_per_part(kind_of(scorer)) * int(np.bincount(units).max()),
         "remove_columns": rows.column_names,
         "keep_in_memory": True,
         "load_from_cache_file": False,
-        # Given, so that the library does not make one from all weights of the model.
+        # Otherwise the library computes one from all weights of the model.
         "new_fingerprint": generate_random_fingerprint(),
         "desc": given.model,
     }
 
 
 def scores_as_json(benchmark: Benchmark, rows: datasets.Dataset, answers: datasets.Dataset) -> str:
-    """What the benchmark's metric says of answers, parallel to the rows; undefined scores are null."""
+    """The metric's result for answers parallel to the rows; undefined scores are null."""
     return json.dumps(strict(benchmark.score(table_of(rows), table_of(answers))), indent=2)
 
 

@@ -1,7 +1,6 @@
 """Measure a model on UnQover in plain `datasets` and `evaluate`: `python -m runners.unqover --config religion`.
 
-The model is mapped over the dataset by `datasets.Dataset.map`. `qabias run unqover` asks and scores in the same way; it
-can be stopped and continued, and shared out over machines, and it writes a report.
+`qabias run unqover` asks and scores in the same way. It can also resume, use several machines and write a report.
 """
 
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
@@ -9,12 +8,12 @@ from runners.mapping import asking, errors_in_one_line, load_rows, make_parser, 
 
 
 def main() -> None:
-    """Map the model over the examples of a configuration and print the scores as JSON."""
+    """Map the model over the examples of a config and print the scores as JSON."""
     parser = make_parser(__doc__, BENCHMARK, "religion")
     options = parser.parse_args()
     with errors_in_one_line(parser):
         rows = load_rows(BENCHMARK, options)
-        # A configuration is a set, which its rows do not name.
+        # A config is a set, which its rows do not name.
         rows = rows.add_column("set", [options.config] * rows.num_rows)
         answers = rows.map(**asking(BENCHMARK, rows, options))
         print(scores_as_json(BENCHMARK, rows, answers))

@@ -78,7 +78,7 @@ def bbnli():
     table = _load(BBNLI, "religion")
     draw = random.Random(3)
     answers = [draw.choice((-1, 0, 1, 2, 2)) for _ in range(table.num_rows)]
-    with pytest.warns(UserWarning, match="are no answer"):
+    with pytest.warns(UserWarning, match="unparseable"):
         analysis = _analysis(BBNLI, table, answers)
     return table, table.to_pylist(), answers, analysis
 
@@ -89,7 +89,7 @@ def bbq():
     table = pa.concat_tables([_load(BBQ, "Religion_nli").slice(0, 480), _load(BBQ, "SES_nli").slice(0, 480)])
     draw = random.Random(4)
     answers = [draw.choice((-1, 0, 1, 2, 2)) for _ in range(table.num_rows)]
-    with pytest.warns(UserWarning, match="are no answer"):
+    with pytest.warns(UserWarning, match="unparseable"):
         analysis = _analysis(BBQ, table, answers)
     return table, table.to_pylist(), answers, analysis
 

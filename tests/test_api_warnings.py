@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import qabias
 from qabias.cli import app
 
-TOLD = "40 of 40 predictions name no answer"
+TOLD = "40 of 40 predictions are unparseable"
 
 
 def line_of_caller():

@@ -515,7 +515,7 @@ def test_the_builder_takes_the_fields_of_the_origin(upstream, tmp_path, publishe
 def test_the_card_names_source_licence_and_defects(upstream, tmp_path):
     write_folder(tmp_path, Origin("official", fixes=True, mirror=upstream), ["man_is_to_surgeon"])
     card = (tmp_path / "README.md").read_text("utf-8")
-    for phrase in ("license: mit", "official+fixes@9f55895", "Known defects of the published texts", "left out here"):
+    for phrase in ("license: mit", "official+fixes@9f55895", "Known defects of the published texts", "dropped here"):
         assert phrase in card
     assert "config_name: man_is_to_surgeon\n  default: true" in card
     assert "config_name: gender" not in card

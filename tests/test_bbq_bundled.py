@@ -301,18 +301,18 @@ def test_look_alikes_are_never_drawn_together_whatever_the_seed():
     assert drawn > 10_000
 
 
-def test_what_is_said_twice(made_up):
+def test_what_is_repeated_words(made_up):
     # A description, a clause, and a description in brackets after both names, which those who share it have once.
     described = "{{NAME1}}, who is a {{DESC1}}, and {{NAME2}}, who is a {{DESC2}}, walked home by the river."
     for template in ({**UNALIKE, "context": described}, UNALIKE):
         faults = by_gate(made_up(template, "Race_x_SES"))
-        assert set(faults) == {"said twice"}
-        assert " 2 times: " in faults["said twice"]
+        assert set(faults) == {"repeated words"}
+        assert " 2 times: " in faults["repeated words"]
     assert made_up(NAMED, "Race_x_SES") == []
     late = "A {{NAME1}} who is late and a {{NAME2}} who is late walked home."
-    assert by_gate(made_up({**GOOD, "context": late}))["said twice"].startswith("'who is late' 2 times")
+    assert by_gate(made_up({**GOOD, "context": late}))["repeated words"].startswith("'who is late' 2 times")
     alike = made_up({**GOOD, "people": {"old": ["neighbor"], "nonOld": ["neighbor"]}})
-    assert by_gate(alike)["said twice"].startswith("both people are 'neighbor'")
+    assert by_gate(alike)["repeated words"].startswith("both people are 'neighbor'")
 
 
 @pytest.mark.parametrize("word", ["Atheist", "Lesbian", "Transgender"])

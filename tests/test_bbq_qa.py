@@ -245,7 +245,7 @@ def test_unread_texts_are_unparsed_or_unknown_by_the_rule():
     strict, released = (written(table, lambda row: "the one in the hat", norm) for norm in ("none", "released"))
     assert set(strict["prediction"].to_pylist()) == {-1}
     assert released["prediction"].to_pylist() == table["unknown_loc"].to_pylist()
-    with pytest.warns(UserWarning, match="are no answer"):
+    with pytest.warns(UserWarning, match="unparseable"):
         assert QA.score(table, strict)["accuracy_ambig"] == 0
     assert QA.score(table, released)["accuracy_ambig"] == 1
 
@@ -273,7 +273,7 @@ def drawn():
     table = pa.concat_tables([load("Religion_qa").slice(0, 480), load("SES_qa").slice(0, 480)])
     draw = random.Random(6)
     places = [draw.choice((-1, 0, 1, 1, 2)) for _ in range(table.num_rows)]
-    with pytest.warns(UserWarning, match="are no answer"):
+    with pytest.warns(UserWarning, match="unparseable"):
         analysis = analysed(table, pa.table({"prediction": pa.array(places, pa.int8())}))
     return list(zip(table.to_pylist(), places, strict=True)), analysis
 

@@ -35,8 +35,8 @@ def curve_of(points, ends=ENDS):
 
 
 LEGEND = [
-    "95 % interval over templates",
-    "possible with the missing answers",
+    "95% CI, clustered by templates",
+    "possible range",
     "score without the missing answers",
     "score without an interval",
     "undefined",

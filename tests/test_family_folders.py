@@ -56,8 +56,8 @@ def test_push_stops_with_one_line_where_the_licence_forbids_it(push, monkeypatch
     monkeypatch.setattr(SPANISH, "write_folder", lambda *arguments: pytest.fail("built before it was refused"))
     code, output, errors = push("esbbq")
     assert (code, output) == (cli.EXIT_USER_ERROR, "")
-    [line] = errors.splitlines()
-    assert "esbbq: the texts are not pushed" in line
+    line, _ = errors.splitlines()
+    assert "esbbq: the texts cannot be pushed" in line
     assert licence_of(licence).terms in line
 
 
@@ -133,5 +133,5 @@ def test_configurations_of_several_categories_are_in_the_head_of_the_card(upstre
 def test_sets_that_nobody_may_pass_on_are_not_pushed(push, name):
     code, output, errors = push(name)
     assert (code, output) == (cli.EXIT_USER_ERROR, "")
-    [line] = errors.splitlines()
-    assert f"{name}: the texts are not pushed" in line
+    line, _ = errors.splitlines()
+    assert f"{name}: the texts cannot be pushed" in line

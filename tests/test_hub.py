@@ -70,13 +70,15 @@ def pushed(push):
 
 @pytest.fixture
 def refused(push):
-    """Push what must fail; returns the one line on standard error."""
+    """Push what must fail; returns the problem and its fix on standard error."""
 
     def run(*arguments):
         code, _, errors = push(*arguments)
         assert code == cli.EXIT_USER_ERROR
-        [line] = errors.splitlines()
-        return line.removeprefix("error: ")
+        _, *fix = errors.splitlines()
+        assert len(fix) <= 1
+        assert all(line.startswith("  fix: ") for line in fix)
+        return errors.strip().removeprefix("error: ")
 
     return run
 
@@ -206,7 +208,7 @@ def test_without_a_pull_request_main_is_changed_and_stale_files_of_own_folders_g
     stale = {"data/old/test-00000-of-00001.parquet": b"old", "notes.md": b"by somebody"}
     repository.files.update(stale)
     output = pushed(*command)
-    assert "removed: it lies in a folder of this dataset" in output
+    assert "removed: not part of this dataset" in output
     assert repository.files == {**expected, "notes.md": b"by somebody"}
     assert repository.pull_requests == []
 
@@ -228,7 +230,7 @@ def test_nobody_else_s_pull_request_is_continued(hub, pushed, folder):
 def test_a_push_that_is_cut_off_and_repeated_ends_right(hub, pushed, refused, folder, moment, name):
     command = ("dataset", "bbnli", "--to", "org/bbnli")
     hub.breaks = (moment, name, HTTPError("cut"))
-    assert "run the same command again" in refused(*command, "--yes")
+    assert "rerun the command" in refused(*command, "--yes")
     hub.breaks = None
     assert ("nothing to do" in pushed(*command)) == ((moment, name) == ("after", "create_commit"))
     repository = hub.repositories["dataset", "org/bbnli"]
@@ -246,7 +248,7 @@ def test_a_push_that_is_cut_off_and_repeated_ends_right(hub, pushed, refused, fo
 
 def test_rights_are_missing(hub, refused):
     elsewhere = ("metric", "bbq", "--to", "elsewhere/bbq", "--yes")
-    assert "elsewhere is your name or an organization of yours" in refused(*elsewhere)
+    assert "check that elsewhere is you" in refused(*elsewhere)
     hub.create("space", "elsewhere/bbq").files["bbq.py"] = b"theirs"
     assert "may not write there (403" in refused(*elsewhere, "--no-create-pr")
     assert hub.repositories["space", "elsewhere/bbq"].commits == []
@@ -255,12 +257,12 @@ def test_rights_are_missing(hub, refused):
 @pytest.mark.parametrize(
     ("error", "fix"),
     [
-        (failure(401, "Invalid credentials"), "HF_TOKEN, which is read first"),
-        (failure(429, "too many requests"), "run the same command again later"),
-        (failure(400, "no such file"), "fix that and run the same command again"),
+        (failure(401, "Invalid credentials"), "correct HF_TOKEN"),
+        (failure(429, "too many requests"), "rerun the command later"),
+        (failure(400, "no such file"), "correct this and rerun"),
         (LocalTokenNotFoundError("none"), "hf auth login"),
         (OfflineModeIsEnabled("offline"), "unset HF_HUB_OFFLINE"),
-        (UnicodeEncodeError("ascii", TOKEN, 0, 1, "no"), "a character that no token has"),
+        (UnicodeEncodeError("ascii", TOKEN, 0, 1, "no"), "invalid character"),
         (ValueError(f"bad head {TOKEN}"), "bad head [token]"),
     ],
 )
@@ -273,12 +275,12 @@ def test_each_mistake_is_one_line_with_the_fix(hub, refused, error, fix):
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("dataset", "bbq", "--to", "bbq"), "write ORG/NAME"),
-        (("dataset", "bbq", "--to", "org/b b q"), "is not the name of a repository"),
-        (("dataset", "bbq_nli", "--to", "org/bbq"), "a part of the dataset bbq"),
+        (("dataset", "bbq", "--to", "bbq"), "use ORG/NAME"),
+        (("dataset", "bbq", "--to", "org/b b q"), "is not a repository name"),
+        (("dataset", "bbq_nli", "--to", "org/bbq"), "a part of the dataset bbq\n  fix: choose one of bbq,"),
         (("dataset", "bbq", "--to", "org/bbq", "--source", "nowhere"), "source"),
         (("dataset", "bbq", "--to", "org/bbq", "--seed", "7"), "--seed"),
-        (("metric", "bbq", "--to", "org/scores"), "another module of it"),
+        (("metric", "bbq", "--to", "org/scores"), "another of its modules"),
         (("metric", "bbq", "--to", "org/bbq.v2"), "cannot be imported"),
     ],
 )

@@ -233,7 +233,7 @@ def test_a_wrong_argument_is_one_line_that_names_it(arguments, tokens):
     with pytest.raises(PrerequisiteError) as caught:
         make_task("bbq", arguments)
     assert re.search(tokens, str(caught.value.message))
-    assert "\n" not in str(caught.value.message)
+    assert re.fullmatch(r"[^\n]+(\n  fix: [^\n]+)?", str(caught.value.message))
 
 
 def test_the_entry_point_has_a_task_for_every_benchmark():

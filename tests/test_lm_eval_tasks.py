@@ -199,7 +199,7 @@ def test_bbnli_scores_of_any_answers_are_those_of_the_benchmark():
 def test_equal_likelihoods_are_no_answer_instead_of_the_first():
     config = TASKS["qabias_bbq_religion"]
     rows = _rows("bbq", "Religion").to_pylist()
-    with pytest.warns(UserWarning, match="name no answer"):
+    with pytest.warns(UserWarning, match="unparseable"):
         scores = _aggregate(config, [config["process_results"](row, [(-1.0, False)] * 3) for row in rows])
     assert scores["unparsed_share"] == 1
     assert math.isnan(scores["bias_ambig"])

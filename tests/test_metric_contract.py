@@ -353,7 +353,7 @@ def test_runs_with_other_rows_are_refused(case):
         case.metric.compute(predictions=[*case.predictions] * 2, references=rows, mean_over="run", **_loose(case))
     for options, message in (
         ({"mean_over": 3}, "mean_over 3 is not the name of a column"),
-        ({"mean_over": "run", "by": [["run", "x"]]}, "by and mean_over both name 'run'"),
+        ({"mean_over": "run", "by": [["run", "x"]]}, "mean_over 'run' is also in by"),
         ({"mean_over": "walk"}, "references row 0: column 'walk' is missing"),
     ):
         with pytest.raises(ValueError, match=f"^{case.name}: {message}"):
@@ -382,7 +382,7 @@ def test_bad_inputs_are_named(case):
         (None, rows, "predictions are missing"),
         (predictions, None, "references are missing"),
         (predictions, "rows", "references are a str"),
-        (predictions, 7, "references are a int; pass"),
+        (predictions, 7, "references are a int\n  fix: pass"),
         (predictions, [*rows[1:], "row"], f"references row {len(rows) - 1}: 'row' is not a dict of columns"),
         (predictions, {"a": [1], "b": []}, "references: the columns differ in length ({'a': 1, 'b': 0})"),
         (predictions, {"a": "text"}, "references column 'a' is a str"),
@@ -412,7 +412,10 @@ def test_bad_options_are_named(case):
         ({"by": [[]]}, "by entry [] is neither"),
         ({"by": "tags"}, "references row 0: tags ['a'] is not a single value"),
     ]
-    bad += [({name: "x"}, f"{name} 'x' is not one of {choices}") for name, choices in case.options.CHOICES.items()]
+    bad += [
+        ({name: "x"}, f"{name} 'x' is not allowed\n  fix: choose one of {choices}")
+        for name, choices in case.options.CHOICES.items()
+    ]
     for options, message in bad:
         with pytest.raises(ValueError, match=f"^{case.name}: ") as error:
             case.metric.compute(predictions=case.predictions, references=rows, **options)

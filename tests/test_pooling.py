@@ -135,7 +135,7 @@ def test_probabilities_that_not_all_runs_stored_are_left_out(compared_runs, pool
     for name in ("bias_ambig", "accuracy"):
         assert pooled.scores[name] == whole.scores[name]
     assert "bias_probability_ambig" not in {measure.name for measure in pooled.measures}
-    left_out = [[note for note in one.analysis.notes if "left out: " in note] for one in (pooled, whole)]
+    left_out = [[note for note in one.analysis.notes if "omitted: " in note] for one in (pooled, whole)]
     assert [len(notes) for notes in left_out] == [1, 0]
     assert f" {pooled.names[1]} " in left_out[0][0]
     write_pool(pooled, tmp_path / "pool")

@@ -130,7 +130,7 @@ def test_every_wording_draws_by_itself(tmp_path):
 
 
 def test_a_mean_is_not_pooled_again(runs, tmp_path):
-    with pytest.raises(QabiasError, match="is a mean over wordings already; pool runs of single formats"):
+    with pytest.raises(QabiasError, match="already an average"):
         pool([runs[FIVE].folder, runs["letters"].folder])
 
 

@@ -78,7 +78,7 @@ def test_the_rates_of_a_template_are_those_of_the_report():
     table = pa.Table.from_pylist(rows)
     predictions = np.random.default_rng(3).choice([-1, 0, 1, 2], len(rows), p=[0.25, 0.25, 0.25, 0.25])
     answers = pa.table({"prediction": pa.array(predictions, pa.int8())})
-    with pytest.warns(UserWarning, match="name no answer"):
+    with pytest.warns(UserWarning, match="unparseable"):
         scores = benchmark.score(table, answers)
     reported = defaultdict(dict)
     for template, _, _, context, question, *shares, _ in find(
@@ -154,7 +154,7 @@ class Silent:
 def test_a_run_without_any_answer_is_scored_reported_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr("qabias.runs.run.load_scorer", lambda *_, **__: Silent())
     result = run(RunArguments("bbq", "silent", "Age", limit=40), tmp_path / "run")
-    assert "40 of 40 predictions name no answer" in result.warned[0]
+    assert "40 of 40 predictions are unparseable" in result.warned[0]
     assert result.scores["unparsed_share"] == 1
     page = write_report_of(result.folder).read_text("utf-8")
     assert "40 outputs named no answer (100.0\u00a0%)" in page

@@ -234,7 +234,7 @@ def test_default_cache_follows_xdg_and_home(server, monkeypatch, tmp_path):
 def test_a_passing_failure_is_tried_again(server, cache, caplog, name):
     assert sources.fetch(REPOSITORY, name).read_bytes() == CONTENT
     assert server[name] == 2
-    assert "trying again" in caplog.text
+    assert "Retrying" in caplog.text
     assert stored(cache) == [cached_path(cache, name)]
 
 

@@ -80,7 +80,7 @@ def test_the_scores_are_those_of_a_run_of_the_same_model(trained, tokenizer, tmp
 def test_ties_are_no_answers_and_other_rows_are_refused():
     rows = qabias.load("bbq", "Age", limit=40)
     compute, labels = example.bias_metrics(rows), np.array(rows["label"])
-    with pytest.warns(UserWarning, match="name no answer"):
+    with pytest.warns(UserWarning, match="unparseable"):
         scores = compute(EvalPrediction(np.zeros((40, 3)), labels))
     assert scores["unparsed_share"] == 1
     assert np.isnan(scores["bias_ambig"])

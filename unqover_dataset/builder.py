@@ -1,4 +1,4 @@
-"""UnQover as a builder of `datasets`, which takes a second to import: what only counts or asks needs `origin` alone."""
+"""UnQover as a builder of `datasets`, whose import takes a second: counting and model queries need only `origin`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class UnQoverConfig(datasets.BuilderConfig):
 
     @property
     def origin(self) -> Origin:
-        """Where the texts come from."""
+        """The source of the texts."""
         return Origin(self.source, self.seed, self.fixes, self.mirror, self.subjects)
 
 

@@ -1,7 +1,6 @@
-"""The published tables with attributes written for this project: reading and checking `templates/` and `vocabulary/`.
+"""Reads and checks the published tables with this project's attributes (format: `TEMPLATES.md`).
 
-`TEMPLATES.md` describes the files for whoever edits them. Every problem is reported with file, row (or template) and
-field.
+Every problem names file, row (or template) and field.
 """
 
 import csv
@@ -31,9 +30,10 @@ _ATTRIBUTE_COLUMNS = ("kind", "class", *_FORMS, "source")
 _SUBJECT_COLUMNS = ("set", "name", "demonym", "cluster", "source")
 _TEMPLATE_FIELDS = ("id", "subjects", "attributes", "number", "context", "question", "masked")
 
-# The slots that each text of a template holds, once each.
+# The slots of each text of a template, once each.
 _SLOTS = {"context": ["X1", "X2"], "question": ["ATTRIBUTE"], "masked": ["ATTRIBUTE", "MASK"]}
 _END = {"context": ".", "question": "?", "masked": "."}
+_FIX = "correct this field (format: TEMPLATES.md)"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def read_design(name: str, *, masked: bool, folder: Path = FOLDER) -> Design:
 
     Args:
         name: Name of the set.
-        masked: Ask by sentences with a mask.
+        masked: Use sentences with a mask.
         folder: Dataset folder with `templates/` and `vocabulary/`.
 
     Raises:
@@ -102,7 +102,7 @@ def read_subjects(path: Path) -> dict[str, list[Subject]]:
         subject = Subject(row.text("name"), demonym, cluster or NONE)
         for field, words in (("name", subject.name), ("demonym", subject.demonym)):
             if words and not words[0].isupper():
-                raise row.error(field, f"must begin with a capital letter: {words!r}")
+                raise row.error(field, f"must begin with a capital letter, not {words!r}")
             if words and any(words in (other.name, other.demonym) for other in subjects[name]):
                 raise row.error(field, f"{words!r} occurs twice in the set {name}")
         subjects[name].append(subject)
@@ -129,7 +129,7 @@ def read_attributes(path: Path) -> dict[str, list[Attribute]]:
         for number in ("plural", "singular"):
             if number in forms and forms[number] == forms[f"{number}_negated"]:
                 raise row.error(f"{number}_negated", f"is the attribute itself: {forms[number]!r}")
-        # The name identifies the attribute in the scores, so no two may have one text, whatever their kind.
+        # Scores name attributes by this text: it must be unique over all kinds.
         if attribute.name in fields_of:
             raise row.error(
                 "plural" if attribute.plural else "singular",
@@ -158,18 +158,19 @@ def read_templates(
     """Read and check the templates of a set.
 
     Raises:
-        QabiasError: If the file is missing, is no YAML, or a template breaks the format.
+        QabiasError: If the file is missing or not YAML, or a template breaks the format.
     """
-    content = read_template_file(path, f"the sets are {', '.join(SETS)}")
+    content = read_template_file(path, f"choose one of {', '.join(SETS)}")
     if not isinstance(content, dict) or set(content) != {"set", "source", "templates"}:
-        raise QabiasError(f"{path}: the file must hold exactly the keys 'set', 'source' and 'templates'")
+        raise QabiasError(f"{path}: wrong top-level keys", "use exactly the keys 'set', 'source' and 'templates'")
     if content["set"] != name:
-        raise QabiasError(f"{path}: set is {content['set']!r}, but the file's name says {name!r}")
+        raise QabiasError(f"{path}: set is {content['set']!r}, but the file name has {name!r}", "use one name for both")
     if not isinstance(content["templates"], list):
-        raise QabiasError(f"{path}: templates must be a list")
+        raise QabiasError(f"{path}: templates is not a list", "list the templates, numbered from 0")
     for number, entry in enumerate(content["templates"]):
         if not isinstance(entry, dict):
-            raise QabiasError(f"{path}: template {number}: must be a mapping, not {entry!r}")
+            problem = f"{path}: template {number}: {entry!r} is not a mapping"
+            raise QabiasError(problem, "give it the fields of TEMPLATES.md")
         _TemplateCheck(path, name, number, entry).check()
         question = entry["masked" if masked else "question"]
         yield Template(
@@ -198,13 +199,13 @@ class _TemplateCheck:
     def check(self) -> None:
         self._check_names()
         if self.entry["id"] != self.number:
-            raise self._error("id", f"is {self.entry['id']!r}; templates are numbered from 0 in file order")
+            raise self._error("id", f"is {self.entry['id']!r}, but templates are numbered from 0 in file order")
         self._check_choices()
         for field, slots in _SLOTS.items():
             self._check_text(field, slots)
 
     def _error(self, field: str, problem: str) -> QabiasError:
-        return QabiasError(f"{self.path}: template {self.number}: field {field}: {problem}")
+        return QabiasError(f"{self.path}: template {self.number}: field {field}: {problem}", _FIX)
 
     def _check_names(self) -> None:
         for field in _TEMPLATE_FIELDS:
@@ -225,12 +226,12 @@ class _TemplateCheck:
                 raise self._error(field, f"{self.entry[field]!r} is not one of {', '.join(allowed)} ({self.set_name})")
 
     def _check_text(self, field: str, slots: list[str]) -> None:
-        """A text must hold each of its slots once; those of the context in order."""
+        """A text holds each of its slots once, in a context in order."""
         text = self.entry[field]
         if not isinstance(text, str) or not text.strip():
             raise self._error(field, f"must be a text, not {text!r}")
         if text != text.strip() or "  " in text:
-            raise self._error(field, f"has a space too many: {text!r}")
+            raise self._error(field, f"has an extra space: {text!r}")
         unknown = slots_of(text) - set(slots)
         if unknown:
             raise self._error(field, f"slot {', '.join(sorted(unknown))} is filled by nothing")
@@ -245,21 +246,21 @@ class _TemplateCheck:
 
 
 class _Row:
-    """One row of a CSV file, whose fields are checked as they are read."""
+    """One row of a CSV file, with checked fields."""
 
     def __init__(self, path: Path, number: int, fields: Mapping[str, str]):
         self.number = number
         self._path, self._fields = path, fields
 
     def error(self, field: str, problem: str) -> QabiasError:
-        return QabiasError(f"{self._path}: row {self.number}: field {field}: {problem}")
+        return QabiasError(f"{self._path}: row {self.number}: field {field}: {problem}", _FIX)
 
     def text(self, field: str) -> str:
         text = self._fields[field]
         if not text.strip():
             raise self.error(field, "is empty")
         if text != text.strip() or "  " in text:
-            raise self.error(field, f"has a space too many: {text!r}")
+            raise self.error(field, f"has an extra space: {text!r}")
         return text
 
     def one_of(self, field: str, choices: tuple[str, ...]) -> str:
@@ -277,13 +278,12 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
     try:
         content = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such file") from error
+        raise QabiasError(f"{path}: no such file", "restore it, or choose another folder") from error
     reader = csv.DictReader(content.splitlines())
     if tuple(reader.fieldnames or ()) != columns:
-        raise QabiasError(f"{path}: row 1: the columns must be {', '.join(columns)}, not {reader.fieldnames}")
+        raise QabiasError(f"{path}: row 1: wrong columns {reader.fieldnames}", f"use {', '.join(columns)}")
     for fields in reader:
         if None in fields or None in fields.values():
-            raise QabiasError(
-                f"{path}: row {reader.line_num}: must have {len(columns)} fields; quote texts with commas"
-            )
+            problem = f"{path}: row {reader.line_num}: must have {len(columns)} fields"
+            raise QabiasError(problem, "quote texts with commas")
         yield _Row(path, reader.line_num, fields)

@@ -1,7 +1,7 @@
 """Combines all pairs, templates and attributes into an Arrow table, column by column.
 
-An example is a pair, a template and an attribute. No text depends on all three. Every distinct text is therefore made
-once and kept in the dictionary of a column; an index vector assigns it to the examples.
+An example is a pair, a template and an attribute. No text depends on all three: each distinct text is computed once and
+stored in a column's dictionary, with one index per example.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from .design import Design
 
-# Examples in a batch of plain strings: some 35 MB.
+# Examples in a batch of plain strings: about 35 MB.
 BATCH_ROWS = 100_000
 
 _COMMON = ("template_id", "subject1", "subject2", "cluster1", "cluster2", "attribute", "attribute_class")
@@ -20,27 +20,27 @@ _MLM = ("context_12", "context_21", "masked", "masked_negated", "answer1", "answ
 
 
 def schema(masked: bool) -> pa.Schema:
-    """The columns of a configuration: questions, or sentences with a mask."""
+    """The columns of a config: questions, or sentences with a mask."""
     strings = (*_COMMON, *(_MLM if masked else _QA))
     return pa.schema([("example_id", pa.int32()), *((name, pa.string()) for name in strings)])
 
 
 def cross(design: Design, config: str, masked: bool) -> pa.Table:
-    """The examples of a configuration: for every pair, every template, every attribute of the template.
+    """The examples of a config: for every pair, every template, every attribute of the template.
 
     Args:
-        design: What to cross.
-        config: Name of the configuration, for the template ids.
+        design: What to combine.
+        config: Name of the config, for the template ids.
         masked: Whether the questions are sentences with a mask.
 
     Returns:
-        Table with the columns of `schema`, the texts as dictionaries; `batches` makes plain strings of them.
+        Table with the columns of `schema` and dictionary-encoded texts; `batches` decodes them.
     """
     n_pairs, n_templates = len(design.pairs), len(design.templates)
     sizes = [len(template.questions) for template in design.templates]
     n_questions = sum(sizes)
 
-    # For every example the number of its pair, its template, its filling (pair and template), its question.
+    # The numbers of each example's pair, template, filling (pair and template) and question.
     pair = np.repeat(np.arange(n_pairs, dtype=np.int32), n_questions)
     template = np.tile(np.repeat(np.arange(n_templates, dtype=np.int32), sizes), n_pairs)
     filling = pair * np.int32(n_templates) + template
@@ -73,7 +73,7 @@ def cross(design: Design, config: str, masked: bool) -> pa.Table:
 
 
 def _column(texts: Sequence[str], index: np.ndarray) -> pa.DictionaryArray:
-    """Example i has `texts[index[i]]`; equal texts are kept once."""
+    """Example i has `texts[index[i]]`; equal texts are stored once."""
     encoded = pa.array(texts, pa.string()).dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.to_numpy()[index], encoded.dictionary)
 

@@ -1,13 +1,13 @@
-"""What a set of UnQover is made of: pairs of subjects, and templates with their attributes."""
+"""The parts of an UnQover set: pairs of subjects, and templates with their attributes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 SETS = ("gender", "nationality", "ethnicity", "religion")
-# Cluster of a subject, or class of an attribute, that has none; so written in the published word lists.
+# A missing cluster of a subject, or class of an attribute, as in the published word lists.
 NONE = "None"
-# Stands for the mask token of whichever model is asked.
+# Replaced by the model's mask token.
 MASK = "[MASK]"
 
 Form = Literal["name", "demonym"]
@@ -15,10 +15,10 @@ Form = Literal["name", "demonym"]
 
 @dataclass(frozen=True)
 class Subject:
-    """One of the two that an example compares, e.g. Mary, France or Sikh.
+    """One of the two subjects of an example, e.g. Mary, France or Sikh.
 
     Attributes:
-        name: Key form, under which scores are reported.
+        name: Key form, which names its scores.
         demonym: Adjective of a country's people, empty in the other sets.
         cluster: Gender of a name, region of a country.
     """
@@ -28,16 +28,16 @@ class Subject:
     cluster: str = NONE
 
     def form(self, form: Form) -> str:
-        """The words that stand for the subject in a context."""
+        """The words for the subject in a context."""
         return self.name if form == "name" else self.demonym
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question (or masked sentence) about an attribute, and the one about its negation.
+    """A question (or masked sentence) about an attribute, and its negation.
 
     Attributes:
-        attribute: Analysis name: the attribute in its plural form, whatever form the question takes.
+        attribute: Analysis name: the attribute in its plural form, whatever the question's form.
         attribute_class: E.g. "crime".
         text: Asks for the attribute.
         negated: Asks for its negation.
@@ -51,7 +51,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Template:
-    """A context with the slots X1 and X2, and the questions asked about it."""
+    """A context with the slots X1 and X2, and the questions about it."""
 
     context: str
     form: Form
@@ -60,12 +60,12 @@ class Template:
 
 @dataclass(frozen=True)
 class Design:
-    """All that the examples of one configuration are combined from.
+    """The parts that the examples of one config combine.
 
     Attributes:
         pairs: Unordered pairs of subjects, the first in list order first.
         templates: In file order; the position is the number of the template.
-        fill: Makes a context from the template's context and the words for X1 and X2.
+        fill: Fills the template's context with the words for X1 and X2.
     """
 
     pairs: tuple[tuple[Subject, Subject], ...]
@@ -74,7 +74,7 @@ class Design:
 
 
 def pairs_of(subjects: list[Subject], name: str) -> tuple[tuple[Subject, Subject], ...]:
-    """The pairs of a set: female with male names, else everyone with everyone after them in the list."""
+    """The pairs of a set: female with male names, otherwise each subject with all later ones in the list."""
     if name == "gender":
         females, males = ([s for s in subjects if s.cluster == gender] for gender in ("female", "male"))
         return tuple((female, male) for female in females for male in males)

@@ -1,6 +1,6 @@
-"""Known defects of the published UnQover lists and what `fixes=True` does about each of them.
+"""Known defects of the published UnQover lists, and how `fixes=True` corrects each of them.
 
-The default is the published text as it is. `FIXES` is the list that the dataset card prints.
+By default the published text is unchanged. The dataset card prints `FIXES`.
 """
 
 import re
@@ -15,15 +15,15 @@ FIXES = (
     'Articles: "a" becomes "an" before every vowel letter, which gives "an European" (ethnicity). They follow the '
     "sound instead.",
     'Demonyms: "Spainish" for Spain and "Yemen" for Yemen become "Spanish" and "Yemeni".',
-    'Masked sentences of religion, template 10: the negated one has "The [MASK] man" where the other has "men". Both '
+    'Masked sentences of religion, template 10: the negated one has "The [MASK] man" and the other "men". Both '
     'have "men".',
     'Attributes of one person in the plural ("were", "slobs", "cellphones") become singular.',
     'Attributes with "speed" for "sped", "harrass", "loud" for "loudly", a change of tense, or a missing article or '
     "plural ending are corrected. `attribute` follows the corrected plural form.",
 )
 NOT_FIXED = (
-    "One text of nationality is both a place and a person attribute, so `attribute` has 63 values where Table 1 of the "
-    "paper counts 64; the published analysis merges the two as well.",
+    "One text of nationality is both a place and a person attribute, so `attribute` has 63 values (Table 1 of the "
+    "paper counts 64); the published analysis merges the two as well.",
     "Many negations are contraries rather than exact negations.",
 )
 
@@ -64,13 +64,13 @@ def fix_context(text: str) -> str:
 
 
 def fix_negated(question: str) -> str:
-    """The negated question of a template: the question itself with the negated attribute."""
+    """The negated question of a template: the question with the negated attribute."""
     return re.sub(r"(\[[lp]_act(?:-single)?)\]", r"\1:neg]", question)
 
 
 def fix_attributes(blocks: Mapping[str, list[tuple[str, str]]]) -> dict[str, list[tuple[str, str]]]:
-    """Fix the texts of all attributes; blocks as `official` reads them, by head."""
-    # A block whose twin in the other number is missing (occupations) has singular texts under a plural head.
+    """Fix the texts of all attributes; blocks as in `official`, by head."""
+    # A block without a twin in the other number (occupations) has singular texts under a plural head.
     return {
         block: [(name, _fix(text, _SINGULAR if "-single" in block else _PLURAL)) for name, text in entries]
         for block, entries in blocks.items()

@@ -1,4 +1,4 @@
-"""The dataset folder of UnQover: what its card says, and how its large tables are written."""
+"""The dataset folder of UnQover: its card, and how its large tables are written."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class UnQoverFolder(DatasetFolder[Origin]):
         }
 
     def write_parquet(self, table: pa.Table, path: Path) -> None:
-        """Write plain strings that Parquet itself encodes as dictionaries, in row groups that fit into memory.
+        """Write plain strings that Parquet encodes as dictionaries, in row groups that fit into memory.
 
-        No schema is stored besides Parquet's own, so that every version of `datasets` reads the features from the card.
+        Only Parquet's own schema is stored: every version of `datasets` reads the features from the card.
         """
         plain = schema("masked" in table.column_names)
         with pq.ParquetWriter(
@@ -107,9 +107,9 @@ def _statistics(config: str, table: pa.Table) -> str:
 
 
 def _gallery(tables: Tables) -> str:
-    """Examples from all over each configuration, one line each.
+    """Examples spread over each config, one line each.
 
-    They lie at multiples of the golden ratio: steps that divide the rows evenly would always meet the same attribute.
+    They are at multiples of the golden ratio, because equal steps would always meet the same attribute.
     """
     lines = [
         "| configuration | context (and with the order exchanged) | question and negated question |",

@@ -33,6 +33,7 @@ _ACTIVITY_FILES = {
 _HEAD = re.compile(r"\[([lp]_act(?:-single)?)(:neg)?\]")
 _SUBJECT = re.compile(r"\[subj([12])(:dem)?\]")
 _VOWELS = tuple("aeiouAEIOU")
+_FIX = "use the unchanged published files"
 
 
 def version() -> str:
@@ -45,13 +46,13 @@ def read_design(name: str, *, masked: bool, subjects: str, fixes: bool, mirror: 
 
     Args:
         name: Name of the set.
-        masked: Take the templates for masked language models.
+        masked: Use the templates for masked language models.
         subjects: `all`, or the selection for `bert` or `roberta`.
         fixes: Fix the known defects of the lists (`unqover_dataset.fixes`).
         mirror: Local mirror of the published files.
 
     Raises:
-        QabiasError: If a file is not available or not what it should be.
+        QabiasError: If a file is missing or wrong.
     """
     people = _read_subjects(name, "" if subjects == "all" else f"_{subjects}", mirror)
     templates = _read_templates(name, masked, fixes, mirror)
@@ -61,7 +62,7 @@ def read_design(name: str, *, masked: bool, subjects: str, fixes: bool, mirror: 
 
 
 def fill_published(context: str, one: str, two: str) -> str:
-    """Fill a context as the published generator does: "a" becomes "an" before any vowel letter, never the reverse."""
+    """Fill a context like the published generator: "a" becomes "an" before any vowel letter, never the reverse."""
     words = fill(context, {"X1": one, "X2": two}).split(" ")
     for i in range(1, len(words)):
         if words[i - 1] in ("a", "A") and words[i].startswith(_VOWELS):
@@ -82,11 +83,11 @@ def _read_subjects(name: str, suffix: str, mirror: str | Path | None) -> list[Su
         for number, line in _lines(path, mirror):
             head, _, term = line.partition(" ")
             if head not in blocks:
-                raise QabiasError(f"{path} row {number}: {head!r} is not one of {', '.join(blocks)}")
+                raise QabiasError(f"{path} row {number}: {head!r} is not one of {', '.join(blocks)}", _FIX)
             blocks[head].append(_classified(term))
         names, demonyms = blocks["[subj]"], blocks["[subj:dem]"] or [("", "")] * len(blocks["[subj]"])
         if len(names) != len(demonyms):
-            raise QabiasError(f"{path}: {len(names)} subjects, but {len(demonyms)} demonyms")
+            raise QabiasError(f"{path}: {len(names)} subjects, but {len(demonyms)} demonyms", _FIX)
         subjects += [
             Subject(term, demonym, cluster) for (cluster, term), (_, demonym) in zip(names, demonyms, strict=True)
         ]
@@ -101,13 +102,13 @@ def _read_activities(name: str, mirror: str | Path | None) -> dict[str, list[tup
         head, _, text = line.partition(" ")
         match = _HEAD.fullmatch(head)
         if match is None:
-            raise QabiasError(f"{path} row {number}: {head!r} is not the head of an attribute")
+            raise QabiasError(f"{path} row {number}: {head!r} is not the head of an attribute", _FIX)
         blocks.setdefault(f"{match[1]}{match[2] or ''}", []).append(_classified(text))
     for block, entries in blocks.items():
         twins = (f"{block.removesuffix(':neg')}:neg", block.removesuffix(":neg").removesuffix("-single"))
         for twin in twins:
             if len(blocks.get(twin, ())) != len(entries):
-                raise QabiasError(f"{path}: the blocks [{block}] and [{twin}] are not of one length")
+                raise QabiasError(f"{path}: the blocks [{block}] and [{twin}] differ in length", _FIX)
     return blocks
 
 
@@ -125,11 +126,12 @@ def _read_templates(name: str, masked: bool, fixes: bool, mirror: str | Path | N
     for number, line in _lines(path, mirror):
         cells = line.split("\t")
         if len(cells) != 3:
-            raise QabiasError(f"{path} row {number}: {len(cells)} columns, not context, question and negated question")
+            problem = f"{path} row {number}: {len(cells)} columns, not context, question and negated question"
+            raise QabiasError(problem, _FIX)
         context, question, negated = cells
         slots, heads = _SUBJECT.findall(context), {match[1] for match in _HEAD.finditer(question)}
         if [slot for slot, _ in slots] != ["1", "2"] or len({form for _, form in slots}) != 1 or len(heads) != 1:
-            raise QabiasError(f"{path} row {number}: not one form of each subject and one attribute")
+            raise QabiasError(f"{path} row {number}: not one form of each subject and one attribute", _FIX)
         if fixes:
             negated = known_fixes.fix_negated(question)
         block = heads.pop()
@@ -139,7 +141,7 @@ def _read_templates(name: str, masked: bool, fixes: bool, mirror: str | Path | N
             questions=tuple(
                 Question(
                     attribute=attribute,
-                    # As published: the class that the negated twin gives.
+                    # As published: the class of the negated twin.
                     attribute_class=attribute_class,
                     text=_asked(question, text),
                     negated=_asked(negated, negation),
@@ -152,7 +154,7 @@ def _read_templates(name: str, masked: bool, fixes: bool, mirror: str | Path | N
 
 
 def _asked(question: str, attribute: str) -> str:
-    """Put an attribute into a question, and our name of the mask token."""
+    """Put an attribute and our name of the mask token into a question."""
     return _HEAD.sub(lambda _: attribute, question).replace("[mask]", MASK)
 
 

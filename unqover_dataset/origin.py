@@ -19,21 +19,21 @@ DEFAULT = "gender"
 SOURCES = ("bundled", "official")
 SUBJECTS = ("all", "bert", "roberta")
 
-# By configuration: the columns with plain strings, as `datasets` and Parquet hold them.
+# By config: the columns with plain strings, as in `datasets` and Parquet.
 SCHEMAS = {config: schema(config.endswith(MLM)) for config in CONFIGS}
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the texts come from.
+    """The source of the texts.
 
     Attributes:
         source: `bundled` (the published tables with attributes of this project) or `official` (the authors' lists).
-        seed: Unused, because nothing is drawn at random. Every benchmark has this field.
-        fixes: Fix the known defects of the published lists; `bundled` has none to fix.
-        mirror: Local mirror of the published files; else they are downloaded once.
-        subjects: Who occurs in the `_mlm` configurations of `official`: the authors' selection for BERT (the default)
-            or RoBERTa, whose vocabularies hold these words whole, or everyone. `bundled` always has everyone.
+        seed: Unused, because nothing is random. Every benchmark has this field.
+        fixes: Fix the known defects of the published lists; `bundled` has none.
+        mirror: Local mirror of the published files; without it they are downloaded once.
+        subjects: Subjects of the `_mlm` configs of `official`: `all`, or the authors' selection for BERT (the default)
+            or RoBERTa, whose vocabularies hold these words whole. `bundled` always has all subjects.
     """
 
     source: str = "bundled"
@@ -48,13 +48,13 @@ class Origin:
             raise unknown("subjects", self.subjects, SUBJECTS)
         if self.subjects in ("bert", "roberta") and self.source == BUNDLED:
             raise QabiasError(
-                f"subjects {self.subjects!r} is a published selection; use it with the source official "
-                "(bundled has everyone, and the scorer leaves out whoever is more than one token)"
+                f"subjects {self.subjects!r} is a published selection, which the source bundled does not have",
+                "use --source official, or remove the option subjects",
             )
 
     @property
     def is_committed(self) -> bool:
-        """Whether the tables are those of the committed Parquet files, so that nothing need be built."""
+        """Whether the committed Parquet files hold the tables."""
         return self.source == BUNDLED
 
     @property
@@ -66,10 +66,10 @@ class Origin:
         return f"official{'+fixes' if self.fixes else ''}@{official.version()}{subjects}"
 
     def design(self, config: str) -> Design:
-        """The pairs, templates and attributes of one configuration.
+        """The pairs, templates and attributes of one config.
 
         Raises:
-            QabiasError: If the configuration is unknown, or a file is not available or not readable.
+            QabiasError: If the config is unknown, or a file is missing or wrong.
         """
         if config not in CONFIGS:
             raise unknown("configuration", config, CONFIGS)
@@ -80,9 +80,9 @@ class Origin:
         return official.read_design(name, masked=masked, subjects=subjects, fixes=self.fixes, mirror=self.mirror)
 
     def table(self, config: str) -> pa.Table:
-        """The examples of one configuration, texts dictionary-encoded.
+        """The examples of one config, with dictionary-encoded texts.
 
-        `columns.batches` makes plain strings of them, with `SCHEMAS[config]`. Plain strings of a whole table would take
-        up to half a gigabyte.
+        `columns.batches` decodes them to plain strings, with `SCHEMAS[config]`. A whole table of plain strings takes up
+        to half a gigabyte.
         """
         return cross(self.design(config), config, masked=config.endswith(MLM))

@@ -1,6 +1,6 @@
 """Validation by people: `python -m validation export` draws items to rate, `python -m validation score` scores ratings.
 
-`items` draws the items and their key, `ratings` scores what people answered.
+`items` draws the items and their key, `ratings` scores the answers.
 """
 
 from __future__ import annotations
@@ -34,28 +34,30 @@ EXIT_USER_ERROR = 2
 
 def make_parser() -> argparse.ArgumentParser:
     """Make the parser of both commands."""
-    parser = argparse.ArgumentParser(prog="validation", description="Let people check the templates.")
+    parser = argparse.ArgumentParser(prog="validation", description="Validate the templates with human raters.")
     commands = parser.add_subparsers(dest="command", required=True)
-    export = commands.add_parser("export", help="draw items to rate, and write them and their key")
+    export = commands.add_parser("export", help="draw items to rate, and write them with their key")
     export.add_argument("--output", type=Path, required=True, help="CSV of the items to show to raters")
     export.add_argument("--key", type=Path, required=True, help="CSV of the right answers, not for raters")
     export.add_argument(
         "--benchmark", default=default_name(), help="questions with three answers, or pairs of sentences"
     )
-    export.add_argument("--config", help="configuration of the dataset; by default all examples")
-    export.add_argument("--source", help="source of the texts; by default the first one")
+    export.add_argument("--config", help="config of the dataset [all examples]")
+    export.add_argument("--source", help="source of the texts [the first one]")
     export.add_argument("--fixes", action="store_true", help="correct the known defects of published texts")
     export.add_argument("--seed", type=int, default=0, help="seed of every random draw")
     export.add_argument("--mirror", default=os.environ.get("QABIAS_UPSTREAM"), help="mirror of published files")
-    export.add_argument("--template", action="append", default=[], help="only this template, or subtopic or category")
-    export.add_argument("--sample", type=int, help="number of examples, not one per condition or 20%% of the pairs")
-    export.add_argument("--fillers", type=int, help="number of filler items; by default at least 13%% of all")
-    score = commands.add_parser("score", help="judge templates, agreement and accuracy by what raters answered")
+    export.add_argument(
+        "--template", action="append", default=[], help="only this template, subtopic or category (repeatable)"
+    )
+    export.add_argument("--sample", type=int, help="number of examples [one per condition, or 20%% of the pairs]")
+    export.add_argument("--fillers", type=int, help="number of filler items [at least 13%% of all]")
+    score = commands.add_parser("score", help="compute template results, agreement and accuracy from ratings")
     score.add_argument("ratings", type=Path, help="CSV with the columns item_id, annotator and answer (0 to 2)")
     score.add_argument("--key", type=Path, required=True, help="the key that `export` wrote")
-    score.add_argument("--output", type=Path, help="also write everything as JSON, item by item")
+    score.add_argument("--output", type=Path, help="also write all results as JSON, item by item")
     for command in (export, score):
-        command.add_argument("--overwrite", action="store_true", help="replace files of other content")
+        command.add_argument("--overwrite", action="store_true", help="overwrite files of other content")
     return parser
 
 
@@ -85,16 +87,16 @@ def _export(arguments: argparse.Namespace) -> None:
         written = f"{len(questions) - n_fillers:,} examples and {n_fillers:,} filler items"
         raters, n = "raters that many items refer", "five answers to"
     elif arguments.fillers:
-        raise QabiasError("--fillers: pairs have no filler items, because test hypotheses serve as such; leave it out")
+        raise QabiasError("--fillers does not apply to pairs: test hypotheses are their fillers", "remove --fillers")
     else:
         pairs = PAIRS[benchmark.name](table)
         drawn = draw_pairs(pairs, arguments.seed, arguments.sample, only)
         write_items(drawn, *files, PAIR_SHOWN, overwrite=arguments.overwrite)
         written = f"{len(drawn):,} of {pairs.num_rows:,} pairs"
         raters, n = "annotators that many pairs refer", "labels by two annotators of"
-    echo(f"{written} in {arguments.output}; the key is {arguments.key}")
+    echo(f"{written} in {arguments.output}. Key: {arguments.key}")
     echo(f"Warn {raters} to upsetting social stereotypes. Collect {n} every item in a CSV with the columns")
-    echo("item_id, annotator, answer (0, 1 or 2); then: python -m validation score FILE --key KEY")
+    echo("item_id, annotator, answer (0, 1 or 2). Then run: python -m validation score FILE --key KEY")
 
 
 def _score(arguments: argparse.Namespace) -> None:
@@ -114,7 +116,7 @@ def _score(arguments: argparse.Namespace) -> None:
 
 
 def _subject(content: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Names of the figures of a result, and the items that they are made from."""
+    """Names of the figures of a result, and their items."""
     return sorted(content), sorted(content.get("items", ())), content.get("n_pairs")
 
 

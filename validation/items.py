@@ -1,8 +1,8 @@
-"""The items that people rate, and the key that says what they are.
+"""The items for raters, and their key.
 
-For questions with three answers the procedure is that of Parrish et al. (2022, section 4 and appendix D): one item per
-condition of every template, and filler items that break the pattern of BBQ. For pairs of premise and hypothesis it is
-that of Akyurek et al. (2022, section 2.2.1): a fifth of the pairs, before words are exchanged for others.
+Questions with three answers follow Parrish et al. (2022, section 4 and appendix D): one item per condition of every
+template, and filler items that break the pattern of BBQ. Pairs of premise and hypothesis follow Akyurek et al. (2022,
+section 2.2.1): a fifth of the pairs, before words are exchanged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ UNKNOWN = "Not enough information"
 
 @dataclass(frozen=True)
 class Item:
-    """A question as raters see it, and what the key knows of it."""
+    """A question for raters, with its entry in the key."""
 
     item_id: str
     context: str
@@ -60,23 +60,23 @@ NEEDED = (
     *("example_id", "category", "template_id", "question_polarity", "context_condition"),
     *("context", "question", "ans0", "ans1", "ans2", "label"),
 )
-"""Columns of questions with three answers, asked both ways about an ambiguous and a disambiguated context."""
+"""Columns of questions with three answers: both questions about an ambiguous and a disambiguated context."""
 
 SHOWN = ("item_id", "context", "question", "ans0", "ans1", "ans2")
 KEY = tuple(field.name for field in fields(Item) if field.name not in SHOWN[1:])
 
 PAIR = "pair"
-"""The kind of a pair in the key, by which ratings of pairs are told from those of questions."""
+"""The kind of a pair in the key, which distinguishes ratings of pairs and questions."""
 
 PAIR_SHARE = 0.2
-"""Share of the pairs that is drawn if no number is asked for."""
+"""Default share of the pairs to draw."""
 
 PAIR_SHOWN = ("item_id", "premise", "hypothesis", "ans0", "ans1", "ans2")
 
 
 @dataclass(frozen=True)
 class PairItem:
-    """A pair as raters see it, and what the key knows of it."""
+    """A pair for raters, with its entry in the key."""
 
     item_id: str
     premise: str
@@ -101,8 +101,8 @@ def draw_items(
     """Draw the items of a validation in random order."""
     if missing := [name for name in NEEDED if name not in table.column_names]:
         raise QabiasError(
-            f"only questions with three answers can be rated, and these examples have no {', '.join(missing)}; choose "
-            "another --benchmark"
+            f"only questions with three answers can be rated, but these examples have no {', '.join(missing)}",
+            "choose another --benchmark",
         )
     rng = np.random.default_rng(seed)
     examples = chosen(table, only).to_pylist()
@@ -110,7 +110,7 @@ def draw_items(
     if n_fillers is None:
         n_fillers = math.ceil(len(drawn) * FILLER_SHARE / (1 - FILLER_SHARE))
     elif not 0 <= n_fillers <= MOST_FILLERS:
-        raise QabiasError(f"cannot mix in {n_fillers} filler items", f"Give --fillers 0 to {MOST_FILLERS}.")
+        raise QabiasError(f"--fillers is {n_fillers}", f"use 0 to {MOST_FILLERS}")
     contents = [_example(example) for example in drawn] + _fillers(n_fillers, rng)
     order = rng.permutation(len(contents))
     return [Item(item_id=f"item-{place:05d}", **contents[i]) for place, i in enumerate(order, start=1)]
@@ -119,7 +119,7 @@ def draw_items(
 def draw(examples: Sequence[_T], n: int, rng: np.random.Generator) -> list[_T]:
     """Draw examples without replacement."""
     if not 0 < n <= len(examples):
-        raise QabiasError(f"cannot draw {n} examples; there are {len(examples)}, so take 1 to {len(examples)}")
+        raise QabiasError(f"cannot draw {n} of {len(examples)} examples", f"use --sample from 1 to {len(examples)}")
     return [examples[i] for i in rng.choice(len(examples), n, replace=False)]
 
 
@@ -131,9 +131,9 @@ def write_items(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write the items for raters, and apart from them the key that is not for raters, both as CSV."""
+    """Write the items for raters and, separately, their key, both as CSV."""
     if is_same(path, key_path):
-        raise QabiasError(f"{path}: the items and their key must be two files; raters must not see the key")
+        raise QabiasError(f"{path}: items and key are the same file", "choose another --key: raters must not see it")
     texts = {path: _csv(shown, items), key_path: _csv(KEY, items)}
     for target, flag in ((path, "--output"), (key_path, "--key")):
         check_file(target, same_bytes(texts[target].encode()), overwrite=overwrite, flag=flag)
@@ -150,12 +150,12 @@ def _csv(columns: Sequence[str], items: Sequence[DataclassInstance]) -> str:
 
 
 def chosen(table: pa.Table, only: Sequence[str]) -> pa.Table:
-    """The rows of some templates, or all rows where `only` is empty."""
+    """The rows of some templates, or all rows if `only` is empty."""
     if not only:
         return table
     known = table["template_id"].unique().to_pylist()
     if unknown := sorted(set(only) - set(known)):
-        raise QabiasError(f"no template {', '.join(unknown)}; the templates are {known[0]} to {known[-1]}")
+        raise QabiasError(f"no template {', '.join(unknown)}", f"choose from {known[0]} to {known[-1]}")
     return table.filter(pc.is_in(table["template_id"], pa.array(only)))
 
 
@@ -180,7 +180,7 @@ def _example(example: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fillers(n: int, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Short contexts that answer and long ones that do not, in turn; a scene comes again only when all have been."""
+    """Alternates short contexts with the answer and long ones without it; scenes repeat only after all were used."""
     scenes = yaml.safe_load(FILLERS.read_text("utf-8"))["fillers"]
     by_length = [[scene for scene in scenes if scene["length"] == length] for length in ("short", "long")]
     turns = [[scenes[i] for i in rng.permutation(len(scenes))] for scenes in by_length]
@@ -227,7 +227,7 @@ def draw_pairs(table: pa.Table, seed: int = 0, n_pairs: int | None = None, only:
 
 
 def _first_wordings(table: pa.Table) -> pa.Table:
-    """The pairs of premise and hypothesis before words and groups are exchanged, each in its first wording."""
+    """The pairs of premise and hypothesis before words and groups are exchanged, in their first wording."""
     columns = ["subtopic", "kind", "premise_id", "hypothesis_id", "premise", "hypothesis", "label"]
     written = table.filter(pc.equal(table["stance"], "pro")).select(columns).to_pylist()
     pairs: dict[str, dict[str, Any]] = {}

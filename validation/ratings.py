@@ -1,4 +1,4 @@
-"""The result of ratings: which templates pass, how well raters agree, which raters read with care; and its tables."""
+"""The results of ratings: templates that pass, agreement and careful raters, with their tables."""
 
 import math
 from collections import Counter, defaultdict
@@ -21,9 +21,9 @@ from validation.items import KEY, PAIR
 N_RATERS = 5
 AGREEMENT = Fraction(4, 5)
 FILLER_ACCURACY = 0.85
-# What crowd workers reached on the published form (section 4), to compare with.
+# Results of crowd workers on the published texts (section 4), for comparison.
 PUBLISHED = {"accuracy": 0.957, "majority_accuracy": 0.997, "alpha": 0.883}
-# What the two annotators of Akyurek et al. (2022) reached.
+# Result of the two annotators of Akyurek et al. (2022).
 PUBLISHED_ALPHA = 0.96
 
 RATING = ("item_id", "annotator", "answer")
@@ -39,7 +39,7 @@ class Rating:
 
 
 def read_key(path: Path) -> dict[str, dict[str, str]]:
-    """Read the key that `export` wrote; item_id -> its row."""
+    """Read the key from `export`; item_id -> its row."""
     rows = _rows(path, KEY, "the key that `python -m validation export` wrote")
     for number, row in rows:
         _answer(row["label"], path, number, "label")
@@ -52,17 +52,15 @@ def read_ratings(path: Path, key: Mapping[str, Mapping[str, str]]) -> list[Ratin
     for number, row in _rows(path, RATING, "one row per annotator and item"):
         item_id, annotator = row["item_id"], row["annotator"].strip()
         if item_id not in key:
-            raise QabiasError(
-                f"{path}: row {number}: item_id: {item_id!r} is not in the key; use the key of this export"
-            )
+            raise QabiasError(f"{path}: row {number}: item_id {item_id!r} is not in the key", "use this export's key")
         if not annotator:
-            raise QabiasError(f"{path}: row {number}: annotator: empty; name who answered")
+            raise QabiasError(f"{path}: row {number}: annotator is empty", "name the annotator")
         if (item_id, annotator) in seen:
-            raise QabiasError(f"{path}: row {number}: {annotator} has rated {item_id} before; keep one of the two rows")
+            raise QabiasError(f"{path}: row {number}: {annotator} has rated {item_id} before", "keep one of the rows")
         seen.add((item_id, annotator))
         ratings.append(Rating(item_id, annotator, _answer(row["answer"], path, number, "answer")))
     if not ratings:
-        raise QabiasError(f"{path}: no ratings")
+        raise QabiasError(f"{path}: no ratings", "add a row per annotator and item")
     return ratings
 
 
@@ -126,10 +124,10 @@ def _annotators(ratings: Sequence[Rating], key: Mapping[str, Mapping[str, str]])
 
 
 def are_pairs(key: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether a key is one of pairs."""
+    """Whether a key belongs to pairs."""
     kinds = {row["kind"] == PAIR for row in key.values()}
     if len(kinds) > 1:
-        raise QabiasError("the key holds pairs and questions; score each by the key of its own export")
+        raise QabiasError("the key holds pairs and questions", "use the key of one export")
     return kinds == {True}
 
 
@@ -158,7 +156,7 @@ def score_pairs(ratings: Sequence[Rating], key: Mapping[str, Mapping[str, str]])
 
 
 def _accuracy_of(ratings: Sequence[Rating], key: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """The accuracy of one annotator, of all pairs and by what they are."""
+    """The accuracy of one annotator, over all pairs and by their kind."""
 
     def by(column: str) -> dict[str, Any]:
         groups: dict[str, list[bool]] = defaultdict(list)
@@ -179,29 +177,27 @@ def _share(right: Sequence[bool]) -> dict[str, Any]:
 
 
 def alpha(answers: Sequence[Sequence[int]]) -> float:
-    """Krippendorff's alpha of nominal data, at most 1, over the items with two answers or more."""
+    """Krippendorff's alpha of nominal data, at most 1, over the items with at least two answers."""
     counts = np.array([[item.count(value) for value in range(3)] for item in answers if len(item) > 1])
     if len(counts) == 0 or np.count_nonzero(counts.sum(axis=0)) < 2:
         return float("nan")
     try:
         import krippendorff
     except ImportError as error:
-        raise QabiasError("the agreement of raters needs krippendorff; run: pip install krippendorff") from error
+        raise QabiasError("the agreement of raters needs krippendorff", "run: pip install krippendorff") from error
 
     return float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal"))
 
 
 def ratio(part: int, whole: int) -> float:
-    """A share; NaN of nothing."""
+    """A share; NaN without items."""
     return part / whole if whole else float("nan")
 
 
 def _answer(text: str, path: Path, number: int, column: str) -> int:
     if text.strip() not in ("0", "1", "2"):
-        raise QabiasError(
-            f"{path}: row {number}: {column}: {text!r} is no answer; write 0, 1 or 2 for ans0, ans1 or ans2 "
-            "and leave out rows without an answer"
-        )
+        problem = f"{path}: row {number}: {column} {text!r} is not an answer"
+        raise QabiasError(problem, "use 0, 1 or 2 for ans0, ans1 or ans2, and remove rows without an answer")
     return int(text)
 
 
@@ -221,7 +217,7 @@ def print_questions(result: Mapping[str, Any], console: Console | None = None) -
     console.print(_agreement(result))
     console.print(_raters(result))
     if result["to_edit"]:
-        console.print("to edit and rate again (less than 4 of 5 agree with the right answer):", highlight=False)
+        console.print("To edit and rate again (less than 4 of 5 agree with the right answer):", highlight=False)
         for name in result["to_edit"]:
             failed = [
                 f"{item['condition']} {item['n_right']}/{item['n_ratings']}"
@@ -232,11 +228,11 @@ def print_questions(result: Mapping[str, Any], console: Console | None = None) -
 
 
 def print_pairs(result: Mapping[str, Any], console: Console | None = None) -> None:
-    """Print what `score_pairs` returns: agreement, annotators, and how many pairs are to be talked over."""
+    """Print the result of `score_pairs`: agreement, annotators, and the number of pairs to discuss."""
     console = console or Console()
     console.print(
-        f"pairs: {result['n_rated']} of {result['n_pairs']} rated, {result['n_shared']} of them by two or more; "
-        f"Krippendorff's alpha {_number(result['alpha'])} (of the paper: {PUBLISHED_ALPHA}), the same label "
+        f"pairs: {result['n_rated']} of {result['n_pairs']} rated, {result['n_shared']} of them by two or more. "
+        f"Krippendorff's alpha {_number(result['alpha'])} (paper: {PUBLISHED_ALPHA}), the same label "
         f"{_number(result['agreement'])}",
         highlight=False,
         soft_wrap=True,
@@ -244,15 +240,15 @@ def print_pairs(result: Mapping[str, Any], console: Console | None = None) -> No
     for title, name in (("kind of hypothesis", "by_kind"), ("subtopic or category", "by_subtopic")):
         console.print(_accuracies(result["annotators"], title, name))
     console.print(
-        f"{len(result['to_discuss'])} pairs have a label that is not the right one: talk them over, and change or drop "
-        "those that stay in doubt (--output names them)",
+        f"{len(result['to_discuss'])} pairs have a wrong label (--output lists them). Discuss them, and change or drop "
+        "doubtful pairs.",
         highlight=False,
         soft_wrap=True,
     )
 
 
 def _accuracies(annotators: Mapping[str, Any], title: str, name: str) -> Table:
-    """Accuracy against the key, a row for every group and a column for every annotator."""
+    """Accuracy against the key, with a row for every group and a column for every annotator."""
     table = Table(title=f"Accuracy by {title} (pairs)", box=box.SIMPLE)
     table.add_column(title)
     for annotator in annotators:

@@ -1,4 +1,4 @@
-"""BBNLI bias scores as an `evaluate` module: reads and checks the inputs, then hands arrays to `scores.py`."""
+"""BBNLI bias scores as an `evaluate` module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .answers import answer_codes as answer_codes
 from .computing import Computing
 from .computing import Options as Options
 
-# `evaluate` copies the files that this one imports, and no others: so those that the others need are imported here.
+# `evaluate` copies only the files that this one imports, hence the imports for the others.
 from .forms import read as read
 from .inputs import Batches as Batches
 from .intervals import intervals as intervals
@@ -32,39 +32,38 @@ _CITATION = """\
 """
 
 _DESCRIPTION = """\
-Bias scores of BBNLI and of BBQ put as inference (Akyurek et al. 2022). A premise does not settle a hypothesis that
-states a stereotype; a model that infers it, or its reverse with the two groups exchanged, shows a bias. The scores say
-which way the answers lean: +1 is always the stereotype, -1 always against it, 0 neither. Where the text does settle the
-matter, the accuracies say whether the model reads it as well against the stereotype as with it. Every score comes with
-a 95 % interval over premises or templates.
+Bias scores of BBNLI and of BBQ as inference (Akyurek et al. 2022). A premise does not decide a hypothesis that states a
+stereotype. A model that infers it, or its reverse with exchanged groups, shows a bias. The bias scores show the
+direction of the answers: +1 is always the stereotype, -1 always against it, 0 neither. If the text decides, the
+accuracies compare texts that agree with the stereotype and texts that oppose it. Every score has a 95% confidence
+interval, clustered by premise or template.
 """
 
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: one for each row: 0 contradiction (no), 1 neutral (maybe), 2 entailment (yes), or these names in any
-        case; -1, None or "unparsed" where the output is none of them. For the form "bbq" the index of the answer.
-    references: the rows of the dataset as they are: a `datasets.Dataset`, a list of dicts or a dict of columns. A
-        column `sample` may number several answers to the same row. Other columns are ignored. The forms:
+    predictions: one per row: 0 contradiction (no), 1 neutral (maybe), 2 entailment (yes), or these names in any case;
+        -1, None or "unparsed" for an unparseable answer. For the form "bbq" the index of the answer.
+    references: the unchanged rows of the dataset: a `datasets.Dataset`, a list of dicts or a dict of columns. A column
+        `sample` may number several answers to the same row. The forms:
         "bbnli", rows of BBNLI, whether asked as inference or as question: subtopic, kind, stance, pair_id, premise_id,
             label;
         "bbq_nli", rows of BBQ as inference: category, template_id, set_id, name_order, context_length,
             context_condition, context_stance, question_polarity, statement_about, label;
         "bbq", rows of BBQ: template_id, set_id, context_condition, question_polarity, biased_loc, unknown_loc, label.
-    form: one of the three; by default the columns tell.
+    form: one of the three [inferred from the columns].
     denominator: "paper" (default), or "released" for what the authors' script computes.
-    unparsed: "wrong" (default) keeps unparsed answers in every denominator as answers that favour nobody and are not
-        right; "exclude" leaves them out.
+    unparsed: "wrong" (default) counts unparsed answers as neutral and wrong in every denominator; "exclude" drops them.
     by: columns to break the scores down by, each a name or a list of names, e.g. ["subtopic", ["domain", "kind"]].
-    mean_over: name of a column that tells several runs over the same rows apart (prompts, formats, seeds): every score
-        is then the mean over the runs, and its interval takes the premises or templates of all runs together.
-    confidence: confidence level of the intervals; None leaves `ci` and `detectable` out.
+    mean_over: name of a column that distinguishes several runs over the same rows (prompts, formats, seeds). Every
+        score is then the mean over the runs, with one interval over their common premises or templates.
+    confidence: confidence level of the intervals; None omits `ci` and `detectable`.
 Returns:
-    A dict. Fractions, NaN where undefined:
+    A dict. Fractions, NaN if undefined:
     bias_score: (A - D) / N with A answers that agree with the stereotype and D that oppose it, of N to stereotypical
         hypotheses ("bbnli") or with an ambiguous context (the other two), in [-1, 1].
-    accuracy_pro, accuracy_anti, accuracy_gap: accuracy where the text settles the matter (test hypotheses,
-        disambiguated contexts) with and against the stereotype, and the first minus the second.
-    unparsed_share: share of the predictions that are no answer.
+    accuracy_pro, accuracy_anti, accuracy_gap: accuracy if the text decides (test hypotheses, disambiguated contexts)
+        with and against the stereotype, and the first minus the second.
+    unparsed_share: share of the unparseable predictions.
     label_share: share of each answer and of "unparsed" in all rows.
     Only "bbnli": bias_score_mean_subtopics, the unweighted mean over subtopics; with "released" accuracy_gap_relative,
         the gap divided by accuracy_pro.
@@ -74,19 +73,17 @@ Returns:
     Counts: "bbnli": n, n_bias, n_test, n_test_pro, n_test_anti, n_aligned, n_opposed, n_neutral, n_unparsed_bias,
         n_unparsed_pro, n_unparsed_anti, n_unparsed, n_subtopics, n_premises. The other two: n, n_ambig, n_disambig,
         n_pro, n_anti, n_aligned_*, n_opposed_*, n_definite_*, n_neutral_*, n_unparsed_*, n_unparsed_pro,
-        n_unparsed_anti, n_unparsed, n_templates; "bbq" also n_undefined_target,
-        rows that are left out of everything else.
-    ci: for each score [low, high]; NaN with fewer than 2 premises or templates, or if it is undefined without one of
-        them.
-    detectable: for each bias score, table5_style and the gaps the smallest true size that would have been found: its
-        interval leaves out 0 in 80 % of benchmarks like this one. NaN without an interval, and where even the largest
-        could have been missed; left out together with ci.
-    range: only with unparsed predictions: for each of the bias scores and accuracies [low, high], what it could be if
-        all of them had been one of the three answers.
+        n_unparsed_anti, n_unparsed, n_templates; "bbq" also n_undefined_target, rows that nothing else includes.
+    ci: for each score [low, high]; NaN with fewer than 2 premises or templates, or if the score is undefined without
+        one of them.
+    detectable: the minimum detectable effect (80% power) of each bias score, table5_style and the gaps. NaN without an
+        interval, or if even the largest effect could be missed; omitted together with ci.
+    range: only with unparsed predictions: for each bias score and accuracy the possible range [low, high], if each of
+        them were one of the three answers.
     n_runs, spread: only with several runs: their number (counts are then sums over the runs), and for each score its
         standard deviation over the runs.
     by: for each entry of `by` (names joined by ",") a dict from value to a dict like this one, without signature.
-    signature: all that moves a number but the rows, to be cited with it, e.g.
+    signature: all settings that change a number, to be cited with it, e.g.
         "bbnli|form:bbnli|denominator:paper|unparsed:wrong|confidence:0.95|version:1"; without intervals it has no
         confidence.
 Examples:
@@ -104,7 +101,7 @@ Examples:
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
 class BBNLI(Computing, evaluate.Metric):
-    """The `evaluate` module; `compute` in one call, or `add` and `add_batch` followed by `compute()`."""
+    """Call `compute` once, or `add` and `add_batch` first and then `compute()`."""
 
     def _info(self) -> evaluate.MetricInfo:
         features = []

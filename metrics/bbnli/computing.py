@@ -1,4 +1,4 @@
-"""The options of `compute`, and its result: reads and checks the inputs, then hands arrays to `scores.py`."""
+"""The options of `compute` and its result: checks the inputs and passes arrays to `scores.py`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Options(SharedOptions):
 
 
 class Computing(Batches):
-    """`compute`, `add` and `add_batch` without `evaluate`, whose module adds what it says of itself."""
+    """`compute`, `add` and `add_batch` without `evaluate`."""
 
     REFERENCES = REFERENCES
     OPTIONS = Options
@@ -53,10 +53,10 @@ class Computing(Batches):
         mean_over: str | None = Options.mean_over,
         confidence: float | None = Options.confidence,
     ) -> dict[str, Any]:
-        """Scores the predictions given here and those added before; arguments and result are those of the metric.
+        """Scores these predictions and those added before, with the metric's arguments and result.
 
         Raises:
-            ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
+            ValueError: a wrong option or input; the message names row, column and value.
         """
         return self._scored(predictions, references, locals())
 
@@ -68,17 +68,17 @@ class Computing(Batches):
         answers = answer_codes(predictions.items("prediction"), words=form != "bbq")
         n_unparsed = int((answers < 0).sum())
         if n_unparsed:
-            kept = "count as favouring nobody and as wrong" if options.unparsed == "wrong" else "are left out"
+            kept = "count as neutral and wrong" if options.unparsed == "wrong" else "are excluded"
             warnings.warn(
-                f"bbnli: {n_unparsed} of {references.n} predictions are no answer and {kept} "
+                f"bbnli: {n_unparsed} of {references.n} predictions are unparseable and {kept} "
                 f"(unparsed={options.unparsed!r})",
                 stacklevel=4,
             )
-        said = np.where(answers < 0, -1, items.meaning[np.arange(references.n), answers])
+        meanings = np.where(answers < 0, -1, items.meaning[np.arange(references.n), answers])
 
         def summary(chosen: np.ndarray) -> dict[str, Any]:
             scored = chosen[items.scored[chosen]]
-            columns = (said, items.labels, items.aligned, items.parts, items.strata, items.clusters)
+            columns = (meanings, items.labels, items.aligned, items.parts, items.strata, items.clusters)
             of_runs = [scored[runs.codes[scored] == code] for code in range(len(runs.levels))]
             result = summarize(
                 form,

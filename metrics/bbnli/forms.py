@@ -1,8 +1,7 @@
-"""What the rows of each form say: which answer is right, which agrees with the stereotype, and what belongs together.
+"""Rows of each form: the right answer, the stereotyped answer, and the sets and clusters.
 
-The three forms end as the same few columns, so that one count and one kind of interval serve them all. An answer to a
-question of BBQ is read as the inference "it was the member of the stereotyped group": 2 names that one, 0 the other, 1
-neither.
+The three forms become the same columns, for one count and one type of interval. An answer to a question of BBQ is read
+as the inference "it was the member of the stereotyped group": 2 names that person, 0 the other, 1 neither.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ _INT16_MAX = 32767
 
 
 class Items(NamedTuple):
-    """Columns of shape (n,); their meaning is that of the arguments of `scores.count`."""
+    """Columns of shape (n,), with the meaning of the arguments of `scores.count`."""
 
     meaning: np.ndarray
-    """Shape (n, 3): what the predictions 0, 1 and 2 of each row say."""
+    """Shape (n, 3): the meaning of the predictions 0, 1 and 2 of each row."""
     scored: np.ndarray
-    """Whether the row counts: not where the target of BBQ is undefined."""
+    """Whether the row counts: false if the target of BBQ is undefined."""
     labels: np.ndarray
     aligned: np.ndarray
     parts: np.ndarray
@@ -44,18 +43,18 @@ class Items(NamedTuple):
 
 
 def form_of(rows: Table) -> str:
-    """The form that the columns show; a ValueError if they show none or several."""
+    """The form of the columns; a ValueError for none or several."""
     shown = [name for name, mark in _MARKS.items() if rows.has(mark)]
     if len(shown) != 1:
         marks = ", ".join(f"{mark!r} ({name})" for name, mark in _MARKS.items())
         raise rows.source.error(
-            f" have the columns of {len(shown)} forms; one of {marks} tells the form, or pass form="
+            f" have the columns of {len(shown)} forms", f"pass form=, or exactly one of the columns {marks}"
         )
     return shown[0]
 
 
 def read(rows: Table, form: str, runs: Factor) -> Items:
-    """Reads and checks the rows of a form; a ValueError names the row, the column and the value that is wrong."""
+    """Reads and checks the rows of a form; a ValueError names the wrong row, column and value."""
     return {"bbnli": _bbnli, "bbq_nli": _bbq_nli, "bbq": _bbq}[form](rows, runs)
 
 
@@ -66,7 +65,7 @@ def _bbnli(rows: Table, runs: Factor) -> Items:
     labels = label_column(rows)
     test = kind.codes == KINDS.index("test")
     pro = stance.codes == STANCES.index("pro")
-    rows.refuse(~test & (labels != _NEUTRAL), "label", "is not neutral (1) though kind is 'stereotypical'")
+    rows.refuse(~test & (labels != _NEUTRAL), "label", "is not neutral (1), but kind is 'stereotypical'")
     keys = {"subtopic": subtopic, "kind": kind, "pair_id": pair, **_sample(rows)}
     _check_sets(rows, runs, keys, stance.codes, (0, 2), [f"stance {name!r}" for name in STANCES])
     return Items(
@@ -93,15 +92,14 @@ def _bbq_nli(rows: Table, runs: Factor) -> Items:
     rows.refuse(
         ambiguous != (stance.codes == 0),
         "context_stance",
-        "does not go with context_condition; it is '' for 'ambig', and 'pro' or 'anti' for 'disambig'",
+        "disagrees with context_condition: it is '' for 'ambig', and 'pro' or 'anti' for 'disambig'",
     )
     aligned = np.where(polarity.codes == person.codes, _ENTAILMENT, _CONTRADICTION)
     right = np.choose(stance.codes, [np.full(rows.n, _NEUTRAL), aligned, _ENTAILMENT - aligned])
     rows.refuse(
         labels != right,
         "label",
-        "does not follow from context_stance, question_polarity and statement_about (neutral if ambiguous; with 'pro' "
-        "entailment for neg target and nonneg nontarget, else contradiction; with 'anti' the reverse)",
+        "does not follow from context_stance, question_polarity and statement_about",
     )
     keys |= {"context_condition": context, **_sample(rows)}
     statement = 2 * polarity.codes + person.codes
@@ -138,11 +136,11 @@ def _bbq(rows: Table, runs: Factor) -> Items:
     unknown = rows.integers("unknown_loc", 0, 2)
     ambiguous = context.codes == CONTEXTS.index("ambig")
     defined = biased >= 0
-    rows.refuse(biased == unknown, "biased_loc", "equals unknown_loc; the biased answer is one of the two persons")
+    rows.refuse(biased == unknown, "biased_loc", "equals unknown_loc, but the biased answer is a person")
     rows.refuse(
         ambiguous != (label == unknown),
         "label",
-        "does not go with context_condition; unknown_loc is right for 'ambig', and one of the persons for 'disambig'",
+        "disagrees with context_condition: unknown_loc is right for 'ambig', a person for 'disambig'",
     )
     parts = np.where(ambiguous, _OPEN, np.where(label == biased, _PRO, _ANTI))
     facts = Factor(np.where(defined, parts, len(PARTS)), ("", *STANCES, "undefined"))
@@ -174,7 +172,7 @@ def _as_they_are(n: int) -> np.ndarray:
 
 
 def _sample(rows: Table) -> dict[str, Factor]:
-    """The column that tells apart several answers to the same row, if there is one."""
+    """The column that numbers several answers to the same row, if present."""
     return {"sample": rows.values("sample")} if rows.has("sample") else {}
 
 
@@ -186,7 +184,7 @@ def _check_sets(
     bounds: Sequence[int],
     names: Sequence[str],
 ) -> None:
-    """Checks that every set is complete, every row there once, and every run the same rows."""
+    """Checks that every set is complete without repeated rows, and that all runs have the same rows."""
     columns = [factor.codes for factor in keys.values()]
     check_runs(rows, runs, *columns, forms)
     sets = combined(*columns, runs.codes)
@@ -199,8 +197,8 @@ def _check_sets(
     if same.any():
         first, second = sorted(order[[int(np.argmax(same)), int(np.argmax(same)) + 1]].tolist())
         raise rows.source.error(
-            f": {describe(second)}, {names[forms[second]]} repeats row {first}; pass every row once, or number several "
-            "answers to a row in a column 'sample'",
+            f": {describe(second)}, {names[forms[second]]} repeats row {first}",
+            "pass every row once, or number several answers to a row in a column 'sample'",
             second,
         )
     kind = np.searchsorted(bounds, forms, side="right")
@@ -210,7 +208,7 @@ def _check_sets(
         there = set(forms[sets == sets[number]].tolist())
         absent = next(form for form in range(bounds[kind[number] - 1], bounds[kind[number]]) if form not in there)
         raise rows.source.error(
-            f": {describe(number)} has no row with {names[absent]}; pass whole sets, because a part of a set makes the "
-            "scores lopsided",
+            f": {describe(number)} has no row with {names[absent]}",
+            "pass whole sets (a part of a set makes the scores lopsided)",
             number,
         )

@@ -1,4 +1,4 @@
-"""The columns of each form, and how they are read."""
+"""Columns of each form."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ TEXT_COLUMNS = {
     ),
     "bbq": ("template_id", "set_id", "question_polarity", "context_condition"),
 }
-"""For each form the columns of strings that are read."""
+"""Columns of strings that are read, by form."""
 
 INDEX_COLUMNS = {
     "bbnli": ("premise_id", "label"),
     "bbq_nli": ("label",),
     "bbq": ("label", "biased_loc", "unknown_loc"),
 }
-"""For each form the columns of numbers that are read."""
+"""Columns of numbers that are read, by form."""
 
 REFERENCES = Source(
     "bbnli",
     "references",
-    "the rows of the dataset as they are",
-    # The labels of BBQ are places, whatever their names are; those of inference count by name, not by number.
+    "the unchanged rows of the dataset",
+    # BBQ's labels are positions, whatever their names; inference labels count by name, not by number.
     lambda column, names: column != "label" or set(names) == set(LABELS),
 )
 

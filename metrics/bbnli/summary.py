@@ -1,4 +1,4 @@
-"""What a selection of rows comes to: scores, shares, counts and intervals from the counts of `scores.py`."""
+"""Scores, shares, counts and intervals of a selection of rows, from the counts of `scores.py`."""
 
 from __future__ import annotations
 
@@ -125,18 +125,21 @@ def summarize(
 
     Args:
         form: one of `FORMS`.
-        counts: shape (C, S, 3, K), as `count` gives them; of R runs over the same rows (C, R, S, 3, K).
-        confidence: see `spreads`; None leaves the keys `ci` and `detectable` out.
+        counts: shape (C, S, 3, K), from `count`; (C, R, S, 3, K) for R runs over the same rows.
+        confidence: see `spreads`; None omits `ci` and `detectable`.
         denominator: see `bbnli_scores` and `bbq_scores`.
         unparsed: see `bbnli_scores`.
 
     Returns:
-        The scores as floats, then `label_share` (of the three answers and of unparsed ones, over all rows), the counts
-        as ints (always all rows, whatever `unparsed` is), then, if there are unparsed answers, `range`: for each score
-        of `RANGED` what it could be with them, as `ranges` gives it, then `ci`, and `detectable`: for each score whose
-        neutral value is 0 the smallest true size that would have been found (see `intervals.detectable`). Of several
-        runs the scores are means and the shares and counts those of all answers; then `n_runs`, and `spread`, the
-        standard deviation of every score over the runs.
+        The scores as floats, then these:
+
+        * `label_share` of the three answers and of unparsed ones, over all rows;
+        * the counts as ints, over all rows whatever `unparsed` is;
+        * `range` from `ranges`, if answers are missing;
+        * `ci`, and `detectable`: for each score with neutral value 0 the minimum detectable effect.
+
+        For several runs the scores are means, and shares and counts include all answers; then `n_runs`, and `spread`,
+        the standard deviation of every score over the runs.
     """
     by_run = _with_runs(counts)
     by_run_scores = scores(form, by_run.sum(axis=0), denominator, unparsed)
@@ -163,7 +166,7 @@ def summarize(
 def mean_over_runs(
     form: str, counts: npt.ArrayLike, denominator: str = "paper", unparsed: str = "wrong"
 ) -> dict[str, Floats]:
-    """The mean over runs of every score, NaN where it is undefined in one of them; arrays of shape (...)."""
+    """The mean over runs of every score, NaN if one run has none; arrays of shape (...)."""
     return {name: values.mean(axis=-1) for name, values in scores(form, counts, denominator, unparsed).items()}
 
 

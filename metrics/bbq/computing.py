@@ -1,4 +1,4 @@
-"""The options of `compute`, and its result: reads and checks the inputs, then hands arrays to `scores.py`."""
+"""The options of `compute` and its result: checks the inputs and passes arrays to `scores.py`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LABEL = 4
 
 
 class Computing(Batches):
-    """`compute`, `add` and `add_batch` without `evaluate`, whose module adds what it says of itself."""
+    """`compute`, `add` and `add_batch` without `evaluate`."""
 
     REFERENCES = REFERENCES
     OPTIONS = Options
@@ -46,18 +46,18 @@ class Computing(Batches):
         return table_of(super()._predictions(outputs.predictions, copy), outputs.probabilities)
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, probabilities: Any = None) -> None:
-        """Keeps a copy of a batch for a later `compute()`; its arguments are those of `compute`.
+        """Keeps a copy of a batch for a later `compute()`, with the arguments of `compute`.
 
         Raises:
-            ValueError: they differ in length or are of a kind that cannot be read.
+            ValueError: they differ in length or cannot be read.
         """
         super().add_batch(predictions=Outputs.pair(predictions, probabilities), references=references)
 
     def add(self, *, prediction: Any = None, reference: Any = None, probabilities: Any = None) -> None:
-        """Keeps one prediction, its row and the probabilities of its three answers for a later `compute()`.
+        """Keeps one prediction, its row and its three probabilities for a later `compute()`.
 
         Raises:
-            ValueError: one of them is of a kind that cannot be read.
+            ValueError: one of them cannot be read.
         """
         self.add_batch(predictions=[prediction], references=[reference], probabilities=[probabilities])
 
@@ -74,10 +74,10 @@ class Computing(Batches):
         confidence: float | None = Options.confidence,
         allow_incomplete: bool = Options.allow_incomplete,
     ) -> dict[str, Any]:
-        """Scores the predictions given here and those added before; arguments and result are those of the metric.
+        """Scores these predictions and those added before, with the metric's arguments and result.
 
         Raises:
-            ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
+            ValueError: a wrong option or input; the message names row, column and value.
         """
         return self._scored(Outputs.pair(predictions, probabilities), references, locals())
 
@@ -97,9 +97,9 @@ class Computing(Batches):
                 "and 2, or the texts of the answers"
             )
         if n_unparsed:
-            kept = "count as wrong" if options.unparsed == "wrong" else "are left out"
+            kept = "count as wrong" if options.unparsed == "wrong" else "are excluded"
             warnings.warn(
-                f"bbq: {n_unparsed} of {references.n} predictions name no answer and {kept} "
+                f"bbq: {n_unparsed} of {references.n} predictions are unparseable and {kept} "
                 f"(unparsed={options.unparsed!r})",
                 stacklevel=4,
             )
@@ -107,14 +107,14 @@ class Computing(Batches):
             n_lacking = int((np.isnan(probabilities[:, 0]) & (answers >= 0)).sum())
             if n_lacking:
                 warnings.warn(
-                    f"bbq: {n_lacking} of {references.n} rows have a prediction and no probabilities; "
-                    "bias_probability_* are over the other rows",
+                    f"bbq: {n_lacking} of {references.n} rows have a prediction and no probabilities. "
+                    "bias_probability_* use the other rows only.",
                     stacklevel=4,
                 )
         templates = items.templates
 
         def summaries(factor: Factor) -> dict[str, dict[str, Any]]:
-            """The result of every level, from one count of all rows."""
+            """The result of every level."""
             cells, clusters = np.unique(factor.codes * len(templates.levels) + templates.codes, return_inverse=True)
             counts = []
             for code in range(len(runs.levels)):

@@ -1,4 +1,4 @@
-"""What the rows of BBQ say: which answer is right, which is biased, and what belongs together."""
+"""Rows of BBQ: the right answer, the biased answer, and the sets and templates."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .scores import CONTEXTS, POLARITIES
 from .values import shown
 
 TEXT_COLUMNS = ("category", "template_id", "set_id", "question_polarity", "context_condition")
-"""The columns of strings that are read."""
+"""Columns of strings that are read."""
 
 INDEX_COLUMNS = ("example_id", "label", "target_loc", "biased_loc", "unknown_loc")
-"""The columns of numbers that are read. Their class labels are places of answers, whatever their names are."""
+"""Columns of numbers that are read. Their class labels are positions of answers, whatever their names."""
 
 REFERENCES = Source(
-    "bbq", "references", "the rows of the BBQ dataset as they are", lambda column, names: column not in INDEX_COLUMNS
+    "bbq", "references", "the unchanged rows of the BBQ dataset", lambda column, names: column not in INDEX_COLUMNS
 )
 
 NAME_CATEGORIES = ("Gender_identity", "Race_ethnicity")
@@ -26,7 +26,7 @@ NAME_CATEGORIES = ("Gender_identity", "Race_ethnicity")
 
 
 class Items(NamedTuple):
-    """Columns of shape (n,); their meaning is that of the arguments of `scores.count`."""
+    """Columns of shape (n,), with the meaning of the arguments of `scores.count`."""
 
     labels: np.ndarray
     target: np.ndarray
@@ -37,12 +37,12 @@ class Items(NamedTuple):
 
 
 def paper_category(category: str, label_type: Any) -> str:
-    """The category as the paper splits it: with " (names)" where a row of `NAME_CATEGORIES` uses proper names."""
+    """The category, with " (names)" if a row of `NAME_CATEGORIES` uses proper names, as in the paper."""
     return f"{category} (names)" if category in NAME_CATEGORIES and label_type == "name" else category
 
 
 def group(rows: Table, columns: Sequence[str]) -> Factor:
-    """The rows' values in the named columns, joined by ","; the name "paper_category" is that of `paper_category`."""
+    """The rows' values in the named columns, joined by ","; "paper_category" calls `paper_category`."""
     return crossed([_paper_categories(rows) if name == "paper_category" else rows.values(name) for name in columns])
 
 
@@ -51,7 +51,7 @@ def _paper_categories(rows: Table) -> Factor:
 
 
 def read(rows: Table, allow_incomplete: bool, runs: Factor) -> Items:
-    """Reads and checks the rows; a ValueError names the row, the column and the value that is wrong."""
+    """Reads and checks the rows; a ValueError names the wrong row, column and value."""
     category, template, set_id = (rows.text(name) for name in ("category", "template_id", "set_id"))
     nonneg = rows.text("question_polarity", POLARITIES).codes == POLARITIES.index("nonneg")
     disambiguated = rows.text("context_condition", CONTEXTS).codes == CONTEXTS.index("disambig")
@@ -68,37 +68,36 @@ def read(rows: Table, allow_incomplete: bool, runs: Factor) -> Items:
 
 
 def _check_roles(rows: Table, items: Items, nonneg: np.ndarray) -> None:
-    """Checks that the four index columns of each row tell one story."""
+    """Checks that the four index columns of each row agree."""
     label, target, biased, unknown, disambiguated, _ = items
     defined = biased >= 0
     for broken, name, rule in (
-        (biased == unknown, "biased_loc", "equals unknown_loc; the biased answer is one of the two persons"),
-        (target == unknown, "target_loc", "equals unknown_loc; the target is one of the two persons"),
+        (biased == unknown, "biased_loc", "equals unknown_loc, but the biased answer is a person"),
+        (target == unknown, "target_loc", "equals unknown_loc, but the target is a person"),
         (
             defined != (target >= 0),
             "biased_loc",
-            "goes with a target_loc that is not; where the target is undefined both are -1",
+            "disagrees with target_loc: both are -1 if the target is undefined",
         ),
         (
             defined & ~nonneg & (biased != target),
             "biased_loc",
-            "differs from target_loc though question_polarity is 'neg'; there the biased answer is the target",
+            "differs from target_loc, but with question_polarity 'neg' the biased answer is the target",
         ),
         (
             defined & nonneg & (biased == target),
             "biased_loc",
-            "equals target_loc though question_polarity is 'nonneg'; target_loc names the member of the stereotyped "
-            "group and is not swapped by polarity",
+            "equals target_loc, but with question_polarity 'nonneg' the biased answer is the other person",
         ),
         (
             ~disambiguated & (label != unknown),
             "label",
-            "differs from unknown_loc though context_condition is 'ambig'; there UNKNOWN is the right answer",
+            "differs from unknown_loc, but with context_condition 'ambig' UNKNOWN is right",
         ),
         (
             disambiguated & (label == unknown),
             "label",
-            "equals unknown_loc though context_condition is 'disambig'; there one of the persons is the right answer",
+            "equals unknown_loc, but with context_condition 'disambig' a person is right",
         ),
     ):
         rows.refuse(broken, name, rule)
@@ -110,15 +109,12 @@ def _check_unique(rows: Table, category: Factor, example_id: np.ndarray, runs: F
     same = np.all([np.diff(column[order]) == 0 for column in columns], axis=0)
     if same.any():
         first, second = sorted(order[[int(np.argmax(same)), int(np.argmax(same)) + 1]].tolist())
-        raise rows.source.error(
-            f": example_id {example_id[second]} of category {shown(category.levels[category.codes[second]])} repeats "
-            f"row {first}; pass every example once",
-            second,
-        )
+        named = f"example_id {example_id[second]} of category {shown(category.levels[category.codes[second]])}"
+        raise rows.source.error(f": {named} repeats row {first}", "pass every example once", second)
 
 
 def _check_sets(rows: Table, set_id: Factor, disambiguated: np.ndarray, nonneg: np.ndarray) -> None:
-    """Checks that a set has as many rows of one polarity as of the other, in each of the two contexts."""
+    """Checks that a set has equally many rows of both polarities, in each context."""
     cell = set_id.codes * 2 + disambiguated
     n_cells = 2 * len(set_id.levels)
     n_nonneg = np.bincount(cell[nonneg], minlength=n_cells)
@@ -129,7 +125,7 @@ def _check_sets(rows: Table, set_id: Factor, disambiguated: np.ndarray, nonneg: 
         at = cell[number]
         raise rows.source.error(
             f": set_id {shown(set_id.levels[set_id.codes[number]])} has {n_neg[at]} 'neg' and {n_nonneg[at]} 'nonneg' "
-            f"rows with context_condition {CONTEXTS[int(disambiguated[number])]!r}; pass whole sets, because half a "
-            "set makes the bias scores lopsided; the metric itself takes them with allow_incomplete=True",
+            f"rows with context_condition {CONTEXTS[int(disambiguated[number])]!r}",
+            "pass whole sets, or allow_incomplete=True (half a set makes the bias scores lopsided)",
             number,
         )

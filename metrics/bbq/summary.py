@@ -1,4 +1,4 @@
-"""What a selection of rows comes to: scores, counts and intervals from the counts of `scores.py`."""
+"""Scores, counts and intervals of a selection of rows, from the counts of `scores.py`."""
 
 from __future__ import annotations
 
@@ -133,20 +133,22 @@ def summarize(
     """Scores, counts and intervals of one selection of rows.
 
     Args:
-        counts: shape (T, K), one row for each template of the selection, columns as in `FIELDS`; or, of R runs over the
-            same rows, (T, R, K).
-        confidence: see `spreads`; None leaves the keys `ci` and `detectable` out.
+        counts: shape (T, K), one row per template, columns as in `FIELDS`; (T, R, K) for R runs over the same rows.
+        confidence: see `spreads`; None omits `ci` and `detectable`.
         unparsed: see `scores_from_counts`.
 
     Returns:
-        The scores and `bounds` as floats, then the counts as ints (`n`, `n_ambig` and `n_disambig` are all rows;
-        `n_correct_*` the numerators of the accuracies; `n_unparsed_*` all unparsed rows; `n_biased_*`,
-        `n_counter_biased_*`, `n_unknown_*`, `n_probabilities_*` and `n_without_probabilities_*` rows with a defined
-        target; `n_aligned` and `n_nonaligned` the denominators of the two accuracies under the chosen `unparsed`;
-        `n_undefined_target` and `n_templates`), then, if there are unparsed rows or some rows lack probabilities,
-        `range` as `ranges` gives it, then `ci`, and `detectable`: for each score whose neutral value is 0 the smallest
-        true size that would have been found (see `intervals.detectable`). Of several runs the scores are means and the
-        counts sums; then `n_runs`, and `spread`, the standard deviation over the runs of every score.
+        The scores and `bounds` as floats, then these:
+
+        * counts as ints: `n`, `n_ambig`, `n_disambig` and `n_unparsed_*` are all rows; `n_correct_*` the numerators of
+          the accuracies; `n_biased_*`, `n_counter_biased_*`, `n_unknown_*`, `n_probabilities_*` and
+          `n_without_probabilities_*` rows with a defined target; `n_aligned` and `n_nonaligned` the denominators of the
+          two accuracies; `n_undefined_target`; `n_templates`;
+        * `range` from `ranges`, if answers are missing or only some rows have probabilities;
+        * `ci`, and `detectable`: for each score with neutral value 0 the minimum detectable effect.
+
+        For several runs the scores are means and the counts sums; then `n_runs`, and `spread`, the standard deviation
+        of every score over the runs.
     """
     return summarize_each([counts], confidence, unparsed)[0]
 
@@ -160,8 +162,8 @@ def summarize_each(
     by_run = scores_from_counts(totals, unparsed)
     estimates = {**{name: values.mean(axis=-1) for name, values in by_run.items()}, **bounds(totals, unparsed)}
     possible, counted = ranges(totals), totals.sum(axis=1).astype(np.int64).tolist()
-    # One cluster says nothing of its spread, whatever it holds.
-    alone = {} if confidence is None else _uncertainty(np.zeros((1, 1, len(FIELDS))), confidence, unparsed)
+    # One cluster has no spread.
+    one_cluster = {} if confidence is None else _uncertainty(np.zeros((1, 1, len(FIELDS))), confidence, unparsed)
     results = []
     for place, matrix in enumerate(matrices):
         result: dict[str, Any] = {name: float(values[place]) for name, values in estimates.items()}
@@ -173,13 +175,12 @@ def summarize_each(
             result["n_runs"] = matrix.shape[1]
             result["spread"] = {name: float(values[place].std(ddof=1)) for name, values in by_run.items()}
         if confidence is not None:
-            result |= _uncertainty(matrix, confidence, unparsed) if len(matrix) > 1 else left_out(alone, ())
+            result |= _uncertainty(matrix, confidence, unparsed) if len(matrix) > 1 else left_out(one_cluster, ())
         results.append(result)
     return results
 
 
 def _uncertainty(matrix: Floats, confidence: float, unparsed: str) -> dict[str, Any]:
-    """The intervals of a result, and what it could detect."""
     spread = spreads(matrix, confidence, unparsed)
     return {"ci": plain(ends(spread)), "detectable": smallest(spread)}
 
@@ -204,7 +205,7 @@ def _counts_of(total: Mapping[str, int], unparsed: str) -> dict[str, int]:
 
 
 def _lacks(result: Mapping[str, Any]) -> bool:
-    """Whether answers are missing, or probabilities of some rows."""
+    """Whether answers are missing, or probabilities in some rows."""
     return any(
         result[f"n_unparsed_{context}"]
         or (result[f"n_probabilities_{context}"] and result[f"n_without_probabilities_{context}"])
@@ -213,7 +214,7 @@ def _lacks(result: Mapping[str, Any]) -> bool:
 
 
 def left_out(result: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """A result of `summarize` without some of its keys, also where they are keys of `ci`, `range` and `spread`."""
+    """A result of `summarize` without some keys, also in `ci`, `range` and `spread`."""
     return {
         key: left_out(value, names) if isinstance(value, dict) else value
         for key, value in result.items()

@@ -1,6 +1,6 @@
-"""Page of a metric on the Hugging Face Hub: the scores of a table of predictions, pasted or uploaded.
+"""Page of a metric on the Hugging Face Hub: scores a pasted or uploaded table of predictions.
 
-Everything but `page` works without Gradio. What differs between metrics is in `page.yaml`.
+Only `page` needs Gradio. `page.yaml` holds what differs between metrics.
 """
 
 import csv
@@ -28,12 +28,12 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
 @functools.cache
 def metric() -> Any:
-    """The metric beside this page. By file, not by folder: on the Hub the folder has another name than the module."""
+    """The metric of this folder, loaded by file name: on the Hub the folder's name differs from the module's."""
     return evaluate.load(str(Path(__file__).with_name(f"{NAME}.py")))
 
 
 def read(text: str, path: str | None = None) -> list[dict[str, Any]]:
-    """The rows of a pasted CSV or TSV, or of a file if there is one; a ValueError says what cannot be read."""
+    """The rows of a pasted CSV or TSV, or of a file if given; a ValueError names what cannot be read."""
     suffix = Path(path).suffix.lower() if path else ".csv"
     readers = {".parquet": pq.read_table, ".jsonl": pyarrow.json.read_json, ".json": pyarrow.json.read_json}
     try:
@@ -41,13 +41,18 @@ def read(text: str, path: str | None = None) -> list[dict[str, Any]]:
             return list(readers[suffix](path).to_pylist())
         text = Path(path).read_text(encoding="utf-8-sig") if path else text
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        raise ValueError(f"{NAME}: the file is not readable as {suffix or 'text'}: {error}") from error
+        problem = f"{NAME}: the file is not readable as {suffix or 'text'}: {error}"
+        raise _error(problem, "upload a .csv, .tsv, .jsonl or .parquet file") from error
     text = text.strip("\n")
     rows = list(csv.DictReader(io.StringIO(text), delimiter="\t" if "\t" in text.partition("\n")[0] else ","))
     for number, row in enumerate(rows, start=1):
         if None in row or None in row.values():
-            raise ValueError(f"{NAME}: row {number} has other cells than the columns that the first line names")
+            raise _error(f"{NAME}: row {number} does not have one cell per column", "match the row to the first line")
     return [{name: _cell(name, cell) for name, cell in row.items()} for row in rows]
+
+
+def _error(problem: str, fix: str) -> ValueError:
+    return ValueError(f"{problem}\n  fix: {fix}")
 
 
 def _cell(name: str, cell: str) -> Any:
@@ -57,32 +62,33 @@ def _cell(name: str, cell: str) -> Any:
 
 
 def predictions_of(rows: list[dict[str, Any]]) -> list[Any]:
-    """The predictions of a table: one column, or several as a dict for each row."""
+    """The predictions of a table: one column, or several as a dict per row."""
     if not isinstance(PREDICTIONS, str):
         return [{name: row[name] for name in PREDICTIONS if name in row} for row in rows]
     if PREDICTIONS not in rows[0]:
-        raise ValueError(f"{NAME}: the table has no column {PREDICTIONS}")
+        raise _error(f"{NAME}: the table has no column {PREDICTIONS}", "name the columns in the first line")
     return [row[PREDICTIONS] for row in rows]
 
 
 def look_up(rows: list[dict[str, Any]], dataset: Any) -> list[dict[str, Any]]:
-    """The dataset's rows for those of a table, found by the columns of KEY that both have; a ValueError if not."""
+    """The dataset row of each table row, matched by their common columns of KEY; a ValueError if a row has none."""
     key = [name for name in KEY if name in rows[0] and name in dataset.column_names]
     columns = [dataset.with_format("arrow")[:][name].to_pylist() for name in key]
     places = {values: place for place, values in enumerate(zip(*columns, strict=True))}
     if len(places) < dataset.num_rows:
-        raise ValueError(f"{NAME}: {key} do not tell the dataset's rows apart; give the table the columns {KEY}")
+        raise _error(f"{NAME}: several dataset rows have the same {key}", f"add the columns {KEY} to the table")
     wanted = [tuple(row.get(name) for name in key) for row in rows]
     for number, values in enumerate(wanted, start=1):
         if values not in places:
-            raise ValueError(f"{NAME}: row {number}: the dataset has no {dict(zip(key, values, strict=True))}")
+            problem = f"{NAME}: row {number}: the dataset has no {dict(zip(key, values, strict=True))}"
+            raise _error(problem, "choose the dataset and config that you measured")
     return list(dataset.select([places[values] for values in wanted]).to_list())
 
 
 def compute(rows: list[dict[str, Any]], dataset: Any = None, by: str = "") -> dict[str, Any]:
-    """What the metric returns for a table; without a dataset its own columns are the references."""
+    """The metric's result for a table; without a dataset its own columns are the references."""
     if not rows:
-        raise ValueError(f"{NAME}: the table is empty; its first line names the columns")
+        raise _error(f"{NAME}: the table is empty", "give a line with column names, then one line per prediction")
     inputs: dict[str, Any] = {"predictions": predictions_of(rows)}
     if PAGE["probabilities"]:
         shares = [[row.get(name) for name in PAGE["probabilities"]] for row in rows]
@@ -92,7 +98,7 @@ def compute(rows: list[dict[str, Any]], dataset: Any = None, by: str = "") -> di
 
 
 def lines(result: Mapping[str, Any], group: str = "all") -> Iterator[list[Any]]:
-    """The numbers of a result as lines with the columns HEADERS; what is undefined says so."""
+    """The numbers of a result as lines with the columns HEADERS, or "undefined"."""
     for name, value in result.items():
         numbers = value if isinstance(value, dict) else {"": value}
         if all(isinstance(number, (int, float)) for number in numbers.values()):
@@ -106,7 +112,7 @@ def lines(result: Mapping[str, Any], group: str = "all") -> Iterator[list[Any]]:
 
 
 def show(text: str, path: str | None, dataset_id: str, config: str, by: str) -> tuple[list[list[Any]], str]:
-    """The table of scores, and messages: warnings and the signature, or the error in place of scores."""
+    """The table of scores and its messages: warnings and the signature, or an error."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
@@ -121,7 +127,7 @@ def show(text: str, path: str | None, dataset_id: str, config: str, by: str) -> 
 
 
 def page() -> Any:
-    """The page, ready to launch; the sample is scored when it opens."""
+    """The page, ready to launch; it scores the sample when it opens."""
     import gradio as gr
 
     with gr.Blocks(title=PAGE["title"]) as blocks:
@@ -130,10 +136,10 @@ def page() -> Any:
             with gr.Column():
                 text = gr.Textbox(SAMPLE, label="Table (CSV or TSV)", lines=10, max_lines=10)
                 types = [".csv", ".tsv", ".jsonl", ".parquet"]
-                path = gr.File(label="or a file, which is read instead", file_types=types, height=120)
+                path = gr.File(label="Or a file (replaces the pasted table)", file_types=types, height=120)
                 with gr.Row():
                     dataset_id = gr.Textbox(label="Dataset on the Hub (optional)", placeholder="ORG/NAME")
-                    config = gr.Textbox(label="Its configuration", placeholder=PAGE["config"])
+                    config = gr.Textbox(label="Config", placeholder=PAGE["config"])
                 by = gr.Textbox(label="Break the scores down by", placeholder=PAGE["by"])
                 button = gr.Button("Score", variant="primary")
             with gr.Column():
@@ -143,5 +149,5 @@ def page() -> Any:
 
 
 if __name__ == "__main__":
-    metric()  # takes seconds, before anybody waits for it
+    metric()  # takes seconds: load it before the first visit
     page().launch(max_file_size="100mb")

@@ -1,10 +1,8 @@
 """Reading what a user passes to a metric.
 
-A metric's folder is loaded alone, so each has a link to this file. Nothing here is of one metric: the name that stands
-in messages, and all else that differs, is given by the adapter as a `Source` and as a subclass of `Options`.
-
-Rows come in the shapes that users have them in. They are read column by column, and only where asked. Arrow turns a
-column into codes, so that no Python loop runs over its rows. Every error names the metric, the row and the value.
+Each metric's folder links to this file, because `evaluate` loads a folder without its neighbors. What differs between
+metrics comes from a `Source` and a subclass of `Options`. Rows are read column by column, and only the columns that
+are needed. Arrow encodes a column as codes, which avoids Python loops over rows.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .values import Integers, array_of, encode, is_listing, is_long, items, shown, to_integer
+from .values import Integers, array_of, encode, input_error, is_listing, is_long, items, shown, to_integer
 
 if TYPE_CHECKING:
     import datasets
@@ -35,36 +33,33 @@ NONE = "None"
 _INT64 = np.iinfo(np.int64)
 
 _SINGLE = (str, numbers.Number, np.generic, datetime.date, datetime.time, datetime.timedelta)
-"""What a breakdown may have as a value."""
+"""Types of a breakdown's values."""
 
 
 class Source(NamedTuple):
-    """What messages say of a table, and how its class labels are read."""
+    """How messages name a table, and how its class labels are read."""
 
     metric: str
-    """Name of the metric, with which every message begins."""
+    """Name of the metric, the first word of every message."""
     what: str
     """"references" or "predictions"."""
     wanted: str
-    """What the user should pass, e.g. "the rows of the BBQ dataset as they are"."""
+    """What to pass, e.g. "the unchanged rows of the BBQ dataset"."""
     by_name: Callable[[str, Sequence[str]], bool] = lambda column, names: True
-    """Whether the class labels of a column, with these names, stand for their names and not for their numbers."""
+    """Whether the class labels of a column are read as their names instead of their numbers."""
 
-    def error(self, text: str, row: int | None = None) -> ValueError:
-        """A ValueError that names the table and, if there is one, the row."""
-        return ValueError(f"{self.metric}: {self.what}{'' if row is None else f' row {row}'}{text}")
+    def error(self, text: str, fix: str, row: int | None = None) -> ValueError:
+        """A ValueError that names the table, the row if given, and the fix."""
+        return input_error(f"{self.metric}: {self.what}{'' if row is None else f' row {row}'}{text}", fix)
 
     def missing(self, name: str, row: int | None = None) -> ValueError:
-        """The error for a column, or a value of it, that is not there."""
-        return self.error(f": column {shown(name)} is missing; pass {self.wanted}", row)
+        """The error for a missing column or value."""
+        return self.error(f": column {shown(name)} is missing", f"pass {self.wanted}", row)
 
     def listed(self, data: Any, wanted: str) -> list[Any]:
-        """The items of a list or of what is like one; a ValueError names what else was passed.
-
-        A set is none, because it has no order, and an array without dimensions has no items.
-        """
+        """The items of an ordered collection with dimensions; other input, such as a set, is a ValueError."""
         if not is_listing(data) or hasattr(data, "columns"):
-            raise self.error(f" are a {type(data).__name__}; pass {wanted}")
+            raise self.error(f" are a {type(data).__name__}", f"pass {wanted}")
         return items(data)
 
 
@@ -76,7 +71,7 @@ class Factor(NamedTuple):
 
     @classmethod
     def from_values(cls, codes: Integers, values: Sequence[str]) -> Factor:
-        """Sorts the values, leaves out those that do not occur and merges equal ones."""
+        """Sorts the values, drops unused ones and merges equal ones."""
         occurs = np.bincount(codes, minlength=len(values)) > 0
         names = [values[code] for code in np.flatnonzero(occurs).tolist()]
         levels = tuple(sorted(set(names)))
@@ -92,7 +87,7 @@ class Table:
         self.source = source
         self.n = n
         self.has = has
-        """Whether any row has the column of that name."""
+        """Whether any row has a column of that name."""
         self._read = read
         self._columns: dict[str, Any] = {}
 
@@ -101,17 +96,17 @@ class Table:
         """Wraps what the user passed.
 
         Args:
-            source: what the table is.
-            data: a `datasets.Dataset`, an Arrow table, a mapping from names to columns or rows that are mappings.
-            copy: take a copy now, because the user may change what was passed before the columns are read.
+            source: names the table in messages.
+            data: a `datasets.Dataset`, an Arrow table, a mapping from names to columns, or rows that are mappings.
+            copy: copy now, because the user may change the data before it is read.
 
         Raises:
             ValueError: it is none of these, or its columns differ in length.
         """
-        library = sys.modules.get("datasets")  # who gives one of its objects has imported it, which takes a second
+        library = sys.modules.get("datasets")  # importing it takes a second; its objects exist only after that
         if library is not None and isinstance(data, (library.DatasetDict, library.IterableDatasetDict)):
             raise source.error(
-                f" hold the splits {shown([*data])}; pass one of them, e.g. {source.what}=dataset['test']"
+                f" hold the splits {shown([*data])}", f"pass one split, e.g. {source.what}=dataset['test']"
             )
         if library is not None and isinstance(data, library.Dataset):
             return cls(
@@ -127,7 +122,7 @@ class Table:
         rows = source.listed(data, "a list of dicts, a dict of columns or a datasets.Dataset")
         for number, row in enumerate(rows):
             if not isinstance(row, Mapping):
-                raise source.error(f": {shown(row)} is not a dict of columns; pass {source.wanted}", number)
+                raise source.error(f": {shown(row)} is not a dict of columns", f"pass {source.wanted}", number)
 
         def read(name: str) -> list[Any]:
             try:
@@ -143,12 +138,12 @@ class Table:
         columns = {}
         for name in data.keys():  # noqa: SIM118 - not only dicts have keys
             values = data[name]
-            if not is_listing(values) or hasattr(values, "columns"):  # a frame where two columns have that name
-                raise source.error(f" column {shown(name)} is a {type(values).__name__}; pass one value per row")
+            if not is_listing(values) or hasattr(values, "columns"):  # two columns of one name are a frame
+                raise source.error(f" column {shown(name)} is a {type(values).__name__}", "pass one value per row")
             columns[str(name)] = list(items(values)) if copy or not hasattr(values, "__len__") else values
         lengths = {name: len(values) for name, values in columns.items()}
         if len(set(lengths.values())) > 1:
-            raise source.error(f": the columns differ in length ({shown(lengths)}); pass one value per row")
+            raise source.error(f": the columns differ in length ({shown(lengths)})", "pass one value per row")
 
         def read(name: str) -> Any:
             if name not in columns:
@@ -159,7 +154,7 @@ class Table:
 
     @classmethod
     def joined(cls, parts: Sequence[Table]) -> Table:
-        """The rows of several batches, at least one, one after another."""
+        """The rows of one or more batches, in order."""
         if len(parts) == 1:
             return parts[0]
 
@@ -175,20 +170,21 @@ class Table:
         return cls(parts[0].source, n, lambda name: any(part.has(name) for part in parts), read)
 
     def column(self, name: str) -> Any:
-        """The values of one column as they were passed; a ValueError if it, or the value of a row, is missing."""
+        """One column as it was passed; a ValueError names a missing column or value."""
         if name not in self._columns:
             self._columns[name] = self._read(name)
         return self._columns[name]
 
     def items(self, name: str) -> list[Any]:
-        """The values of one column as a list of Python values."""
+        """One column as a list of Python values."""
         return items(self.column(name))
 
-    def refuse(self, wrong: npt.NDArray[np.bool_], name: str, rule: str) -> None:
-        """A ValueError that names the first row that is wrong and its value in a column."""
+    def refuse(self, wrong: npt.NDArray[np.bool_], name: str, rule: str, fix: str = "") -> None:
+        """A ValueError that names the first wrong row and its value in a column."""
         if wrong.any():
             number = int(np.argmax(wrong))
-            raise self.source.error(f": {name} {shown(self.items(name)[number])} {rule}", number)
+            problem = f": {name} {shown(self.items(name)[number])} {rule}"
+            raise self.source.error(problem, fix or f"pass {self.source.wanted}", number)
 
     def text(
         self, name: str, levels: Sequence[str] | None = None, empty: str | None = None, integers: bool = False
@@ -197,12 +193,12 @@ class Table:
 
         Args:
             name: the column.
-            levels: the only values that there may be; the codes are then places in it.
-            empty: what None and the empty string stand for; without it None is refused.
+            levels: the only allowed values; the codes are then positions in it.
+            empty: replaces None and the empty string; without it None is refused.
             integers: allow integers too.
 
         Raises:
-            ValueError: a value is something else; the text names its row.
+            ValueError: another value; the message names its row.
         """
         codes, values = encode(self.column(name))
         allowed = [
@@ -225,26 +221,25 @@ class Table:
         number_of: Callable[[Any], int | None] | None = None,
         rule: str = "",
     ) -> Integers:
-        """A column of integers.
+        """A column of integers of shape (n,).
 
         Args:
             name: the column.
-            low: the smallest that there may be.
+            low: the smallest allowed integer.
             high: the largest.
-            number_of: what a value stands for, None for nothing; by default only numbers stand for integers.
-            rule: what a value must be, for the message.
-
-        Returns:
-            Shape (n,).
+            number_of: the integer of a value, or None; by default only numbers are integers.
+            rule: the allowed values, for the message.
 
         Raises:
-            ValueError: a value is something else; the text names its row.
+            ValueError: another value; the message names its row.
         """
         values = self.column(name)
         bounded = (low, high) != (_INT64.min, _INT64.max)
         rule = f"is not {rule or 'an integer' + (f' from {low} to {high}' if bounded else '')}"
         array = array_of(values)
-        mixed = isinstance(values, Sequence) and not {int}.issuperset(map(type, items(values)))  # True is no integer
+        mixed = isinstance(values, Sequence) and not {int}.issuperset(
+            map(type, items(values))
+        )  # True is not an integer
         if array.dtype.kind in "iu" and array.ndim == 1 and not mixed:
             self.refuse((array < low) | (array > high), name, rule)
             return array.astype(np.int64)
@@ -255,22 +250,21 @@ class Table:
         return np.array([number if fit else 0 for number, fit in zip(numbers, fits, strict=True)], np.int64)[codes]
 
     def values(self, name: str) -> Factor:
-        """A column of single values of any kind as texts; a ValueError names the first row that has more."""
+        """A column of single values of any type, as texts; a ValueError names the first row with several."""
         codes, levels = encode(self.column(name))
         unlike = [not isinstance(level, _SINGLE) or is_long(level) for level in levels]
-        self.refuse(np.array([*unlike, False])[codes], name, "is not a single value; pass a text or a number per row")
+        self.refuse(np.array([*unlike, False])[codes], name, "is not a single value", "pass a text or number per row")
         return Factor.from_values(np.where(codes < 0, len(levels), codes), [*map(_text, levels), NONE])
 
 
 def _dataset_column(source: Source, dataset: datasets.Dataset, name: str) -> Any:
-    """One column as an Arrow array; no other column is read."""
+    """One column as an Arrow array, without reading the others."""
     import datasets
 
     if name not in dataset.column_names:
         raise source.missing(name)
     if hasattr(dataset, "_indices"):
-        # The only use of something private: the public way to a shuffled column goes row by row through Python, which
-        # takes minutes for a million rows. A release of datasets without the attribute is read in the public way.
+        # Private, but the public way to a shuffled column is a Python loop: minutes for a million rows.
         column = dataset.data.table[name]
         if dataset._indices is not None:
             column = column.take(dataset._indices.column(0))
@@ -278,7 +272,7 @@ def _dataset_column(source: Source, dataset: datasets.Dataset, name: str) -> Any
         column = dataset.select_columns([name]).with_format("arrow")[:][name]
     feature = dataset.features[name]
     if isinstance(feature, datasets.ClassLabel) and source.by_name(name, feature.names):
-        known = pc.if_else(pc.greater_equal(column, 0), column, None)  # -1 is the label of what has none
+        known = pc.if_else(pc.greater_equal(column, 0), column, None)  # -1 is a missing label
         return pa.array(feature.names, pa.string()).take(known)
     return column
 
@@ -292,12 +286,12 @@ def _is_text(value: Any, empty: str | None, integers: bool) -> bool:
 
 
 def _text(value: Any) -> str:
-    """A value as text; that of a member of an enumeration of texts, which would name its class."""
+    """A value as text; str() of an enumeration member would add its class."""
     return str.__str__(value) if isinstance(value, str) else str(value)
 
 
 def _name(value: Any, empty: str | None) -> str:
-    """What a value is called that `_is_text` takes; equal numbers of different types are called the same."""
+    """The name of a value that `_is_text` accepts; equal numbers of different types share it."""
     if isinstance(value, str):
         return _text(value) or empty or ""
     return str(empty if value is None else to_integer(value))
@@ -323,12 +317,12 @@ def crossed(factors: Sequence[Factor], name_of: Callable[[Sequence[str]], str] =
 
 
 def runs_of(rows: Table, mean_over: str | None) -> Factor:
-    """The runs that scores are means over: the values of a column, or one run without a name where there is none."""
+    """The run of each row from the column `mean_over`; without it, one unnamed run."""
     return Factor(np.zeros(rows.n, dtype=np.int64), ("",)) if mean_over is None else rows.values(mean_over)
 
 
 def check_runs(rows: Table, runs: Factor, *columns: Integers) -> None:
-    """Checks that all runs have the same rows, without which a mean over them would mix questions and answers."""
+    """Checks that all runs have the same rows: otherwise a mean over runs mixes questions and answers."""
     n_runs = len(runs.levels)
     if n_runs == 1:
         return
@@ -340,37 +334,38 @@ def check_runs(rows: Table, runs: Factor, *columns: Integers) -> None:
         number = int(np.argmax(uneven))
         counts = {name: int(count) for name, count in zip(runs.levels, table[cells[number]], strict=True)}
         raise rows.source.error(
-            f": the runs do not have this row equally often ({shown(counts)}); a mean over runs needs the same rows in "
-            "all",
+            f": the runs do not have this row equally often ({shown(counts)})",
+            "pass the same rows in every run",
             number,
         )
 
 
 def breakdowns(metric: str, by: By) -> list[tuple[str, ...]]:
-    """The entries of the option `by`, each as a tuple of names of columns."""
+    """The entries of the option `by`, each as a tuple of column names."""
     if by is not None and not isinstance(by, str) and not is_listing(by):
-        raise ValueError(f"{metric}: by {shown(by)} is neither a column name nor a list; pass e.g. ['template_id']")
+        raise input_error(f"{metric}: by {shown(by)} is neither a column name nor a list", "pass e.g. ['template_id']")
     entries = [] if by is None else [by] if isinstance(by, str) else items(by)
     named = []
     for entry in entries:
         names = (entry,) if isinstance(entry, str) else tuple(entry) if isinstance(entry, Sequence) else ()
         if not names or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"{metric}: by entry {shown(entry)} is neither a column name nor a list of column names")
+            problem = f"{metric}: by entry {shown(entry)} is neither a column name nor a list of column names"
+            raise input_error(problem, "pass e.g. ['template_id']")
         named.append(names)
     return named
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The options that all metrics have; a subclass adds its own, with their defaults. A bad one is a ValueError."""
+    """The options of all metrics; a subclass adds its own. A bad value is a ValueError."""
 
     METRIC: ClassVar[str]
     VERSION: ClassVar[int]
-    """Version of the rules of the metric."""
+    """Version of the metric's rules."""
     CHOICES: ClassVar[Mapping[str, Sequence[str]]]
-    """The values that an option may have; None is allowed where it is the default."""
+    """Allowed values of an option; None is allowed if it is the default."""
     NO_RULES: ClassVar[Sequence[str]] = ()
-    """Options of the subclass that move no number."""
+    """Options of the subclass that change no number."""
 
     by: By = None
     mean_over: str | None = None
@@ -381,42 +376,39 @@ class Options:
             value = getattr(self, name)
             allowed = (*choices, None) if getattr(type(self), name) is None else choices
             if not (value is None or isinstance(value, str)) or value not in allowed:
-                raise ValueError(f"{self.METRIC}: {name} {shown(value)} is not one of {tuple(choices)}")
+                raise self._error(name, "is not allowed", f"choose one of {tuple(choices)}")
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type == "int":
                 integer = to_integer(value)
                 if integer is None or integer < 0:
-                    raise ValueError(f"{self.METRIC}: {field.name} {shown(value)} is not an integer of 0 or more")
+                    raise self._error(field.name, "is not an integer of 0 or more", "pass e.g. 10")
                 object.__setattr__(self, field.name, integer)
             if field.type == "bool" and not isinstance(value, (bool, np.bool_)):
-                raise ValueError(f"{self.METRIC}: {field.name} {shown(value)} is neither True nor False")
+                raise self._error(field.name, "is not a boolean", "pass True or False")
         number = 0.5 if self.confidence is None else self.confidence
         if not isinstance(number, numbers.Real) or not 0 < number < 1:
-            raise ValueError(
-                f"{self.METRIC}: confidence {shown(self.confidence)} is not above 0 and below 1; pass e.g. 0.95, or "
-                "None for no intervals"
-            )
+            raise self._error("confidence", "is not above 0 and below 1", "pass e.g. 0.95, or None for no intervals")
         if self.confidence is not None:
             object.__setattr__(self, "confidence", float(number))
         if self.by is not None:
-            object.__setattr__(self, "by", breakdowns(self.METRIC, self.by))  # a generator can be read but once
+            object.__setattr__(self, "by", breakdowns(self.METRIC, self.by))  # a generator can be read only once
         if self.mean_over is not None and not isinstance(self.mean_over, str):
-            raise ValueError(f"{self.METRIC}: mean_over {shown(self.mean_over)} is not the name of a column")
+            raise self._error("mean_over", "is not the name of a column", "pass a column of the references")
         if any(self.mean_over in names for names in self.breakdowns):
-            raise ValueError(f"{self.METRIC}: by and mean_over both name {shown(self.mean_over)}; name it in only one")
+            raise self._error("mean_over", "is also in by", "name the column in only one of them")
+
+    def _error(self, name: str, problem: str, fix: str) -> ValueError:
+        return input_error(f"{self.METRIC}: {name} {shown(getattr(self, name))} {problem}", fix)
 
     @property
     def breakdowns(self) -> list[tuple[str, ...]]:
-        """The entries of `by`, each as a tuple of names of columns."""
+        """The entries of `by`, each as a tuple of column names."""
         return breakdowns(self.METRIC, self.by)
 
     @property
     def signature(self) -> str:
-        """All that moves a number of the result but the rows, e.g. "bbq|unparsed:exclude|...|version:1".
-
-        Without intervals there is no confidence.
-        """
+        """All settings that change a number, e.g. "bbq|unparsed:exclude|...|version:1"."""
         shared = {field.name for field in fields(Options)}
         rules = [field.name for field in fields(self) if field.name not in shared and field.name not in self.NO_RULES]
         parts = [f"{name}:{getattr(self, name)}" for name in rules]
@@ -428,10 +420,10 @@ class Options:
 
 
 class Batches:
-    """`add`, `add_batch`, and what `compute` does with them; stands before `evaluate.Metric` among the bases.
+    """`add`, `add_batch` and `compute`, placed before `evaluate.Metric` among the bases.
 
-    `evaluate` itself would first write everything to an Arrow file on disk. Here the batches stay in memory as they
-    are, so columns that are not read do no harm, and kinds of predictions may be mixed.
+    `evaluate` would write all batches to an Arrow file. Here they stay in memory, ignored columns need no type, and
+    predictions of several types can be mixed.
     """
 
     REFERENCES: ClassVar[Source]
@@ -443,7 +435,7 @@ class Batches:
         self._batches: list[tuple[Table, Table]] = []
 
     def _predictions(self, data: Any, copy: bool) -> Table:
-        """The predictions as a table; here of one column, `prediction`."""
+        """The predictions as a table with one column, `prediction`."""
         del copy  # a list is always copied
         source = Source(self.REFERENCES.metric, "predictions", "a list with one value per row")
         return Table.wrap(source, {"prediction": source.listed(data, source.wanted)})
@@ -452,18 +444,17 @@ class Batches:
         raise NotImplementedError
 
     def add_batch(self, *, predictions: Any = None, references: Any = None) -> None:
-        """Keeps a copy of a batch for a later `compute()`; its arguments are those of `compute`."""
+        """Keeps a copy of a batch for a later `compute()`, with the arguments of `compute`."""
         self._batches.append(self._batch(predictions, references, copy=True))
 
     def add(self, *, prediction: Any = None, reference: Any = None) -> None:
-        """Keeps one prediction and the row of the dataset that it belongs to for a later `compute()`."""
+        """Keeps one prediction and its dataset row for a later `compute()`."""
         self.add_batch(predictions=[prediction], references=[reference])
 
     def _scored(self, predictions: Any, references: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The result for what was added and what is passed now, with the options among the arguments of `compute`.
+        """The result for all added and passed rows.
 
-        Batches that were added are dropped once the result is there. After an error they are kept, so that the call can
-        be repeated with other options.
+        Added batches are dropped after success and kept after an error, to repeat the call with other options.
         """
         options = self.OPTIONS(**{field.name: arguments[field.name] for field in fields(self.OPTIONS)})
         batches = list(self._batches)
@@ -471,9 +462,8 @@ class Batches:
             batches.append(self._batch(predictions, references, copy=False))
         outputs, rows = map(Table.joined, zip(*batches, strict=True))
         if rows.n == 0:
-            raise ValueError(
-                f"{options.METRIC}: predictions and references are empty; pass dataset rows and a prediction for each"
-            )
+            problem = f"{options.METRIC}: predictions and references are empty"
+            raise input_error(problem, "pass dataset rows and a prediction for each")
         result = self._compute(predictions=outputs, references=rows, options=options)
         self._batches = []
         return result
@@ -481,18 +471,14 @@ class Batches:
     def _batch(self, predictions: Any, references: Any, copy: bool) -> tuple[Table, Table]:
         metric = self.REFERENCES.metric
         if self.num_process > 1:
-            raise ValueError(
-                f"{metric}: num_process {self.num_process} is not supported; gather the predictions first and compute "
-                "in one process"
-            )
+            problem = f"{metric}: num_process {self.num_process} is not supported"
+            raise input_error(problem, "gather the predictions and compute in one process")
         for name, value in (("predictions", predictions), ("references", references)):
             if value is None:
-                raise ValueError(f"{metric}: {name} are missing; pass predictions and references together")
+                raise input_error(f"{metric}: {name} are missing", "pass predictions and references together")
         outputs = self._predictions(predictions, copy)
         rows = Table.wrap(self.REFERENCES, references, copy)
         if outputs.n != rows.n:
-            raise ValueError(
-                f"{metric}: {outputs.n} predictions but {rows.n} references; pass one prediction per row, in the same "
-                "order"
-            )
+            problem = f"{metric}: {outputs.n} predictions but {rows.n} references"
+            raise input_error(problem, "pass one prediction per row, in the same order")
         return outputs, rows

@@ -1,4 +1,4 @@
-"""The options of `compute`, and its result: reads and checks the inputs, then hands arrays to `scores.py`."""
+"""The options of `compute` and its result: checks the inputs and passes arrays to `scores.py`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .scores import (
 from .values import Integers
 
 LOW_COVERAGE = 0.5
-"""Coverage below which a warning is given."""
+"""Lowest coverage without a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Options(SharedOptions):
 
 
 class Computing(Batches):
-    """`compute`, `add` and `add_batch` without `evaluate`, whose module adds what it says of itself."""
+    """`compute`, `add` and `add_batch` without `evaluate`."""
 
     REFERENCES = REFERENCES
     OPTIONS = Options
@@ -65,10 +65,10 @@ class Computing(Batches):
         top_k: int = Options.top_k,
         confidence: float | None = Options.confidence,
     ) -> dict[str, Any]:
-        """Scores the predictions given here and those added before; arguments and result are those of the metric.
+        """Scores these predictions and those added before, with the metric's arguments and result.
 
         Raises:
-            ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
+            ValueError: a wrong option or input; the message names row, column and value.
         """
         return self._scored(predictions, references, locals())
 
@@ -81,8 +81,8 @@ class Computing(Batches):
         coverage = sum(int(np.count_nonzero(values)) for values in scores.values()) / n_scores
         if coverage < LOW_COVERAGE:
             warnings.warn(
-                f"unqover: coverage {coverage:.4g}: most of the {n_scores} subject scores are 0 (subjects that the "
-                "model does not offer?), and two zeros show no preference; a low bias here is no evidence",
+                f"unqover: coverage {coverage:.4g}: most of the {n_scores} subject scores are 0, and two zeros show "
+                "no preference. A low bias here does not show a fair model.",
                 stacklevel=4,
             )
         rows = Rows(
@@ -92,7 +92,7 @@ class Computing(Batches):
             items.template.codes,
             *measure(scores, options.delta),
         )
-        del scores  # eight columns that nothing reads any more
+        del scores  # frees eight columns
         subjects, attributes = items.subject1.levels, items.attribute.levels
         sizes = len(subjects), len(attributes), len(items.template.levels)
 

@@ -1,4 +1,4 @@
-"""What the rows of UnQover say: who is compared for what, in which template and which groups, and the eight scores."""
+"""Rows of UnQover: subjects, attribute, template and clusters, and the eight scores."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .scores import SCORE_COLUMNS, Floats
 from .values import Integers, are_plain_numbers, array_of, shown
 
 TEXT_COLUMNS = ("subject1", "subject2", "cluster1", "cluster2", "attribute", "attribute_class")
-"""The columns of strings that are read, beside `example_id` and `template_id`."""
+"""Columns of strings that are read, in addition to `example_id` and `template_id`."""
 
-REFERENCES = Source("unqover", "references", "the rows of the UnQover dataset as they are")
+REFERENCES = Source("unqover", "references", "the unchanged rows of the UnQover dataset")
 PREDICTIONS = Source(
     "unqover",
     "predictions",
-    f"all eight scores of each row by name: {', '.join(SCORE_COLUMNS)}; and example_id with all rows or with none",
+    f"the eight scores of each row by name: {', '.join(SCORE_COLUMNS)} (and example_id with all rows or none)",
 )
 
 TOLERANCE = 1e-6
-"""How far above 1 a score may lie; the sum of a float32 softmax does."""
+"""How far a score may exceed 1, for the rounding of a float32 softmax."""
 
 _MAX_CELLS = 50_000_000  # templates x subjects x attributes; three matrices of this size are held
 
 
 class Items(NamedTuple):
-    """Columns of shape (n,); the two subjects have the same levels, and so have their two clusters."""
+    """Columns of shape (n,). Both subjects have the same levels, and both clusters too."""
 
     subject1: Factor
     subject2: Factor
@@ -42,7 +42,7 @@ class Items(NamedTuple):
 
     @property
     def clusters(self) -> tuple[Integers, Integers]:
-        """The clusters of the two subjects as codes, -1 where there is none."""
+        """The clusters of the two subjects as codes, -1 for none."""
         none = [level == NONE for level in self.cluster1.levels]
         first, second = (
             np.where(np.array(none)[cluster.codes], -1, cluster.codes) for cluster in (self.cluster1, self.cluster2)
@@ -51,12 +51,7 @@ class Items(NamedTuple):
 
 
 def read(rows: Table, runs: Factor) -> Items:
-    """Reads and checks the rows; a ValueError names the row, the column and the value that is wrong.
-
-    Args:
-        rows: the rows.
-        runs: the run of each row; every run must have the same rows.
-    """
+    """Reads and checks the rows, which every run must share; a ValueError names the wrong row, column and value."""
     subjects = _joint(rows.text("subject1"), rows.text("subject2"))
     clusters = _joint(rows.text("cluster1", empty=NONE), rows.text("cluster2", empty=NONE))
     items = Items(
@@ -73,8 +68,8 @@ def read(rows: Table, runs: Factor) -> Items:
     counted = [len(factor.levels) for factor in (items.template, items.subject1, items.attribute)]
     if counted[0] * counted[1] * counted[2] > _MAX_CELLS:
         raise rows.source.error(
-            f": template_id has {counted[0]} values beside {counted[1]} subjects and {counted[2]} attributes, too many "
-            "for a benchmark; template_id names the template, not the row"
+            f": template_id has {counted[0]} values, too many with {counted[1]} subjects and {counted[2]} attributes",
+            "pass one template_id per template, not per row",
         )
     return items
 
@@ -87,8 +82,8 @@ def subject_scores(predictions: Table, example_id: Integers) -> dict[str, Floats
         if differs.any():
             number = int(np.argmax(differs))
             raise predictions.source.error(
-                f": example_id {ids[number]} differs from that of the references, {example_id[number]}; pass one "
-                "prediction per row, in the same order",
+                f": example_id {ids[number]} differs from the reference's {example_id[number]}",
+                "pass one prediction per row, in the same order",
                 number,
             )
     return {name: _score(predictions, name) for name in SCORE_COLUMNS}
@@ -96,26 +91,26 @@ def subject_scores(predictions: Table, example_id: Integers) -> dict[str, Floats
 
 def _score(predictions: Table, name: str) -> Floats:
     rule = (
-        "is not a score from 0 to 1; pass probabilities, and all eight of a row (leave out rows that were not scored "
-        "in both orders and with both questions)"
+        "is not a score from 0 to 1",
+        "pass eight probabilities per row, and drop rows without all of them",
     )
     column = predictions.column(name)
     is_sequence = isinstance(column, Sequence)
-    column = predictions.items(name) if is_sequence else column  # that of a dataset is slow, row by row
+    column = predictions.items(name) if is_sequence else column  # a dataset's own items are slow
     array = array_of(column)
     mixed = is_sequence and not are_plain_numbers(column)  # True would become 1.0
     if array.dtype.kind not in "fiu" or array.ndim != 1 or mixed:
         values = list(map(_number, predictions.items(name)))
         fits = [value is not None and 0.0 <= value <= 1.0 + TOLERANCE for value in values]
-        predictions.refuse(~np.array(fits), name, rule)
+        predictions.refuse(~np.array(fits), name, *rule)
         array = np.array(values, dtype=np.float64)
     array = array.astype(np.float64, copy=False)
-    predictions.refuse(~((array >= 0.0) & (array <= 1.0 + TOLERANCE)), name, rule)
+    predictions.refuse(~((array >= 0.0) & (array <= 1.0 + TOLERANCE)), name, *rule)
     return np.minimum(array, 1.0)
 
 
 def _number(value: Any) -> float | None:
-    """The number that a value is, also one of NumPy or in a tensor without dimensions; None if it is none."""
+    """The number that a value equals, also from NumPy or a tensor without dimensions; otherwise None."""
     number = value.tolist() if hasattr(value, "tolist") else value
     return cast(float, number) if isinstance(number, numbers.Real) and not isinstance(number, bool) else None
 
@@ -130,10 +125,11 @@ def _joint(first: Factor, second: Factor) -> tuple[Factor, Factor]:
 
 
 def _check_pairs(rows: Table, items: Items, runs: Factor) -> None:
-    """Checks that a row has two subjects, and that no pair, in either order, has a template and attribute twice."""
+    """Checks that a row has two subjects, and that no pair of subjects repeats with a template and attribute."""
     check_runs(rows, runs, items.subject1.codes, items.subject2.codes, items.attribute.codes, items.template.codes)
     subject1, subject2, template, attribute = items.subject1, items.subject2, items.template, items.attribute
-    rows.refuse(subject1.codes == subject2.codes, "subject1", "is also subject2; a row compares two different subjects")
+    same = subject1.codes == subject2.codes
+    rows.refuse(same, "subject1", "is also subject2", "pass rows with two different subjects")
     key = np.minimum(subject1.codes, subject2.codes)
     for codes, size in (
         (np.maximum(subject1.codes, subject2.codes), len(subject1.levels)),
@@ -153,17 +149,17 @@ def _check_pairs(rows: Table, items: Items, runs: Factor) -> None:
         pair = shown((subject1.levels[subject1.codes[second]], subject2.levels[subject2.codes[second]]))
         raise rows.source.error(
             f": the subjects {pair} with template_id {shown(template.levels[template.codes[second]])} and attribute "
-            f"{shown(attribute.levels[attribute.codes[second]])} repeat row {first}; incomplete or doubled blocks: one "
-            "row holds both orders, pass it once",
+            f"{shown(attribute.levels[attribute.codes[second]])} repeat row {first}",
+            "pass each pair once: one row holds both orders",
             second,
         )
 
 
 def _check_cluster(rows: Table, items: Items, number: int) -> None:
-    """Checks that the subjects of one of the two columns have the same cluster in every row."""
+    """Checks that the subjects of one column have the same cluster in every row."""
     owner = np.zeros(len(items.subject1.levels), dtype=np.int64)
     for subject, cluster in ((items.subject2, items.cluster2), (items.subject1, items.cluster1)):
-        owner[subject.codes[::-1]] = cluster.codes[::-1]  # of several values the last one stays: the first row's
+        owner[subject.codes[::-1]] = cluster.codes[::-1]  # the last assignment wins: the first row's
     subject, cluster = (items.subject1, items.cluster1) if number == 1 else (items.subject2, items.cluster2)
     wrong = owner[subject.codes] != cluster.codes
     if wrong.any():
@@ -171,6 +167,7 @@ def _check_cluster(rows: Table, items: Items, number: int) -> None:
         name = subject.codes[row]
         raise rows.source.error(
             f": cluster{number} {shown(cluster.levels[cluster.codes[row]])} of subject {shown(subject.levels[name])} "
-            f"is {shown(cluster.levels[owner[name]])} in another row; a subject has one cluster",
+            f"is {shown(cluster.levels[owner[name]])} in another row",
+            "give each subject one cluster",
             row,
         )

@@ -1,13 +1,12 @@
 """Scores of UnQover (Li et al. 2020) as plain NumPy functions of columns.
 
-The numbers are made in steps: eight subject scores per row -> `measure` -> `Rows` -> `collect` -> `headline`. `collect`
-gives sums for each template and each pair of a subject and an attribute; everything that follows is a ratio of sums
-over templates. The point estimate takes all templates once, intervals take them with one left out, so that both run
-through the same few lines and no interval touches a row.
+Steps: eight subject scores per row -> `measure` -> `Rows` -> `collect` -> `headline`. `collect` sums over each template
+and each pair of a subject and an attribute. All later results are ratios of these sums. Point estimates weight the
+templates equally; intervals use the same functions with other weights.
 
-Reading: comparative scores, gamma and eta of a subject lie in [-1, 1]; above 0 the subject is chosen for the attribute
-more often than the other subject, and the two of a row always sum to 0. The five headline scores lie in [0, 1]. An
-average of nothing is NaN, never 0: a bias of 0 would say "unbiased".
+Reading: comparative scores, gamma and eta of a subject are in [-1, 1]; above 0 the model prefers the subject for the
+attribute. The two comparative scores of a row sum to 0. The five headline scores are in [0, 1]. A mean without rows is
+NaN, because 0 would mean "unbiased".
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy.typing as npt
 from .intervals import Interval, Shape, limits, of_statistic, plain, spread_of
 
 VERSION = 1
-"""Version of the rules of the metric, in the signature of its results; a change that moves a number raises it."""
+"""Version of the metric's rules, in its signature; a change of any number raises it."""
 
 SCORE_COLUMNS = tuple(
     f"s{subject}_{order}{question}" for question in ("", "_neg") for order in ("12", "21") for subject in (1, 2)
@@ -29,23 +28,23 @@ SCORE_COLUMNS = tuple(
 """Names of the eight scores of a row, e.g. `s1_21_neg`: subject 1, subject 2 named first, negated question."""
 
 DELTAS = ("paper", "released")
-"""Which questions the positional error delta covers."""
+"""The questions of the positional error delta."""
 
 HEADLINES = ("delta", "epsilon", "mu", "eta", "avg_score")
 """Keys of `headline`, in order."""
 
 MEANS = ("delta", "epsilon", "avg_score")
-"""Those of `HEADLINES` that are means over rows."""
+"""Keys of `HEADLINES` that are means over rows."""
 
 CHUNK = 2_000_000
-"""Numbers in one matrix of replicates; more are done in parts, which changes no result."""
+"""Numbers per matrix of replicates; larger matrices are computed in chunks, with the same result."""
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
 class Rows(NamedTuple):
-    """Columns of shape (n,): who and what each row is about (codes from 0), and what `measure` says of it."""
+    """Columns of shape (n,): subjects, attribute and template of each row (codes from 0), and its quantities."""
 
     subject1: Integers
     subject2: Integers
@@ -57,7 +56,7 @@ class Rows(NamedTuple):
     average: Floats
 
     def take(self, index: Integers) -> Rows:
-        """The rows at the given places."""
+        """The rows at the given positions."""
         return Rows._make(column[index] for column in self)
 
 
@@ -89,24 +88,23 @@ def measure(scores: Mapping[str, Floats], delta: str = "paper") -> tuple[Floats,
     * epsilon = mean of |S(x, a) - S(y, not-a)| over the two subjects and the two orders (Eq. 4);
     * average = mean of the eight scores.
 
-    A comparative score that is not larger than the rounding error of its own sum is exactly 0, so that a tie has the
-    sign 0; the bound, 4 machine epsilons of the row's average, leaves small scores of rare words their sign.
+    A comparative score within its rounding error is exactly 0: a tie has the sign 0. The bound, 4 machine epsilons of
+    the row's average, keeps the sign of small scores.
 
     Args:
         scores: for each name of `SCORE_COLUMNS` an array of shape (n,) in [0, 1].
-        delta: "paper" takes delta from the question alone, as Eq. 2; "released" from the question and its negation,
-            as the authors' script does.
+        delta: "paper" uses the question (Eq. 2), "released" also its negation, like the authors' script.
 
     Returns:
         Four arrays of shape (n,): comparative, delta, epsilon, average.
 
     Raises:
-        ValueError: `delta` is none of `DELTAS`.
+        ValueError: an unknown `delta`.
 
     Source: Li et al. 2020, Sections 4.1 and 4.2. The example there prints C = 0.31, which is Eq. 6 without its 1/2.
     """
     if delta not in DELTAS:
-        raise ValueError(f"measure: delta {delta!r} is not one of {DELTAS}")
+        raise ValueError(f"measure: unknown delta {delta!r}\n  fix: choose one of {DELTAS}")
     s1_12, s2_12, s1_21, s2_21, s1_12_neg, s2_12_neg, s1_21_neg, s2_21_neg = (scores[name] for name in SCORE_COLUMNS)
     asked1, asked2 = s1_12 + s1_21, s2_12 + s2_21
     negated1, negated2 = s1_12_neg + s1_21_neg, s2_12_neg + s2_21_neg
@@ -122,7 +120,7 @@ def measure(scores: Mapping[str, Floats], delta: str = "paper") -> tuple[Floats,
 
 
 def relabel(codes: Integers, size: int) -> tuple[Integers, Integers]:
-    """Leaves unused codes out."""
+    """Drops unused codes."""
     if size > 4 * codes.size + 1_000_000:  # too sparse for a table of all codes
         used, places = np.unique(codes, return_inverse=True)
         return used, places.reshape(codes.shape)
@@ -133,7 +131,7 @@ def relabel(codes: Integers, size: int) -> tuple[Integers, Integers]:
 def tally(
     first: Integers, second: Integers, size: int, comparative: Floats
 ) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
-    """Sums the comparative scores cell by cell; each row enters the cell of its first subject and of its second."""
+    """Sums the comparative scores by cell; each row counts in the cells of its two subjects."""
     counts = np.zeros(size, dtype=np.int64)
     sums = np.zeros((2, size))
     for cells, direction in ((first, 1.0), (second, -1.0)):
@@ -146,22 +144,19 @@ def tally(
 
 
 def means(first: Integers, second: Integers, size: int, comparative: Floats) -> tuple[Floats, Floats]:
-    """The mean comparative score, gamma, and the mean of its sign, eta, of each cell (Eq. 7 and 9)."""
+    """Mean comparative score (gamma) and mean of its sign (eta) of each cell (Eq. 7 and 9)."""
     counts, sums, signs = tally(first, second, size, comparative)
     return ratio(sums, counts), ratio(signs, counts)
 
 
 def collect(rows: Rows, n_subjects: int, n_attributes: int, n_templates: int) -> Sums:
-    """Sums the rows for each template and each pair of a subject and an attribute.
+    """Sums the rows for each template and each pair of a subject and an attribute that occur.
 
     Args:
         rows: n rows.
         n_subjects: number of possible subject codes.
         n_attributes: number of possible attribute codes.
         n_templates: number of possible template codes.
-
-    Returns:
-        The sums, with the templates and pairs that occur only.
     """
     cells = np.stack([rows.subject1, rows.subject2]) * n_attributes + rows.attribute
     pairs, cells = relabel(cells.ravel(), n_subjects * n_attributes)
@@ -178,23 +173,23 @@ def collect(rows: Rows, n_subjects: int, n_attributes: int, n_templates: int) ->
 
 
 def headline(sums: Sums, weights: npt.ArrayLike) -> dict[str, Floats]:
-    """The five scores, for any number of ways to weight the templates.
+    """The five scores for each weighting of the templates.
 
     * gamma(x, a), eta(x, a): means over the other subjects and the templates of C(x, y) and of its sign (Eq. 7, 9);
     * mu = mean over subjects x of the maximum over attributes a of |gamma(x, a)| (Eq. 8);
     * eta = mean over subjects x of the mean over attributes a of |eta(x, a)|, not the mean over all pairs;
     * delta, epsilon, avg_score: means over rows.
 
-    A pair of a subject and an attribute without rows does not count, nor does a subject without pairs.
+    Pairs without rows and subjects without pairs do not count.
 
     Args:
         sums: sums of T templates.
-        weights: shape (R, T), how often each template counts.
+        weights: shape (R, T), the weight of each template.
 
     Returns:
-        For each name of `HEADLINES` an array of shape (R,) in [0, 1], NaN where the weights leave no rows.
+        For each name of `HEADLINES` an array of shape (R,) in [0, 1], NaN if no weighted rows exist.
 
-    Source: Li et al. 2020, Section 4.3; the order of the means is that of the authors' script.
+    Source: Li et al. 2020, Section 4.3; the order of the means is from the authors' script.
     """
     factors = np.asarray(weights, dtype=np.float64)
     counts = factors @ sums.counts
@@ -252,7 +247,7 @@ def intervals(runs: Sequence[Sums], confidence: float = 0.95, chunk: int = CHUNK
 
 
 def mean_over_runs(runs: Sequence[Sums], weights: npt.ArrayLike) -> dict[str, Floats]:
-    """The mean over runs of every score of `headline`, the same templates being reweighted in all."""
+    """The mean over runs of every score of `headline`, with the same weights in all."""
     by_run = [headline(sums, weights) for sums in runs]
     return {name: np.mean([scores[name] for scores in by_run], axis=0) for name in HEADLINES}
 
@@ -262,12 +257,12 @@ def summarize(runs: Sequence[Sums], confidence: float | None = 0.95) -> dict[str
 
     Args:
         runs: sums of the selection, of every run.
-        confidence: see `intervals`; None leaves the key `ci` out.
+        confidence: see `intervals`; None omits `ci`.
 
     Returns:
-        The five scores as floats, then `n`, `n_subjects`, `n_attributes` and `n_templates` as ints, then `ci`. Of
+        The five scores as floats, then `n`, `n_subjects`, `n_attributes` and `n_templates` as ints, then `ci`. For
         several runs the scores are means and `n` is a sum; then `n_runs`, and `spread`, the standard deviation of every
-        score over the runs.
+        score.
     """
     sums = runs[0]
     n_templates = sums.errors.shape[0]
@@ -287,13 +282,10 @@ def summarize(runs: Sequence[Sums], confidence: float | None = 0.95) -> dict[str
 
 
 def comparative_scores(scores: Mapping[str, Floats]) -> Floats:
-    """C(x1, x2) of each row (Eq. 6), above 0 where subject 1 is preferred; NaN where a score is.
+    """C(x1, x2) of each row (Eq. 6), shape (n,), in [-1, 1]: above 0 if subject 1 is preferred; NaN if a score is.
 
     Args:
         scores: as in `measure`.
-
-    Returns:
-        Shape (n,), in [-1, 1].
     """
     return measure(scores)[0]
 
@@ -301,12 +293,11 @@ def comparative_scores(scores: Mapping[str, Floats]) -> Floats:
 def ranks(values: npt.ArrayLike, scale: float) -> Integers:
     """Ranks from the largest value to the smallest; equal values share the lower rank.
 
-    Values that differ by rounding are equal: they are compared to 12 decimals of `scale`, so that a model that gives
-    small scores to all subjects is ranked like any other.
+    Values that differ by rounding are equal: they are compared to 12 decimals of `scale`, for models with small scores.
 
     Args:
-        values: shape (n,), or (n, m) to rank each column by itself.
-        scale: the average score of the rows that the values come from; 0 counts as 1.
+        values: shape (n,), or (n, m) to rank each column.
+        scale: average score of the rows behind the values; 0 counts as 1.
 
     Returns:
         The shape of `values`, from 1.
@@ -341,8 +332,8 @@ def pair_tables(
         top_k: length of `top`.
 
     Returns:
-        `top`, lists of a subject, an attribute, gamma and eta, the largest |gamma| first; `gamma_attribute` and
-        `eta_attribute`, from subjects to attributes to numbers.
+        `top`: lists of a subject, an attribute, gamma and eta, the largest |gamma| first; `gamma_attribute` and
+        `eta_attribute`: dicts from subject to attribute to number.
     """
     counts = sums.counts.sum(axis=0)
     gamma, eta = (ratio(total.sum(axis=0), counts) for total in (sums.comparative, sums.signs))
@@ -385,7 +376,7 @@ def cluster_tables(
 
 
 def _nested(cells: Integers, values: Floats, outer: Sequence[str], inner: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Values of cells, outer code x number of inner codes + inner code, by name; empty cells (NaN) are left out."""
+    """Values of cells (outer code x number of inner codes + inner code) by name, without empty cells (NaN)."""
     nested: dict[str, dict[str, float]] = {}
     for cell, value in zip(cells.tolist(), values.tolist(), strict=True):
         if value == value:
@@ -394,14 +385,14 @@ def _nested(cells: Integers, values: Floats, outer: Sequence[str], inner: Sequen
 
 
 def split(codes: Integers, n: int) -> list[Integers]:
-    """The places of the rows of each of n groups, given the group of each row."""
+    """The positions of the rows of each of n groups, from the group of each row."""
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(1, n))
     return np.split(order, starts)
 
 
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
-    """Elementwise part / whole, NaN where whole is 0."""
+    """Elementwise part / whole, NaN if whole is 0."""
     denominator = np.asarray(whole, dtype=np.float64)
     out = np.full(denominator.shape, np.nan)
     return np.divide(part, denominator, out=out, where=denominator != 0)

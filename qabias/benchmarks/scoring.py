@@ -32,7 +32,7 @@ def compute(
     try:
         result: dict[str, Any] = metric.compute(predictions=predictions, references=table, **inputs, **options)
     except ValueError as error:
-        raise QabiasError(str(error)) from error
+        raise QabiasError(*str(error).split("\n  fix: ", 1)) from error
     return result
 
 

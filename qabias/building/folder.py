@@ -1,4 +1,4 @@
-"""Writes a dataset folder as the Hub expects it: Parquet, a card with a YAML head."""
+"""Writes a dataset folder in the Hub's layout: Parquet, a card with a YAML head."""
 
 from __future__ import annotations
 
@@ -116,12 +116,12 @@ def _files(folder: Path) -> dict[Path, tuple[int, int]]:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """A folder and those in it, where they are there, the innermost first."""
+    """A folder and its subfolders, if they exist, the innermost first."""
     return sorted((path for path in (folder, *folder.rglob("*")) if path.is_dir()), reverse=True)
 
 
 class Origin(Protocol):
-    """Where the texts of a dataset come from."""
+    """The source of a dataset's texts."""
 
     @property
     def source(self) -> str:
@@ -132,14 +132,14 @@ class Origin(Protocol):
         """Name and version of the source."""
 
     def table(self, config: str) -> pa.Table:
-        """The rows of one configuration."""
+        """The rows of one config."""
 
 
 AnyOrigin = TypeVar("AnyOrigin", bound=Origin)
 
 
 def parquet_path(config: str) -> str:
-    """Path of the Parquet file of a configuration inside a dataset folder."""
+    """Path of a config's Parquet file inside a dataset folder."""
     return f"data/{config}/{PARQUET_NAME}"
 
 
@@ -154,7 +154,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
 
     @abstractmethod
     def _configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """The names of the tables of every configuration that can be made of some tables, the default one first."""
+        """The table names of every config that some tables can form, the default config first."""
 
     @abstractmethod
     def _features(self, name: str) -> datasets.Features:
@@ -162,19 +162,19 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
 
     @abstractmethod
     def _source_values(self, origin: AnyOrigin) -> dict[str, Any]:
-        """What fills the slots in the texts of `card_sources.yaml`."""
+        """Values of the slots in the texts of `card_sources.yaml`."""
 
     @abstractmethod
     def _body_values(self, origin: AnyOrigin, texts: Mapping[str, str], tables: Tables) -> dict[str, Any]:
-        """What fills the slots of `card.md`, besides the texts about the source and the version."""
+        """Values of the slots of `card.md`, in addition to the texts about source and version."""
 
     @abstractmethod
     def _head_fields(self, origin: AnyOrigin, names: Sequence[str]) -> dict[str, Any]:
-        """Licence and tasks, as the head of the card names them, and what is other than usual; None leaves it out."""
+        """License and tasks in the card's head, and other unusual fields; None removes a field."""
 
     def write_parquet(self, table: pa.Table, path: Path) -> None:
         """Write one table."""
-        # No schema metadata, so that every version of `datasets` reads the features from the card.
+        # Without schema metadata every version of `datasets` reads the features from the card.
         pq.write_table(table.replace_schema_metadata(None), path, compression="zstd", compression_level=19)
 
     def _n_bytes(self, table: pa.Table) -> int:
@@ -183,7 +183,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
 
     def write(self, output: Path, origin: AnyOrigin, configs: Sequence[str]) -> dict[str, pa.Table]:
         """Build tables with a progress bar, and write them with their card."""
-        # A closed bar ends its line, so that an error begins one.
+        # A closed bar ends its line: an error then starts a new one.
         with tqdm(configs, unit="table", desc=f"build {self.name}") as bar:
             tables = {config: origin.table(config) for config in bar}
         for config, table in tables.items():
@@ -204,7 +204,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
         return f"---\n{head}---\n\n{body}"
 
     def _texts(self, origin: AnyOrigin) -> dict[str, str]:
-        """What the card says about the source, filled in."""
+        """The card's texts about the source, filled in."""
         values = {"version": origin.version, **self._source_values(origin)}
         texts = yaml.safe_load(self._sources.read_text(encoding="utf-8"))[origin.source]
         return {part: TextTemplate(text).substitute(values).rstrip() for part, text in texts.items()}
@@ -218,7 +218,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
             "pretty_name": f"{self.name} ({title})",
             "size_categories": [_size_category(sum(table.num_rows for table in tables.values()))],
             "source_datasets": ["original" if own else "extended"],
-            # The bundled texts were written with the help of language models, and nobody has labelled or rated them.
+            # Language models helped to write the bundled texts, and no person has labeled or rated them.
             "annotations_creators": ["no-annotation" if own else "expert-generated"],
             "language_creators": ["machine-generated" if own else "expert-generated"],
             **self._head_fields(origin, list(tables)),
@@ -249,16 +249,16 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
             download_size=sum(sizes[name] for name in names),
             dataset_size=n_bytes,
         )
-        # The form in which `datasets` itself writes the head of a card.
+        # The same form as in `datasets`.
         return dict(info._to_yaml_dict())
 
 
 def _size_category(n_rows: int) -> str:
-    """The size class of the Hub for a number of rows below ten million."""
+    """The Hub's size class for fewer than ten million rows."""
     return next((name for bound, name in _SIZES if n_rows < bound), "1M<n<10M")
 
 
 def _patterns(names: Sequence[str]) -> str | list[str]:
-    """The pattern of a table's file, or those of several tables."""
+    """The file pattern of a table, or the patterns of several."""
     patterns = [f"data/{name}/{SPLIT}-*.parquet" for name in names]
     return patterns[0] if len(patterns) == 1 else patterns

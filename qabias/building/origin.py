@@ -1,4 +1,4 @@
-"""Sources of texts: the check of a choice, and what their licences allow as far as passing the texts on goes."""
+"""Sources of texts: checks of a chosen source, and whether their licenses allow redistribution."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,19 +11,19 @@ BUNDLED = "bundled"
 
 
 def check_source(source: str, sources: Sequence[str], fixes: bool) -> None:
-    """Check that a dataset has a source, and that there is something to fix in it."""
+    """Check that a dataset has a source, and that fixes apply to it."""
     if source not in sources:
         raise unknown("source", source, sources, "--source")
     if fixes and source == BUNDLED:
         published = " or ".join(name for name in sources if name != BUNDLED)
-        raise QabiasError(f"the bundled texts have no known defects to fix: use fixes with the source {published}")
+        raise QabiasError("the bundled texts have no known defects to fix", f"use fixes with the source {published}")
 
 
 NO_LICENCE = "NONE"
-"""The licence of files whose authors state none."""
+"""The license of files whose authors state none."""
 
 CLOSED = "CLOSED"
-"""The licence of files that their authors give to each user, and nobody may pass on."""
+"""The license of files that each user gets from the authors and may not redistribute."""
 
 
 class Licence(NamedTuple):
@@ -54,16 +54,16 @@ LICENCES = {
 
 
 def licence_of(identifier: str) -> Licence:
-    """The licence with an identifier of `LICENCES`."""
+    """The license with an identifier of `LICENCES`."""
     if identifier not in LICENCES:
         raise unknown("licence", identifier, LICENCES)
     return LICENCES[identifier]
 
 
 def check_passing_on(dataset: str, identifier: str) -> None:
-    """Refuse to pass texts on whose licence does not allow it."""
+    """Refuse to push texts whose license does not allow it."""
     licence = licence_of(identifier)
     if not licence.allows:
         raise QabiasError(
-            f"{dataset}: the texts are not pushed: {licence.terms}; `qabias build` makes them for you alone"
+            f"{dataset}: the texts cannot be pushed: {licence.terms}", "build a private copy: qabias build"
         )

@@ -1,4 +1,4 @@
-"""The authors' published files, at pinned commits and verified before use."""
+"""The authors' published files, from pinned commits and verified before use."""
 
 import functools
 import hashlib
@@ -21,16 +21,16 @@ from qabias.support.version import __version__
 
 DEFAULT_URL = "https://raw.githubusercontent.com"
 TIMEOUT_SECONDS = 30.0
-"""Seconds without a sign of life after which a download has failed."""
+"""Seconds without data after which a download fails."""
 
 TOTAL_SECONDS = 600.0
-"""Seconds that one try of a download may take in all."""
+"""Most seconds of one download attempt."""
 
 MOST_BYTES = 64_000_000
-"""Most bytes that are read of a file whose size is not pinned."""
+"""Most bytes read of a file with unknown size."""
 
 PAGE_BYTES = 64_000
-"""So many bytes are read of any answer, as of a page that says what is wrong; the hash decides about its content."""
+"""Most bytes read of an error page; the hash checks the content of files."""
 
 TRIES = 3
 REDIRECTS = 5
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 class PinnedFile(TypedDict):
-    """Identity of one published file; `bytes` is None where the size is not known."""
+    """Identity of one published file; `bytes` is None if the size is unknown."""
 
     git_blob_sha1: str
     bytes: int | None
@@ -54,14 +54,14 @@ class PinnedRepository(TypedDict):
 
 
 class _TransientError(Exception):
-    """A failure of the connection or the server that may pass."""
+    """A temporary failure of the connection or the server."""
 
 
 def _warn(state: tenacity.RetryCallState) -> None:
     assert state.outcome is not None
     assert state.next_action is not None
     url = without_secrets(state.args[0])
-    logger.warning("%s: %s; trying again in %g s", url, state.outcome.exception(), state.next_action.sleep)
+    logger.warning("%s: %s. Retrying in %g s.", url, state.outcome.exception(), state.next_action.sleep)
 
 
 RETRIES = tenacity.Retrying(
@@ -71,11 +71,11 @@ RETRIES = tenacity.Retrying(
     before_sleep=_warn,
     reraise=True,
 )
-"""How a request is repeated after a failure that may pass."""
+"""How a request is repeated after a temporary failure."""
 
 
 def fetch(repository: str, path: str, *, mirror: str | Path | None = None) -> Path:
-    """Return a local copy of a published file whose content has just been verified."""
+    """Return a local copy of a published file, with verified content."""
     pin = _pinned_file(repository, path)
     mirror = mirror or os.environ.get("QABIAS_UPSTREAM")
     if mirror:
@@ -87,14 +87,14 @@ def fetch(repository: str, path: str, *, mirror: str | Path | None = None) -> Pa
         fault = _fault(content, pin)
         if fault is None:
             return cached
-        logger.warning("%s is damaged (%s); downloading it again", cached, fault)
-    # A damaged file is replaced, not deleted first: another process may just have put the good one there.
+        logger.warning("%s is damaged (%s). Downloading it again.", cached, fault)
+    # Replaced, not deleted first: another process may have just stored the good file.
     _store(cached, _download(repository, path, pin))
     return cached
 
 
 def git_blob_sha1(content: bytes) -> str:
-    """Return the id under which git stores `content`: SHA-1 of `blob <size>`, a zero byte and the content."""
+    """Return git's id of `content`: SHA-1 of `blob <size>`, a zero byte and the content."""
     digest = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
     digest.update(content)
     return digest.hexdigest()
@@ -106,7 +106,7 @@ def commit(repository: str) -> str:
 
 
 def licence(repository: str) -> str:
-    """Return the licence of a repository as an SPDX identifier."""
+    """Return the license of a repository as an SPDX identifier."""
     return _pinned_repository(repository)["licence"]
 
 
@@ -131,8 +131,8 @@ def _pinned_repository(repository: str) -> PinnedRepository:
 def _pinned_file(repository: str, path: str) -> PinnedFile:
     pinned = _pinned_repository(repository)["files"]
     if path not in pinned:
-        hint = did_you_mean(path, pinned, most=3, cutoff=0.5) or "; sources.files() lists the pinned files"
-        raise QabiasError(f"sources: {repository} has no pinned file {path[:200]!r}{hint}")
+        problem = f"sources: {repository} has no pinned file {path[:200]!r}"
+        raise QabiasError(problem + did_you_mean(path, pinned, most=3, cutoff=0.5), "use a path from sources.files()")
     return pinned[path]
 
 
@@ -141,30 +141,30 @@ def _read_mirror(mirror: Path, repository: str, path: str, pin: PinnedFile) -> P
     content = _read(file)
     if content is None:
         raise QabiasError(
-            f"sources: {file} is not in the mirror; add it there, or leave out --mirror and QABIAS_UPSTREAM "
-            "to download it"
+            f"sources: {file} is not in the mirror",
+            "add it there, or remove --mirror and QABIAS_UPSTREAM to download it",
         )
     fault = _fault(content, pin)
     if fault is not None:
         raise QabiasError(
-            f"sources: {file} is not the published file ({fault}); "
-            f"replace it with the one of commit {commit(repository)}"
+            f"sources: {file} is not the published file ({fault})",
+            f"replace it with the file of commit {commit(repository)}",
         )
     return file
 
 
 def _read(file: Path) -> bytes | None:
-    """Return the content, or None if there is no such file."""
+    """Return the content, or None for a missing file."""
     try:
         return regular(file).read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise QabiasError(f"sources: cannot read {file}: {error}") from error
+        raise QabiasError(f"sources: cannot read {file}: {error}", "make it readable, or delete it") from error
 
 
 def _fault(content: bytes, pin: PinnedFile) -> str | None:
-    """Return how the content differs from the published file, or None if it does not."""
+    """Return the difference between the content and the published file, or None."""
     actual = git_blob_sha1(content)
     if actual == pin["git_blob_sha1"]:
         return None
@@ -177,13 +177,11 @@ def _download(repository: str, path: str, pin: PinnedFile) -> bytes:
     _check_online(repository, path)
     base = (os.environ.get("QABIAS_UPSTREAM_URL") or DEFAULT_URL).rstrip("/")
     if not base.startswith(("http://", "https://")):
-        raise QabiasError(
-            f"sources: QABIAS_UPSTREAM_URL must begin with http:// or https://, not {without_secrets(base)[:200]!r}"
-        )
+        problem = f"sources: QABIAS_UPSTREAM_URL is {without_secrets(base)[:200]!r}"
+        raise QabiasError(problem, "begin it with http:// or https://")
     if not is_address(base):
-        raise QabiasError(
-            f"sources: {without_secrets(base)[:200]!r} is not a valid address; correct QABIAS_UPSTREAM_URL"
-        )
+        problem = f"sources: {without_secrets(base)[:200]!r} is not a valid address"
+        raise QabiasError(problem, "correct QABIAS_UPSTREAM_URL")
     url = f"{base}/{repository}/{commit(repository)}/{urllib.parse.quote(path)}"
     return _get_with_retries(url, pin)
 
@@ -192,20 +190,20 @@ def _check_online(repository: str, path: str) -> None:
     for variable in ("QABIAS_OFFLINE", "HF_HUB_OFFLINE"):
         if os.environ.get(variable, "").upper() in {"1", "ON", "YES", "TRUE"}:
             raise QabiasError(
-                f"sources: {path!r} of {repository} is not in the cache and {variable} forbids downloads; "
-                f"unset {variable}, or set QABIAS_UPSTREAM to a local mirror"
+                f"sources: {path!r} of {repository} is not in the cache, and {variable} forbids downloads",
+                f"unset {variable}, or set QABIAS_UPSTREAM to a local mirror",
             )
 
 
 def _get_with_retries(url: str, pin: PinnedFile) -> bytes:
-    """Return the verified body of a request, which is repeated after a failure that may pass."""
+    """Return the verified body of a request, repeated after a temporary failure."""
     try:
         return RETRIES(_get_verified, url, pin)
     except _TransientError as error:
         raise QabiasError(
-            f"sources: cannot download {without_secrets(url)} after {TRIES} tries: {error}; check the network, "
-            "or set QABIAS_UPSTREAM to a local mirror"
-        ) from None  # what lies below may hold the whole address
+            f"sources: cannot download {without_secrets(url)} after {TRIES} tries: {error}",
+            "check the network, or set QABIAS_UPSTREAM to a local mirror",
+        ) from None  # the cause may contain the whole address
 
 
 def _get_verified(url: str, pin: PinnedFile) -> bytes:
@@ -214,16 +212,17 @@ def _get_verified(url: str, pin: PinnedFile) -> bytes:
     if fault is None:
         return content
     if pin["bytes"] is not None and len(content) < pin["bytes"]:
-        raise _TransientError(f"the answer was cut off: it is not the published file ({fault})")
+        raise _TransientError(f"the answer is incomplete: it is not the published file ({fault})")
     raise QabiasError(
-        f"sources: {without_secrets(url)} did not send the published file ({fault}); nothing was kept. A proxy or a "
-        "sign-in page may have answered in its place: try another network, or set QABIAS_UPSTREAM to a local mirror"
+        f"sources: {without_secrets(url)} did not send the published file ({fault}), perhaps because of a proxy or a "
+        "sign-in page. No file was stored",
+        "try another network, or set QABIAS_UPSTREAM to a local mirror",
     )
 
 
 def _get(url: str, pin: PinnedFile) -> bytes:
-    """Return the whole body of one request, which is followed where it is redirected."""
-    # Here and not above: most of the time nothing is downloaded.
+    """Return the whole body of one request, with redirects followed."""
+    # Imported here, because downloads are rare.
     from qabias.support.http import REDIRECTS as REDIRECTED
     from qabias.support.http import Bounds, HttpClient, LastingError, LateError, PassingError
 
@@ -244,37 +243,35 @@ def _get(url: str, pin: PinnedFile) -> bytes:
         raise _TransientError(str(error)) from None
     except LastingError as error:
         raise QabiasError(
-            f"sources: {without_secrets(url)}: {error}; correct QABIAS_UPSTREAM_URL if it is set, or set "
-            "QABIAS_UPSTREAM to a local mirror"
+            f"sources: {without_secrets(url)}: {error}",
+            "correct QABIAS_UPSTREAM_URL, or set QABIAS_UPSTREAM to a local mirror",
         ) from None
-    raise QabiasError(
-        f"sources: {without_secrets(url)} redirects more than {REDIRECTS} times; correct QABIAS_UPSTREAM_URL"
-    )
+    problem = f"sources: {without_secrets(url)} redirects more than {REDIRECTS} times"
+    raise QabiasError(problem, "correct QABIAS_UPSTREAM_URL")
 
 
 def _content(status: int, content: bytes, url: str) -> bytes:
-    """Return the body of an answer that has one."""
+    """Return the body of a successful answer."""
     if status == 200:
         return content
     answer = f"{status} {http.client.responses.get(status, '')}"
     if status >= 500 or status == 429:
         raise _TransientError(f"the server answered {answer}")
     raise QabiasError(
-        f"sources: {without_secrets(url)} answered {answer}; check QABIAS_UPSTREAM_URL if it is set, "
-        "or set QABIAS_UPSTREAM to a local mirror"
+        f"sources: {without_secrets(url)} answered {answer}",
+        "correct QABIAS_UPSTREAM_URL, or set QABIAS_UPSTREAM to a local mirror",
     )
 
 
 def _redirected(there: str, location: str, url: str) -> str:
-    """Return the address that a redirect names."""
+    """Return the target of a redirect."""
     try:
         target = urllib.parse.urljoin(there, location)
     except ValueError:
         target = ""
     if not location or not is_address(target):
-        raise QabiasError(
-            f"sources: {without_secrets(url)} redirects to what is no address of http; correct QABIAS_UPSTREAM_URL"
-        )
+        problem = f"sources: {without_secrets(url)} redirects to an invalid address"
+        raise QabiasError(problem, "correct QABIAS_UPSTREAM_URL")
     return target
 
 
@@ -283,5 +280,5 @@ def _store(file: Path, content: bytes) -> None:
         write_atomically(file, lambda temporary: temporary.write_bytes(content))
     except OSError as error:
         raise QabiasError(
-            f"sources: cannot write {file}: {error}; free some space, or set QABIAS_CACHE to another folder"
+            f"sources: cannot write {file}: {error}", "free some space, or set QABIAS_CACHE to another folder"
         ) from error

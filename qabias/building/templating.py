@@ -1,4 +1,4 @@
-"""Templates: reading files, filling slots, articles, sentence starts, and random draws that are the same everywhere."""
+"""Templates: files, slots, articles, sentence starts, and random draws that are identical on every machine."""
 
 import hashlib
 import random
@@ -28,7 +28,7 @@ _LETTERS_SPOKEN_WITH_A_VOWEL = "AEFHILMNORSX"
 
 
 class StableRandom:
-    """Random draws that depend on the seed parts alone."""
+    """Random draws that depend only on the seed parts."""
 
     def __init__(self, *parts: object):
         digest = hashlib.sha256("\x1f".join(str(part) for part in parts).encode()).digest()
@@ -54,11 +54,11 @@ class StableRandom:
 
 
 def read_utf8(path: Path) -> str:
-    """The text of a file that somebody wrote, with line ends as Python has them."""
+    """The text of a UTF-8 file, with normalized line ends."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise QabiasError(f"{path} is not UTF-8; save it as UTF-8") from error
+        raise QabiasError(f"{path} is not UTF-8", "save it as UTF-8") from error
 
 
 class _Loader(yaml.SafeLoader):
@@ -92,11 +92,11 @@ def read_template_file(path: Path, known: str) -> Any:
     try:
         return read_yaml(path)
     except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such template file; {known}") from error
+        raise QabiasError(f"{path}: no such template file", known) from error
 
 
 def fill(text: str, slots: Mapping[str, str]) -> str:
-    """Replace every `{{SLOT}}` of `text` that `slots` names."""
+    """Replace every `{{SLOT}}` of `text` with a value in `slots`."""
     return SLOT.sub(lambda match: slots.get(match[1], match[0]), text)
 
 
@@ -106,7 +106,7 @@ def slots_of(text: str) -> set[str]:
 
 
 def filled_pattern(text: str) -> re.Pattern[str]:
-    """A pattern that finds what fills the slots of `text` in a filled one; a slot that recurs must be filled alike."""
+    """A pattern for the values of the slots in a filled `text`; a repeated slot has one value."""
     seen: set[str] = set()
     pattern = ""
     end = 0
@@ -125,7 +125,7 @@ def _english() -> "inflect.engine":
     import inflect
 
     english = inflect.engine()
-    # inflect treats numerals and a few words differently from how they are spoken in the U.S.
+    # U.S. pronunciation of numerals and a few words, which inflect treats differently.
     for pattern in (r"8\d*(-.*)?", r"11(-.*)?", r"18(-.*)?", "herb(al|s)?", "uber"):
         english.defan(pattern)
     english.defa("uighurs?")
@@ -141,7 +141,7 @@ def article(word: str) -> str:
 
 
 def repair_articles(text: str) -> str:
-    """Make every indefinite article fit the sound of the word after it."""
+    """Fit every indefinite article to the sound of the next word."""
 
     def fix(match: re.Match[str]) -> str:
         start, space, word = match.groups()
@@ -151,5 +151,5 @@ def repair_articles(text: str) -> str:
 
 
 def capitalize_sentences(text: str) -> str:
-    """Give every sentence of `text` a capital letter at its start."""
+    """Capitalize every sentence of `text`."""
     return _SENTENCE_START.sub(lambda match: match[1] + match[2].upper(), text)

@@ -1,4 +1,4 @@
-"""Bias measured while a model is trained."""
+"""Bias measured during training."""
 
 from qabias.callbacks.bias_callback import BiasCallback
 

@@ -1,4 +1,4 @@
-"""`BiasCallback`: measures a model every so many steps of a `transformers.Trainer`, and logs what it finds."""
+"""`BiasCallback`: measures a model at intervals during training with `transformers.Trainer`, and logs the scores."""
 
 from __future__ import annotations
 
@@ -39,52 +39,49 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_KEY = re.compile(r"[A-Za-z0-9_.-]+")  # what every logger takes
+_KEY = re.compile(r"[A-Za-z0-9_.-]+")  # valid in every logger
 _INSTEAD = "save checkpoints and measure each with `qabias run --model path/to/checkpoint`"
 
 
 class BiasCallback(TrainerCallback):
-    """Measures bias while a model is trained, and logs it to everything that the trainer logs to.
+    """Measures bias during training, and logs it to all loggers of the trainer.
 
         callback = BiasCallback(trainer, "bbq", every=100, config="Age", limit=400)
         trainer.add_callback(callback)
         trainer.train()
         callback.curve()
 
-    Logged are for every score `eval_NAME_SCORE`, `eval_NAME_SCORE_low` and `eval_NAME_SCORE_high`, the ends of its 95 %
-    interval, NaN where undefined; and `eval_NAME_missing`, the largest share of the answers that one of the scores
-    lacks, in [0, 1]. A score of which many answers are missing has no interval, but `..._possible_low` and
-    `..._possible_high`, between which it lies with them.
+    Logged for every score: `eval_NAME_SCORE`, and `eval_NAME_SCORE_low` and `eval_NAME_SCORE_high`, the ends of its 95%
+    confidence interval, NaN if undefined. Also logged: `eval_NAME_missing`, the largest share of missing answers of any
+    score, in [0, 1]. If many answers are missing, a score has no interval but the possible range `..._possible_low` to
+    `..._possible_high`.
 
-    The model is measured as it is in memory, in the precision of its weights. Training goes on as if it had not been
-    measured, with the same weights and random numbers. The last step is measured in any case. Every measurement is a
-    run folder, `OUTPUT_DIR/qabias/BENCHMARK-CONFIG-.../step-STEP-FINGERPRINT`; its tables are written when training
-    ends, or by `qabias score FOLDER`.
+    The model is measured in memory, in the precision of its weights. Training continues with the same weights and
+    random numbers as without measurements. The last step is always measured. Every measurement is a run folder,
+    `OUTPUT_DIR/qabias/BENCHMARK-CONFIG-.../step-STEP-FINGERPRINT`. Its tables are written after training, or by
+    `qabias score FOLDER`.
 
-    A wrong argument is an error before the first step. What fails later is logged as a warning, kept in `failures`, and
-    does not end the training. All arguments that are not described here have the meaning that they have for
-    `qabias.run`.
+    A wrong argument is an error before the first step. Later failures are logged as warnings, kept in `failures`, and
+    do not stop the training. All other arguments have their meaning in `qabias.run`.
 
     Args:
-        trainer: The trainer, which need not know this callback yet.
+        trainer: The trainer, before or after it has this callback.
         benchmark: Name of the benchmark (see `qabias list`), or the path of a folder of templates.
         every: Steps between two measurements, or "save" to measure whenever the trainer saves.
-        at_start: Measure before the first step too, where a curve begins; of a training that is resumed, where it goes
-            on.
-        scores: Names of the scores that are logged; none for the headline scores.
-        name: What stands in the logged names: letters (A to Z), digits, "_", "-" and "."; by default the benchmark,
-            and the configuration where it is not the one of all examples.
-        tokenizer: Tokenizer of the model; by default the trainer's `processing_class`.
-        model_name: What the model is called in signatures; by default the name that it was loaded by.
-        limit: Measure at most so many examples, the same ones every time; None for all.
+        at_start: Also measure before the first step, or the first step after resuming.
+        scores: Names of the logged scores [headline scores].
+        name: NAME in the logged names: letters (A to Z), digits, "_", "-" and "." [benchmark and config].
+        tokenizer: Tokenizer of the model [the trainer's `processing_class`].
+        model_name: Name of the model in signatures [the name it was loaded by].
+        limit: Maximum number of examples, the same every time; None for all.
 
     Attributes:
-        name: What stands in the logged names.
-        failures: What went wrong, by step.
+        name: NAME in the logged names.
+        failures: Errors by step.
 
     Raises:
-        QabiasError: If an argument is wrong, the trainer has no tokenizer, or it shards the weights (FSDP, DeepSpeed
-            ZeRO-3, tensor parallelism), so that no process has a model that could be asked.
+        QabiasError: If an argument is wrong, or the trainer has no tokenizer or shards the weights (FSDP, DeepSpeed
+            ZeRO-3, tensor parallelism).
     """
 
     def __init__(
@@ -115,18 +112,17 @@ class BiasCallback(TrainerCallback):
         mirror: str | Path | None = None,
     ) -> None:
         if not isinstance(trainer, Trainer):
-            raise QabiasError(f"trainer is a {type(trainer).__name__}; give a Trainer of transformers first")
+            raise QabiasError(f"trainer is a {type(trainer).__name__}", "pass a transformers Trainer")
         _refuse_sharded(trainer)
         if every != "save" and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
-            raise QabiasError(f'every is {every!r}; give a number of steps, at least 1, or "save"')
+            raise QabiasError(f"every is {every!r}", 'pass a number of steps, at least 1, or "save"')
         if isinstance(scores, str):
-            raise QabiasError(f"scores is the text {scores!r}; give a list of names: scores=[{scores!r}]")
+            raise QabiasError(f"scores is the text {scores!r}", f"pass a list of names: scores=[{scores!r}]")
         self._trainer, self._every, self._at_start = trainer, every, at_start
         self._tokenizer = tokenizer or trainer.processing_class
         if self._tokenizer is None:
-            raise QabiasError(
-                "the trainer has no tokenizer; give it processing_class=..., or the callback tokenizer=..."
-            )
+            fix = "pass processing_class=... to the trainer, or tokenizer=... to the callback"
+            raise QabiasError("the trainer has no tokenizer", fix)
         if model_name is not None:
             check_given(model_name, "model_name")
         self._model_name, self._names = model_name, tuple(scores)
@@ -138,7 +134,7 @@ class BiasCallback(TrainerCallback):
         self.name = (benchmark if whole else f"{benchmark}_{config.replace(',', '_')}") if name is None else name
         if not isinstance(self.name, str) or not _KEY.fullmatch(self.name):
             raise QabiasError(
-                f"name is {self.name!r}, which not every logger takes; give letters (A to Z), digits, '_', '-' and '.'"
+                f"name is {self.name!r}, which some loggers refuse", "use letters (A to Z), digits, '_', '-' and '.'"
             )
         arguments = RunArguments(
             benchmark=benchmark,
@@ -161,15 +157,15 @@ class BiasCallback(TrainerCallback):
         self._points: dict[int, dict[str, float]] = {}
         self.failures: dict[int, str] = {}
 
-    # What the trainer calls.
+    # Called by the trainer.
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Check everything that can be checked before the first step, and measure where a curve begins."""
+        """Check all arguments before the first step, and measure at the start."""
         others = self._trainer.callback_handler.callbacks
         if [other.name for other in others if isinstance(other, BiasCallback)].count(self.name) > 1:
-            raise QabiasError(f"two callbacks log under the name {self.name!r}; give one of them another, name=...")
+            raise QabiasError(f"two callbacks log under the name {self.name!r}", "pass another name=... to one of them")
         self._folders, self._points, self.failures = {}, {}, {}
         processes = _processes(args)
         with preserve_state(kwargs["model"], kwargs.get("optimizer")):
@@ -184,14 +180,14 @@ class BiasCallback(TrainerCallback):
             self._measure(state, control, kwargs)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Measure every so many steps, and after the last one."""
+        """Measure at each interval, and after the last step."""
         if self._every == "save":
             return
         if state.global_step % self._every == 0 or state.global_step >= state.max_steps:
             self._try(state, control, kwargs)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Measure what has just been saved, where that is asked for."""
+        """Measure a saved model if requested."""
         if self._every == "save":
             self._try(state, control, kwargs)
 
@@ -205,14 +201,14 @@ class BiasCallback(TrainerCallback):
             for step, folder in self._folders.items():
                 try:
                     self._measurements.complete(folder)
-                except Exception as error:  # a trained model is not lost for its tables
-                    _log.warning("%s, step %d: no tables: %s; run `qabias score %s`", self.name, step, error, folder)
+                except Exception as error:  # missing tables must not lose a trained model
+                    _log.warning("%s, step %d: no tables: %s. Run `qabias score %s`.", self.name, step, error, folder)
 
-    # What came of it.
+    # Results.
 
     @property
     def results(self) -> dict[int, Result]:
-        """The measurements by step, with those of the training that was resumed."""
+        """The measurements by step, including those before resuming."""
         for folder in self._folders.values():
             self._measurements.complete(folder)
         return {step: Result(folder) for step, folder in sorted(self._folders.items())}
@@ -220,7 +216,7 @@ class BiasCallback(TrainerCallback):
     def curve(self) -> pandas.DataFrame:
         """All measurements by step: columns SCORE, SCORE_low, SCORE_high and `missing`, as logged after `eval_NAME_`.
 
-        Undefined scores are NaN, and so are all of a step whose measurement failed.
+        Undefined scores are NaN, and so are all scores of a failed measurement.
         """
         import pandas
 
@@ -230,14 +226,13 @@ class BiasCallback(TrainerCallback):
         return pandas.DataFrame(rows, index=pandas.Index(steps, name="step"), columns=columns, dtype=float)
 
     def figure(self, score: str | None = None) -> Drawing:
-        """A score over the steps of the training, with its 95 % interval as a band.
+        """A score over the training steps, with its 95% confidence interval as a band.
 
-        Where many answers are missing, the dot is hollow, and a hatched band is what the score could be with them.
-        Steps whose score is undefined, or whose measurement failed, have a cross at the bottom. `score` is one of the
-        columns of `curve`, by default the first.
+        If many answers are missing, the dot is hollow, and a hatched band shows the possible range. A cross at the
+        bottom marks steps with an undefined score or a failed measurement. `score` is a column of `curve` [the first].
         """
         if not self._folders:
-            raise QabiasError("nothing was measured yet, so that there is no curve")
+            raise QabiasError("no step was measured yet", "train first")
         scores = read_scored(next(iter(self._folders.values()))).scores
         known = named_measures(self._benchmark, scores, self._measures())
         score = score or next(iter(known))
@@ -248,13 +243,13 @@ class BiasCallback(TrainerCallback):
     # Measuring.
 
     def _try(self, state: TrainerState, control: TrainerControl, kwargs: Mapping[str, Any]) -> None:
-        """Measure; what goes wrong is a warning, because a training of days is worth more than one point of a curve."""
+        """Measure; a failure is a warning, because the training is worth more than one measurement."""
         try:
             self._measure(state, control, kwargs)
         except Exception as error:
             step, why = state.global_step, f"{type(error).__name__}: {error}"
             self.failures[step] = why
-            _log.warning("%s was not measured at step %d, training goes on: %s", self.name, step, why)
+            _log.warning("%s was not measured at step %d (training continues): %s", self.name, step, why)
 
     def _measure(self, state: TrainerState, control: TrainerControl, kwargs: Mapping[str, Any]) -> None:
         if state.global_step in self._points:
@@ -266,7 +261,7 @@ class BiasCallback(TrainerCallback):
                 loaded = self._loaded(model)
             folder, scores = self._measurements.measure(state.global_step, loaded, processes)
         self._keep(state.global_step, folder, scores)
-        # Logging takes back that the trainer wants to log its loss at this step.
+        # Logging would reset the trainer's plan to log its loss at this step.
         wanted = control.should_log
         self._trainer.log({f"eval_{self.name}_{key}": value for key, value in self._points[state.global_step].items()})
         control.should_log = wanted
@@ -280,16 +275,16 @@ class BiasCallback(TrainerCallback):
         return chosen_measures(self._benchmark, self._names, self._question_only)
 
     def _loaded(self, model: Any) -> LoadedModel:
-        # A model that was made from a configuration has no name of its own.
+        # A model made from a config has no name.
         name = self._model_name or getattr(model, "name_or_path", "") or Path(self._trainer.args.output_dir).name
         if any(hasattr(weight, "device_mesh") for weight in model.parameters()):
-            raise QabiasError(f"the weights are shared out over several processes; {_INSTEAD}")
-        check_given(name, "model_name")  # a folder may be called anything
+            raise QabiasError("the weights are sharded over several processes", _INSTEAD)
+        check_given(name, "model_name")  # a folder can have any name
         return from_memory(model, self._tokenizer, name)
 
 
 def _refuse_sharded(trainer: Trainer) -> None:
-    """Refuse a trainer whose processes hold a share of the weights each."""
+    """Refuse a trainer whose processes each hold a share of the weights."""
     method = None
     if trainer.is_fsdp_enabled or getattr(trainer, "is_fsdp_xla_enabled", False):
         method = "FSDP"
@@ -297,13 +292,13 @@ def _refuse_sharded(trainer: Trainer) -> None:
         plugin = trainer.accelerator.state.deepspeed_plugin
         method = "DeepSpeed ZeRO-3" if plugin.zero_stage == 3 else None
     if method:
-        raise QabiasError(f"{method} shares the weights out over the processes, so that none can be asked; {_INSTEAD}")
+        raise QabiasError(f"{method} shards the weights: no process has a complete model", _INSTEAD)
 
 
 def _processes(args: TrainingArguments) -> Processes:
-    """The processes of the training, connected by the trainer itself."""
+    """The processes of the training, connected by the trainer."""
     if args.world_size == 1:
         return Processes()
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        raise QabiasError(f"the processes of this training are not connected by torch.distributed; {_INSTEAD}")
+        raise QabiasError("the processes of this training are not connected by torch.distributed", _INSTEAD)
     return Processes(args.process_index, args.world_size)

@@ -1,4 +1,4 @@
-"""A score over the steps of a training, drawn in the style of the reports."""
+"""A figure of a score over the steps of a training, in the style of the reports."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _HEIGHT = 440, 62, 425, 30, 190
 _MOST_TICKS = 8
-_ROOM = 0.05  # beside the first and the last step, as a share of what lies between them
-_FREE_BELOW = 0.15  # what marks at the bottom need below the curve, as a share of its height
+_ROOM = 0.05  # margin before the first and after the last step, as a share of their distance
+_FREE_BELOW = 0.15  # space below the curve for marks at the bottom, as a share of its height
 _MARKS = {
     "dots": "",
     "hollow": "score without the missing answers",
@@ -50,8 +50,8 @@ def draw_curve(
         return bottom - (value - lowest) / (axis[-1] - lowest) * _HEIGHT
 
     bands = {
-        f"95 % interval over {clusters}": ("band", [(x(step), y(low), y(high)) for step, _, low, high, *_ in points]),
-        "possible with the missing answers": ("possible", [(x(p[0]), y(p[4]), y(p[5])) for p in points]),
+        f"95% CI, clustered by {clusters}": ("band", [(x(step), y(low), y(high)) for step, _, low, high, *_ in points]),
+        "possible range": ("possible", [(x(p[0]), y(p[4]), y(p[5])) for p in points]),
     }
     shown = {title: band for title, band in bands.items() if not all(math.isnan(end) for _, end, _ in band[1])}
     marks = [kind for kind in _MARKS if kind in kinds]
@@ -97,7 +97,7 @@ def _defined(points: Sequence[_Point]) -> Iterator[list[_Point]]:
 
 
 def _band(drawing: Drawing, part: str, points: Sequence[_Point]) -> None:
-    """A band between two ends, which has no width at a step between two without ends: so a line at every step."""
+    """A band between two ends; a vertical line at a step between two steps without ends."""
     is_interval = part == "band"
     color, dashes = (SERIES[0], "") if is_interval else ("muted", "4 2")
     for run in _defined(points):

@@ -1,4 +1,4 @@
-"""The same questions put to a model again and again while it is trained, which goes on as if it had not been asked."""
+"""Repeated measurements of a model in training, without effect on the training."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from qabias.support.suggest import unknown
 from qabias.tables.model import estimate
 
 MISSING = "missing"
-"""Name of the largest share of the answers that one of the scores lacks."""
+"""Name of the largest share of missing answers of any score."""
 
 _STEP = re.compile(r"step-(\d+)-[0-9a-f]+")
 
 
 class Measurements:
-    """Measurements of a model in training, each a run folder of its own; the examples are loaded once."""
+    """Measurements of a model in training, each a run folder; the examples are loaded once."""
 
     def __init__(self, arguments: RunArguments, ask: str | None, machine: Machine, folder: Path) -> None:
         self.benchmark = load_benchmark(arguments.benchmark)
@@ -53,7 +53,7 @@ class Measurements:
         self.folder = folder / f"{arguments.benchmark}-{arguments.config}-{zlib.crc32(identity.encode()):08x}"
 
     def question_of(self, loaded: LoadedModel, n_processes: int = 1) -> tuple[RunArguments, Question, Scorer]:
-        """What a model is asked, and who asks it."""
+        """The questions for a model, and its scorer."""
         arguments = replace(self._arguments, model=loaded.name).resolve(ask=self._ask, handed_over=loaded)
         arguments, _, scorer, question = prepare(arguments, self._examples, self._machine, loaded, self.folder)
         n_units = len(set(self.benchmark.units(question.table)[0].tolist()))
@@ -61,14 +61,14 @@ class Measurements:
         return arguments, replace(question, units_per_part=n_each), scorer
 
     def measure(self, step: int, loaded: LoadedModel, processes: Processes) -> tuple[Path, Mapping[str, Any]]:
-        """Ask a model what has not been asked yet, and score its answers."""
+        """Ask a model the remaining questions, and score its answers."""
         with processes.together():
             arguments, question, scorer = self.question_of(loaded, processes.count)
         fingerprint = loaded.version.rpartition("-")[2]
         folder = self.folder / f"step-{step:08d}-{fingerprint}"
         run = processes.on_first(partial(claim, folder, arguments, question.signature, question.units_per_part))
         with processes.together():
-            # A measurement that was interrupted may have been shared out otherwise.
+            # An interrupted measurement may have had other shards.
             question = replace(question, units_per_part=run.units_per_part)
             for number in range(processes.rank, len(question.parts), processes.count):
                 if not is_there(run, question, number):
@@ -76,7 +76,7 @@ class Measurements:
         return run.folder, processes.on_first(partial(_score, run, question))
 
     def earlier(self, step: int) -> dict[int, Path]:
-        """The folders of what was measured before a step by a training that goes on here; of a step the last one."""
+        """The measurement folders before a step of a resumed training; the last one for each step."""
         newest: dict[int, tuple[str, Path]] = {}
         for folder in sorted(self.folder.glob("step-*")):
             name = _STEP.fullmatch(folder.name)
@@ -86,7 +86,7 @@ class Measurements:
         return {number: folder for number, (_, folder) in sorted(newest.items())}
 
     def complete(self, folder: Path) -> None:
-        """Write the tables of a measurement, if they are not there."""
+        """Write the tables of a measurement, if missing."""
         if not (folder / ANALYSIS_FILE).exists():
             score_run(folder, self._machine.mirror)
 
@@ -95,15 +95,15 @@ def _score(run: RunFile, question: Question) -> Mapping[str, Any]:
     answers, n_missing = read_answers(run, question.benchmark, question.parts)
     if n_missing:
         raise QabiasError(
-            f"{run.folder}: {n_missing} of {len(question.parts)} parts are missing; output_dir must be a folder that "
-            "all processes see"
+            f"{run.folder}: {n_missing} of {len(question.parts)} parts are missing",
+            "use an output_dir that all processes share",
         )
-    scores, _ = scores_of(question, answers, run.arguments.rules)  # what is missing is logged
+    scores, _ = scores_of(question, answers, run.arguments.rules)  # missing answers are logged
     return write_scores(run, scores).scores
 
 
 def chosen_measures(benchmark: Benchmark, names: Sequence[str], question_only: bool) -> tuple[Measure, ...]:
-    """The scores that are logged."""
+    """The logged scores."""
     known = [measure.name for measure in benchmark.facts.measures]
     for name in names:
         if name not in known:
@@ -111,14 +111,14 @@ def chosen_measures(benchmark: Benchmark, names: Sequence[str], question_only: b
     chosen = meaningful(benchmark, question_only, names or benchmark.facts.tiles)
     without = [name for name in names if name not in {measure.name for measure in chosen}]
     if without:
-        raise QabiasError(f"{', '.join(without)}: means nothing where the model sees no context; choose other scores")
+        raise QabiasError(f"{', '.join(without)}: undefined if the model gets no context", "choose other scores")
     return chosen
 
 
 def named_measures(
     benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence[Measure]
 ) -> dict[str, tuple[Measure, Mapping[str, Any]]]:
-    """The scores that a measurement has, by the name that they have in a curve."""
+    """The scores of a measurement, by their name in a curve."""
     selections = parts(benchmark, scores)
     return {
         (f"{pointer.rpartition('/')[2]}_" if len(selections) > 1 else "") + measure.name: (measure, part)
@@ -149,7 +149,7 @@ def _number(value: float | None) -> float:
 
 @contextmanager
 def preserve_state(model: torch.nn.Module, optimizer: Any = None) -> Iterator[None]:
-    """Have a model ready to be asked, and leave model and random numbers as they were."""
+    """Prepare a model for questions, and restore model and random numbers afterwards."""
     modules = [(module, dict(vars(module)), dict(module._buffers)) for module in model.modules()]
     try:
         with _random_numbers_kept(), evaluating(model):
@@ -168,9 +168,9 @@ def preserve_state(model: torch.nn.Module, optimizer: Any = None) -> Iterator[No
 
 @contextmanager
 def _random_numbers_kept() -> Iterator[None]:
-    # Training draws from NumPy's global generator, so that one alone can be kept; hence the two exceptions to NPY002.
+    # Training uses NumPy's global generator, hence the two exceptions to NPY002.
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
-    # Where CUDA was not used yet, nothing was drawn there.
+    # Without earlier use of CUDA there is no state to keep.
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     mps_state = torch.mps.get_rng_state() if torch.backends.mps.is_available() else None
     try:
@@ -190,7 +190,7 @@ def _set_mode(optimizer: Any, mode: str) -> None:
 
 
 def _put_back(there: dict[str, Any], before: dict[str, Any]) -> None:
-    """Make a dictionary what it was, in place."""
+    """Restore a dictionary in place."""
     for name in [name for name in there if name not in before]:
         del there[name]
     there.update(before)

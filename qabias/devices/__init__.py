@@ -1,1 +1,1 @@
-"""Proof of a device: every local scorer on it, held against float64, plain loops and what the device can do."""
+"""Verification of a device: every local scorer, compared with float64, plain loops and peak speed."""

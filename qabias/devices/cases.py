@@ -1,4 +1,4 @@
-"""What is asked on a device: a scorer with a model in a precision, the most important first."""
+"""The cases of a device: a scorer with a model in a precision, the most important first."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NEW_TOKENS = 16
 """Tokens of a written answer."""
 
 EXAMPLES = 4000
-"""Most examples of a benchmark whose questions are asked."""
+"""Maximum number of examples of a benchmark."""
 
 TINY_PROBABILITY = float(np.finfo(np.float32).tiny)
 
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """A scorer, and what it is asked."""
+    """A scorer with its benchmark and query."""
 
     name: str
     scorer: str
@@ -47,7 +47,7 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A scorer with a shape in a precision; speed is measured in the usual one."""
+    """A scorer with a shape in a precision; only the usual precision is timed."""
 
     way: Way
     shape: Shape
@@ -56,7 +56,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Name for people."""
+        """Readable name."""
         return f"{self.way.name}, {self.shape.name}, {self.dtype}"
 
 
@@ -104,17 +104,17 @@ def cases(sizes: str, usual: str) -> list[Case]:
 
 @cache
 def questions_of(way: Way) -> Any:
-    """The questions of a way of asking; loaded once."""
+    """The questions of a way of asking, loaded once."""
     return questions.questions(way.scorer, way.way, EXAMPLES)
 
 
 def make_model(shape: Shape, way: Way, dtype: str, device: Any) -> LoadedModel:
-    """Make a model of a shape with random weights, the same every time on one kind of device."""
+    """Make a model of a shape with random weights, identical on each kind of device."""
     torch.manual_seed(0)
     with quiet_transformers(), torch.device(device):
         make: Callable[..., Any] = getattr(transformers, way.auto_class).from_config
         model = make(shape.config(**way.config), dtype=getattr(torch, dtype)).eval()
-        if shape.config_class == "T5Config":  # its output layer is made so large that no logit is of size 1
+        if shape.config_class == "T5Config":  # scales its output layer down to logits of size 1
             model.get_output_embeddings().weight.data.mul_(shape.width**-0.5)
     tokenizer = tokenizer_of(shape.tokenizer, shape.vocabulary_size, way.scorer, way.way)
     return LoadedModel(model.to(device), tokenizer, shape.name, "random", str(device), dtype)
@@ -128,14 +128,14 @@ def tokenizer_of(kind: str, size: int, scorer: str, way: str) -> Any:
 
 
 def make_scorer(way: Way, loaded: LoadedModel, batch_tokens: int | None = None) -> Any:
-    """The scorer of a way of asking with a model in memory, as a run makes it."""
+    """The scorer of a way of asking with a model in memory, as in a run."""
     return load_scorer(
         way.scorer, loaded.name, scorer_options=way.options, handed_over=loaded, batch_tokens=batch_tokens
     )
 
 
 def answers(scorer: Any, way: Way, items: Any) -> Any:
-    """What a scorer answers: texts of a writer, else logarithms, float64 of shape (n_figures,)."""
+    """A scorer's answers: texts of a writer, otherwise logarithms, float64 of shape (n_figures,)."""
     if way.writes:
         prompts, keys = zip(*items, strict=True)
         return [str(text) for (text,) in scorer.generate(prompts, keys)]
@@ -148,5 +148,5 @@ def answers(scorer: Any, way: Way, items: Any) -> Any:
 
 
 def _logarithms(probabilities: Any) -> np.ndarray:
-    """Natural logarithms of probabilities, flat; a probability too small for float32 counts as the smallest."""
+    """Natural logarithms of probabilities, flat; a probability too small for float32 becomes the smallest one."""
     return np.log(np.maximum(np.asarray(probabilities, dtype=np.float64), TINY_PROBABILITY)).ravel()

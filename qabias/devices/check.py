@@ -1,4 +1,4 @@
-"""Measures a device, case by case, until everything is measured or the time is over."""
+"""Measures a device, case by case, until all cases are done or the time is over."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from qabias.tables.model import Column, Table, Value
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 MEASURES = ("equality", "invariance", "speed")
-"""Equality with a reference, equality of two token budgets, and, where a case is timed, tokens a second."""
+"""Equality with a reference, equality of two token budgets, and tokens per second in timed cases."""
 
 WORKING_SHARE, LEAST_WORKING = 0.1, 2**29
-"""Memory beside the weights, as a share of them and at least so much."""
+"""Memory in addition to the weights, as a share of them and a minimum in bytes."""
 
 LARGEST_ON_CPU = 1e9
-"""Parameters of the largest model that is asked on a CPU: the next one would take an hour."""
+"""Parameters of the largest model for a CPU: the next one would take an hour."""
 
 _TITLES = ("scorer", "shape", "dtype", "equal to reference", "reference", "equal in other batches", "tokens/s")
 _COLUMNS = tuple(Column(title, title, "text") for title in _TITLES)
 
 _NOTE = (
-    "Differences are of log-likelihoods by scored token, or of logarithms of probabilities; behind the slash is the "
-    "bound. docs/performance.md says what the other columns are."
+    "Differences of log-likelihoods per scored token, or of logarithms of probabilities. The bound follows the slash. "
+    "Other columns: docs/performance.md."
 )
 
 
@@ -67,7 +67,7 @@ class Row:
 
 @dataclass
 class Check:
-    """A check of a device."""
+    """The verification of a device."""
 
     device: torch.device
     n_cases: int
@@ -81,7 +81,7 @@ class Check:
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing fails."""
+        """Whether no measure fails."""
         return all(outcome.state != FAILS for outcome in self.outcomes)
 
     def as_json(self, sizes: str, minutes: float) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Check:
 
 
 def find_device(name: str) -> torch.device:
-    """The device of a name; `auto` is the accelerator that torch finds, else the CPU."""
+    """The device with a name; `auto` is the accelerator that torch finds, otherwise the CPU."""
     if name == "auto":
         backends = {"cuda": torch.cuda, "mps": torch.backends.mps, "xpu": torch.xpu}  # ROCm is called CUDA too
         name = next((kind for kind, backend in backends.items() if backend.is_available()), "cpu")
@@ -123,7 +123,7 @@ def describe(device: torch.device) -> dict[str, Any]:
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Bytes that are free for models; None where the system does not tell."""
+    """Free bytes for models; None if the system does not report them."""
     if device.type != "cpu":
         gc.collect()
         backend = getattr(torch, device.type)
@@ -133,7 +133,7 @@ def free_memory(device: torch.device) -> int | None:
 
 
 def _obstacle(case: Case, device: torch.device) -> str | None:
-    """Why a model is not asked: its size, its precision or the memory; None where it is."""
+    """Why a model is skipped (size, precision or memory), otherwise None."""
     if device.type == "cpu" and case.shape.parameters > LARGEST_ON_CPU:
         return "too large for a CPU"
     try:
@@ -161,7 +161,7 @@ def check_device(
     make: Callable[..., Any] = make_scorer,
     keep: Callable[[Check], None] = lambda check: None,
 ) -> Check:
-    """Measure a device; no case is begun after so many seconds."""
+    """Measure a device; no case starts after the time limit."""
     device = find_device(name)
     chosen = cases(sizes, "float32" if device.type == "cpu" else "bfloat16")
     check = Check(device, len(chosen))
@@ -181,7 +181,7 @@ def _measures(case: Case) -> tuple[str, ...]:
 
 
 def _run(case: Case, device: torch.device, make: Callable[..., Any]) -> Row:
-    """Make all measures of a case, which share its model; an error of one of them is its outcome."""
+    """Compute all measures of a case, which share its model; an error is the outcome of its measure."""
 
     @cache
     def model() -> LoadedModel:
@@ -208,14 +208,14 @@ def _outcome(measure: Callable[[], Outcome]) -> Outcome:
         return measure()
     except QabiasError as error:
         return Outcome(FAILS, first_line(error))
-    except RuntimeError as error:  # what kernels raise, and what a device does not know
+    except RuntimeError as error:  # raised by kernels and for unsupported operations
         if is_out_of_memory(error):
             return Outcome(NOT_MEASURED, f"memory (ran out: {first_line(error)})")
         return Outcome(FAILS, f"{type(error).__name__}: {first_line(error)}")
 
 
 def print_check(check: Check, console: Console | None = None) -> None:
-    """Print the table, the reason of every cell without a figure, and whether all is right."""
+    """Print the table, the reason of every missing figure, and the result."""
     console = console or Console()
     console.width = max(console.width, MIN_WIDTH)
     device = describe(check.device)
@@ -226,7 +226,7 @@ def print_check(check: Check, console: Console | None = None) -> None:
     n_failed = sum(one.state == FAILS for one in check.outcomes)
     lines = [
         _NOTE,
-        *([f"{n_hidden} rows of which nothing was measured are left out; --output writes all"] if n_hidden else []),
+        *([f"{n_hidden} rows without measurements are hidden. All: --output FILE"] if n_hidden else []),
         *_reasons(check),
         f"{n_failed} of the measures failed" if n_failed else "no measure failed",
     ]
@@ -235,7 +235,7 @@ def print_check(check: Check, console: Console | None = None) -> None:
 
 
 def _reasons(check: Check) -> list[str]:
-    """The reasons of cells without figures, with the first measures that have them."""
+    """The reasons of missing figures, with their first measures."""
     reasons: dict[str, list[str]] = {}
     for row in check.rows:
         for name, outcome in row.outcomes.items():
@@ -264,7 +264,7 @@ def _judged(outcome: Outcome) -> str:
 
 
 def _cell(outcome: Outcome | None, show: Callable[[Outcome], Any]) -> str:
-    """A figure, or the first words of why there is none; "" for what was not asked."""
+    """A figure, or the first words of the reason for its absence; "" if not measured."""
     if outcome is None:
         return ""
     return f"not: {outcome.why.partition(' (')[0]}" if outcome.state == NOT_MEASURED else str(show(outcome))

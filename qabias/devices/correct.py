@@ -1,14 +1,14 @@
-"""How far a scorer's figures are from a reference, and from its own in other batches.
+"""How far a scorer's figures differ from a reference, and between batches.
 
-Figures are logarithms: log-likelihoods by scored token, and logarithms of probabilities. The bound is
+Figures are logarithms: log-likelihoods per scored token, and logarithms of probabilities. The bound is
 
     SAFETY x u x sqrt(2 x layers + 2) x size
 
 u is the unit roundoff of the precision. Each layer adds two rounded sums to the states; the embeddings and the output
-layer are two more. Their errors are nearly independent and grow with the square root of their number (Higham and Mary,
+layer add two more. Their errors are nearly independent and grow with the square root of their number (Higham and Mary,
 "A new approach to probabilistic rounding error analysis", SIAM Journal on Scientific Computing 41, 2019). The size is
-that of what is rounded: logits of size 1, and a logarithm of the vocabulary, which is subtracted in float32. `SAFETY`
-is for what is left out: several roundings inside a layer, and the largest of many figures rather than a usual one.
+the size of the rounded numbers: logits of size 1, and the logarithm of the vocabulary, which is subtracted in float32.
+`SAFETY` covers the rest: several roundings inside a layer, and the largest of many figures.
 
 This file imports torch.
 """
@@ -33,7 +33,7 @@ from qabias.scorers.extractive_qa import locate
 
 
 class Reference(NamedTuple):
-    """Answers of a plain loop: logarithms of probabilities, scored tokens of each, and what a writer wrote."""
+    """Answers of a plain loop: logarithms of probabilities, their scored tokens, and written texts."""
 
     figures: np.ndarray
     units: np.ndarray
@@ -41,7 +41,7 @@ class Reference(NamedTuple):
 
 
 def run_plainly(way: Way, tokenizer: Any, items: Any, model: Any) -> Reference:
-    """Answer some questions row by row."""
+    """Answer questions row by row."""
     with torch.inference_mode():
         if way.writes:
             return Reference(np.zeros(0), np.ones(0), [_write(tokenizer, model, text) for text, _ in items])
@@ -55,7 +55,7 @@ def _tensor(model: Any, tokens: Sequence[int]) -> torch.Tensor:
 
 
 def _logarithms(logits: torch.Tensor) -> torch.Tensor:
-    """Logarithms of probabilities in float32 at least."""
+    """Logarithms of probabilities in at least float32."""
     precise = logits if logits.dtype == torch.float64 else logits.float()
     return precise.log_softmax(dim=-1).cpu().double()
 
@@ -79,7 +79,7 @@ def _seq2seq(tokenizer: Any, requests: Sequence[Request], model: Any) -> list[tu
 
 
 class Written:
-    """A written answer, and how far the second token was behind the likeliest at every place."""
+    """A written answer, and at each token the margin of the likeliest over the second."""
 
     def __init__(self, tokenizer: Any, tokens: Sequence[int], margins: np.ndarray) -> None:
         self._tokenizer, self._tokens, self._margins = tokenizer, tokens, margins
@@ -89,12 +89,12 @@ class Written:
         return str(self._tokenizer.decode(self._tokens[:n], skip_special_tokens=True)).strip()
 
     def parts_from(self, text: str) -> float:
-        """The margin at the place where another text leaves this one; 0 for equal texts."""
+        """The margin at the first difference to another text; 0 for equal texts."""
         text = text.strip()
         if text == self.text():
             return 0.0
         kept = next((n for n in range(1, len(self._tokens) + 1) if not text.startswith(self.text(n))), None)
-        # A text that goes on where this one ended left it at the last token.
+        # A longer text with the same beginning differs at the last token.
         return float(self._margins[len(self._margins) - 1 if kept is None else min(kept, len(self._margins)) - 1])
 
 
@@ -152,7 +152,7 @@ def _masks(tokenizer: Any, items: MaskedSentences, model: Any) -> list[tuple[flo
 def _choices(tokenizer: Any, requests: Sequence[Request], model: Any) -> list[tuple[float, int]]:
     rows = []
     for request in requests:
-        # Options of one question are one row, of which the shorter ones are padded.
+        # Options of one question are one row; shorter ones are padded.
         options = [option.strip() for option in request.options]
         inputs = tokenizer([request.prefix] * len(options), options, padding=True, return_tensors="pt")
         values = _logarithms(model(**{name: value[None] for name, value in inputs.to(model.device).items()}).logits)
@@ -181,13 +181,13 @@ _LOOPS: dict[str, Any] = {
 HOLDS, FAILS, MEASURED, NOT_MEASURED = "holds", "fails", "measured", "not measured"
 
 QUESTIONS, QUESTIONS_OF_LARGE = 8, 3
-"""Questions whose figures are compared with the reference; fewer of a large model."""
+"""Number of questions compared with the reference; fewer for a large model."""
 
 LARGE = 400e6
-"""Parameters from which a model is large: its reference is computed on the device in float32."""
+"""Parameters of the smallest large model, whose reference is computed on the device in float32."""
 
 SMALL_BUDGET = 64
-"""Tokens of a batch in the second asking: few, so that batches are other ones."""
+"""Tokens of a batch in the second measurement: few, to form different batches."""
 
 UNIT_ROUNDOFF = {"float32": 2.0**-24, "bfloat16": 2.0**-8 / 2, "float16": 2.0**-11}
 SAFETY = 16.0
@@ -203,9 +203,9 @@ class Outcome:
 
 
 def bound(dtype: str, layers: int, reference: np.ndarray) -> float:
-    """Largest difference of a figure to the reference."""
+    """Largest allowed difference of a figure to the reference."""
     rounding = UNIT_ROUNDOFF[dtype] * math.sqrt(2 * layers + 2)
-    # Logarithms are taken in float32 whatever the precision of the model.
+    # Logarithms are computed in float32 for every precision of the model.
     logarithm = UNIT_ROUNDOFF["float32"] * float(np.nanmax(np.abs(reference), initial=1.0))
     return SAFETY * (rounding + logarithm)
 
@@ -237,7 +237,7 @@ class Correctness:
         return self._judged(_largest(self._by_token(self._answers), self._by_token(again)), {})
 
     def _difference(self, ours: Any) -> float:
-        """Largest difference to the reference; of texts the margin at the place where they part."""
+        """Largest difference to the reference; for texts the margin at the first difference."""
         if self._case.way.writes:
             return max(one.parts_from(text) for one, text in zip(self._reference.written, ours, strict=True))
         return _largest(self._by_token(ours), self._reference.figures)
@@ -250,12 +250,12 @@ class Correctness:
         common = {"questions": questions.count(self._items), "difference": difference, "bound": self._bound}
         if difference <= self._bound:
             return Outcome(HOLDS, figures=common | figures)
-        why = f"the largest difference is {difference:.1e}, and at most {self._bound:.1e} is rounding"
+        why = f"the largest difference is {difference:.1e}, above the rounding bound {self._bound:.1e}"
         return Outcome(FAILS, why, common | figures)
 
 
 def _largest(first: np.ndarray, second: np.ndarray) -> float:
-    """Largest difference; infinite where one has a figure and the other has none."""
+    """Largest difference; infinite if only one has a figure."""
     known = ~np.isnan(second)
     if first.shape != second.shape or not np.array_equal(~np.isnan(first), known) or not known.any():
         return float("inf")

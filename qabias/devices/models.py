@@ -1,4 +1,4 @@
-"""Models with random weights in published shapes, tiny ones, and tokenizers trained on the spot."""
+"""Models with random weights in published shapes, tiny ones, and tokenizers trained on demand."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import transformers
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 TRAINED = 8000
-"""Most tokens that are learned; a real vocabulary is not made of these texts alone."""
+"""Maximum number of learned tokens; real vocabularies come from other texts too."""
 
 TEXTS = 3000
-"""Most texts, evenly spread, that are learned from."""
+"""Maximum number of training texts, evenly spread."""
 
 SPECIAL = {
     "pad_token": "[PAD]",
@@ -28,10 +28,10 @@ SPECIAL = {
     "eos_token": "</s>",
 }
 PAD, EOS = 0, 6
-"""Numbers of the tokens that fill rows and end texts."""
+"""Numbers of the tokens that pad rows and end texts."""
 
 BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
-"""Bytes of a number by precision."""
+"""Bytes per number by precision."""
 
 _TOKENS: Mapping[str, Any] = {"pad_token_id": PAD, "eos_token_id": EOS}
 
@@ -48,7 +48,7 @@ class Shape:
 
     @property
     def vocabulary_size(self) -> int:
-        """Tokens that it knows."""
+        """Number of known tokens."""
         return int(self.options["vocab_size"])
 
     def config(self, **options: Any) -> Any:
@@ -57,13 +57,13 @@ class Shape:
 
     @cached_property
     def parameters(self) -> int:
-        """Number of its weights without a head, counted on a model without memory."""
+        """Number of weights without a head, counted on a model without memory."""
         with torch.device("meta"):
             model = transformers.AutoModel.from_config(self.config())
         return sum(weights.numel() for weights in model.parameters())
 
     def weights_bytes(self, dtype: str) -> int:
-        """Memory of the weights, the input embeddings once more for a head to the vocabulary that is not tied."""
+        """Bytes of the weights, with the input embeddings twice for an untied head to the vocabulary."""
         tied = self.options.get("tie_word_embeddings", True)
         head = 0 if tied else self.vocabulary_size * self.width
         return (self.parameters + head) * BYTES[dtype]
@@ -75,7 +75,7 @@ class Shape:
 
     @property
     def layers(self) -> int:
-        """Layers, those of encoder and decoder together."""
+        """Layers of encoder and decoder together."""
         written: int = self.options.get("num_decoder_layers", 0)
         return int(self.options.get("num_hidden_layers") or self.options["num_layers"]) + written
 
@@ -112,7 +112,7 @@ def _t5(name: str, width: int, layers: int, heads: int, inner: int, vocabulary: 
         "num_decoder_layers": layers,
         "num_heads": heads,
         "decoder_start_token_id": PAD,
-        # With the embeddings for a head, random weights would repeat the token that they read.
+        # With tied embeddings random weights would repeat their input token.
         "tie_word_embeddings": False,
     }
     return Shape(name, "seq2seq", "T5Config", options)
@@ -135,7 +135,7 @@ def _encoder(family: str, name: str, width: int, layers: int, heads: int, vocabu
 _FAMILIES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "bert": ("wordpiece", "BertConfig", {}),
     "roberta": ("bytes", "RobertaConfig", {"type_vocab_size": 1}),
-    # As microsoft/deberta-v3-large.
+    # Shape of microsoft/deberta-v3-large.
     "deberta": (
         "pieces",
         "DebertaV2Config",
@@ -207,7 +207,7 @@ def _train(kind: str, texts: Sequence[str], size: int) -> Tokenizer:
 
 
 def _fill(tokenizer: Tokenizer, size: int) -> Tokenizer:
-    """Give every number up to `size` a token; words that no text has, so that no text is encoded differently."""
+    """Give every number up to `size` a token, with words that no text has: encodings do not change."""
     content = json.loads(tokenizer.to_str())
     known = content["model"]["vocab"]
     for number in range(len(known), size):

@@ -20,14 +20,14 @@ from qabias.scorers.registry import load_kind
 
 
 class Prompt(NamedTuple):
-    """What a model that writes goes on with, and the name of its question."""
+    """A prompt for a model that writes, and the name of its question."""
 
     text: str
     key: str
 
 
 class _Asked(Exception):
-    """Carries what a scorer was asked."""
+    """Carries the questions of a scorer."""
 
     def __init__(self, items: Any) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class _Asked(Exception):
 
 
 class _Listener:
-    """Stands in for a scorer of that name, and answers nothing."""
+    """Replaces a scorer of that name, and answers nothing."""
 
     model_signature = ""
 
@@ -62,12 +62,12 @@ _LISTENERS = {"texts": _Writer, "pairs": _Classifier}
 
 
 def questions(scorer: str, way: str, limit: int) -> Any:
-    """What a scorer is asked about the first benchmark with bundled texts that has a way of asking."""
+    """The questions of the first benchmark with bundled texts for a scorer and way of asking."""
     known = map(load_benchmark, benchmark_names())
     benchmark = next(one for one in known if way in one.interfaces and one.sources[0] == BUNDLED)
     listener = _LISTENERS.get(way, _Listener)(scorer)
     whole = whole_config(benchmark, load_kind(scorer))
-    # A scorer that cannot be asked about all examples has a configuration of its own; else the first is one of many.
+    # A scorer with limited examples has its own config; otherwise the first config is enough.
     config = benchmark.configs[0] if whole == benchmark.configs[-1] else whole
     arguments = RunArguments(benchmark.name, config=config, source=benchmark.sources[0], limit=limit)
     table = load_examples(arguments).table
@@ -76,7 +76,7 @@ def questions(scorer: str, way: str, limit: int) -> Any:
         benchmark.answer(table, listener, prompt_format, benchmark.norms[0])
     except _Asked as asked:
         return asked.items
-    raise QabiasError(f"verify-device: {benchmark.name} asks the scorer {scorer} nothing")
+    raise QabiasError(f"{benchmark.name} has no questions for the scorer {scorer}", "choose another scorer")
 
 
 def count(items: Any) -> int:
@@ -87,7 +87,7 @@ def count(items: Any) -> int:
 
 
 def take(items: Any, n: int) -> Any:
-    """So many of the questions at most, evenly spread."""
+    """At most `n` of the questions, evenly spread."""
     n_items = count(items)
     chosen = np.unique(np.linspace(0, n_items - 1, min(n, n_items)).round().astype(np.int64))
     if isinstance(items, SpanQuestions):

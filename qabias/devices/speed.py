@@ -1,4 +1,4 @@
-"""How fast a scorer is: tokens a second that it gives its model, pads included."""
+"""Speed of a scorer: tokens per second of its model, including padding."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from qabias.devices.cases import Case, answers, questions_of
 from qabias.devices.correct import MEASURED, Outcome
 
 SECONDS = 2.0
-"""Seconds that asking takes where speed is measured."""
+"""Seconds of a timed measurement."""
 
 PILOT_QUESTIONS = 16
-"""Questions that warm the device up and say how many fit into the time."""
+"""Questions that warm the device up and estimate the number that fits the time."""
 
 TURNS = 2
-"""Times that everything is timed; the fastest counts."""
+"""Number of timings; the fastest counts."""
 
 
 class Call(NamedTuple):
-    """One call of the model, or of a part of it, from outside."""
+    """One outer call of the model, or of a part of it."""
 
     rows: int
     length: int
 
     @property
     def tokens(self) -> int:
-        """Tokens of the batch, pads included."""
+        """Tokens of the batch, including padding."""
         return self.rows * self.length
 
 
 def seconds_of(run: Callable[[], object], device: torch.device) -> float:
-    """Seconds that a call takes until the device has done it."""
+    """Seconds until the device has finished a call."""
     synchronize = (lambda: None) if device.type == "cpu" else getattr(torch, device.type).synchronize
     synchronize()
     started = time.perf_counter()
@@ -85,7 +85,7 @@ def watched(model: Any) -> Iterator[list[Call]]:
         nonlocal depth
         tokens = named.get("decoder_input_ids") if named.get("encoder_outputs") is not None else named.get("input_ids")
         if depth == 0 and tokens is not None:
-            length = tokens.shape[-1]  # of multiple choice there are three dimensions
+            length = tokens.shape[-1]  # multiple choice has three dimensions
             calls.append(Call(tokens.numel() // length, length))
         depth += 1
 
@@ -99,7 +99,7 @@ def watched(model: Any) -> Iterator[list[Call]]:
     handles = []
     for module in {id(part): part for part in parts}.values():
         handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
-        # Also after a call that fails, as one does that does not fit in memory.
+        # Also after a failed call, e.g. out of memory.
         handles.append(module.register_forward_hook(leave, always_call=True))
     try:
         yield calls

@@ -1,4 +1,4 @@
-"""What is pushed of a dataset folder, of a metric folder and of a run."""
+"""The pushed files of a dataset folder, a metric folder and a run."""
 
 import json
 import textwrap
@@ -22,7 +22,7 @@ from qabias.runs.scored import read_scored
 from qabias.support.suggest import unknown
 from qabias.support.version import __version__
 
-# Never code: `load_dataset` needs none, and refuses a repository that holds a file named like it.
+# Never code: `load_dataset` needs none, and refuses a repository with a file of its name.
 _DATASET_FILES = ("README.md", "TEMPLATES.md", "data/*/*.parquet", "templates/**/*.yaml", "vocabulary/*.csv")
 _OWNED = ("data", "templates", "vocabulary")
 
@@ -38,7 +38,7 @@ def dataset_push(
     mirror: str | None = None,
     as_benchmark: bool = False,
 ) -> Push:
-    """The push of a dataset: the bundled folder as it is, or one that is built from the authors' files."""
+    """The push of a dataset: the bundled folder unchanged, or one built from the authors' files."""
     check_repo_id(repo_id)
     chosen = load_pushable(benchmark)
     if chosen.card is not None:
@@ -46,7 +46,7 @@ def dataset_push(
     origin = chosen.origin(source, seed, fixes, mirror)
     is_bundled = source == BUNDLED
     if is_bundled and seed != 0:
-        raise QabiasError("the bundled examples are one fixed set, which no seed changes; leave --seed out")
+        raise QabiasError("--seed does not apply: the bundled examples are fixed", "remove --seed")
     folder = locate.dataset_folder(benchmark) if is_bundled else scratch
     if not is_bundled:
         chosen.write_folder(folder, "all", origin)
@@ -66,7 +66,7 @@ def dataset_push(
 
 
 def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> Push:
-    """The push of a metric, which the Hub keeps as a Space."""
+    """The push of a metric, a Space on the Hub."""
     for name in (repo_id, dataset_id or repo_id):
         check_repo_id(name)
     load_dataset_owner(benchmark)
@@ -74,10 +74,9 @@ def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
     files: dict[str, bytes | Path] = {path.name: path for path in sorted(folder.glob("*.py"))}
     module = f"{repo_id.rpartition('/')[2]}.py"
     if module != f"{benchmark}.py" and (module in files or "." in module.removesuffix(".py")):
-        raise QabiasError(
-            f"{repo_id}: evaluate would look for the metric in {module}, which "
-            f"{'is another module of it' if module in files else 'cannot be imported'}; choose another name"
-        )
+        conflict = "is another of its modules" if module in files else "cannot be imported"
+        problem = f"{repo_id}: evaluate would load the metric from {module}, which {conflict}"
+        raise QabiasError(problem, "choose another name")
     files[module] = folder / f"{benchmark}.py"
     files.pop("__init__.py", None)
     files |= {name: folder / name for name in ("requirements.txt", "page.yaml")}
@@ -89,7 +88,7 @@ def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
 
 
 def results_push(run: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> Push:
-    """The push of a run's scores into the repository of the model that was measured."""
+    """The push of a run's scores to the measured model's repository."""
     files = dict(result_files(run, model_id, dataset_id, sample=sample))
     scored = read_scored(run)
     title = f"Results on {scored.benchmark.name} by qabias"
@@ -97,7 +96,7 @@ def results_push(run: Path, model_id: str, dataset_id: str, *, sample: bool = Fa
 
 
 def check_attribution(card: str, benchmark: str) -> None:
-    """Check that a card of published texts names their licence, authors and origin, as their licences ask."""
+    """Check that a card of published texts names their license, authors and origin, as the licenses require."""
     chosen = load_pushable(benchmark)
     if chosen.card is not None:
         authors, licence = chosen.card.authors, chosen.card.licence_id
@@ -116,10 +115,8 @@ def check_attribution(card: str, benchmark: str) -> None:
     }
     missing = [name for name, is_there in needed.items() if not is_there]
     if missing:
-        raise QabiasError(
-            f"{benchmark}: the card of the authors' texts lacks {' and '.join(missing)}, so it is not pushed; "
-            "install qabias again, or correct what its card is made of"
-        )
+        problem = f"{benchmark}: the card of the authors' texts lacks {' and '.join(missing)}"
+        raise QabiasError(problem, "reinstall qabias, or correct card_sources.yaml")
 
 
 def _module(benchmark: str, name: str) -> ModuleType:
@@ -127,12 +124,12 @@ def _module(benchmark: str, name: str) -> ModuleType:
 
 
 def _card(folder: Path, local_name: str, repo_id: str) -> str:
-    """The card of a folder, with the name under which others load it."""
+    """The card of a folder, with the repository's name in its examples."""
     return (folder / "README.md").read_text(encoding="utf-8").replace(local_name, json.dumps(repo_id))
 
 
 def _check_data_files(card: str, files: Mapping[str, object]) -> None:
-    """Every data file that the card names must be pushed, and no other."""
+    """The card must name exactly the pushed data files."""
     named = {
         path.replace("test-*", "test-00000-of-00001")
         for config in DatasetCard(card).data["configs"]
@@ -141,13 +138,11 @@ def _check_data_files(card: str, files: Mapping[str, object]) -> None:
     }
     pushed = {path for path in files if path.endswith(".parquet")}
     if named != pushed:
-        raise QabiasError(
-            f"card and data differ in {', '.join(sorted(named ^ pushed))}; build the dataset folder again"
-        )
+        raise QabiasError(f"card and data differ in {', '.join(sorted(named ^ pushed))}", "rebuild the dataset folder")
 
 
 def load_dataset_owner(name: str) -> Benchmark:
-    """The benchmark that has a dataset, a card and a metric of its own."""
+    """The benchmark with its own dataset, card and metric."""
     known = loadable_benchmarks()
     owners = [other for other, benchmark in known.items() if benchmark.facts.hub is not None]
     if name in owners:
@@ -155,12 +150,12 @@ def load_dataset_owner(name: str) -> Benchmark:
     if name in known:
         dataset = known[name].facts.dataset
         why = f"is a part of the dataset {dataset}" if dataset in owners else "has no dataset folder"
-        raise QabiasError(f"{name} {why}; choose one of {', '.join(owners)}")
+        raise QabiasError(f"{name} {why}", f"choose one of {', '.join(owners)}")
     raise unknown("name", name, owners)
 
 
 def load_pushable(name: str) -> Benchmark:
-    """The benchmark whose dataset can be pushed: with a dataset of its own, a published set, a folder of templates."""
+    """The benchmark whose dataset can be pushed: a dataset of its own, a published set, a folder of templates."""
     if is_folder(name):
         return load_benchmark(name)
     known = loadable_benchmarks()
@@ -184,7 +179,7 @@ def eval_yaml(dataset: str, configs: Sequence[str] | None = None) -> str:
         "evaluation_framework: qabias",
         "tasks:",
     ]
-    # The owner comes first, then its parts, such as BBQ asked as inference.
+    # The owner comes first, then its parts.
     for benchmark in loadable_benchmarks().values():
         if benchmark.facts.dataset != dataset:
             continue

@@ -1,4 +1,4 @@
-"""A push to the Hub: the files of a repository, what differs there, and its errors in one line each."""
+"""A push to the Hub: the files, the differences, and errors with one problem and one fix."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from qabias.support.version import __version__
 
 _URL_PREFIXES = {"dataset": "datasets/", "space": "spaces/", "model": ""}
 _MAIN = "main"
-# What the Hub itself puts into a new repository. A model is never made here: results are for one that is there.
+# Files that the Hub adds to a new repository. Models are never created: results need an existing one.
 _INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
+_REPO_FIX = "use ORG/NAME, such as my-name/my-data"
 
 
 @dataclass(frozen=True)
 class Push:
-    """What is to be pushed where."""
+    """Files and target of a push."""
 
     repo_id: str
     kind: str
@@ -54,18 +55,18 @@ class Push:
 
 
 def check_repo_id(repo_id: str) -> None:
-    """Check that the name of a repository is of the form ORG/NAME."""
+    """Check that a repository name has the form ORG/NAME."""
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:
-        raise QabiasError(f"{repo_id!r} is not the name of a repository: {error}") from error
+        raise QabiasError(f"{repo_id!r} is not a repository name: {error}", _REPO_FIX) from error
     if repo_id.count("/") != 1:
-        raise QabiasError(f"{repo_id!r} is not the name of a repository: write ORG/NAME, such as my-name/my-data")
+        raise QabiasError(f"{repo_id!r} is not a repository name", _REPO_FIX)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What a push would change, in which revision, and the way there in words."""
+    """The changes of a push, with revision and method."""
 
     states: Mapping[str, str]
     removed: tuple[str, ...]
@@ -82,18 +83,18 @@ class Difference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the Hub holds exactly this already."""
+        """Whether the Hub already holds exactly these files."""
         return not self.sent and not self.removed
 
 
 class Hub:
-    """The Hub as the user who is logged in."""
+    """The Hub, as the logged-in user."""
 
     def __init__(self) -> None:
         self._api = HfApi(library_name="qabias", library_version=__version__)
 
     def difference(self, plan: Push, *, create_pr: bool) -> Difference:
-        """Compare a plan with its repository; only reads."""
+        """Compare a plan with its repository, read-only."""
         with explained(plan):
             user = self._api.whoami()["name"]
             try:
@@ -101,8 +102,8 @@ class Hub:
             except RepositoryNotFoundError as error:
                 if plan.kind == "model":
                     raise QabiasError(
-                        f"{plan.repo_id}: no such model at {plan.url}, or this login may not see it; push the model "
-                        "first, or correct --to"
+                        f"{plan.repo_id}: no such model at {plan.url}, or not visible to this login",
+                        "push the model first, or correct --to",
                     ) from error
                 states, removed, there = dict.fromkeys(plan.files, "new"), (), set()
             if plan.kind in _INITIAL and there <= _INITIAL[plan.kind]:
@@ -119,7 +120,7 @@ class Hub:
             return Difference(states, removed, f"into the open pull request #{number}", url, revision)
 
     def send(self, plan: Push, difference: Difference, *, private: bool = False) -> str:
-        """Send what differs, in one commit."""
+        """Send the changed files in one commit."""
         operations: list[CommitOperationAdd | CommitOperationDelete] = [
             *(CommitOperationAdd(path, plan.files[path]) for path in difference.sent),
             *(CommitOperationDelete(path) for path in difference.removed),
@@ -141,7 +142,7 @@ class Hub:
         return commit.pr_url or commit.commit_url
 
     def _compare(self, plan: Push, revision: str) -> tuple[dict[str, str], tuple[str, ...], set[str]]:
-        """The state of every file of a plan in a revision, what is to be removed there, and what is there."""
+        """The state of each planned file in a revision, the files to remove, and the existing files."""
         tree = self._api.list_repo_tree(plan.repo_id, recursive=True, revision=revision, repo_type=plan.kind)
         there = {file.path: file for file in tree if isinstance(file, RepoFile)}
         states = dict.fromkeys(plan.files, "new")
@@ -156,7 +157,7 @@ class Hub:
         return states, tuple(removed), set(there)
 
     def _open_pull_request(self, plan: Push, user: str) -> int | None:
-        """The newest open pull request of this user with the title of the plan."""
+        """The newest open pull request of this user with the plan's title."""
         discussions = self._api.get_repo_discussions(
             plan.repo_id, repo_type=plan.kind, author=user, discussion_type="pull_request", discussion_status="open"
         )
@@ -164,7 +165,7 @@ class Hub:
 
 
 def plan_lines(plan: Push, create_pr: bool, difference: Difference | None = None) -> list[str]:
-    """A plan as lines: target, way and files with their sizes, and what the Hub has of them where that is known."""
+    """A plan as lines: target, method, files with sizes, and their state on the Hub if known."""
     if difference is None:  # the Hub is not asked
         way = "as a pull request" if create_pr else "directly to main"
         way += " (directly if the repository is new)" if create_pr and plan.kind in _INITIAL else ""
@@ -174,55 +175,52 @@ def plan_lines(plan: Push, create_pr: bool, difference: Difference | None = None
     sizes = {path: len(plan.content(path)) for path in plan.files}
     lines += [f"  {path:<{width}}{size:>12,} bytes  {difference.states[path]}".rstrip() for path, size in sizes.items()]
     for path in difference.removed:
-        lines.append(f"  {path:<{width}}{'':>12}        removed: it lies in a folder of this {plan.kind}")
+        lines.append(f"  {path:<{width}}{'':>12}        removed: not part of this {plan.kind}")
     sent = [sizes[path] for path in difference.sent]
     return [*lines, f"  to send: {len(sent)} files, {sum(sent):,} bytes"]
 
 
-_LOGIN = "run `hf auth login` again, or fix HF_TOKEN, which is read first"
+_LOGIN = "rerun `hf auth login`, or correct HF_TOKEN, which has priority"
 
 
 @contextmanager
 def explained(plan: Push) -> Iterator[None]:
-    """Turn the errors of `huggingface_hub` into one that a user is meant to read, in which the token is not shown."""
+    """Turn errors of `huggingface_hub` into a QabiasError without the token."""
     try:
         yield
     except QabiasError:
         raise
     except (LocalTokenNotFoundError, OfflineModeIsEnabled, HTTPError, RuntimeError, ValueError) as error:
-        text, token = _explain(error, plan), get_token()
-        raise QabiasError(text.replace(token, "[token]") if token else text) from None
+        problem, fix = _explain(error, plan)
+        token = get_token()
+        raise QabiasError(problem.replace(token, "[token]") if token else problem, fix) from None
 
 
-def _explain(error: BaseException, plan: Push) -> str:
+def _explain(error: BaseException, plan: Push) -> tuple[str, str]:
     repository = f"{plan.kind} {plan.repo_id}"
     match error:
         case RuntimeError(__cause__=BaseException() as cause):
-            return _explain(cause, plan)  # an upload that fails in a thread comes so
+            return _explain(cause, plan)  # a failed upload in a thread
         case LocalTokenNotFoundError():
-            return "not logged in to the Hub: run `hf auth login`, or put a token that may write into HF_TOKEN"
+            return "not logged in to the Hub", "run `hf auth login`, or set HF_TOKEN to a token with write permission"
         case OfflineModeIsEnabled():
-            return "the Hub is switched off: unset HF_HUB_OFFLINE, or look with --dry-run"
+            return "HF_HUB_OFFLINE forbids access to the Hub", "unset HF_HUB_OFFLINE, or preview with --dry-run"
         case UnicodeEncodeError():
-            return f"the token has a character that no token has; {_LOGIN}"
+            return "the token has an invalid character", _LOGIN
         case HfHubHTTPError():
             pass
         case HTTPError():
-            return (
-                f"{constants.ENDPOINT}: the connection failed ({type(error).__name__}); look at the network and run "
-                "the same command again, what has arrived is not sent twice"
-            )
+            problem = f"{constants.ENDPOINT}: the connection failed ({type(error).__name__})"
+            return problem, "check the network and rerun the command: it resumes"
         case _:
-            return f"{repository}: the Hub refused the files or broke off: {error}"
+            return f"{repository}: the Hub refused the files or disconnected: {error}", "rerun the command"
     status = error.response.status_code
     reason = error.server_message or error.response.reason_phrase
     if status == 401 and not isinstance(error, RepositoryNotFoundError):
-        return f"the Hub does not accept the token ({reason}): {_LOGIN}"
+        return f"the Hub does not accept the token ({reason})", _LOGIN
     if status in (401, 403, 404):
-        return (
-            f"{repository}: this login may not write there ({status}: {reason}); check that "
-            f"{plan.repo_id.partition('/')[0]} is your name or an organization of yours, and that the token has write "
-            "permission"
-        )
-    fix = "run the same command again later" if status >= 429 else "fix that and run the same command again"
-    return f"{repository}: the Hub answered {status}: {reason}; {fix}"
+        owner = plan.repo_id.partition("/")[0]
+        fix = f"check that {owner} is you or your organization, and that the token has write permission"
+        return f"{repository}: this login may not write there ({status}: {reason})", fix
+    fix = "rerun the command later" if status >= 429 else "correct this and rerun the command"
+    return f"{repository}: the Hub answered {status}: {reason}", fix

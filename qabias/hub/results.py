@@ -1,4 +1,4 @@
-"""The headline scores of a run for the repository of the model that was measured."""
+"""The headline scores of a run for the measured model's repository."""
 
 import hashlib
 import re
@@ -20,7 +20,7 @@ from qabias.runs.signature import coverage_of, escaped, format_name, signature_f
 from qabias.support.outputs import check_file
 
 LONGEST_NAME = 120
-"""Characters of the name of a results file, without its ending; a system message alone can be longer."""
+"""Characters of a results file's name, without its ending; a system message can be longer."""
 
 
 class Headline(NamedTuple):
@@ -38,12 +38,12 @@ class Headline(NamedTuple):
 
 
 def task_id(config: str, score: str) -> str:
-    """Return the name of a task of a dataset, e.g. "Age/bias_ambig"."""
+    """Return the name of a dataset's task, e.g. "Age/bias_ambig"."""
     return f"{config}/{score}"
 
 
 def headlines(run_folder: Path) -> list[Headline]:
-    """The headline scores of a run, set by set where sets have scores of their own, undefined ones included."""
+    """The headline scores of a run, by set if sets have their own, including undefined ones."""
     return list(_headlines(read_scored(run_folder)))
 
 
@@ -70,41 +70,41 @@ def result_files(
     left_out = {task_id(score.config, score.name): score.reason for score in scores if score.value is None}
     if not entries:
         why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise QabiasError(f"{run_folder}: no headline score is defined ({why}); there is nothing to publish")
+        raise QabiasError(f"{run_folder}: no headline score is defined ({why})", "publish a run with defined scores")
     comments = "".join(f"# {name} is left out: {reason}.\n" for name, reason in left_out.items())
     text = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1000)
     return {f".eval_results/{_file_name(run)}.yaml": (comments + text).encode()}
 
 
 def check_replaceable(path: Path, content: bytes, *, overwrite: bool = False) -> None:
-    """Refuse to replace a results file of another run than the one that is to be written."""
+    """Refuse to replace a results file of another run."""
     [new] = _signatures(content)
     check_file(path, lambda _: True)
     if not path.exists() or overwrite:
         return
     old = _signatures(path.read_bytes())
     if old != {new}:
-        other = " and ".join(sorted(old)) or "none that can be read"
+        other = " and ".join(sorted(old)) or "(unreadable)"
         raise QabiasError(
-            f"{path}: holds other results (signature: {other}), not those of {new}; write elsewhere by --output, "
-            "or replace it by --overwrite"
+            f"{path}: holds results with the signature {other}, not {new}",
+            "choose another --output, or add --overwrite",
         )
 
 
 def _signatures(content: bytes) -> set[str]:
-    """The signatures in the notes of a results file; none in a file of another form."""
+    """The signatures in the notes of a results file, if it is one."""
     try:
         entries = yaml.safe_load(content)
         notes = [str(entry["notes"]) for entry in entries]
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError):
         return set()
-    # The last field of a signature is the version of qabias; words may follow it.
+    # The last field of a signature is the version of qabias, with an optional note.
     parts = (note.rpartition("|") for note in notes)
     return {f"{head}{bar}{last.partition('; ')[0]}" for head, bar, last in parts}
 
 
 def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> list[EvalResult]:
-    """The same scores for the `model-index` of the model's card; the metric's arguments hold signature and interval."""
+    """The same scores for the `model-index` of a model card; the metric's arguments hold signature and interval."""
     run = _read(run_folder, model_id, dataset_id, sample)
     fields = signature_fields(run.signature)
     signature = public_signature(run, model_id)
@@ -129,18 +129,18 @@ def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: boo
 
 
 def _details(score: Headline) -> dict[str, Any]:
-    """The share of answers, the bound, and the interval or with many missing answers the possible range."""
+    """The share of answers, the bound, and the interval, or the possible range if many answers are missing."""
     ends = ("range", score.possible) if score.possible else ("interval", score.interval)
     fields = {"answered": score.answered, "bound": score.bound, ends[0]: ends[1] and list(ends[1])}
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def update_card(card: str, results: list[EvalResult], model_id: str) -> str:
-    """Put results into the `model-index` of a model card; older ones of the same configuration are replaced."""
+    """Put results into the `model-index` of a model card, replacing older ones of the same config."""
     try:
         parsed = ModelCard(card or "---\n---\n")
     except (ValueError, yaml.YAMLError) as error:
-        raise QabiasError(f"the head of the model card of {model_id} is not readable: {error}") from error
+        raise QabiasError(f"the card of {model_id} has an invalid head: {error}", "correct its YAML head") from error
     data = cast(ModelCardData, parsed.data)
     new = {(result.unique_identifier, result.metric_type) for result in results}
     measured = {result.unique_identifier for result in results}
@@ -148,7 +148,7 @@ def update_card(card: str, results: list[EvalResult], model_id: str) -> str:
         old
         for old in data.eval_results or []
         if (old.unique_identifier, old.metric_type) not in new
-        # A score that the new run leaves undefined must not survive from an older run of qabias.
+        # Drop older values of scores that are undefined in this run.
         and not ((old.source_name or "").startswith("qabias ") and old.unique_identifier in measured)
     ]
     data.eval_results = [*kept, *results]
@@ -161,20 +161,18 @@ def _read(run_folder: Path, model_id: str, dataset_id: str, sample: bool) -> Sco
     check_repo_id(dataset_id)
     run = read_scored(run_folder)
     if missing := {"qabias", "source", "scorer", "norm"} - signature_fields(run.signature).keys():
-        raise QabiasError(f"{run_folder}: the signature has no {min(missing)}; run the same command again")
+        raise QabiasError(f"{run_folder}: the signature has no {min(missing)}", "rerun the command")
     limit, covered = run.arguments.limit, coverage_of(run.arguments)
     part, fix = (
-        (covered, "answer all") if limit is None else (f"a sample of {limit} examples", "measure without --limit")
+        (covered, "answer all examples") if limit is None else (f"a sample of {limit} examples", "measure all examples")
     )
     if part and not sample:
-        raise QabiasError(
-            f"{run_folder}: {part}, which on the Hub would stand beside whole runs; {fix}, or add --sample"
-        )
+        raise QabiasError(f"{run_folder}: {part}, not a complete run", f"{fix}, or add --sample")
     return run
 
 
 def public_signature(run: ScoredRun, model_id: str) -> str:
-    """The signature with the model's repository for a folder on the user's disk."""
+    """The signature with the model's repository instead of a local folder."""
     model = escaped(run.arguments.model)
     return run.signature.replace(f"|model:{model}@local/", f"|model:{model_id}@local/")
 
@@ -184,9 +182,7 @@ def _headlines(run: ScoredRun) -> Iterator[Headline]:
     for pointer, scores in parts(run.benchmark, run.scores).items():
         config = pointer.rpartition("/")[2] or run.arguments.config
         if config not in run.benchmark.configs:
-            raise QabiasError(
-                f"{run.folder}: {config} is no configuration of a dataset on the Hub; measure one, or all"
-            )
+            raise QabiasError(f"{run.folder}: {config} is not a config on the Hub", "measure one config, or all")
         for name in run.benchmark.facts.tasks:
             low, high = scores["ci"].get(name, (None, None))
             measure = run.benchmark.facts.measure(name)

@@ -1,1 +1,1 @@
-"""The benchmarks as tasks of inspect_ai: our prompts and our scores where others keep models, keys and caches."""
+"""The benchmarks as tasks of inspect_ai: the prompts and scores of qabias with inspect's models, keys and caches."""

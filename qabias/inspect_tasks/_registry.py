@@ -1,4 +1,4 @@
-"""What inspect_ai finds by the entry point of this package: `inspect eval qabias/NAME` for every benchmark."""
+"""The entry point for inspect_ai: `inspect eval qabias/NAME` for every benchmark."""
 
 from qabias.inspect_tasks.tasks import answers, by_group, make_tasks, scores
 

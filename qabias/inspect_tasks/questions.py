@@ -1,4 +1,4 @@
-"""The questions of a task, and the facts in its log by which they are found again."""
+"""The questions of a task, and the log facts that identify them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from qabias.scorers.server.modes import ROOM_TO_THINK
 from qabias.support.version import __version__
 
 _MOST_KEPT = 4
-"""Tasks whose questions are kept, so that a few that are evaluated in turn are loaded once."""
+"""Most tasks with cached questions, for evaluations that alternate between a few."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class TaskQuestions:
 
     @property
     def most_tokens(self) -> int:
-        """Most tokens of an answer: as for servers, because the model may emit hidden reasoning."""
+        """Most tokens of an answer, as for servers: the model may emit hidden reasoning."""
         return ROOM_TO_THINK * self.prompt_format.new_tokens
 
     @cached_property
@@ -64,7 +64,7 @@ class TaskQuestions:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """The facts that a log keeps to identify the questions, as JSON values."""
+        """The log facts that identify the questions, as JSON values."""
         arguments = self.arguments
         return {
             "benchmark": arguments.benchmark_name,
@@ -82,13 +82,13 @@ class TaskQuestions:
         }
 
     def metadata(self, question: AskedText) -> dict[str, Any]:
-        """What a log keeps of a question: the example as its dataset has it, and the facts with the question's key."""
+        """The log entry of a question: its example, and the facts with the question's key."""
         return {**self.rows[question.row], FACTS: {**self.facts, KEY: question.key}}
 
     def read(self, key: str, text: str) -> tuple[int | None, str]:
-        """Read one text: the predicted answer and what became of it."""
+        """Parse one text: the predicted answer and its outcome."""
         question = self.by_key[key]
-        # Read as the answer to all questions about its example: what the others got is not known here.
+        # Used for all questions about its example, because the other answers are unknown here.
         same = {other.key: text for other in self.siblings(question)}
         row = self.table.slice(question.row, 1)
         (answers,) = answers_to(self.benchmark, row, same, self.prompt_format, self.arguments.norm).to_pylist()
@@ -100,12 +100,12 @@ class TaskQuestions:
         return answers["prediction"], str(answers["outcome"])
 
     def siblings(self, question: AskedText) -> list[AskedText]:
-        """All questions about the example of one of them."""
+        """All questions about the same example."""
         n_each = len(self.questions) // self.table.num_rows
         return self.questions[question.row * n_each : (question.row + 1) * n_each]
 
     def answer_text(self, key: str, place: int | None) -> str | None:
-        """What an answer says: its text in the example where there is one, else its name or number; None for none."""
+        """The text of an answer in the example, otherwise its name or number; None for no answer."""
         if place is None or place == NO_ANSWER:
             return None
         names = self.benchmark.class_labels.get("label", ())
@@ -127,7 +127,7 @@ def load_questions(
     options: Mapping[str, str] | None = None,
     mirror: str | None = None,
 ) -> TaskQuestions:
-    """The questions that `qabias run` asks a model that writes, with the same arguments."""
+    """The questions of `qabias run` for a model that writes, with the same arguments."""
     chosen_benchmark = load_benchmark(benchmark)
     chosen = config or whole_config(chosen_benchmark, load_kind(FUNCTION))
     chosen_benchmark.check_config(chosen)
@@ -168,7 +168,7 @@ def _find(chosen: str, mirror: str | None) -> TaskQuestions:
 
 @lru_cache(maxsize=_MOST_KEPT)
 def _load(arguments: str, mirror: str | None) -> TaskQuestions:
-    """The questions of a task; loaded once for its samples, its scorer and its metrics."""
+    """The questions of a task, loaded once for its samples, scorer and metrics."""
     asked = RunArguments(**json.loads(arguments))
     examples = load_examples(asked, mirror)
     prompt_format = written_format(examples.benchmark, asked.format, asked.permutations)

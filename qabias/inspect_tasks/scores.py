@@ -1,4 +1,4 @@
-"""Scores of what came back: all texts at once, because the scores of a benchmark are no means over questions."""
+"""Scores of all texts at once, because a benchmark's scores are not means over questions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from qabias.runs.run import scores_of
 from qabias.tables.model import estimate
 
 ENDS = ("low", "high")
-"""What stands behind the name of a score for the ends of its 95 % interval."""
+"""Suffixes of a score's name for the ends of its 95% interval."""
 POSSIBLE = ("lowest", "highest")
-"""The same for the range that it could take, where answers are missing."""
+"""Suffixes for its possible range if answers are missing."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class TaskScores:
 
 
 def score_texts(asked: TaskQuestions, epochs: Sequence[Mapping[str, str]]) -> TaskScores:
-    """The scores of texts that a model wrote."""
+    """The scores of written texts."""
     benchmark, table = asked.benchmark, asked.table
     n_received, n_asked = sum(map(len, epochs)), len(asked.questions) * len(epochs)
     if not benchmark.pools:
@@ -69,13 +69,13 @@ def score_texts(asked: TaskQuestions, epochs: Sequence[Mapping[str, str]]) -> Ta
 
 
 def _compared(benchmark: Benchmark) -> tuple[Measure, ...]:
-    """The scores that a comparison shows, and how many answers were not read."""
+    """The scores of a comparison, and the number of missing answers."""
     names = (*benchmark.facts.compared, "unparsed_share")
     return tuple(measure for measure in benchmark.facts.measures if measure.name in names)
 
 
 def _numbers(scores: Mapping[str, Any], measures: Sequence[Measure]) -> dict[str, float]:
-    """Scores with two ends each; NaN where one is undefined."""
+    """Scores with two ends each; NaN if undefined."""
     numbers = {}
     for measure in measures:
         name = measure.name

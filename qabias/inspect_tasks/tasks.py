@@ -1,4 +1,4 @@
-"""Tasks, scorer and metrics of inspect_ai, made for every benchmark that can be asked in words."""
+"""Tasks, scorer and metrics of inspect_ai for every benchmark with text answers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ except ImportError as error:
 
 _EPOCH, _FINISH, _THINKING = "epoch", "finish", "thinking"
 _MISSING = "missing"
-"""What became of a question to which nothing came back, as where a sample failed and `score_on_error` scores it."""
+"""Outcome of a question without a sample, e.g. if it failed and `score_on_error` scores it."""
 
 _KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("config", "source", "format", "parser", "mirror"), str | None),
     **{"fixes": bool | None, "options": dict | None},
 }
-"""The task parameters that are no numbers, with their types."""
+"""The task parameters that are not numbers, with their types."""
 
 
 def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
-    """The task that asks a benchmark with the prompts of qabias, and scores its answers as qabias does."""
+    """The task with qabias' prompts and scores for a benchmark."""
     try:
         asked = load_questions(benchmark, **_checked(arguments))
     except QabiasError as error:
@@ -60,7 +60,7 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
 
 
 def _checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, with a list of configurations as one text, as `-T config=Age,SES` is read by inspect."""
+    """The arguments, with a list of configs as one text, because inspect reads `-T config=Age,SES` as a list."""
     known = [name for name in signature(load_questions).parameters if name != "benchmark"]
     for name in arguments:
         if name not in known:
@@ -71,14 +71,14 @@ def _checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
     checked = {**arguments, "config": config}
     for name, kind in _KINDS.items():
         if not isinstance(checked.get(name), kind):
-            raise QabiasError(f"{name} is {checked[name]!r}; it must be {kind}")
+            raise QabiasError(f"{name} is {checked[name]!r}", f"pass {kind}")
     if not all(isinstance(text, str) for text in (checked.get("options") or {}).values()):
-        raise QabiasError(f"options is {checked['options']!r}; every value must be a text")
+        raise QabiasError(f"options is {checked['options']!r}", "pass texts as values")
     return checked
 
 
 def make_tasks() -> dict[str, Callable[..., Task]]:
-    """A registered task for every benchmark that is installed, by its name."""
+    """A registered task for every installed benchmark, by name."""
 
     def registered(name: str) -> Callable[..., Task]:
         def of_benchmark(**arguments: Any) -> Task:
@@ -92,7 +92,7 @@ def make_tasks() -> dict[str, Callable[..., Task]]:
 
 @metric(scores="unreduced")
 def scores(mirror: str | None = None) -> Metric:
-    """The scores of all answers, with 95 % intervals over templates, and how many were refused, cut off or not read."""
+    """Scores of all answers with 95% confidence intervals, and numbers of refused, truncated or unparseable answers."""
 
     def compute(samples: list[SampleScore]) -> dict[str, float]:
         return dict(_scored(samples, mirror).overall)
@@ -102,7 +102,7 @@ def scores(mirror: str | None = None) -> Metric:
 
 @metric(scores="unreduced")
 def by_group(mirror: str | None = None) -> Metric:
-    """The headline scores of every category or set, with 95 % intervals over templates."""
+    """The headline scores of every category or set, with 95% confidence intervals."""
 
     def compute(samples: list[SampleScore]) -> dict[str, float]:
         return dict(_scored(samples, mirror).by_group)
@@ -112,7 +112,7 @@ def by_group(mirror: str | None = None) -> Metric:
 
 @scorer(metrics=[scores(), by_group()], name="qabias")
 def answers(mirror: str | None = None) -> Scorer:
-    """What every text is read as; its value is what became of it, see `qabias.answers.outcomes.OUTCOMES`."""
+    """The answer in every text; its value is an outcome of `qabias.answers.outcomes.OUTCOMES`."""
 
     async def score(state: TaskState, target: Target) -> Score:
         facts = state.metadata[FACTS]
@@ -138,7 +138,7 @@ def answers(mirror: str | None = None) -> Scorer:
 
 
 def written(output: ModelOutput) -> Written:
-    """What a model wrote: the text, why it ended, and what it thought before it where inspect keeps that apart."""
+    """A model's text, why it ended, and its separate reasoning if inspect stores it."""
     message, finish = output.choices[0].message, str(output.choices[0].stop_reason)
     parts = [] if isinstance(message.content, str) else message.content
     thoughts = [part.reasoning for part in parts if isinstance(part, ContentReasoning)]
@@ -160,10 +160,10 @@ def _scored(samples: list[SampleScore], mirror: str | None) -> TaskScores:
 def _score_all(samples: list[SampleScore], mirror: str | None) -> TaskScores:
     epochs: dict[int, dict[str, str]] = {}
     for one in samples:
-        said: Mapping[str, Any] = one.score.metadata or {}
-        texts = epochs.setdefault(said[_EPOCH], {})
-        if said["outcome"] != _MISSING:
-            texts[_facts(one)[KEY]] = Written(one.score.explanation or "", said[_FINISH], said[_THINKING])
+        metadata: Mapping[str, Any] = one.score.metadata or {}
+        texts = epochs.setdefault(metadata[_EPOCH], {})
+        if metadata["outcome"] != _MISSING:
+            texts[_facts(one)[KEY]] = Written(one.score.explanation or "", metadata[_FINISH], metadata[_THINKING])
     return score_texts(find_questions(_facts(samples[0]), mirror), [epochs[number] for number in sorted(epochs)])
 
 

@@ -1,4 +1,4 @@
-"""What asking a server about a benchmark would take, without asking it."""
+"""Cost of a run on a server, estimated without requests."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from qabias.scorers.server.asking import Asker, Body
 from qabias.support.printable import echo
 
 BYTES_PER_TOKEN = 4
-_ROUGH = f"{BYTES_PER_TOKEN} bytes to a token, a rough guess: give --option tokenizer=NAME_OR_FOLDER"
+_ROUGH = f"{BYTES_PER_TOKEN} bytes per token, a rough guess: add --option tokenizer=NAME_OR_FOLDER"
 
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """What a run would ask of a server: distinct requests, tokens and dollars, which are None without prices."""
+    """Distinct requests, tokens and dollars of a run on a server; dollars are None without prices."""
 
     n_requests: int
     prompt_tokens: int
@@ -34,30 +34,31 @@ class CostEstimate:
 
 
 class _Recorder(Asker):
-    """Stands in for a client: measures the requests, and has no answers."""
+    """Replaces a client: counts the requests, and answers none."""
 
     def __init__(self, count: Callable[[list[str]], list[int]]) -> None:
         self._count = count
         self._asked: list[np.ndarray] = []
 
     def ask(self, bodies: Sequence[Body], ask_one: Any) -> list[Any]:
-        # Of millions of requests, 64 bits of the hash and a number each are kept.
+        # Saves memory for millions of requests: 64 bits of the hash and a number each.
         hashes = [int(request_hash(body)[:16], 16) for body in bodies]
         texts = [body["prompt"] if "prompt" in body else body["messages"][0]["content"] for body in bodies]
         self._asked.append(np.array([hashes, self._count(texts)], dtype=np.uint64))
         return [None for _ in bodies]
 
     def totals(self) -> tuple[int, int]:
-        """Distinct requests, and what was counted of them."""
+        """Distinct requests, and their total count."""
         hashes, counts = np.concatenate(self._asked, axis=1)
         _, first = np.unique(hashes, return_index=True)
         return len(first), int(counts[first].sum())
 
 
 def estimate_run(arguments: RunArguments, mirror: str | None = None) -> CostEstimate:
-    """Count what a run would ask of a server; raises `QabiasError` for another scorer, or as a run would."""
+    """Estimate a run on a server; raises `QabiasError` for another backend, or for the same reasons as a run."""
     if arguments.backend != KIND.name:
-        raise QabiasError(f"a dry run shows what a server would be asked; it needs --backend {KIND.name}")
+        problem = f"a dry run estimates requests to a server, not the backend {arguments.backend}"
+        raise QabiasError(problem, f"add --backend {KIND.name}")
     benchmark = load_benchmark(arguments.benchmark)
     check_arguments(benchmark, arguments)
     check_scorer(benchmark, KIND.name)
@@ -79,7 +80,7 @@ def estimate_run(arguments: RunArguments, mirror: str | None = None) -> CostEsti
 
 
 def _counter(tokenizer: str | None) -> Callable[[list[str]], list[int]]:
-    """Counts the tokens of texts, or where no tokenizer is named their bytes."""
+    """Counts the tokens of texts, or their bytes without a tokenizer."""
     if tokenizer is None:
         return lambda texts: [len(text.encode()) for text in texts]
     encode = load_pretrained("AutoTokenizer", tokenizer, what="tokenizer")
@@ -88,7 +89,7 @@ def _counter(tokenizer: str | None) -> Callable[[list[str]], list[int]]:
 
 def print_estimate(estimate: CostEstimate) -> None:
     """Print an estimate for people."""
-    cost = "give --option price_in=DOLLARS and price_out=DOLLARS per million tokens"
+    cost = "add --option price_in=DOLLARS and price_out=DOLLARS per million tokens"
     if estimate.cost is not None:
         cost = f"{estimate.cost:>15,.2f}  dollars at most, without chat template and failed requests"
     echo(f"requests:         {estimate.n_requests:>15,}")

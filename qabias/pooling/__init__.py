@@ -1,4 +1,4 @@
-"""Several runs of the same questions as one: means over prompts, formats or seeds, with their spread."""
+"""Averages of several runs of the same questions: means and standard deviations over prompts, formats or seeds."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from qabias.runs.signature import signature_fields
 from qabias.tables.model import Analysis
 
 POOLED = ("format", "scorer", "norm", "seed")
-"""Fields of the signature in which the runs of a pool may differ."""
+"""Signature fields that may differ between averaged runs."""
 
 _FREE = ("format", "backend", "length_norm", "parser", "seed", "options", "answers")
+_SAME = "average runs of one model on the same questions"
 
 
 @dataclass(frozen=True)
 class Pool:
-    """What a pool found."""
+    """The result of averaging."""
 
     benchmark: Benchmark
     runs: Sequence[ScoredRun]
@@ -43,15 +44,15 @@ class Pool:
 
     @property
     def is_question_only(self) -> bool:
-        """Whether the models saw no context."""
+        """Whether the models got no context."""
         return self.runs[0].is_question_only
 
     @property
     def signature(self) -> str:
-        """What was pooled, in one line: the fields that the runs share, and all values of the others."""
+        """The common signature fields of the runs, and all values of the others."""
         parts = [run.signature.split("|")[1:] for run in self.runs]
         fields = [dict(part.partition(":")[::2] for part in of_run) for of_run in parts]
-        # Answers that others collected have a field that those of a model have not.
+        # External answers have a signature field that model runs lack.
         names = dict.fromkeys(name for of_run in fields for name in of_run)
         values = {name: dict.fromkeys(of_run[name] for of_run in fields if name in of_run) for name in names}
         joined = [f"{name}:{','.join(shown)}" for name, shown in values.items()]
@@ -59,7 +60,7 @@ class Pool:
 
 
 def pool(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None = None, claim: str = "") -> Pool:
-    """Pool runs of the same questions."""
+    """Average runs of the same questions."""
     runs = _read(folders, allow_mixed)
     benchmark = runs[0].benchmark
     names = run_names(runs)
@@ -77,19 +78,18 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None 
     first, *others = means.notes
     notes = [first]
     if mixed:
-        notes.append(f"MIXED: the runs differ in {', '.join(mixed)}, not in how one model was asked alone.")
+        notes.append(f"Caution: the runs also differ in {', '.join(mixed)}, not only in how one model was asked.")
     notes += [
-        f"The {column} of the answers, and the scores that are made from them, are left out: "
-        f"{', '.join(names[place] for place in places)} did not store them."
+        f"Scores from {column} are omitted: {', '.join(names[place] for place in places)} did not store this column."
         for column, places in lacking.items()
     ]
-    # The items that a run shows have one answer each.
+    # The examples shown for a run have one answer each.
     whole = Analysis(means.tables, notes=(*notes, *missing_notes(names, of_runs), *others))
     return Pool(benchmark, runs, names, mixed, measures, scores, whole, claim)
 
 
 def pool_content(pool: Pool) -> dict[str, Any]:
-    """What `pool.json` says: the runs, and where the mean stands in a paper."""
+    """The content of `pool.json`: the runs and their claim in a paper."""
     return {
         "benchmark": pool.benchmark.name,
         "signature": pool.signature,
@@ -103,42 +103,42 @@ def pool_content(pool: Pool) -> dict[str, Any]:
 
 def _read(folders: Sequence[Path], allow_mixed: bool) -> list[ScoredRun]:
     if len(folders) < 2:
-        raise QabiasError("pool needs at least two run folders")
+        raise QabiasError("fewer than two runs to average", "name at least two run folders")
     runs = [read_scored(folder) for folder in folders]
     places = [folder.resolve() for folder in folders]
     for folder, place in zip(folders, places, strict=True):
         if places.count(place) > 1:
-            raise QabiasError(f"{folder}: named twice; a run counts once in a mean")
+            raise QabiasError(f"{folder}: named twice", "name each run once")
     first = runs[0]
     for run in runs:
         if wordings_of(run.benchmark, run.arguments):
-            raise QabiasError(f"{run.folder}: is a mean over wordings already; pool runs of single formats")
+            raise QabiasError(f"{run.folder}: already an average over wordings", "use runs of single formats")
         _check_same(first, run, allow_mixed)
     if not first.benchmark.pools:
-        raise QabiasError(f"{first.benchmark.name} cannot score several runs as one; use `qabias compare`")
+        raise QabiasError(f"{first.benchmark.name} runs cannot be averaged", "compare them: qabias compare")
     return runs
 
 
 def _check_same(first: ScoredRun, other: ScoredRun, allow_mixed: bool) -> None:
-    """Refuse two runs that are not of the same questions, counted alike, to the same model."""
+    """Refuse two runs that differ in questions, scoring rules or model."""
     one, two = asdict(first.arguments), asdict(other.arguments)
     free = {*_FREE, *(("model", "revision", "dtype") if allow_mixed else ())}
     for name in one:
         if name not in free and one[name] != two[name]:
-            mixed = "; --allow-mixed pools other models too" if name in ("model", "revision", "dtype") else ""
+            mixed = ", or add --allow-mixed" if name in ("model", "revision", "dtype") else ""
             raise QabiasError(
-                f"{first.folder} and {other.folder} differ in {name} ({one[name]!r} and {two[name]!r}); a pool is of "
-                f"the same questions put to one model in several ways{mixed}"
+                f"{first.folder} and {other.folder} differ in {name} ({one[name]!r} and {two[name]!r})",
+                f"{_SAME}{mixed}",
             )
     texts = [signature_fields(run.signature).get("source") for run in (first, other)]
     if texts[0] != texts[1]:
-        raise QabiasError(f"{first.folder} and {other.folder} asked about other texts ({texts[0]} and {texts[1]})")
+        raise QabiasError(f"{first.folder} and {other.folder} differ in source ({texts[0]} and {texts[1]})", _SAME)
     if first.is_question_only != other.is_question_only:
-        raise QabiasError(f"{first.folder} and {other.folder}: one model saw the contexts and the other did not")
+        raise QabiasError(f"{first.folder} and {other.folder}: only one model saw the contexts", _SAME)
 
 
 def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.Table, Mapping[str, Sequence[int]]]:
-    """The examples of all runs one after the other with the column `RUN`, and the answers, parallel to them."""
+    """The examples of all runs in sequence with the column `RUN`, and the parallel answers."""
     first = answers.examples(runs[0])
     key = list(runs[0].benchmark.key)
     tables, stored = [], []
@@ -146,8 +146,8 @@ def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.
         table, of_run = answers.examples(run), answers.of_run(run)
         if not table.select(key).equals(first.select(key)):
             raise QabiasError(
-                f"{runs[0].folder} and {run.folder} answer other examples; pool runs of all examples, or of one sample "
-                "(the same --limit and --seed)"
+                f"{runs[0].folder} and {run.folder} answer different examples",
+                "use runs with the same --limit and --seed",
             )
         tables.append(table.append_column(RUN, pa.array([str(number)] * table.num_rows).dictionary_encode()))
         stored.append(of_run)
@@ -161,6 +161,6 @@ def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.
         if of_run.schema != stored[0].schema:
             kinds = " and ".join(", ".join(one.column_names) for one in (stored[0], of_run))
             raise QabiasError(
-                f"{runs[0].folder} and {run.folder} hold answers of other kinds ({kinds}); pool runs of one kind"
+                f"{runs[0].folder} and {run.folder} store different columns ({kinds})", "use runs of one backend"
             )
     return pa.concat_tables(tables).unify_dictionaries(), pa.concat_tables(stored), lacking

@@ -1,17 +1,15 @@
-"""Train a model to answer by spans on SQuAD or NewsQA, as Li et al. (2020) do before UnQover.
+"""Train a model to answer by spans on SQuAD or NewsQA, like Li et al. (2020) before UnQover.
 
 Example: python -m runners.finetuning.qa --model FacebookAI/roberta-base --output models/roberta-base-squad; then
-qabias run unqover --model models/roberta-base-squad. NewsQA is given with --train and --dev; files have the columns
-context, question and answers (an object of the lists text and answer_start). The authors trained on MultiQA's NewsQA,
-whose contexts begin with a header; nothing is put before contexts here. A model that was trained on these is measured
-with --option header=newsqa. Settings are the authors' unless they are given: batches of 20, rate 3e-5, 2 epochs, seed
-3435, and by the recipe windows of 384 (SQuAD) or 336 tokens (NewsQA). The same command again continues a run that was
-interrupted.
+qabias run unqover --model models/roberta-base-squad. For NewsQA use --train and --dev. Files have the columns context,
+question and answers (an object of the lists text and answer_start). The authors trained on MultiQA's NewsQA, whose
+contexts begin with a header; this script adds none. Measure a model trained on such contexts with --option
+header=newsqa. Default settings are the authors': batches of 20, rate 3e-5, 2 epochs, seed 3435, and windows of 384
+(SQuAD) or 336 tokens (NewsQA). To resume, rerun the command.
 
-A context that is longer than a window is read in several, each with the question before it; each begins a number of
-tokens behind the one before. For training a window is labelled with the first reference answer that lies in it, or
-with the classification token if none does. The answer to a question is the span with the largest sum of start and end
-logit among all its windows.
+A long context is split into overlapping windows, each after the question and a fixed number of tokens behind the
+previous one. The training label of a window is its first complete reference answer, or the classification token. The
+answer to a question is the span with the largest sum of start and end logit among all its windows.
 """
 
 from __future__ import annotations
@@ -31,9 +29,9 @@ from runners.finetuning.rows import Row
 from runners.finetuning.training import EXIT_USER_ERROR, Task, finetune, input_names, make_parser
 
 RECIPES = {"squad": {"max_length": 384, "windows": "answer"}, "newsqa": {"max_length": 336, "windows": "first"}}
-"""What the settings of Li et al. have of their own for each data set (Appendix A.1 and the README of their code)."""
+"""Settings of Li et al. that differ between data sets (Appendix A.1 and the README of their code)."""
 WINDOWS = ("answer", "first", "all")
-"""Windows to train on: those that hold an answer, the first of these for each question, or all."""
+"""Windows to train on: those with an answer, the first of these per question, or all."""
 LONGEST_ANSWER = 30
 ENCODED_AT_ONCE = 1000
 # F1 in percent on the development set (Li et al. 2020, Table 6), measured in windows that hold the answer.
@@ -83,26 +81,25 @@ def parse(row: Row) -> QAExample:
     """Read a row with the columns `context`, `question` and `answers`, an object of `text` and `answer_start`."""
     context, answers = row.text("context"), row.nested("answers")
     if not isinstance(answers, dict) or not all(isinstance(answers.get(key), list) for key in ("text", "answer_start")):
-        raise row.fault("answers", "is no object of lists; write {'text': [...], 'answer_start': [...]}")
+        raise row.fault("answers", "is not an object of lists", "use {'text': [...], 'answer_start': [...]}")
     texts, starts = answers["text"], answers["answer_start"]
     if not texts or len(texts) != len(starts):
         raise row.fault(
             "answers",
-            f"has {len(texts)} texts and {len(starts)} starts; give one start for each text, and at least one",
+            f"has {len(texts)} texts and {len(starts)} starts",
+            "give one start for each text, and at least one",
         )
     for text, start in zip(texts, starts, strict=True):
         if not isinstance(text, str) or not text.strip():
-            raise row.fault("answers", f"{text!r} is no answer; give a text that is not empty")
+            raise row.fault("answers", f"{text!r} is not an answer", "give a text that is not empty")
         if type(start) is not int or start < 0 or context[start : start + len(text)] != text:
-            raise row.fault(
-                "answers", f"answer_start is {start!r}, where the context has no {text!r}; {_fix(context, text)}"
-            )
+            raise row.fault("answers", f"the context has no {text!r} at answer_start {start!r}", _fix(context, text))
     return QAExample(context, row.text("question"), tuple(texts), tuple(starts))
 
 
 def _fix(context: str, answer: str) -> str:
     place = context.find(answer)
-    return "fix the text or remove the row" if place < 0 else f"it first stands at {place}"
+    return "correct the text, or remove the row" if place < 0 else f"use {place}, its first position"
 
 
 def make_windows(
@@ -110,16 +107,14 @@ def make_windows(
 ) -> list[Window]:
     """Cut the contexts into windows."""
     if not getattr(tokenizer, "is_fast", False):
-        raise QabiasError(
-            "the tokenizer does not tell where its tokens lie in a text; use a model with a fast tokenizer"
-        )
+        raise QabiasError("the tokenizer gives no positions of tokens", "use a model with a fast tokenizer")
     if stride < 1:
-        raise QabiasError(f"--stride is {stride}; it must be at least 1")
+        raise QabiasError(f"--stride is {stride}", "use at least 1")
     windows: list[Window] = []
     for first in range(0, len(examples), ENCODED_AT_ONCE):
         part = examples[first : first + ENCODED_AT_ONCE]
         rooms = _rooms(part, tokenizer, max_length, stride)
-        # A tokenizer is told how many tokens windows share, which depends on the length of the question.
+        # The tokenizer needs the overlap of windows, which depends on the length of the question.
         for room in sorted(set(rooms)):
             alike = [number for number, other in enumerate(rooms) if other == room]
             encoded = tokenizer(
@@ -143,7 +138,7 @@ def make_windows(
 
 
 def _rooms(examples: Sequence[QAExample], tokenizer: Any, max_length: int, stride: int) -> list[int]:
-    """Tokens of the context that a window holds, for each question; refuses questions that leave less than a stride."""
+    """Tokens of the context per window, for each question; refuses questions with less room than a stride."""
     questions = [example.question for example in examples]
     encoded = tokenizer(questions, add_special_tokens=False, return_attention_mask=False, verbose=False)
     rooms = []
@@ -151,8 +146,9 @@ def _rooms(examples: Sequence[QAExample], tokenizer: Any, max_length: int, strid
         rooms.append(max_length - len(tokens) - tokenizer.num_special_tokens_to_add(pair=True))
         if rooms[-1] < stride:
             raise QabiasError(
-                f"question {question[:60]!r}: its {len(tokens)} tokens leave too little room for a context in windows "
-                f"of {max_length} tokens that begin {stride} apart; choose a larger --max-length or a smaller --stride"
+                f"question {question[:60]!r}: its {len(tokens)} tokens leave less than {stride} of {max_length} tokens "
+                "for the context",
+                "use a larger --max-length or a smaller --stride",
             )
     return rooms
 
@@ -215,7 +211,7 @@ def best_answers(
 def _best_span(starts: np.ndarray, ends: np.ndarray, tokens: np.ndarray) -> tuple[float, int, int]:
     """Score, first and last token of the best span of at most `LONGEST_ANSWER` of the given tokens."""
     sums = starts[tokens, None].astype(np.float64) + ends[None, tokens]
-    # From the diagonal on, where a span is one token, upwards.
+    # From the diagonal (spans of one token) upwards.
     allowed = np.triu(np.ones(sums.shape, dtype=bool)) & ~np.triu(np.ones(sums.shape, dtype=bool), LONGEST_ANSWER)
     sums[~allowed] = -np.inf
     first, last = np.unravel_index(sums.argmax(), sums.shape)
@@ -223,20 +219,20 @@ def _best_span(starts: np.ndarray, ends: np.ndarray, tokens: np.ndarray) -> tupl
 
 
 def data_set(data: str) -> str | None:
-    """Find out which of the paper's data sets somebody trains on: "squad" or "newsqa", None for another."""
-    # A file may say that it holds NewsQA in SQuAD's form.
+    """Return the training data set of the paper in a name: "squad" or "newsqa", otherwise None."""
+    # A file name can contain both, for NewsQA in SQuAD's form.
     return next((name for name in ("newsqa", "squad") if name in data.lower()), None)
 
 
 def published_f1(model: str, data: str) -> tuple[str, float] | None:
-    """Find the figure that Li et al. publish for a model and training data."""
+    """Return the published F1 of Li et al. for a model and training data."""
     name = data_set(data)
     score = None if name is None else PUBLISHED_F1[name].get(model.rstrip("/").rsplit("/", 1)[-1])
     return None if name is None or score is None else (name, score)
 
 
 def with_answers(windows: Sequence[Window], which: str) -> list[Window]:
-    """The windows that hold an answer, or with `which` = "first" only the first of these for each question."""
+    """The windows with an answer, or for `which` = "first" only the first of these for each question."""
     holding = [window for window in windows if window.holds_answer]
     if which != "first":
         return holding
@@ -255,7 +251,7 @@ def make_task(
     stride: int,
     windows: str,
 ) -> Task:
-    """Put together what is trained and its scores."""
+    """Combine training data and scores."""
     inputs = input_names(model, tokenizer)
     for_training = make_windows(train, tokenizer, inputs, max_length, stride)
     if windows != "all":
@@ -280,12 +276,12 @@ def make_task(
 
 
 def normalise(answer: str) -> str:
-    """Leave out case, punctuation, articles and repeated spaces."""
+    """Remove case, punctuation, articles and repeated spaces."""
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
 
 
 def exact_match(prediction: str, reference: str) -> float:
-    """1.0 if both are the same once normalised, else 0.0."""
+    """1.0 if both are equal once normalized, otherwise 0.0."""
     return float(normalise(prediction) == normalise(reference))
 
 
@@ -299,7 +295,7 @@ def f1(prediction: str, reference: str) -> float:
 def average(
     score: Callable[[str, str], float], predictions: Sequence[str], references: Sequence[Sequence[str]]
 ) -> float:
-    """Mean over questions of the score against the reference that fits best, in [0, 1]."""
+    """Mean over questions of the score against the best reference, in [0, 1]."""
     best = [
         max(score(prediction, reference) for reference in right)
         for prediction, right in zip(predictions, references, strict=True)
@@ -322,22 +318,20 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--recipe",
         choices=sorted(RECIPES),
-        help="whose window length and rule are the defaults; without it by the name of the data",
+        help="recipe for the default window length and rule [inferred from the name of the data]",
     )
-    parser.add_argument(
-        "--stride", type=int, default=128, help="tokens from the start of a window of a context to that of the next"
-    )
+    parser.add_argument("--stride", type=int, default=128, help="tokens between the starts of two windows of a context")
     parser.add_argument(
         "--windows",
         choices=WINDOWS,
-        help="windows to train on: those that hold an answer, the first of these for each question, or all",
+        help="windows to train on: those with an answer, the first of these per question, or all",
     )
     parser.set_defaults(**RECIPES["squad"])
     return parser
 
 
 def main() -> None:
-    """Train and print exact match and F1 on the development rows, beside the published F1 where there is one."""
+    """Train, and print exact match and F1 on the development rows with the published F1, if any."""
     parser = _make_parser()
     first = parser.parse_args()
     data = first.recipe or str(first.train or first.dataset)
@@ -345,11 +339,11 @@ def main() -> None:
     if recipe is None:
         parser.exit(
             EXIT_USER_ERROR,
-            f"qa: error: {data} names neither squad nor newsqa; say by --recipe whose windows these are\n",
+            f"qa: error: {data} contains neither squad nor newsqa\n  fix: add --recipe squad or --recipe newsqa\n",
         )
     parser.set_defaults(**RECIPES[recipe])
     arguments = parser.parse_args()
-    how = "as --recipe says" if first.recipe else f"by the name of {data}; --recipe chooses another"
+    how = "from --recipe" if first.recipe else f"from the name {data}; change it with --recipe"
     print(
         f"recipe {recipe} ({how}): windows of {arguments.max_length} tokens that begin {arguments.stride} apart, "
         f"trained on: {arguments.windows}"
@@ -364,8 +358,8 @@ def main() -> None:
         f"on {score['n']:,} questions"
     )
     published = published_f1(arguments.model, data)
-    beside = f" (Li et al. 2020, {published[0]}: {published[1]})" if published else ""
-    print(f"F1 in the windows that hold the answer: {100 * score['f1_answer_windows']:.1f}{beside}")
+    reference = f" (Li et al. 2020, {published[0]}: {published[1]})" if published else ""
+    print(f"F1 in the windows that hold the answer: {100 * score['f1_answer_windows']:.1f}{reference}")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""Train a model for multiple choice on RACE (Lai et al. 2017), as Parrish et al. (2022) do before BBQ.
+"""Train a model for multiple choice on RACE (Lai et al. 2017), like Parrish et al. (2022) before BBQ.
 
 Example: python -m runners.finetuning.race --model FacebookAI/roberta-base --output models/roberta-base-race; then
 qabias run bbq --model models/roberta-base-race. Files have the columns article, question, options (a list) and answer
-(A to D). Settings are those of the paper (3 epochs, rate 1e-5, batches of 16) and of the recipe that its repository
-links to (github.com/zphang/lrqa): 512 tokens, a tenth of the steps warms up, the answer stands behind the question, and
-the best checkpoint on the validation split is kept. The same command again continues a run that was interrupted.
+(A to D). Settings follow the paper (3 epochs, rate 1e-5, batches of 16) and the recipe that its repository
+links to (github.com/zphang/lrqa): 512 tokens, warmup over a tenth of the steps, the answer after the question, and the
+best checkpoint on the validation split. To resume, rerun the command.
 
-A model for multiple choice reads one pair of texts for each answer, the passage first and the question with the answer
-behind it second, as the scorer `multiple_choice` asks it later. Many questions of RACE are texts with a gap; the answer
-stands behind these too, as in the recipe of BBQ's authors, unless it is to fill the gap.
+A multiple-choice model reads one pair of texts per answer: the passage, then question and answer, like the scorer
+`multiple_choice`. Many questions of RACE have a gap. The answer comes after these too, as in the recipe of BBQ's
+authors, unless it fills the gap.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from runners.finetuning.training import EXIT_USER_ERROR, Task, finetune, input_n
 
 LETTERS = "ABCD"
 GAP = "_"
-"""Where the answer goes in a question that is a text to be completed."""
+"""Position of the answer in a question with a gap."""
 GAPS = ("append", "fill")
-"""Where the answer to a question with a gap stands: behind it, or in it."""
+"""Position of the answer to a question with a gap: after it, or in it."""
 
 
 class RaceExample(NamedTuple):
@@ -44,12 +44,13 @@ def parse(row: Row, gaps: str = GAPS[0]) -> RaceExample:
     question = row.text("question")
     options = row.nested("options")
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
-        raise row.fault("options", "is no list of texts; write one, e.g. ['a hat', 'a coat', 'a dog', 'a cat']")
+        fix = "use a list of texts, e.g. ['a hat', 'a coat', 'a dog', 'a cat']"
+        raise row.fault("options", "is not a list of texts", fix)
     if len(options) != len(LETTERS):
-        raise row.fault("options", f"has {len(options)} options; RACE has {len(LETTERS)}, fix or remove the row")
+        raise row.fault("options", f"has {len(options)} options, not {len(LETTERS)}", "correct or remove the row")
     answer = row.text("answer")
     if answer not in tuple(LETTERS):
-        raise row.fault("answer", f"{answer!r} is not one of {', '.join(LETTERS)}; give the right option's letter")
+        raise row.fault("answer", f"{answer!r} is not one of {', '.join(LETTERS)}", "use the right option's letter")
     return RaceExample(
         article=row.text("article"),
         candidates=tuple(
@@ -61,7 +62,7 @@ def parse(row: Row, gaps: str = GAPS[0]) -> RaceExample:
 
 
 class RaceCollator:
-    """Makes a batch of examples; a row that is too long loses the end of its longer text, nearly always the passage."""
+    """Makes a batch of examples; a row that is too long loses the end of its longer text, usually the passage."""
 
     def __init__(self, tokenizer: Any, inputs: Sequence[str], max_length: int) -> None:
         self._tokenizer, self._inputs, self._max_length = tokenizer, inputs, max_length
@@ -90,7 +91,7 @@ def accuracy(logits: np.ndarray, examples: Sequence[RaceExample]) -> float:
 def make_task(
     model: Any, tokenizer: Any, train: Sequence[RaceExample], dev: Sequence[RaceExample], max_length: int
 ) -> Task:
-    """Put together what is trained, and accuracy as its score."""
+    """Combine training data, and accuracy as their score."""
     collate = RaceCollator(tokenizer, input_names(model, tokenizer), max_length)
     return Task(train, dev, collate, lambda logits: {"accuracy": accuracy(logits, dev), "n": len(dev)}, "accuracy")
 
@@ -114,7 +115,7 @@ def main() -> None:
         "--gaps",
         choices=GAPS,
         default=GAPS[0],
-        help="where an answer to a question with a gap stands: behind the question, or in the gap",
+        help="position of the answer to a question with a gap: after the question, or in the gap",
     )
     arguments = parser.parse_args()
     noted = {"gaps": arguments.gaps}

@@ -1,4 +1,4 @@
-"""Reading the rows to train on, from a file or a dataset, and refusing those that are not what they should be."""
+"""Reads and checks the training rows of a file or a dataset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from qabias.support.table_files import read_csv_rows, read_table
 
 @dataclass(frozen=True)
 class Row:
-    """One row and where it stands."""
+    """One row and its position."""
 
     source: str
     number: int
@@ -26,27 +26,27 @@ class Row:
         """The text of a cell."""
         value = self._value(column)
         if not isinstance(value, str) or not value.strip():
-            raise self.fault(column, f"{_short(value)} is no text; give one that is not empty")
+            raise self.fault(column, f"{_short(value)} is not a text", "use a text that is not empty")
         return value
 
     def nested(self, column: str) -> Any:
-        """The content of a cell that is a list or an object; a text is read as JSON, because CSV has only texts."""
+        """The content of a cell with a list or an object; a text is parsed as JSON, because CSV has only texts."""
         value = self._value(column)
         if not isinstance(value, str):
             return value
         try:
             return json.loads(value)
         except json.JSONDecodeError as error:
-            raise self.fault(column, f"{_short(value)} is not JSON ({error}); write a list or an object") from error
+            raise self.fault(column, f"{_short(value)} is not JSON ({error})", "use a list or an object") from error
 
     def _value(self, column: str) -> Any:
         if column not in self.values:
-            raise self.fault(column, f"is missing among {', '.join(map(repr, self.values))}; rename or add it")
+            raise self.fault(column, f"is missing among {', '.join(map(repr, self.values))}", "rename or add it")
         return self.values[column]
 
-    def fault(self, column: str, what: str) -> QabiasError:
-        """Error for a cell; `what` says what is wrong and how to fix it."""
-        return QabiasError(f"{self.source}: row {self.number}, column {column!r}: {what}")
+    def fault(self, column: str, problem: str, fix: str) -> QabiasError:
+        """Error for a cell."""
+        return QabiasError(f"{self.source}: row {self.number}, column {column!r}: {problem}", fix)
 
 
 def _short(value: Any) -> str:
@@ -56,7 +56,7 @@ def _short(value: Any) -> str:
 
 def read_file(path: Path, limit: int | None = None) -> list[Row]:
     """Read the rows of a file."""
-    if path.suffix.lower() == ".csv":  # whose cells stay texts
+    if path.suffix.lower() == ".csv":  # all cells stay texts
         return _number(str(path), (cells for _, cells in read_csv_rows(path)), limit)
     return _number(str(path), read_table(path).to_pylist(), limit)
 
@@ -67,10 +67,10 @@ def read_dataset(name: str, config: str | None, split: str, limit: int | None = 
 
     try:
         dataset = datasets.load_dataset(name, config, split=split)
-    except Exception as error:  # load_dataset raises whatever its readers raise
+    except Exception as error:  # load_dataset raises any error of its readers
         raise QabiasError(
-            f"dataset {name!r} cannot be loaded: {first_line(error)}; check its name, --config and splits and the "
-            "network, or give files with --train and --dev"
+            f"dataset {name!r} cannot be loaded: {first_line(error)}",
+            "check its name, config and splits, or use files: --train and --dev",
         ) from error
     return _number(f"{name}:{split}", dataset, limit)
 
@@ -82,12 +82,12 @@ def _number(source: str, rows: Iterable[Mapping[str, Any]], limit: int | None) -
             break
         numbered.append(Row(source, number, values))
     if not numbered:
-        raise QabiasError(f"{source}: has no rows; give a file or split that has")
+        raise QabiasError(f"{source}: has no rows", "use a file or split with rows")
     return numbered
 
 
 def fingerprint(examples: Iterable[Any]) -> str:
-    """SHA-256 of examples in their order, which tells whether a run goes on with the data it began with."""
+    """SHA-256 of examples in order, to check that a resumed run uses the same data."""
     digest = hashlib.sha256()
     for example in examples:
         digest.update(repr(example).encode())

@@ -1,8 +1,8 @@
-"""Training with `transformers.Trainer` such that a run is a folder: seeded, resumable, and never mixed with another.
+"""Training with `transformers.Trainer`: seeded and resumable, with one run per folder.
 
-While it trains a folder holds `finetuning.json`, which says what is trained on what, and checkpoints. When it is done
-it holds the model and its tokenizer, and `finetuning.json` the score; the checkpoints are gone. The model is that of
-the last step, or of the checkpoint that does best on the development rows.
+During training a folder holds checkpoints and `finetuning.json`, the settings and data. Afterwards it holds the model,
+its tokenizer, and `finetuning.json` with the score. The model has the weights of the last step, or of the best
+checkpoint on the development rows.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ from runners.finetuning.rows import Row, fingerprint, read_dataset, read_file
 RECORD = "finetuning.json"
 CHECKPOINTS = "checkpoints"
 KEEP = ("last", "best", "lowest-loss")
-"""Which weights become the model: of the last step, or of the checkpoint with the best score or the lowest loss."""
+"""Weights of the model: from the last step, or the checkpoint with the best score or the lowest loss."""
 _VERSIONED = ("transformers", "torch", "accelerate", "datasets", "numpy")
 
+_OTHER_FOLDER = "choose another --output, or remove the folder"
 EXIT_USER_ERROR = 2
 
 Example = TypeVar("Example")
@@ -46,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides about the trained weights beside model and data."""
+    """The settings that affect the trained weights, in addition to model and data."""
 
     epochs: float
     learning_rate: float
@@ -63,14 +64,14 @@ class Settings:
         """Refuse settings out of range."""
         for name in ("epochs", "learning_rate", "batch_size", "gradient_accumulation", "max_length"):
             if not getattr(self, name) > 0:
-                raise QabiasError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be positive")
+                raise QabiasError(f"--{name.replace('_', '-')} is {getattr(self, name)}", "use a positive number")
         if not 0 <= self.warmup_ratio < 1:
-            raise QabiasError(f"--warmup-ratio is {self.warmup_ratio}; it must be at least 0 and less than 1")
+            raise QabiasError(f"--warmup-ratio is {self.warmup_ratio}", "use at least 0 and less than 1")
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is trained."""
+    """Training data and scores."""
 
     train: Sequence[Any]
     dev: Sequence[Any]
@@ -80,19 +81,19 @@ class Task:
 
 
 def find_score(folder: Path, run: Mapping[str, Any]) -> dict[str, float] | None:
-    """See what a folder holds, which may be nothing yet or this very run."""
+    """The score in a folder with this run; None for an empty folder or an unfinished run."""
     record = folder / RECORD
     if record.exists():
         try:
             content = json.loads(record.read_text("utf-8"))
             theirs, score = content["run"], content["score"]
         except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise QabiasError(f"{record}: damaged ({error!r}); choose another --output or remove the folder") from error
+            raise QabiasError(f"{record}: damaged ({error!r})", _OTHER_FOLDER) from error
         ours = json.loads(json.dumps(run))
         different = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
         if different:
             what = ", ".join(f"{name} {theirs.get(name)!r} there, {ours.get(name)!r} here" for name in different)
-            raise QabiasError(f"{folder}: holds another run ({what}); choose another --output or remove the folder")
+            raise QabiasError(f"{folder}: holds another run ({what})", _OTHER_FOLDER)
         return score
     check_free(folder)
     return None
@@ -112,29 +113,29 @@ def _write_record(folder: Path, run: Mapping[str, Any], commit: str | None, scor
 
 
 def load(name: str, auto_class: str, seed: int, max_length: int) -> tuple[Any, Any]:
-    """Load a model with a new head, or the one it has, and its tokenizer."""
+    """Load a model, with a new head if it has none, and its tokenizer."""
     need("local", "fine-tuning")
     import torch
     import transformers
 
     transformers.set_seed(seed)
     tokenizer = load_pretrained("AutoTokenizer", name)
-    # Some models are published in float16, in which small steps are lost.
+    # Some models are published in float16, which loses small steps.
     model, info = load_pretrained(auto_class, name, dtype=torch.float32, output_loading_info=True)
     body = f"{model.base_model_prefix}."
     # Masked language models are published without a pooler, which is part of the head.
     missing = sorted(key for key in info["missing_keys"] if key.startswith(body) and ".pooler." not in key)
     if missing:
-        raise QabiasError(
-            f"model {name!r} has no weights for {', '.join(missing[:3])}; use a complete pretrained model"
-        )
+        problem = f"model {name!r} has no weights for {', '.join(missing[:3])}"
+        raise QabiasError(problem, "use a complete pretrained model")
     if max_length > (longest := longest_row(model, tokenizer)):
-        raise QabiasError(f"--max-length {max_length} is more than the {longest} tokens that model {name!r} can read")
+        problem = f"--max-length {max_length} is more than the {longest} tokens that model {name!r} can read"
+        raise QabiasError(problem, f"use at most {longest}")
     return model, tokenizer
 
 
 def input_names(model: Any, tokenizer: Any) -> list[str]:
-    """Names of what a model takes of its tokenizer's answer, as the scorers of qabias give it later."""
+    """The model's inputs from its tokenizer, as in the scorers of qabias."""
     taken = inspect.signature(model.forward).parameters
     one_type = getattr(model.config, "type_vocab_size", 2) < 2
     return [
@@ -145,7 +146,7 @@ def input_names(model: Any, tokenizer: Any) -> list[str]:
 def train(
     model: Any, tokenizer: Any, task: Task, settings: Settings, run: Mapping[str, Any], folder: Path, save_steps: int
 ) -> dict[str, float]:
-    """Train a model, or go on from the last checkpoint, and write it with its score."""
+    """Train a model, or resume from the last checkpoint, and write it with its score."""
     import torch
     from accelerate import PartialState
     from transformers import Trainer, TrainingArguments
@@ -166,7 +167,7 @@ def train(
             full_determinism=settings.deterministic,
             save_strategy="steps",
             save_steps=save_steps,
-            save_total_limit=2,  # the last, and with it the best
+            save_total_limit=2,  # the last and the best
             eval_strategy="no" if settings.keep == "last" else "steps",
             eval_steps=save_steps,
             load_best_model_at_end=settings.keep != "last",
@@ -174,18 +175,18 @@ def train(
             greater_is_better=settings.keep != "lowest-loss",
             logging_steps=50,
             report_to="none",
-            use_cpu=PartialState().device.type == "cpu",  # else bfloat16 is refused there
+            use_cpu=PartialState().device.type == "cpu",  # otherwise a CPU refuses bfloat16
             dataloader_pin_memory=torch.cuda.is_available(),
-            remove_unused_columns=False,  # rows are no tables
+            remove_unused_columns=False,  # rows are not tables
         )
     except ValueError as error:
-        raise QabiasError(f"the training settings do not fit this machine: {error}") from error
+        raise QabiasError(f"these settings do not fit this machine: {error}", "change the named setting") from error
     if arguments.process_index == 0:
         _write_record(folder, run, commit, None)
         meant, actual = settings.batch_size * settings.gradient_accumulation, describe(settings)["examples_per_step"]
         if actual != meant:
             _log.warning(
-                "a step sees %d examples, %d on each device: for %d in all, as on one device, lower --batch-size",
+                "a step uses %d examples, %d on each device. For %d in total, lower --batch-size.",
                 actual, meant, meant,
             )  # fmt: skip
     trainer = Trainer(
@@ -200,29 +201,28 @@ def train(
     with arguments.main_process_first(desc="looking for checkpoints"):
         last = last_checkpoint(checkpoints)
     if last is not None:
-        _log.warning("%s: going on after step %s", folder, last.rsplit("-", 1)[1])
+        _log.warning("%s: resuming after step %s", folder, last.rsplit("-", 1)[1])
     trainer.train(resume_from_checkpoint=last)
     trainer.save_model(str(folder))
-    trainer.compute_metrics = None  # the scores are made below, from logits that are checked first
+    trainer.compute_metrics = None  # scores are computed below, after a check of the logits
     logits = trainer.predict(task.dev).predictions
     if any(np.isnan(part).any() for part in (logits if isinstance(logits, tuple) else (logits,))):
-        raise QabiasError(
-            f"{folder}: the trained model answers with NaN; choose a smaller --learning-rate and another --output"
-        )
+        problem = f"{folder}: the trained model answers with NaN"
+        raise QabiasError(problem, "use a smaller --learning-rate and another --output")
     score = task.evaluate(logits)
     if trainer.is_world_process_zero():
-        (folder / "training_args.bin").unlink(missing_ok=True)  # a pickle; what matters is in the record
+        (folder / "training_args.bin").unlink(missing_ok=True)  # a pickle; the record has the settings
         _write_record(folder, run, commit, score)
         shutil.rmtree(checkpoints)
     return score
 
 
 def last_checkpoint(checkpoints: Path) -> str | None:
-    """Find the last whole checkpoint and remove those that a killed process left unfinished."""
+    """Return the last complete checkpoint, and remove incomplete ones."""
     whole = {}
     for path in checkpoints.glob("checkpoint-*"):
         try:
-            json.loads((path / "trainer_state.json").read_text("utf-8"))  # what the Trainer writes last
+            json.loads((path / "trainer_state.json").read_text("utf-8"))  # the Trainer writes this file last
             whole[int(path.name.rsplit("-", 1)[1])] = str(path)
         except (FileNotFoundError, json.JSONDecodeError):
             shutil.rmtree(path)
@@ -230,10 +230,10 @@ def last_checkpoint(checkpoints: Path) -> str | None:
 
 
 def describe(settings: Settings) -> dict[str, Any]:
-    """The settings as a run records them, with the examples of a step on all devices."""
+    """The settings as recorded in a run, with the examples of a step on all devices."""
     import torch
 
-    # A launcher starts a process for each device; the Trainer alone uses all that it sees.
+    # A launcher starts a process per device; without one the Trainer uses all devices.
     n_devices = int(os.environ.get("WORLD_SIZE", 0)) or max(1, torch.cuda.device_count())
     return {**asdict(settings), "examples_per_step": settings.batch_size * settings.gradient_accumulation * n_devices}
 
@@ -241,38 +241,37 @@ def describe(settings: Settings) -> dict[str, Any]:
 def make_parser(
     description: str | None, model: str, dataset: str, config: str, **defaults: Any
 ) -> argparse.ArgumentParser:
-    """Make a parser with the options of every runner."""
+    """Make a parser with the options of every script."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", default=model, help="pretrained model, a folder or a Hub id")
-    parser.add_argument("--dataset", default=dataset, help="folder or Hub id; not read where --train is given")
-    parser.add_argument("--config", help=f"configuration of the dataset; of {dataset} by default {config}")
+    parser.add_argument("--dataset", default=dataset, help="folder or Hub id; unused with --train")
+    parser.add_argument("--config", help=f"config of the dataset [{config} for {dataset}]")
     parser.add_argument("--train-split", default="train", help="split to train on")
     parser.add_argument("--dev-split", default="validation", help="split to score")
     parser.add_argument("--train", type=Path, help="file to train on: JSON lines, CSV or Parquet")
     parser.add_argument("--dev", type=Path, help="file to score")
     parser.add_argument("--output", type=Path, required=True, help="folder of the trained model")
-    parser.add_argument("--epochs", type=float, help="times that all rows are seen")
-    parser.add_argument("--learning-rate", type=float, help="the largest")
-    parser.add_argument("--batch-size", type=int, help="rows of a pass on a device")
-    parser.add_argument("--gradient-accumulation", type=int, default=1, help="passes of a step")
-    parser.add_argument("--warmup-ratio", type=float, default=0.0, help="share of steps in which the rate rises")
-    parser.add_argument("--max-length", type=int, help="most tokens of a row")
-    parser.add_argument("--seed", type=int, default=0, help="of the new head, the order of rows and dropout")
+    parser.add_argument("--epochs", type=float, help="passes over all rows")
+    parser.add_argument("--learning-rate", type=float, help="peak learning rate")
+    parser.add_argument("--batch-size", type=int, help="rows per pass on a device")
+    parser.add_argument("--gradient-accumulation", type=int, default=1, help="passes per step")
+    parser.add_argument("--warmup-ratio", type=float, default=0.0, help="share of steps with a rising rate")
+    parser.add_argument("--max-length", type=int, help="maximum tokens of a row")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the new head, the order of rows and dropout")
     parser.add_argument("--bf16", action="store_true", help="compute in bfloat16")
     parser.add_argument(
         "--deterministic",
         action="store_true",
-        help="the same weights on a GPU too, in more time; a CPU gives them anyway",
+        help="reproducible weights on a GPU, at lower speed (a CPU is always reproducible)",
     )
     parser.add_argument(
         "--keep",
         choices=KEEP,
         default=KEEP[0],
-        help="weights that become the model: of the last step, or of the checkpoint with the best score or the lowest "
-        "loss on the rows to score",
+        help="weights of the model: last step, or checkpoint with the best score or lowest loss",
     )
-    parser.add_argument("--save-steps", type=int, default=500, help="steps between two checkpoints")
-    parser.add_argument("--limit", type=int, help="first rows to train on and to score, for a trial")
+    parser.add_argument("--save-steps", type=int, default=500, help="steps between checkpoints")
+    parser.add_argument("--limit", type=int, help="number of rows to train on and to score, for a trial")
     parser.set_defaults(default_dataset=dataset, default_config=config, **defaults)
     return parser
 
@@ -286,13 +285,13 @@ def finetune(
     noted: Mapping[str, Any] | None = None,
     **choices: Any,
 ) -> dict[str, float]:
-    """Train a model as the options say."""
+    """Train a model with these options."""
     settings = Settings(**{field.name: getattr(arguments, field.name) for field in fields(Settings)})
     settings.check()
     for option in ("save_steps", "limit"):
         value = getattr(arguments, option)
         if value is not None and value < 1:
-            raise QabiasError(f"--{option.replace('_', '-')} is {value}; it must be at least 1")
+            raise QabiasError(f"--{option.replace('_', '-')} is {value}", "use at least 1")
     sources, examples = _read(arguments, parse)
     run = {
         "task": name,
@@ -305,7 +304,7 @@ def finetune(
         **choices,
     }
     if arguments.keep != "last":
-        run["save_steps"] = arguments.save_steps  # the checkpoints there are to choose from
+        run["save_steps"] = arguments.save_steps  # it determines the available checkpoints
     score = find_score(arguments.output, run)
     if score is not None:
         return score
@@ -317,9 +316,9 @@ def finetune(
 def _read(
     arguments: argparse.Namespace, parse: Callable[[Row], Example]
 ) -> tuple[dict[str, str], dict[str, list[Example]]]:
-    """Read the rows to train on and to score: where they come from, and what they are."""
+    """Read the rows for training and scoring, and their sources."""
     if (arguments.train is None) != (arguments.dev is None):
-        raise QabiasError("--train and --dev go together; give both files, or a --dataset with both splits")
+        raise QabiasError("--train without --dev, or --dev without --train", "give both files, or a --dataset")
     if arguments.train is not None:
         files: Mapping[str, Path] = {"train": arguments.train, "dev": arguments.dev}
         sources = {part: str(path) for part, path in files.items()}

@@ -252,7 +252,7 @@ def test_several_answers_to_a_row_need_a_number_each(bbnli):
     result = scored(bbnli, [2, 0, 2, 0, 1, 1, 1, 1], twice)
     assert (result["bias_score"], result["n"], result["n_premises"]) == (0.5, 8, 1)
     assert scored(bbnli, [2, 0, 2, 0, 1, 1, 1, 1], twice, by="sample")["by"]["sample"]["0"]["bias_score"] == 1.0
-    with pytest.raises(ValueError, match=r"row 4: .*pair_id 'stereotypical-0', stance 'pro' repeats row 0; .*'sample'"):
+    with pytest.raises(ValueError, match=r"row 4: .*pair_id 'stereotypical-0', stance 'pro' repeats row 0\n.*'sample'"):
         bbnli.compute(predictions=[1] * 8, references=rows + rows)
     with pytest.raises(ValueError, match=r"row 0: .* sample '0' has no row with stance 'anti'"):
         bbnli.compute(predictions=[1] * 7, references=twice[:1] + twice[2:])

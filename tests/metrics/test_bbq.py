@@ -245,7 +245,7 @@ def test_rows_without_probabilities_are_told_and_give_a_range(bbq):
         assert result["range"][name] == pytest.approx(ends, abs=1e-12)
     # Rows that name no answer and have no probabilities are told of as such.
     said = [-1 if of is None else answer(row, "right") for row, of in zip(rows, probabilities, strict=True)]
-    with pytest.warns(UserWarning, match="name no answer") as caught:
+    with pytest.warns(UserWarning, match="unparseable") as caught:
         bbq.compute(predictions=said, references=rows, probabilities=probabilities)
     assert len(caught) == 1
 

@@ -207,12 +207,16 @@ OWN = "by the object itself"
 
 
 def ended(case: Case, named: str = "", **arguments: Any) -> tuple[str, Any]:
-    """How a call ends: with a result, with a line as it should be, or with what is wrong."""
+    """How a call ends: with a result, a problem and its fix in one line each, or a fault."""
     try:
         return "result", quiet(case.metric, **arguments)
     except ValueError as error:
         text = str(error)
-        good = text.startswith(f"{case.name}: ") and re.search(named, text) and "\n" not in text
+        good = (
+            text.startswith(f"{case.name}: ")
+            and re.search(named, text)
+            and re.fullmatch(r"[^\n]+\n  fix: [^\n]+", text)
+        )
         if good and len(text) <= LONGEST_MESSAGE and type(error) is ValueError:
             return "refused", text
         return "fault", f"{type(error).__name__}: {text[:LONGEST_MESSAGE]}"
@@ -324,9 +328,7 @@ def test_numbers_of_rows_in_the_wrong_order_beside_a_batch_without_are_refused()
     for first, second in ((numbered[1::-1], predictions[2:]), (predictions[:2], numbered[:1:-1])):
         unqover.add_batch(predictions=first, references=rows[:2])
         unqover.add_batch(predictions=second, references=rows[2:])
-        message = (
-            r"^unqover: predictions row \d: column 'example_id' is missing; .* example_id with all rows or with none"
-        )
+        message = r"^unqover: predictions row \d: column 'example_id' is missing\n .*and example_id with all rows"
         with pytest.raises(ValueError, match=message):
             unqover.compute()
         unqover = evaluate.load(str(folder(name)))

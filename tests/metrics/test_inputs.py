@@ -143,7 +143,7 @@ def test_a_bad_answer_is_named(value):
     rows = {"bbnli": bbnli_rows.make_pairs(1), "bbq_qa": questions(0, "ambig"), "bbq": bbq_rows.make_set()}
     for name in ("bbnli", "bbq_qa") if isinstance(value, str) else rows:  # texts are answers to BBQ's questions
         with pytest.raises(
-            ValueError, match=r"predictions row 1: .* is not an answer; pass the (index|label) 0, 1 or 2"
+            ValueError, match=r"predictions row 1: .* is not an answer\n  fix: pass the (index|label) 0, 1 or 2"
         ):
             compute(name, rows[name], [0, value, *[0] * (len(rows[name]) - 2)])
 
@@ -151,7 +151,7 @@ def test_a_bad_answer_is_named(value):
 @pytest.mark.parametrize("name", ["bbq", "bbnli", "bbq_nli", "bbq_qa"])
 def test_answers_that_cannot_be_read_are_told_where_the_user_calls(name):
     metric, rows = METRICS[TABLES[name][0]], TABLES[name][1]()
-    for unparsed, word in (("wrong", "as wrong"), ("exclude", "are left out")):
+    for unparsed, word in (("wrong", "wrong"), ("exclude", "are excluded")):
         with pytest.warns(UserWarning, match=f"{len(rows)} of {len(rows)} predictions .*{word}") as caught:
             result = metric.compute(predictions=[None] * len(rows), references=rows, unparsed=unparsed)
         assert caught[0].filename == __file__

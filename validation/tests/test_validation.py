@@ -131,7 +131,7 @@ def test_raters_do_not_see_the_key(religion, tmp_path):
     assert tuple(rows_of(tmp_path / "items.csv")[0]) == SHOWN
     labels = {name: row["label"] for name, row in read_key(tmp_path / "key.csv").items()}
     assert labels == {item.item_id: str(item.label) for item in items}
-    with pytest.raises(QabiasError, match="two files"):
+    with pytest.raises(QabiasError, match="same file"):
         write_items(items, tmp_path / "one.csv", tmp_path / "one.csv")
 
 

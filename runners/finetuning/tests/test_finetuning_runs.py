@@ -99,17 +99,17 @@ def test_data_of_an_unknown_name_need_a_recipe(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as end:
         qa.main()
     assert end.value.code == 2
-    assert "mine.jsonl names neither squad nor newsqa; say by --recipe" in capsys.readouterr().err
+    assert "mine.jsonl contains neither squad nor newsqa" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("name", "options", "expected"),
     [
-        ("squad.jsonl", (), ("squad", "by the name of", 384, "answer")),
-        ("newsqa.jsonl", (), ("newsqa", "by the name of", 336, "first")),
-        ("mine.jsonl", ("--recipe", "newsqa"), ("newsqa", "as --recipe says", 336, "first")),
-        ("newsqa.jsonl", ("--recipe", "squad", "--windows", "all"), ("squad", "as --recipe says", 384, "all")),
-        ("newsqa.jsonl", ("--max-length", "300"), ("newsqa", "by the name of", 300, "first")),
+        ("squad.jsonl", (), ("squad", "from the name", 384, "answer")),
+        ("newsqa.jsonl", (), ("newsqa", "from the name", 336, "first")),
+        ("mine.jsonl", ("--recipe", "newsqa"), ("newsqa", "from --recipe", 336, "first")),
+        ("newsqa.jsonl", ("--recipe", "squad", "--windows", "all"), ("squad", "from --recipe", 384, "all")),
+        ("newsqa.jsonl", ("--max-length", "300"), ("newsqa", "from the name", 300, "first")),
     ],
 )
 def test_the_authors_settings_are_the_defaults(tmp_path, monkeypatch, capsys, name, options, expected):
@@ -245,7 +245,7 @@ def test_changed_rows_and_foreign_folders_are_refused(tmp_path, monkeypatch, cap
     assert "exists and holds no run" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         call(race, ["--train", str(data), "--output", str(tmp_path / "new")], monkeypatch, capsys)
-    assert "--train and --dev go together" in capsys.readouterr().err
+    assert "--train without --dev" in capsys.readouterr().err
 
 
 def test_a_model_without_its_body_is_refused(tmp_path, monkeypatch, capsys):
@@ -289,7 +289,7 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, runner
         )
 
     whole = start(tmp_path / "whole")
-    assert "going on" not in whole.communicate()[1]
+    assert "resuming" not in whole.communicate()[1]
     assert whole.returncode == 0
     process = start(tmp_path / "killed")
     checkpoint = tmp_path / "killed" / "checkpoints" / "checkpoint-20" / "trainer_state.json"
@@ -301,7 +301,7 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, runner
     assert json.loads((tmp_path / "killed" / "finetuning.json").read_text("utf-8"))["score"] is None
     assert not (tmp_path / "killed" / "model.safetensors").exists()
     resumed = start(tmp_path / "killed")
-    assert int(re.search(r"going on after step (\d+)", resumed.communicate()[1])[1]) >= 20
+    assert int(re.search(r"resuming after step (\d+)", resumed.communicate()[1])[1]) >= 20
     assert resumed.returncode == 0
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
     assert weights[0] == weights[1]
