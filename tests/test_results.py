@@ -192,7 +192,7 @@ def test_the_command_writes_the_files_and_tells_what_is_left_out(runs, tmp_path,
     arguments = ["push", "results", str(runs / "bbq"), "--to", MODEL, "--dataset", DATASET, "--write-to", str(tmp_path)]
     arguments += ["--model-index", "--sample"]
     app(arguments, standalone_mode=False)
-    assert "Religion/bias_disambig is left out: no answer other than UNKNOWN" in capsys.readouterr().out
+    assert "Religion/bias_disambig has no value: no answer other than UNKNOWN" in capsys.readouterr().out
     files = result_files(runs / "bbq", MODEL, DATASET, sample=True)
     assert {path: (tmp_path / path).read_bytes() for path in files} == files
     card = ModelCard.load(tmp_path / "README.md")
