@@ -27,9 +27,10 @@ class Ended(NamedTuple):
 
 
 def is_one_line(err: str) -> bool:
-    """Whether standard error ends with one line of refusal; bars and warnings may stand before it."""
-    errors = [line for line in err.splitlines() if line.startswith("qabias: error: ")]
-    return len(errors) == 1 and len(errors[0]) <= LONGEST and err.rstrip().endswith(errors[0])
+    """Whether standard error ends with one refusal and its fix; bars and warnings may stand before it."""
+    lines = [line for line in err.splitlines() if not line.startswith("  fix: ")]
+    errors = [line for line in lines if line.startswith("qabias: error: ")]
+    return len(errors) == 1 and len(errors[0]) <= LONGEST and lines[-1] == errors[0]
 
 
 def command(*arguments) -> Ended:
