@@ -1,5 +1,6 @@
 """The bundled texts of BBQ: quality of every filling, gates that see the faults they are for, and faults in files."""
 
+import copy
 import csv
 import re
 import shutil
@@ -464,7 +465,7 @@ def test_a_faulty_context_for_two_people_with_the_same_description_is_refused(tm
 def test_what_is_no_file_of_templates_is_refused(tmp_path):
     with pytest.raises(QabiasError, match="no such"):
         bundled.read_templates("Age", VOCABULARY, tmp_path)
-    for entries, token in (([GOOD, GOOD], "1 follows 1"), (["text"], "template")):
+    for entries, token in (([GOOD, copy.deepcopy(GOOD)], "1 follows 1"), (["text"], "template")):
         with pytest.raises(QabiasError, match=token):
             _read(tmp_path, entries)
     (tmp_path / "templates" / "Age.yaml").write_text("category: Age\ntemplates: [", "utf-8")
