@@ -112,7 +112,7 @@ def test_version():
 def test_a_report_is_written_by_run_and_else_on_demand(tmp_path):
     report = tmp_path / "report.html"
     printed = invoke(*RUN, "--output", tmp_path, "--no-report").output
-    assert re.search(r"100\.0 \[9\d\.\d, 100\.0\]", printed)
+    assert re.search(r"\+100\.0\s%\s+\[\+9\d\.\d, \+100\.0\]", printed)
     assert "bbq|source:bundled@1|config:Age|format:qa@1|" in printed
     scores = (tmp_path / "scores.json").read_bytes()
     (tmp_path / "scores.json").unlink()
@@ -133,7 +133,7 @@ def test_a_report_is_written_by_run_and_else_on_demand(tmp_path):
 def test_run_in_shards(tmp_path):
     waiting = invoke(*RUN, "--output", tmp_path / "run", "--shard", "1/2")
     assert "parts are still missing" in waiting.output
-    assert "report:" in invoke(*RUN, "--output", tmp_path / "run", "--shard", "0/2").output
+    assert "report.html" in invoke(*RUN, "--output", tmp_path / "run", "--shard", "0/2").output
 
 
 SMOLLM2 = ["run", "bbq", "--model", "smollm2"]

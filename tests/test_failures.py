@@ -42,7 +42,7 @@ def called(monkeypatch, tmp_path):
 
 
 def raises(monkeypatch, error):
-    def show(*_):
+    def show(*_, **options):
         raise error
 
     monkeypatch.setattr(folders, "_check_folder", show)
@@ -99,7 +99,7 @@ def test_too_little_memory_is_no_fault(called, monkeypatch):
 
 
 def test_a_warning_is_one_line_without_source(called, monkeypatch):
-    def show(*_):
+    def show(*_, **options):
         warnings.warn("this is\nodd", stacklevel=1)
 
     monkeypatch.setattr(folders, "_check_folder", lambda _: None)

@@ -124,7 +124,7 @@ def test_three_runs_are_ranked_and_two_are_not(compared_runs, tmp_path):
     assert not [table for table in compare(folders[:2]).analysis.tables if table.section == RANKING]
     html = write_comparison(compare(folders), tmp_path / "out").read_text(encoding="utf-8")
     assert html.index(RANKING) < html.index("Scores by run")
-    output = called("compare", *folders)
+    output = called("compare", "--full", *folders)
     assert "Ranking: Accuracy, ambiguous contexts" in output
     assert "Difference: Accuracy, ambiguous contexts" in output
 

@@ -151,11 +151,11 @@ def _by_group(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Mea
         *([Column("n", "n", "count")] if count else []),
         *_headings(measures),
     )
-    rows = tuple(
-        (name, *([int(one[count])] if count else []), *(_cell(facts, one, each) for each in measures))
-        for name, one in groups.items()
-    )
-    return Table("scores", facts.caption if count else "", "", "", columns, rows)
+    rows: list[tuple[Value, ...]] = []
+    for name, one in groups.items():
+        n = [int(one[count])] if count else []
+        rows.append((name, *n, *(_cell(facts, one, each) for each in measures)))
+    return Table("scores", facts.caption if count else "", "", "", columns, tuple(rows))
 
 
 def _headings(measures: Sequence[Measure]) -> list[Column]:
