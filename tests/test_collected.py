@@ -219,7 +219,7 @@ def test_published_answers_are_to_the_published_texts_only(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["unqover"], "the authors of unqover published no answers of its models"),
+        (["unqover"], "no published answers to unqover"),
         (["bbq", "--config", "Agee"], "unknown configuration 'Agee'.*did you mean 'Age'"),
         (["bbq", "--config", "Religion,Age"], "write the configuration 'Religion,Age' as Age,Religion"),
         (["bbq", "--limit", "100"], "--limit means nothing with --published"),
