@@ -219,7 +219,7 @@ def test_published_answers_are_to_the_published_texts_only(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["unqover"], "published no answers"),
+        (["unqover"], "no published answers"),
         (["bbq", "--config", "Agee"], "unknown config 'Agee'.*Did you mean 'Age'"),
         (["bbq", "--config", "Religion,Age"], "write the configuration 'Religion,Age' as Age,Religion"),
         (["bbq", "--limit", "100"], "--limit does not apply to --published"),

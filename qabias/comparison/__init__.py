@@ -99,10 +99,9 @@ def _compare_models(
     same_questions = all(run.benchmark is benchmark for run in runs)
     pairs = functools.lru_cache(maxsize=1 if are_many else None)(_pairing(runs, answers))
     with_first = [_kept(pairs(0, number), are_many) for number in range(1, len(runs))] if same_questions else []
+    ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
     if {*DRAWN, "config"} & set(mixed):
         ranked, not_ranked = [], [NO_RANKING.format(group=ALL)] if len(runs) >= FEWEST_RUNS else []
-    else:
-        ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
     shared = (tables.runs_table(runs, names), *outcomes_tables(names, [run.scores for run in runs]))
     missing = missing_notes(names, [run.scores for run in runs])
     left_out = _left_out_notes(meaningful(benchmark, question_only), names, scores)
