@@ -143,7 +143,7 @@ def concrete(command, stand_ins, server_url, page, number):
         words += ["--output", f"done/{page.stem}-{number}"]
     if words[1] == "push":
         words += ["--dry-run"]
-    if "reason" in words:  # a small model never comes to an end
+    if "cot" in words:  # a small model never comes to an end
         words += ["--option", "max_new_tokens=16"]
     if words[1] == "verify-device":
         words += ["--shapes", "tiny", "--minutes", "0.1"]
