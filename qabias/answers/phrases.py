@@ -12,7 +12,7 @@ MARKS = "\"'“”„«»`*_~"
 """Quotation marks and markup that may stand around an answer."""
 
 # Words for "answer" in languages that models are asked in, or fall into.
-_ANSWER_WORDS = (
+ANSWER_WORDS = (
     r"answer|response|choice|option|antwort|antwoord|respuesta|resposta|réponse|reponse|risposta|svar|svaret|vastaus|"
     r"odpowiedź|odpověď|ответ|відповідь|cevap|yanıt|jawaban|câu trả lời|đáp án|답|정답|答案|答え|回答|الإجابة|उत्तर"
 )
@@ -25,13 +25,13 @@ _JSON = re.compile(
     r"[\"'](?:final[_ ]?answer|answer|choice|option|letter|label|prediction|response|result)[\"']\s*:\s*", re.IGNORECASE
 )
 _SAYS_FINAL = re.compile(
-    rf"(?:(?i:\bfinal (?:{_ANSWER_WORDS})\b)|(?:^|\n)[\s{MARKS}#>-]*ANSWER\b|\bANSWER(?=[\s{MARKS}]*[:：]))"
+    rf"(?:(?i:\bfinal (?:{ANSWER_WORDS})\b)|(?:^|\n)[\s{MARKS}#>-]*ANSWER\b|\bANSWER(?=[\s{MARKS}]*[:：]))"
     rf"[\s{MARKS}]*(?:\bis\b|:|=|：|-|—)?[\s{MARKS}]*[:：]?",
 )
 # What "No definitive answer is ..." goes on to say is none.
 _NOT_NO = "".join(rf"(?<!\bno {which})" for which in ("", "clear ", "definite ", "definitive ", "correct ", "right "))
 _SAYS = re.compile(
-    rf"(?<!\bno )(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_]){_NOT_NO}(?:{_ANSWER_WORDS})[\s{MARKS}]*"
+    rf"(?<!\bno )(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_]){_NOT_NO}(?:{ANSWER_WORDS})[\s{MARKS}]*"
     rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{MARKS}]*[:：]?|[:：=]|은|는|は|\n)",
     re.IGNORECASE,
 )
