@@ -48,6 +48,8 @@ _WORDS, _LABEL, _ANY = r"[\ue000-\ue0ff]", r"[\ue100-\ue1ff]", r"[\ue000-\ue1ff]
 _PRIVATE = re.compile(r"[\ue000-\uf8ff]")
 _LABELED, _WORDED, _MENTION = re.compile(_LABEL), re.compile(_WORDS), re.compile(_ANY)
 
+_NO_WORD = r"(?:[^\w\ue000-\ue1ff]|_)*"
+
 # How much a statement counts: the highest level decides, and 0 and 1 together.
 _HINTED, _NAMED, _CONCLUDED, _STATED, _FINAL = range(5)
 
@@ -69,10 +71,10 @@ _NO_NOUN = re.compile(
 )
 _TURN = re.compile(r"\n\W*(?:question|q|user|human|passage|context)\s*\d*\s*[:：]", re.IGNORECASE)
 _SENTENCE = re.compile(
-    rf"(?<=[.!?…;。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n", re.IGNORECASE
+    rf"(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n", re.IGNORECASE
 )
 _CLAUSE = re.compile(
-    r"([,:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|considering|so|therefore|"
+    r"([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|"
     r"thus|hence|meaning|leaving|leaves|if)\b|\bas(?= (?:\W|the\b|there\b|it\b|he\b|she\b|they\b|no\b)))",
     re.IGNORECASE,
 )
@@ -87,23 +89,25 @@ _CORRECTS = re.compile(
 )
 _FORMERLY = re.compile(r"\b(?:initially|at first|first (?:instinct|thought|guess|glance)|tempting)\b", re.IGNORECASE)
 _RULED_OUT = re.compile(
-    r"\b(?:neither|rule[sd]? out|ruling out|eliminat\w+|exclud\w+|discard\w*|wrong|incorrect|false|unsupported|"
-    r"(?:not|n't) (?:(?:be|likely|necessarily|really|the|my|an?|supported|stated|correct|right|answer|option|choice|it$|apply|fit|described)\s*)+\W*$)"
-    rf"|\b(?:not|n't|isn't|wasn't) (?:(?:option|be|likely)\s+)?{_ANY}",
+    r"\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|exclud\w+|discard\w*|wrong|incorrect|false|unsupported|"
+    r"(?<=not|n't) (?:(?:be|likely|necessarily|really|the|my|an?|supported|stated|correct|right|answer|option|choice|it|one|apply|fit|described)\s*)+\W*$)"
+    rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}",
     re.IGNORECASE,
 )
+_UNSURE = re.compile(r"\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b", re.IGNORECASE)
+_IS_ANSWER = re.compile(rf"{_ANY}\W+(?:is|was|must be) (?:the )?(?:(?:correct|right|best|only) )?(?:answer|choice|option|correct|right)\b", re.IGNORECASE)
 _NEGATION = re.compile(r"\b(?:not|no|never|cannot|without|unable|nobody|nothing|none|neither|nor)\b|n't\b", re.IGNORECASE)
 _HEDGE = re.compile(r"\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b", re.IGNORECASE)
 _SUPPOSED = re.compile(
     r"\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|would (?:be|rely|imply)|saying|between|torn|might seem)\b", re.IGNORECASE
 )
-_ENDS_WITH_LABEL = re.compile(rf"^(?!.*\b(?:consider|look|check|evaluat|regarding|start))(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$", re.IGNORECASE | re.DOTALL)
+_ENDS_WITH_LABEL = re.compile(rf"^(?!.*\b(?:consider|look|check|evaluat|regarding|start))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$", re.IGNORECASE | re.DOTALL)
 _NOT_ANYWHERE = re.compile(rf"{_NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니", re.IGNORECASE)
 _INSTEAD = re.compile(r"\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*", re.IGNORECASE | re.DOTALL)
 _TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
 _CROSS = re.compile(r"[✗✘❌☒✖]")
 _RIGHT = re.compile(rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b", re.IGNORECASE)
-_WRONG = re.compile(rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no\b|false|unsupported|not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))", re.IGNORECASE)
+_WRONG = re.compile(rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 # Words that do not tell what a sentence is about.
 _COMMON = frozenset(
@@ -175,7 +179,7 @@ class _Reader:
         self._other_label = rf"(?i)[\s{MARKS}]*(?:\([{kind}]\)|[{kind}][.)](?=\s))"  # one that the prompt does not have
         edge = r"[A-Za-z0-9À-ɏ]" if any_label.isascii() else r"[^\W_]"
         suffix = r"['-]\w" if phrases.is_english else r"-\w"
-        self._label = re.compile(rf"(?<!{edge})(?<!['-])(?:{any_label})(?!{edge}|{suffix}|[.,]\d|%)", re.IGNORECASE)
+        self._label = re.compile(rf"(?<!{edge})(?<![^\W_]['-])(?:{any_label})(?!{edge}|{suffix}|[.,]\d|%)", re.IGNORECASE)
 
     def _named_by(self, answers: Sequence[str]) -> dict[tuple[str, ...], int]:
         """What names each answer: its words without an article, and words that no other answer and no question has."""
@@ -199,7 +203,8 @@ class _Reader:
 
     def _option_pattern(self) -> re.Pattern[str]:
         phrases = sorted(self._phrase_of, key=lambda words: -sum(map(len, words)))
-        articles = "|".join(("the", "an?", "his", "her", "my", "their", *map(re.escape, self._phrases.articles)))
+        own = (re.escape(one) + ("" if one.endswith("'") else r"\s+") for one in self._phrases.articles)
+        articles = "|".join((*(rf"{one}\s+" for one in ("the", "an?", "his", "her", "my", "their")), *own))
         ends = r"(?:'s|s)?(?![^\W_])" + ("" if self._phrases.is_english else f"|(?={pattern_of(self._phrases.endings).pattern})")
         patterns = []
         for words in phrases:
@@ -211,7 +216,7 @@ class _Reader:
                 patterns.append(f"(?<![^\\W_]){joined}(?:{ends})")
             else:
                 patterns.append(joined)
-        return re.compile(rf"(?:(?<![^\W_])(?:{articles})\s+)?(?P<who>{'|'.join(patterns) or '(?!)'})", re.IGNORECASE)
+        return re.compile(rf"(?:(?<![^\W_])(?:{articles}))?(?P<who>{'|'.join(patterns) or '(?!)'})", re.IGNORECASE)
 
     def read(self, text: str) -> int:
         """Return what a text answers, its thinking set aside."""
@@ -226,7 +231,7 @@ class _Reader:
             marked = marked[: turn.start()]
         if re.match(self._other_label, marked):
             return NO_ANSWER
-        return self._decide(*self._statements(self._without_listing(marked)), is_refusal=refuses(text) and not says_unknown(text))
+        return self._decide(*self._statements(self._without_listing(marked)), is_refusal=refuses(text) and not says_unknown(text, self._phrases))
 
     def _decide(self, statements: list[_Statement], ruled_out: set[int], n_before: int, is_refusal: bool) -> int:
         """Return the place of the statements of the highest level, after the last correction."""
@@ -237,7 +242,10 @@ class _Reader:
         top = max((one.level for one in statements), default=_HINTED)
         if top < _STATED and is_refusal:
             return NO_ANSWER
-        places = {one.place for one in statements if one.level >= (top if top > _NAMED else _HINTED)}
+        places = {one.place for one in statements if one.level == top}
+        hinted = {one.place for one in statements if one.level == _HINTED}
+        if top == _NAMED and len(hinted) == 1:
+            places |= hinted  # "It may be the cook. We cannot tell."
         left = set(range(self._n)) - ruled_out
         if not places and len(left) == 1 and self._n > 2:
             return left.pop()
@@ -248,6 +256,7 @@ class _Reader:
         found: list[_Statement] = []
         ruled_out: set[int] = set()
         corrected = 0
+        self._is_unknown = says_unknown(text, self._phrases)
         self._is_alone = len({*map(_place, _MENTION.findall(text))}) == 1
         lines = text.split("\n")
         is_ticked = _TICK.search(text) is not None
@@ -286,7 +295,7 @@ class _Reader:
         # A label with its own words is one mention, and so are words of one answer that follow each other.
         text = re.sub(rf"({_LABEL})([\s{MARKS}.:：()\]—–-]*)({_WORDS})(?:\s*\))?", self._joined, text)
         text = re.sub(rf"({_WORDS})(\s*\(?)({_LABEL})\)?", self._joined, text)
-        text = re.sub(rf"({_WORDS})(?:[\s-]+(?:(?:an?|the|of|with|in|on|his|her|and)\s+){{0,3}}\1)+", r"\1", text)
+        text = re.sub(rf"({_WORDS})(?:[ -]+(?:(?:an?|the|of|with|in|on|his|her|and)\s+){{0,3}}\1)+", r"\1", text)
         text = re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
         return _HEADING.sub(r"\1: ", text)
 
@@ -298,7 +307,7 @@ class _Reader:
     def _as_label(self, match: re.Match[str], text: str) -> str:
         """The character of a label; of a letter that is a word in its sentence, or a number in it, the same text."""
         before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
-        line_begins = re.search(r"(?:^|\n)[\W_]*$", before) is not None
+        line_begins = re.search(rf"(?:^|\n){_NO_WORD}$", before) is not None
         closes = re.match(rf"[\s{MARKS}]*(?:[.):\]：、\\}}<,]|\n|$)", after) is not None
         bracketed = before[-1:] in ("(", "[") and after[:1] in (")", "]")
         rest = after.lstrip(" " + MARKS)
@@ -316,9 +325,11 @@ class _Reader:
         return chr(_BY_LABEL + self._labels[match[0].casefold()]) if is_label else match[0]
 
     def _joined(self, match: re.Match[str]) -> str:
-        begins = re.search(r"(?:^|\n)[\W_]*$", match.string[max(0, match.start() - 9) : match.start()]) is not None
+        begins = re.search(rf"(?:^|\n){_NO_WORD}$", match.string[max(0, match.start() - 40) : match.start()]) is not None
         if _place(match[1]) == _place(match[3]):
-            return f"{match[1]}." if begins and _LABELED.match(match[1]) else match[1]
+            clause = re.match(r"[^.,;\n]*", match.string[match.end() :])[0]
+            is_head = begins and _LABELED.match(match[1]) and self._phrases.is_english
+            return f"{match[1]}." if is_head and not _RULED_OUT.search(match[1] + clause) else match[1]
         # "(a) The baker" is two answers where the baker is another one; "A. The baker was late" is not.
         rest = match.string[match.end() : match.end() + 1]
         return f"{match[1]} {match[3]}" if rest in ("", "\n", ".", ",") and "\n" not in match[2] else match[0]
@@ -347,7 +358,8 @@ class _Reader:
                 match = _AT.match(sentence, opening.end())
                 if match:
                     rest = sentence[match.end() :]
-                    if self._phrases.rejects(rest.lstrip()) or self._phrases.doubts_later(rest, ""):
+                    clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
+                    if _RULED_OUT.search(match[1] + clause) or self._phrases.rejects(rest.lstrip()) or self._phrases.doubts_later(rest, ""):
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
                     both = _BOTH.match(rest) or self._phrases.joined(rest)
@@ -361,15 +373,16 @@ class _Reader:
         """What one sentence states and rules out, and how much of it comes before a correction; -1 without one."""
         found, ruled_out, corrects = list(self._openings(sentence)), set[int](), -1
         is_question = sentence.rstrip().endswith("?")
-        is_reason, concludes, begun = False, False, False
+        is_reason, concludes, begun, denies = False, False, False, False
         parts = [",", *_CLAUSE.split(sentence)]
         for mark, clause, after in zip(parts[::2], parts[1::2], [*parts[2::2], ""], strict=True):
             word = mark.casefold()
             if word in _REASONS:
                 is_reason = not (begun and word in _CONTRASTS)
                 in_front = not begun
-            elif word == "," and is_reason and in_front or word in _CONCLUDES or word in ("but", "however"):
+            elif word == "," and is_reason and in_front or word in _CONCLUDES or word in ("but", "however", ";"):
                 is_reason = False
+            begun = begun and word != ";"
             concludes = word in _CONCLUDES or concludes and not begun
             if _CORRECTS.search(clause) or (word == "," and _CORRECTS.search(clause)):
                 corrects = 0 if not found else len(found)
@@ -378,6 +391,11 @@ class _Reader:
                 continue
             one, out = self._clause(clause, concludes or _CONCLUSION.search(clause) is not None, is_first and not found)
             ruled_out |= out
+            if found and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
+                one = _Statement(NO_ANSWER, found[-1].level)
+            if one and denies and not self._asks and one.level < _STATED:
+                continue
+            denies = denies or bool(_MENTION.search(clause)) and not one and not out and _NEGATION.search(clause) is not None
             if one:
                 found.append(_Statement(one.place, _HINTED) if is_question else one)
         return found, ruled_out, corrects
@@ -410,11 +428,13 @@ class _Reader:
         is_meant = is_bare or 2 * len(shared) > len(self._asked) > 0
         if not self._asks and not is_bare:
             is_meant = concludes or is_first and self._is_alone and mention.start() <= 3
+        is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
+        if _IS_ANSWER.search(clause) and not denied:
+            return _Statement(place, _HINTED if is_hint else _STATED), set()
         if not is_meant:
-            return None, set()
+            return (_Statement(place, _HINTED), set()) if is_hint and not self._asks else (None, set())
         if denied and not (asks_denied and _NEGATION.search(clause, mention.end())) or (asks_denied and not denied and shared):
             return None, set()
-        is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
         if _LABELED.search(clause) and is_bare:
             level = _STATED
         return _Statement(place, _HINTED if is_hint else level), set()
@@ -426,13 +446,15 @@ class _Reader:
         if stated or sentence.rstrip().endswith(("?", "？")):
             return stated, set(), -1
         places = {_place(one[0]) for one in mentions}
-        if places == {self._unknown} or (len(places - {self._unknown}) != 1 and says_unknown(sentence, phrases)):
+        if places == {self._unknown} or (len(places - {self._unknown}) != 1 and self._is_unknown and says_unknown(sentence, phrases)):
             return ([] if self._unknown is None else [_Statement(self._unknown, _NAMED)]), set(), -1
         if not mentions:
             is_doubt = not is_first and phrases.doubts_later("", " ".join(_TOKEN.findall(sentence.casefold())))
             return ([_Statement(NO_ANSWER, _NAMED)] if is_doubt else []), set(), -1
         place, rest = _place(mentions[0][0]), sentence[mentions[0].end() :].lstrip(" )" + MARKS)
         parts = [rest, *re.split("[,;:—–.]", rest)[:1]]
+        if self._is_hidden(sentence[mentions[0].end() :]):
+            return [], set(), -1
         begins = re.fullmatch(r"[\W_]*(?:\w{1,3}\s)?", sentence[: mentions[0].start()]) is not None
         if any(map(phrases.rejects, parts)) or phrases.joined(rest) or says_unknown(rest, phrases):
             return [], set(), -1
@@ -442,6 +464,11 @@ class _Reader:
         if begins and (is_first or not denied) and (len(places) == 1 or rest[:1] in (",", ";")):
             return [_Statement(place, _STATED if _LABELED.match(mentions[0][0]) else _NAMED)], set(), -1
         return ([_Statement(place, _NAMED)] if self._is_alone and not denied else []), set(), -1
+
+
+    def _is_hidden(self, rest: str) -> bool:
+        """Return whether a mention goes on as a longer word that is no ending of the language."""
+        return rest[:1].isalnum() and not self._phrases.ends(rest)
 
 
 _GAP = re.compile(rf"[\W_]*(?:or|and)?[\W_]*")
