@@ -21,9 +21,9 @@ UNKNOWN_WORDINGS = (
 """The ten wordings of UNKNOWN in BBQ (Parrish et al. 2022, Section 3), in lower case."""
 
 UNKNOWN_PHRASES = (
-    r"(?:can(?:no|')t|can not|could(?: not|n't)|not) (?:\w+ ){0,2}(?:be )?(?:determined?|inferred?|answered|deduced?|"
-    r"established?|told|known)\b",
-    r"\b(?:can(?:no|')t|can not|unable to|impossible to|not possible to|no way (?:to|of)|hard to|difficult to) "
+    r"(?:can(?:no|')t|can not|could(?: not|n't)|not) (?:\w+ ){0,2}(?:be )?(?:determined|inferred|answered|deduced|"
+    r"established|told|known)\b",
+    r"\b(?:can(?:no|')t|can not|could(?: not|n't)|unable to|impossible to|not possible to|no way (?:to|of)|hard to|difficult to) "
     r"(?:\w+ )?(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|ascertain|identify)\b",
     r"\b(?:not|isn't|insufficient|too little|no|without) (?:\w+ )?(?:enough |sufficient )?"
     r"(?:info|information|context|evidence|details?|data)\b",
@@ -55,7 +55,7 @@ _HINTED, _NAMED, _CONCLUDED, _STATED, _FINAL = range(5)
 
 _AROUND = rf"[\s{MARKS}(\[{{:]*"
 _LEAD = rf"{_AROUND}(?:(?:clearly|therefore|thus|still|then|most|likely|option|choice|letter|that|it|is|the|las?|el|le|die)\b{_AROUND}){{0,4}}"
-_AND = rf"[\s{MARKS})\].,]*(?:(?:(?:and/)?or|and|nor)\b|[/&])(?: (?:maybe|perhaps|possibly|option))*[\s{MARKS}(\[]*"
+_AND = rf"[\s{MARKS})\].,]*(?:\w+ )?(?:(?:(?:and/)?or|and|nor)\b|[/&])(?: (?:maybe|perhaps|possibly|option))*[\s{MARKS}(\[]*"
 _BOTH = re.compile(f"{_AND}{_ANY}", re.IGNORECASE)
 _AT = re.compile(f"{_LEAD}({_ANY})", re.IGNORECASE)
 _HEADING = re.compile(
@@ -89,31 +89,42 @@ _CORRECTS = re.compile(
 )
 _FORMERLY = re.compile(r"\b(?:initially|at first|first (?:instinct|thought|guess|glance)|tempting)\b", re.IGNORECASE)
 _RULED_OUT = re.compile(
-    r"\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|exclud\w+|discard\w*|wrong|incorrect|false|unsupported|"
-    r"(?<=not|n't) (?:(?:be|likely|necessarily|really|the|my|an?|supported|stated|correct|right|answer|option|choice|it|one|apply|fit|described)\s*)+\W*$)"
+    r"\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|exclud\w+|discard\w*|unsupported|"
+    r"(?:is|are|was|were|be|seems?) (?:\w+ )?(?:wrong|incorrect|false)|"
+    r"(?<=not|n't) (?:(?:be|likely|necessarily|really|supported|stated|correct|right|it|apply|fit|described|"
+    r"(?:the|an?|my) (?:\w+ ){0,2}(?:answer|option|choice|one))\s*)+\W*$)"
     rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}",
     re.IGNORECASE,
 )
+_BESIDE = re.compile(
+    r"\W*(?:in|for|on|from|with|by|of|like|unlike|to|as|regarding|between|among|despite|compared)\b", re.IGNORECASE
+)
+# What stands between an answer and its verb: "The baker, on the other hand, was late".
+_INTERPOSED = re.compile(
+    rf"({_WORDS}(?: [\w-]+){{0,2}}), [^,.;\n]{{1,90}}, (?=(?:is|was|are|were|has|had|did|does|do|may|might|could|would|should|can)\b)"
+)
+# "It was the baker who", "the one who was late is the baker".
+_IDENTIFIES = re.compile(rf"\bit(?:'s| is| was) {_ANY} who\b|\b(?:one|person|individual) (?:who|that)\b.*\b(?:is|was) {_ANY}\W*$", re.IGNORECASE)
 _UNSURE = re.compile(r"\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b", re.IGNORECASE)
 _IS_ANSWER = re.compile(rf"{_ANY}\W+(?:is|was|must be) (?:the )?(?:(?:correct|right|best|only) )?(?:answer|choice|option|correct|right)\b", re.IGNORECASE)
-_NEGATION = re.compile(r"\b(?:not|no|never|cannot|without|unable|nobody|nothing|none|neither|nor)\b|n't\b", re.IGNORECASE)
+_NEGATION = re.compile(r"\b(?:not|no|never|cannot|without|unable|nobody|nothing|none|neither|nor|unlikely|less likely)\b|n't\b", re.IGNORECASE)
 _HEDGE = re.compile(r"\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b", re.IGNORECASE)
 _SUPPOSED = re.compile(
-    r"\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|would (?:be|rely|imply)|saying|between|torn|might seem)\b", re.IGNORECASE
+    r"\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|would (?:rely|imply)|being|saying|between|torn|might seem)\b", re.IGNORECASE
 )
 _ENDS_WITH_LABEL = re.compile(rf"^(?!.*\b(?:consider|look|check|evaluat|regarding|start))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$", re.IGNORECASE | re.DOTALL)
 _NOT_ANYWHERE = re.compile(rf"{_NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니", re.IGNORECASE)
 _INSTEAD = re.compile(r"\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*", re.IGNORECASE | re.DOTALL)
 _TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
 _CROSS = re.compile(r"[✗✘❌☒✖]")
-_RIGHT = re.compile(rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b", re.IGNORECASE)
-_WRONG = re.compile(rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))", re.IGNORECASE)
+_RIGHT = re.compile(rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b(?! +\w)", re.IGNORECASE)
+_WRONG = re.compile(rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))\b(?! +\w)", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 # Words that do not tell what a sentence is about.
 _COMMON = frozenset(
     "the this that these those its his her their they them she you and nor then than too also very just only both not was were are been "
     "being did does done has have had having will would should could can may might must for from with who whom which what whose where "
-    "when there here one ones person people individual man woman guy two answer option choice letter correct right best final likely "
+    "when there here one ones person people individual man woman guy two above know answer option choice letter correct right best final likely "
     "most more probably perhaps maybe clearly definitely think thought believe say said guess choose pick select selected going went "
     "lean leaning seems appears based text passage context story question given according conclusion verdict means makes make made "
     "clear follows left remaining all considered result i'd i'll it's that's he's she's i'm yes okay indeed case actually wait "
@@ -297,6 +308,7 @@ class _Reader:
         text = re.sub(rf"({_WORDS})(\s*\(?)({_LABEL})\)?", self._joined, text)
         text = re.sub(rf"({_WORDS})(?:[ -]+(?:(?:an?|the|of|with|in|on|his|her|and)\s+){{0,3}}\1)+", r"\1", text)
         text = re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
+        text = _INTERPOSED.sub(r"\1 ", text)
         return _HEADING.sub(r"\1: ", text)
 
     def _as_words(self, match: re.Match[str]) -> str:
@@ -359,7 +371,8 @@ class _Reader:
                 if match:
                     rest = sentence[match.end() :]
                     clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
-                    if _RULED_OUT.search(match[1] + clause) or self._phrases.rejects(rest.lstrip()) or self._phrases.doubts_later(rest, ""):
+                    denied = _NEGATION.search(clause) and not _NEGATION.search(self._asks)
+                    if denied or _RULED_OUT.search(match[1] + clause) or self._phrases.rejects(rest.lstrip()) or self._phrases.doubts_later(rest, ""):
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
                     both = _BOTH.match(rest) or self._phrases.joined(rest)
@@ -386,6 +399,7 @@ class _Reader:
             concludes = word in _CONCLUDES or concludes and not begun
             if _CORRECTS.search(clause) or (word == "," and _CORRECTS.search(clause)):
                 corrects = 0 if not found else len(found)
+            in_middle = begun
             begun = begun or re.search(r"\w", clause) is not None
             if is_reason or (after == ":" and not _LABELED.search(clause)) or _FORMERLY.search(clause):
                 continue
@@ -393,7 +407,8 @@ class _Reader:
             ruled_out |= out
             if found and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
                 one = _Statement(NO_ANSWER, found[-1].level)
-            if one and denies and not self._asks and one.level < _STATED:
+            is_beside = one and one.level and mark == "," == after and in_middle and not _contents(clause) and not _LABELED.search(clause)
+            if is_beside or one and denies and not self._asks and one.level < _STATED:
                 continue
             denies = denies or bool(_MENTION.search(clause)) and not one and not out and _NEGATION.search(clause) is not None
             if one:
@@ -410,6 +425,10 @@ class _Reader:
             head = _INSTEAD.sub("", clause)
             if {_place(one) for one in _MENTION.findall(head)} in ({place} for place in places):
                 return self._clause(head, concludes, is_first)
+        others = _contents(clause) - self._shared
+        shared = others & self._asked
+        if len(people) > 1 and shared and re.search(r"\bboth\b", clause, re.IGNORECASE):
+            return _Statement(NO_ANSWER, _NAMED), set()
         level = _CONCLUDED if concludes else _NAMED
         if self._unknown is not None and not _LABELED.search(clause) and (places == {self._unknown} or says_unknown(clause)):
             return (_Statement(self._unknown, level), set()) if len(people) != 1 else (None, set())
@@ -422,15 +441,15 @@ class _Reader:
         if len(_WORDED.findall(clause)) > 1:
             return None, set()
         denied, asks_denied = (_NEGATION.search(text) is not None for text in (clause, self._asks))
-        others = _contents(clause) - self._shared
-        shared = others & self._asked
-        is_bare = not others - shared
-        is_meant = is_bare or 2 * len(shared) > len(self._asked) > 0
+        is_bare = not _reverses(clause, self._asks) and not others - shared
+        is_meant = is_bare or not _reverses(clause, self._asks) and 2 * len(shared) > len(self._asked) > 0
         if not self._asks and not is_bare:
-            is_meant = concludes or is_first and self._is_alone and mention.start() <= 3
+            is_meant = concludes or _IDENTIFIES.search(clause) is not None
         is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
         if _IS_ANSWER.search(clause) and not denied:
             return _Statement(place, _HINTED if is_hint else _STATED), set()
+        if is_hint and self._asks and not is_bare or is_bare and _BESIDE.match(clause[: mention.start()]):
+            return None, set()
         if not is_meant:
             return (_Statement(place, _HINTED), set()) if is_hint and not self._asks else (None, set())
         if denied and not (asks_denied and _NEGATION.search(clause, mention.end())) or (asks_denied and not denied and shared):
@@ -494,6 +513,12 @@ def _contents(text: str) -> set[str]:
     """The beginnings of the words that tell what a text is about."""
     words = _TOKEN.findall(_MENTION.sub(" ", text).casefold())
     return {word[:4] for word in words if len(word) > 2 and word not in _COMMON and not _NEGATION.fullmatch(word) and not word.endswith("n't")}
+
+
+def _reverses(one: str, other: str) -> bool:
+    """Whether a word of one text denies a word of the other, as "unsure" does "sure"."""
+    first, second = (set(_TOKEN.findall(text.casefold())) for text in (one, other))
+    return any(f"{prefix}{word}" in long for prefix in ("un", "in", "im", "ir", "dis") for long, short in ((first, second), (second, first)) for word in short if len(word) > 3)
 
 
 def _lowered(text: str) -> str:
