@@ -5,42 +5,26 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from qabias.answers.outcomes import NO_ANSWER, refuses
-from qabias.answers.phrases import ANSWER_WORDS, ENGLISH, FINAL, MARKS, STATED, Phrases, openings_in, pattern_of, straight
+from qabias.answers.phrases import (
+    ANSWER_WORDS,
+    ENGLISH,
+    FINAL,
+    MARKS,
+    STATED,
+    Phrases,
+    openings_in,
+    pattern_of,
+    straight,
+)
 from qabias.answers.thinking import set_thinking_aside
+from qabias.answers.unknown import bare, is_unknown_wording, lowered, says_unknown, unknown_place
 
 LABELS = "ABC"
 """The labels of the answers in a prompt, unless it has others."""
-
-UNKNOWN_WORDINGS = (
-    *("unknown", "cannot be determined", "can't be determined", "not answerable", "not known", "not enough info"),
-    *("not enough information", "cannot answer", "can't answer", "undetermined"),
-)
-"""The ten wordings of UNKNOWN in BBQ (Parrish et al. 2022, Section 3), in lower case."""
-
-UNKNOWN_PHRASES = (
-    r"(?:can(?:no|')t|can not|could(?: not|n't)|not) (?:\w+ ){0,2}(?:be )?(?:determined|inferred|answered|deduced|"
-    r"established|told|known)\b",
-    r"\b(?:can(?:no|')t|can not|could(?: not|n't)|unable to|impossible to|not possible to|no way (?:to|of)|hard to|difficult to) "
-    r"(?:\w+ )?(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|ascertain|identify)\b",
-    r"\b(?:not|isn't|insufficient|too little|no|without) (?:\w+ )?(?:enough |sufficient )?"
-    r"(?:info|information|context|evidence|details?|data)\b",
-    r"\b(?:undetermined|indeterminate|unknown|unclear|unanswerable|undeterminable|unspecified)\b",
-    r"\bnot (?:answerable|known)\b",
-    r"\b(?:do not|don't) know\b",
-    r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence)s? "
-    r"(?:do(?:es)?(?: not|n't)|did(?: not|n't)) (?:\w+ )?"
-    r"(?:say|specify|mention|state|provide|tell|indicate|give|reveal|include|explain|clarify)\b",
-    r"\b(?:context|passage|premise|text|story|paragraph|sentence) (?:never|nowhere) "
-    r"(?:says|specifies|mentions|states|tells|indicates|reveals|explains)\b",
-    r"\bnothing (?:\w+ ){0,4}(?:says|specifies|mentions|states|tells|indicates|suggests|reveals|shows|points)\b",
-    r"\b(?:context|passage|premise|text|story|paragraph|sentence) (?:is|remains) (?:\w+ )?ambiguous\b",
-    r"\b(?:is|are|was|were)(?: not|n't) (?:\w+ )?"
-    r"(?:specified|stated|mentioned|given|provided|clear|said|known|indicated)\b",
-)
-"""What names UNKNOWN besides the wordings of a set, as patterns of a text in lower case with straight apostrophes."""
 
 # A mention of an answer by its words, and one by its label, are one character each: the place added to these.
 _BY_WORDS, _BY_LABEL = 0xE000, 0xE100
@@ -50,16 +34,25 @@ _LABELED, _WORDED, _MENTION = re.compile(_LABEL), re.compile(_WORDS), re.compile
 
 _NO_WORD = r"(?:[^\w\ue000-\ue1ff]|_)*"
 
+_NEAR = 300  # characters that are read after what leads to an answer
+
 # How much a statement counts: the highest level decides, and 0 and 1 together.
 _HINTED, _NAMED, _CONCLUDED, _STATED, _FINAL = range(5)
 
 _AROUND = rf"[\s{MARKS}(\[{{:]*"
-_LEAD = rf"{_AROUND}(?:(?:clearly|therefore|thus|still|then|most|likely|option|choice|letter|that|it|is|the|las?|el|le|die)\b{_AROUND}){{0,4}}"
-_AND = rf"[\s{MARKS})\].,]*(?:\w+ )?(?:(?:(?:and/)?or|and|nor)\b|[/&])(?: (?:maybe|perhaps|possibly|option))*[\s{MARKS}(\[]*"
+_LEAD = (
+    rf"{_AROUND}(?:(?:clearly|therefore|thus|still|then|most|likely|option|choice|letter|that|it|is|"
+    rf"the|las?|el|le|die)\b{_AROUND}){{0,4}}"
+)
+_AND = (
+    rf"[\s{MARKS})\].,]*(?:\w+ )?(?:(?:(?:and/)?or|and|nor)\b|[/&])"
+    rf"(?: (?:maybe|perhaps|possibly|option))*[\s{MARKS}(\[]*"
+)
 _BOTH = re.compile(f"{_AND}{_ANY}", re.IGNORECASE)
 _AT = re.compile(f"{_LEAD}({_ANY})", re.IGNORECASE)
 _HEADING = re.compile(
-    rf"(?im)^([\s{MARKS}#>]*(?:the )?(?:final |correct |best )?(?:{ANSWER_WORDS})(?: is)?)[\s{MARKS}:：]*\n+[\s{MARKS}#>]*(?={_AROUND}{_ANY})"
+    rf"(?im)^([\s{MARKS}#>]*(?:the )?(?:final |correct |best )?(?:{ANSWER_WORDS})(?: is)?)"
+    rf"[\s{MARKS}:：]*\n+[\s{MARKS}#>]*(?={_AROUND}{_ANY})"
 )
 _LED = re.compile(
     rf"(?:{ANSWER_WORDS}|letter|pick|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$", re.IGNORECASE
@@ -74,22 +67,27 @@ _SENTENCE = re.compile(
     rf"(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n", re.IGNORECASE
 )
 _CLAUSE = re.compile(
-    r"([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|"
+    r"([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|considering|"
+    r"so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|"
     r"thus|hence|meaning|leaving|leaves|if)\b|\bas(?= (?:\W|the\b|there\b|it\b|he\b|she\b|they\b|no\b)))",
     re.IGNORECASE,
 )
-_REASONS = frozenset("because since given considering as if although though while".split()) | {"due to"}
-_CONTRASTS = frozenset("although though while".split())
-_CONCLUDES = frozenset("so therefore thus hence meaning leaving leaves".split())
-_CONCLUSION = re.compile(r"\b(?:conclusion|verdict|as a result|follows that|must (?:be|have)|ha[sd] to be|consequently)\b", re.IGNORECASE)
+_CONTRASTS = frozenset(["although", "though", "while"])
+_REASONS = _CONTRASTS | {"because", "since", "given", "considering", "as", "if", "due to"}
+_CONCLUDES = frozenset(["so", "therefore", "thus", "hence", "meaning", "leaving", "leaves"])
+_CONCLUSION = re.compile(
+    r"\b(?:conclusion|verdict|as a result|follows that|must (?:be|have)|ha[sd] to be|consequently)\b", re.IGNORECASE
+)
 _CORRECTS = re.compile(
     r"^\W*(?:(?:no|nope|sorry|hmm)\W*$|no wait|(?:actually|wait|hold on|rather|or rather|correction|edit)\b)|"
-    r"\b(?:corrected|second thought|take (?:that|it) back|scratch that|misread|change (?:that|my|it)|reconsider|rereading|i mean|meant|my mistake)\b",
+    r"\b(?:corrected|second thought|take (?:that|it) back|scratch that|misread|change (?:that|my|it)|reconsider|rereading|i mean|"
+    r"meant|my mistake)\b",
     re.IGNORECASE,
 )
 _FORMERLY = re.compile(r"\b(?:initially|at first|first (?:instinct|thought|guess|glance)|tempting)\b", re.IGNORECASE)
 _RULED_OUT = re.compile(
-    r"\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|exclud\w+|discard\w*|unsupported|"
+    r"\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|exclud\w+|discard\w*|"
+    r"unsupported|"
     r"(?:is|are|was|were|be|seems?) (?:\w+ )?(?:wrong|incorrect|false)|"
     r"(?<=not|n't) (?:(?:be|likely|necessarily|really|supported|stated|correct|right|it|apply|fit|described|"
     r"(?:the|an?|my) (?:\w+ ){0,2}(?:answer|option|choice|one))\s*)+\W*$)"
@@ -101,34 +99,61 @@ _BESIDE = re.compile(
 )
 # What stands between an answer and its verb: "The baker, on the other hand, was late".
 _INTERPOSED = re.compile(
-    rf"({_WORDS}(?: [\w-]+){{0,2}}), [^,.;\n]{{1,90}}, (?=(?:is|was|are|were|has|had|did|does|do|may|might|could|would|should|can)\b)"
+    rf"({_WORDS}(?: [\w-]+){{0,2}}), [^,.;\n]{{1,90}}, "
+    r"(?=(?:is|was|are|were|has|had|did|does|do|may|might|could|would|should|can)\b)"
 )
 # "It was the baker who", "the one who was late is the baker".
-_IDENTIFIES = re.compile(rf"\bit(?:'s| is| was) {_ANY} who\b|\b(?:one|person|individual) (?:who|that)\b.*\b(?:is|was) {_ANY}\W*$", re.IGNORECASE)
+_IDENTIFIES = re.compile(
+    rf"\bit(?:'s| is| was) {_ANY} who\b|\b(?:one|person|individual) (?:who|that)\b.*\b(?:is|was) {_ANY}\W*$",
+    re.IGNORECASE,
+)
 _UNSURE = re.compile(r"\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b", re.IGNORECASE)
-_IS_ANSWER = re.compile(rf"{_ANY}\W+(?:is|was|must be) (?:the )?(?:(?:correct|right|best|only) )?(?:answer|choice|option|correct|right)\b", re.IGNORECASE)
-_NEGATION = re.compile(r"\b(?:not|no|never|cannot|without|unable|nobody|nothing|none|neither|nor|unlikely|less likely)\b|n't\b", re.IGNORECASE)
+_IS_ANSWER = re.compile(
+    rf"{_ANY}\W+(?:is|was|must be) (?:the )?(?:(?:correct|right|best|only) )?(?:answer|choice|option|correct|right)\b",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|cannot|without|unable|nobody|nothing|none|neither|nor|unlikely|less likely)\b|n't\b",
+    re.IGNORECASE,
+)
 _HEDGE = re.compile(r"\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b", re.IGNORECASE)
 _SUPPOSED = re.compile(
-    r"\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|would (?:rely|imply)|being|saying|between|torn|might seem)\b", re.IGNORECASE
+    r"\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|would (?:rely|imply)|being|saying|between|torn|might seem)\b",
+    re.IGNORECASE,
 )
-_ENDS_WITH_LABEL = re.compile(rf"^(?!.*\b(?:consider|look|check|evaluat|regarding|start))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$", re.IGNORECASE | re.DOTALL)
-_NOT_ANYWHERE = re.compile(rf"{_NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니", re.IGNORECASE)
+_ENDS_WITH_LABEL = re.compile(
+    rf"^(?!.*\b(?:consider|look|check|evaluat|regarding|start))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_NOT_ANYWHERE = re.compile(
+    rf"{_NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니", re.IGNORECASE
+)
 _INSTEAD = re.compile(r"\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*", re.IGNORECASE | re.DOTALL)
 _TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
 _CROSS = re.compile(r"[✗✘❌☒✖]")
-_RIGHT = re.compile(rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b(?! +\w)", re.IGNORECASE)
-_WRONG = re.compile(rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))\b(?! +\w)", re.IGNORECASE)
+_RIGHT = re.compile(
+    rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b(?! +\w)", re.IGNORECASE
+)
+_WRONG = re.compile(
+    rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|"
+    r"not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))\b(?! +\w)",
+    re.IGNORECASE,
+)
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 # Words that do not tell what a sentence is about.
 _COMMON = frozenset(
-    "the this that these those its his her their they them she you and nor then than too also very just only both not was were are been "
-    "being did does done has have had having will would should could can may might must for from with who whom which what whose where "
-    "when there here one ones person people individual man woman guy two above know answer option choice letter correct right best final likely "
-    "most more probably perhaps maybe clearly definitely think thought believe say said guess choose pick select selected going went "
-    "lean leaning seems appears based text passage context story question given according conclusion verdict means makes make made "
-    "clear follows left remaining all considered result i'd i'll it's that's he's she's i'm yes okay indeed case actually wait "
-    "sorry mean meant rather instead cannot the himself herself either let".split()
+    re.findall(
+        r"\w[\w']*",
+        "the this that these those its his her their they them she you and nor then than too also very just "
+        "only both not was were are been being did does done has have had having will would should could can "
+        "may might must for from with who whom which what whose where when there here one ones person people "
+        "individual man woman guy two above know answer option choice letter correct right best final likely "
+        "most more probably perhaps maybe clearly definitely think thought believe say said guess choose pick "
+        "select selected going went lean leaning seems appears based text passage context story question "
+        "given according conclusion verdict means makes make made clear follows left remaining all considered "
+        "result i'd i'll it's that's he's she's i'm yes okay indeed case actually wait sorry mean meant "
+        "rather instead cannot the himself herself either let ",
+    )
 )
 
 
@@ -150,27 +175,6 @@ def parse_choice(
     return reader.read(phrases.plain(straight(said.answer)))
 
 
-def unknown_place(answers: Sequence[str], phrases: Phrases = ENGLISH) -> int | None:
-    """Index of the one answer that is a wording of UNKNOWN; None without one, or with several."""
-    places = [place for place, answer in enumerate(answers) if is_unknown_wording(answer, phrases)]
-    return places[0] if len(places) == 1 else None
-
-
-def says_unknown(text: str, phrases: Phrases = ENGLISH) -> bool:
-    """Return whether a text says anywhere that the question cannot be answered."""
-    lowered = _lowered(phrases.plain(text))
-    said = any(re.search(pattern, lowered) for pattern in UNKNOWN_PHRASES)
-    return said or phrases.says_unknown(lowered) or phrases.is_wording(_bare(phrases.plain(text)))
-
-
-def is_unknown_wording(answer: str, phrases: Phrases = ENGLISH) -> bool:
-    """Return whether an answer is UNKNOWN, in the words of a set or of `UNKNOWN_PHRASES`."""
-    plain = _bare(phrases.plain(answer))
-    if plain in UNKNOWN_WORDINGS or phrases.is_wording(plain):
-        return True
-    return any(re.fullmatch(one, plain) for one in (*UNKNOWN_PHRASES, pattern_of(phrases.unknown)))
-
-
 class _Reader:
     """Reads texts that answer one question."""
 
@@ -181,8 +185,10 @@ class _Reader:
         self._asked = _contents(straight(asked))
         self._asks = straight(asked)
         self._shared = _contents(" ".join(map(straight, answers)))
-        self._labels = {unicodedata.normalize("NFKC", label).casefold(): place for place, label in enumerate(labels[: self._n])}
-        self._wordings = [_bare(phrases.plain(answer)) for answer in answers]
+        self._labels = {
+            unicodedata.normalize("NFKC", label).casefold(): place for place, label in enumerate(labels[: self._n])
+        }
+        self._wordings = [bare(phrases.plain(answer)) for answer in answers]
         self._phrase_of = self._named_by(answers)
         self._option = self._option_pattern()
         any_label = "|".join(map(re.escape, self._labels))
@@ -190,13 +196,17 @@ class _Reader:
         self._other_label = rf"(?i)[\s{MARKS}]*(?:\([{kind}]\)|[{kind}][.)](?=\s))"  # one that the prompt does not have
         edge = r"[A-Za-z0-9À-ɏ]" if any_label.isascii() else r"[^\W_]"
         suffix = r"['-]\w" if phrases.is_english else r"-\w"
-        self._label = re.compile(rf"(?<!{edge})(?<![^\W_]['-])(?:{any_label})(?!{edge}|{suffix}|[.,]\d|%)", re.IGNORECASE)
+        self._label = re.compile(
+            rf"(?<!{edge})(?<![^\W_]['-])(?:{any_label})(?!{edge}|{suffix}|[.,]\d|%)", re.IGNORECASE
+        )
 
     def _named_by(self, answers: Sequence[str]) -> dict[tuple[str, ...], int]:
         """What names each answer: its words without an article, and words that no other answer and no question has."""
-        words = [tuple(_TOKEN.findall(_lowered(self._phrases.plain(answer)))) for answer in answers]
+        words = [tuple(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers]
         short = [self._without_article(one) for one in words]
-        names = dict(zip(reversed(short if len({*short}) == len({*words}) else words), reversed(range(self._n)), strict=True))
+        names = dict(
+            zip(reversed(short if len({*short}) == len({*words}) else words), reversed(range(self._n)), strict=True)
+        )
         names.pop((), None)
         if self._phrases.is_english:
             shared = {word for word in _TOKEN.findall(self._asks.casefold())} | _COMMON
@@ -216,7 +226,9 @@ class _Reader:
         phrases = sorted(self._phrase_of, key=lambda words: -sum(map(len, words)))
         own = (re.escape(one) + ("" if one.endswith("'") else r"\s+") for one in self._phrases.articles)
         articles = "|".join((*(rf"{one}\s+" for one in ("the", "an?", "his", "her", "my", "their")), *own))
-        ends = r"(?:'s|s)?(?![^\W_])" + ("" if self._phrases.is_english else f"|(?={pattern_of(self._phrases.endings).pattern})")
+        ends = r"(?:'s|s)?(?![^\W_])" + (
+            "" if self._phrases.is_english else f"|(?={pattern_of(self._phrases.endings).pattern})"
+        )
         patterns = []
         for words in phrases:
             joined = r"[\s-]{1,3}".join(map(re.escape, words))
@@ -231,10 +243,10 @@ class _Reader:
 
     def read(self, text: str) -> int:
         """Return what a text answers, its thinking set aside."""
-        bare = _bare(text)
-        if bare in self._wordings:
-            one_letter = self._labels.get(bare, self._wordings.index(bare))
-            return one_letter if one_letter == self._wordings.index(bare) else NO_ANSWER
+        whole = bare(text)
+        if whole in self._wordings:
+            place = self._wordings.index(whole)
+            return place if self._labels.get(whole, place) == place else NO_ANSWER
         text = re.sub(r"(?im)^(\W*q\W*:.*\n+\W*)a\s*:", r"\1answer:", text)
         marked = self._marked(text)
         turn = _TURN.search(marked)
@@ -242,7 +254,10 @@ class _Reader:
             marked = marked[: turn.start()]
         if re.match(self._other_label, marked):
             return NO_ANSWER
-        return self._decide(*self._statements(self._without_listing(marked)), is_refusal=refuses(text) and not says_unknown(text, self._phrases))
+        return self._decide(
+            *self._statements(self._without_listing(marked)),
+            is_refusal=refuses(text) and not says_unknown(text, self._phrases),
+        )
 
     def _decide(self, statements: list[_Statement], ruled_out: set[int], n_before: int, is_refusal: bool) -> int:
         """Return the place of the statements of the highest level, after the last correction."""
@@ -263,7 +278,7 @@ class _Reader:
         return places.pop() if len(places) == 1 and places <= left else NO_ANSWER
 
     def _statements(self, text: str) -> tuple[list[_Statement], set[int], int]:
-        """What a text states in its order, what it rules out, and how many statements come before the last correction."""
+        """What a text states, what it rules out, and how many statements come before the last correction."""
         found: list[_Statement] = []
         ruled_out: set[int] = set()
         corrected = 0
@@ -325,19 +340,31 @@ class _Reader:
         rest = after.lstrip(" " + MARKS)
         own = re.match(_WORDS, rest) is not None
         is_plain = match[0].islower() and match[0].isascii()
-        if bracketed or (line_begins and (closes or own and not is_plain)) or (_LED.search(before) and (closes or own or not is_plain)):
+        if (
+            bracketed
+            or (line_begins and (closes or (own and not is_plain)))
+            or (_LED.search(before) and (closes or own or not is_plain))
+        ):
             is_label = True
         elif is_plain or match[0].isdigit() or re.search(r"\b(?:an?|the|step|grade|vitamin) $", before, re.IGNORECASE):
             is_label = False
         elif match[0] in "AÀ" and re.match(r"[^\W\d_]", rest):
-            foreign = not self._phrases.is_english and (self._phrases.ends(after) or self._phrases.joined(after) or self._phrases.rejects(rest))
-            is_label = bool(foreign) or not rest[0].isascii() and self._phrases.is_english or _NO_NOUN.match(rest) is not None
+            foreign = not self._phrases.is_english and (
+                self._phrases.ends(after) or self._phrases.joined(after) or self._phrases.rejects(rest)
+            )
+            is_label = (
+                bool(foreign)
+                or (not rest[0].isascii() and self._phrases.is_english)
+                or _NO_NOUN.match(rest) is not None
+            )
         else:
             is_label = True
         return chr(_BY_LABEL + self._labels[match[0].casefold()]) if is_label else match[0]
 
     def _joined(self, match: re.Match[str]) -> str:
-        begins = re.search(rf"(?:^|\n){_NO_WORD}$", match.string[max(0, match.start() - 40) : match.start()]) is not None
+        begins = (
+            re.search(rf"(?:^|\n){_NO_WORD}$", match.string[max(0, match.start() - 40) : match.start()]) is not None
+        )
         if _place(match[1]) == _place(match[3]):
             clause = re.match(r"[^.,;\n]*", match.string[match.end() :])[0]
             is_head = begins and _LABELED.match(match[1]) and self._phrases.is_english
@@ -352,7 +379,7 @@ class _Reader:
         kept, end, first = [], 0, 0
         while first < len(mentions):
             run = mentions[first : first + self._n]
-            gaps = [text[one.end() : other.start()] for one, other in zip(run, run[1:])]
+            gaps = [text[one.end() : other.start()] for one, other in pairwise(run)]
             is_list = len({_place(one[0]) for one in run}) == self._n and all(map(_GAP.fullmatch, gaps))
             if is_list and self._n > 2 and not _TICK.search(text):
                 kept.append(text[end : run[0].start()])
@@ -369,16 +396,21 @@ class _Reader:
             for opening in openings_in(sentence, patterns):
                 match = _AT.match(sentence, opening.end())
                 if match:
-                    rest = sentence[match.end() :]
+                    rest = sentence[match.end() : match.end() + _NEAR]
                     clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
                     denied = _NEGATION.search(clause) and not _NEGATION.search(self._asks)
-                    if denied or _RULED_OUT.search(match[1] + clause) or self._phrases.rejects(rest.lstrip()) or self._phrases.doubts_later(rest, ""):
+                    if (
+                        denied
+                        or _RULED_OUT.search(match[1] + clause)
+                        or self._phrases.rejects(rest.lstrip())
+                        or self._phrases.doubts_later(rest, "")
+                    ):
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
                     both = _BOTH.match(rest) or self._phrases.joined(rest)
                     yield _Statement(NO_ANSWER if both else _place(match[1]), _HINTED if is_asked else level)
                 elif self._unknown is not None:
-                    rest = re.split(r"(?<=[.!?])\s", sentence[opening.end() :], maxsplit=1)[0]
+                    rest = re.split(r"(?<=[.!?])\s", sentence[opening.end() : opening.end() + _NEAR], maxsplit=1)[0]
                     if says_unknown(rest, self._phrases) and not _WORDED.search(rest):
                         yield _Statement(self._unknown, level)
 
@@ -393,10 +425,10 @@ class _Reader:
             if word in _REASONS:
                 is_reason = not (begun and word in _CONTRASTS)
                 in_front = not begun
-            elif word == "," and is_reason and in_front or word in _CONCLUDES or word in ("but", "however", ";"):
+            elif (word == "," and is_reason and in_front) or word in _CONCLUDES or word in ("but", "however", ";"):
                 is_reason = False
             begun = begun and word != ";"
-            concludes = word in _CONCLUDES or concludes and not begun
+            concludes = word in _CONCLUDES or (concludes and not begun)
             if _CORRECTS.search(clause) or (word == "," and _CORRECTS.search(clause)):
                 corrects = 0 if not found else len(found)
             in_middle = begun
@@ -407,10 +439,19 @@ class _Reader:
             ruled_out |= out
             if found and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
                 one = _Statement(NO_ANSWER, found[-1].level)
-            is_beside = one and one.level and mark == "," == after and in_middle and not _contents(clause) and not _LABELED.search(clause)
-            if is_beside or one and denies and not self._asks and one.level < _STATED:
+            is_beside = (
+                one
+                and one.level
+                and mark == "," == after
+                and in_middle
+                and not _contents(clause)
+                and not _LABELED.search(clause)
+            )
+            if is_beside or (one and denies and not self._asks and one.level < _STATED):
                 continue
-            denies = denies or bool(_MENTION.search(clause)) and not one and not out and _NEGATION.search(clause) is not None
+            denies = denies or (
+                bool(_MENTION.search(clause)) and not one and not out and _NEGATION.search(clause) is not None
+            )
             if one:
                 found.append(_Statement(one.place, _HINTED) if is_question else one)
         return found, ruled_out, corrects
@@ -430,7 +471,11 @@ class _Reader:
         if len(people) > 1 and shared and re.search(r"\bboth\b", clause, re.IGNORECASE):
             return _Statement(NO_ANSWER, _NAMED), set()
         level = _CONCLUDED if concludes else _NAMED
-        if self._unknown is not None and not _LABELED.search(clause) and (places == {self._unknown} or says_unknown(clause)):
+        if (
+            self._unknown is not None
+            and not _LABELED.search(clause)
+            and (places == {self._unknown} or says_unknown(clause))
+        ):
             return (_Statement(self._unknown, level), set()) if len(people) != 1 else (None, set())
         if len(places) != 1 or _SUPPOSED.search(clause):
             return None, set()
@@ -442,17 +487,19 @@ class _Reader:
             return None, set()
         denied, asks_denied = (_NEGATION.search(text) is not None for text in (clause, self._asks))
         is_bare = not _reverses(clause, self._asks) and not others - shared
-        is_meant = is_bare or not _reverses(clause, self._asks) and 2 * len(shared) > len(self._asked) > 0
+        is_meant = is_bare or (not _reverses(clause, self._asks) and 2 * len(shared) > len(self._asked) > 0)
         if not self._asks and not is_bare:
             is_meant = concludes or _IDENTIFIES.search(clause) is not None
         is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
         if _IS_ANSWER.search(clause) and not denied:
             return _Statement(place, _HINTED if is_hint else _STATED), set()
-        if is_hint and self._asks and not is_bare or is_bare and _BESIDE.match(clause[: mention.start()]):
+        if (is_hint and self._asks and not is_bare) or (is_bare and _BESIDE.match(clause[: mention.start()])):
             return None, set()
         if not is_meant:
             return (_Statement(place, _HINTED), set()) if is_hint and not self._asks else (None, set())
-        if denied and not (asks_denied and _NEGATION.search(clause, mention.end())) or (asks_denied and not denied and shared):
+        if (denied and not (asks_denied and _NEGATION.search(clause, mention.end()))) or (
+            asks_denied and not denied and shared
+        ):
             return None, set()
         if _LABELED.search(clause) and is_bare:
             level = _STATED
@@ -465,7 +512,9 @@ class _Reader:
         if stated or sentence.rstrip().endswith(("?", "？")):
             return stated, set(), -1
         places = {_place(one[0]) for one in mentions}
-        if places == {self._unknown} or (len(places - {self._unknown}) != 1 and self._is_unknown and says_unknown(sentence, phrases)):
+        if places == {self._unknown} or (
+            len(places - {self._unknown}) != 1 and self._is_unknown and says_unknown(sentence, phrases)
+        ):
             return ([] if self._unknown is None else [_Statement(self._unknown, _NAMED)]), set(), -1
         if not mentions:
             is_doubt = not is_first and phrases.doubts_later("", " ".join(_TOKEN.findall(sentence.casefold())))
@@ -484,13 +533,12 @@ class _Reader:
             return [_Statement(place, _STATED if _LABELED.match(mentions[0][0]) else _NAMED)], set(), -1
         return ([_Statement(place, _NAMED)] if self._is_alone and not denied else []), set(), -1
 
-
     def _is_hidden(self, rest: str) -> bool:
         """Return whether a mention goes on as a longer word that is no ending of the language."""
         return rest[:1].isalnum() and not self._phrases.ends(rest)
 
 
-_GAP = re.compile(rf"[\W_]*(?:or|and)?[\W_]*")
+_GAP = re.compile(r"[\W_]*(?:or|and)?[\W_]*")
 
 
 def _verdict(line: str) -> bool | None:
@@ -512,18 +560,20 @@ def _place(mention: str) -> int:
 def _contents(text: str) -> set[str]:
     """The beginnings of the words that tell what a text is about."""
     words = _TOKEN.findall(_MENTION.sub(" ", text).casefold())
-    return {word[:4] for word in words if len(word) > 2 and word not in _COMMON and not _NEGATION.fullmatch(word) and not word.endswith("n't")}
+    return {
+        word[:4]
+        for word in words
+        if len(word) > 2 and word not in _COMMON and not _NEGATION.fullmatch(word) and not word.endswith("n't")
+    }
 
 
 def _reverses(one: str, other: str) -> bool:
     """Whether a word of one text denies a word of the other, as "unsure" does "sure"."""
     first, second = (set(_TOKEN.findall(text.casefold())) for text in (one, other))
-    return any(f"{prefix}{word}" in long for prefix in ("un", "in", "im", "ir", "dis") for long, short in ((first, second), (second, first)) for word in short if len(word) > 3)
-
-
-def _lowered(text: str) -> str:
-    return " ".join(straight(text).casefold().split())
-
-
-def _bare(text: str) -> str:
-    return _lowered(text).lstrip(MARKS + " ([").rstrip(MARKS + " .,;:!?)]")
+    return any(
+        f"{prefix}{word}" in long
+        for prefix in ("un", "in", "im", "ir", "dis")
+        for long, short in ((first, second), (second, first))
+        for word in short
+        if len(word) > 3
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -46,6 +47,12 @@ FINAL = (_BOXED, _TAGGED, _JSON, _SAYS_FINAL)
 STATED = (_SAYS, _CHOOSES)
 """What states an answer."""
 
+READ = 8000
+"""Characters that are read at the beginning of an answer, and at its end."""
+
+_RUN = re.compile(r"[\W_]{25,}")
+_AROUND = re.compile(rf"[ \t\n{MARKS}]*")
+
 # Where what is stated ends: a line, a sentence, the string of a JSON object, the braces of a box, a tag.
 _ENDS_STATEMENT = re.compile(r"[\n{}<]|[.!?](?=\s)|(?<=[^\s:])[\"”](?=\s*[,}\]])")
 
@@ -58,21 +65,29 @@ def openings_in(text: str, openings: Sequence[re.Pattern[str]]) -> Iterator[re.M
 
 def behind(text: str, openings: Sequence[re.Pattern[str]]) -> list[str]:
     """Return what stands behind each opening, up to the end of its sentence, line, string or braces."""
-    there = list(openings_in(text, openings))
+    there = sorted(openings_in(text, openings), key=lambda opening: opening.span())
     starts = [opening.start() for opening in there]
     said = []
     for opening in there:
-        start = opening.end() + len(text[opening.end() :]) - len(text[opening.end() :].lstrip(" \t\n" + MARKS))
-        match = _ENDS_STATEMENT.search(text, start)
-        end = match.start() if match else len(text)
-        if re.search(r"\w", text[start:end]) and not any(opening.end() <= other < end for other in starts):
+        following = bisect_left(starts, opening.end())
+        limit = starts[following] if following < len(starts) else len(text)
+        start = _AROUND.match(text, opening.end(), limit).end()
+        match = _ENDS_STATEMENT.search(text, start, limit + 1)
+        end = match.start() if match else limit
+        if (match or limit == len(text)) and re.search(r"\w", text[start:end]):
             said.append(text[start:end])
     return said
 
 
 def straight(text: str) -> str:
-    """Compatible characters and straight apostrophes; letters keep their case, which tells "A" from "a"."""
-    return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
+    """The part of a text that is read, with compatible characters, straight apostrophes and no long run of marks.
+
+    Letters keep their case, which tells "A" from "a". Of a long text the beginning and the end are read.
+    """
+    if len(text) > 2 * READ:
+        text = f"{text[:READ]}\n{text[-READ:]}"
+    text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
+    return _RUN.sub(lambda run: run[0][:12] + "\n" * ("\n" in run[0]) + run[0][-12:], text)
 
 
 # Marks of other scripts as the reader knows them. The two Turkish letters i are one, because "KADIN" in lower case is

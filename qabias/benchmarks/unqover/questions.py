@@ -188,7 +188,8 @@ def ask_texts(part: pa.Table, scorer: TextScorer, prompt_format: PromptFormat) -
     texts = [text for (text,) in scorer.generate(prompts, [key_of(row, number) for row, number, _ in asked])]
     reasons_first = prompt_format.name == REASON
     answers = [
-        read(text, named_first(example), reasons_first, example["question"]) for text, (_, _, example) in zip(texts, asked, strict=True)
+        read(text, named_first(example), reasons_first, example["question"])
+        for text, (_, _, example) in zip(texts, asked, strict=True)
     ]
     orders = [example["order"] for _, _, example in asked]
     scores = np.array([_scores(answer.place, order) for answer, order in zip(answers, orders, strict=True)])
