@@ -67,8 +67,8 @@ _SENTENCE = re.compile(
     rf"(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n", re.IGNORECASE
 )
 _CLAUSE = re.compile(
-    r"([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|considering|"
-    r"so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|"
+    r"([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|"
+    r"considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|"
     r"thus|hence|meaning|leaving|leaves|if)\b|\bas(?= (?:\W|the\b|there\b|it\b|he\b|she\b|they\b|no\b)))",
     re.IGNORECASE,
 )
@@ -80,8 +80,8 @@ _CONCLUSION = re.compile(
 )
 _CORRECTS = re.compile(
     r"^\W*(?:(?:no|nope|sorry|hmm)\W*$|no wait|(?:actually|wait|hold on|rather|or rather|correction|edit)\b)|"
-    r"\b(?:corrected|second thought|take (?:that|it) back|scratch that|misread|change (?:that|my|it)|reconsider|rereading|i mean|"
-    r"meant|my mistake)\b",
+    r"\b(?:corrected|second thought|take (?:that|it) back|scratch that|misread|change (?:that|my|it)|reconsider|"
+    r"rereading|i mean|meant|my mistake)\b",
     re.IGNORECASE,
 )
 _FORMERLY = re.compile(r"\b(?:initially|at first|first (?:instinct|thought|guess|glance)|tempting)\b", re.IGNORECASE)

@@ -17,7 +17,8 @@ UNKNOWN_PHRASES = (
     r"(?:can(?:no|')t|can not|could(?: not|n't)|not) (?:\w+ ){0,2}(?:be )?(?:determined|inferred|answered|deduced|"
     r"established|told|known)\b",
     r"\b(?:can(?:no|')t|can not|could(?: not|n't)|unable to|impossible to|not possible to|no way (?:to|of)|hard to|"
-    r"difficult to) (?:\w+ )?(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|ascertain|identify)\b",
+    r"difficult to) "
+    r"(?:\w+ )?(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|ascertain|identify)\b",
     r"\b(?:not|isn't|insufficient|too little|no|without) (?:\w+ )?(?:enough |sufficient )?"
     r"(?:info|information|context|evidence|details?|data)\b",
     r"\b(?:undetermined|indeterminate|unknown|unclear|unanswerable|undeterminable|unspecified)\b",

@@ -26,7 +26,7 @@ INTERFACES = ("options", "texts", "choices", "pairs", "spans", "masks")
 """
 
 
-ASK_METHODS = ("options", "letter", "write", "reason", "fill", "open")
+ASK_METHODS = ("options", "letter", "write", "reason", "fill", "open", "json")
 """How a model may be asked, in one word.
 
     options  the likelihood of each answer's text
@@ -35,6 +35,7 @@ ASK_METHODS = ("options", "letter", "write", "reason", "fill", "open")
     reason   it thinks or reasons first, then it writes the letter
     fill     it fills the gap in a statement, without answers to choose from
     open     it answers the question, without answers to choose from
+    json     a server lets it write the letter only, as JSON by a schema
 """
 
 

@@ -96,6 +96,7 @@ class BBQBenchmark(Benchmark):
             "reason": "letters_cot",
             "fill": "fill",
             "open": "open",
+            "json": "letters",
         }
     )
     orders: Sequence[int] = (1, 3, 6)

@@ -93,7 +93,7 @@ def _person_only(example: Example, asked: str, instruction: str = "") -> Rendere
 
 
 _FIVE = tuple(
-    PromptFormat(name, 1, description, render, lists_answers=True, asks=("options", "letter", "write"))
+    PromptFormat(name, 1, description, render, lists_answers=True, asks=("options", "letter", "write", "json"))
     for name, description, render in (
         (
             "letters",
