@@ -54,6 +54,8 @@ _HEADING = re.compile(
     rf"(?im)^([\s{MARKS}#>]*(?:the )?(?:final |correct |best )?(?:{ANSWER_WORDS})(?: is)?)"
     rf"[\s{MARKS}:：]*\n+[\s{MARKS}#>]*(?={_AROUND}{_ANY})"
 )
+# A line that discusses an option, if several lines do.
+_HEAD = re.compile(rf"\W*(?:option )?({_LABEL})\W+\w", re.IGNORECASE)
 _LED = re.compile(
     rf"(?:{ANSWER_WORDS}|letter|pick|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$", re.IGNORECASE
 )
@@ -165,7 +167,23 @@ class _Statement(NamedTuple):
 def parse_choice(
     text: str, answers: Sequence[str], labels: str = LABELS, phrases: Phrases = ENGLISH, asked: str = ""
 ) -> int:
-    r"""Return which of the listed answers a text gives."""
+    r"""Return which of the listed answers a text gives.
+
+    The strongest statement counts: one that is marked as final, then a stated one, a concluded one, and a name.
+
+    Args:
+        text: What a model wrote; thinking between marks is set aside, and of a long text both ends are read.
+        answers: The answers as the prompt lists them.
+        labels: Their labels in the prompt, one character each.
+        phrases: What is known of a language besides English.
+        asked: The question, which decides what a sentence about an answer means. Without it such a sentence is none.
+
+    Returns:
+        The index of the answer; `NO_ANSWER` if the text gives none, or two.
+
+    Raises:
+        ValueError: There are fewer labels than answers.
+    """
     if len(labels) < len(answers):
         raise ValueError(f"{len(answers)} answers but the labels {labels!r}")
     said = set_thinking_aside(text)
@@ -279,39 +297,39 @@ class _Reader:
 
     def _statements(self, text: str) -> tuple[list[_Statement], set[int], int]:
         """What a text states, what it rules out, and how many statements come before the last correction."""
-        found: list[_Statement] = []
+        made: list[_Statement] = []
         ruled_out: set[int] = set()
         corrected = 0
         self._is_unknown = says_unknown(text, self._phrases)
         self._is_alone = len({*map(_place, _MENTION.findall(text))}) == 1
         lines = text.split("\n")
         is_ticked = _TICK.search(text) is not None
-        heads = {one[1] for line in lines if (one := re.match(rf"\W*(?:option )?({_LABEL})\W+\w", line, re.IGNORECASE))}
+        heads = {one[1] for line in lines if (one := _HEAD.match(line))}
         for line in lines:
             verdict = _verdict(line)
             if verdict is not None:
-                place = _place(_MENTION.search(line)[0])
+                (place,) = {_place(one) for one in _MENTION.findall(line)}
                 if verdict:
-                    found.append(_Statement(place, _STATED))
+                    made.append(_Statement(place, _STATED))
                 else:
                     ruled_out.add(place)
                 continue
             if is_ticked and _MENTION.search(line) and not re.search(r"\w", _MENTION.sub("", line)):
                 continue
-            if len(heads) > 1 and (one := re.match(rf"\W*(?:option )?({_LABEL})\W+\w", line, re.IGNORECASE)):
+            if len(heads) > 1 and _HEAD.match(line):
                 continue
             for sentence in _SENTENCE.split(line):
-                before = len(found)
+                before = len(made)
                 if self._phrases.is_english:
-                    new, out, corrects = self._sentence(sentence, not found)
+                    new, out, corrects = self._sentence(sentence)
                 else:
-                    new, out, corrects = self._foreign(sentence, not found)
+                    new, out, corrects = self._foreign(sentence, not made), set(), -1
                 if corrects >= 0:
                     corrected = before + corrects
                     ruled_out = set()
-                found += new
+                made += new
                 ruled_out |= out
-        return found, ruled_out, corrected
+        return made, ruled_out, corrected
 
     def _marked(self, text: str) -> str:
         """A text with one character for every mention of an answer."""
@@ -366,7 +384,7 @@ class _Reader:
             re.search(rf"(?:^|\n){_NO_WORD}$", match.string[max(0, match.start() - 40) : match.start()]) is not None
         )
         if _place(match[1]) == _place(match[3]):
-            clause = re.match(r"[^.,;\n]*", match.string[match.end() :])[0]
+            clause = re.split(r"[.,;\n]", match.string[match.end() : match.end() + _NEAR], maxsplit=1)[0]
             is_head = begins and _LABELED.match(match[1]) and self._phrases.is_english
             return f"{match[1]}." if is_head and not _RULED_OUT.search(match[1] + clause) else match[1]
         # "(a) The baker" is two answers where the baker is another one; "A. The baker was late" is not.
@@ -414,11 +432,11 @@ class _Reader:
                     if says_unknown(rest, self._phrases) and not _WORDED.search(rest):
                         yield _Statement(self._unknown, level)
 
-    def _sentence(self, sentence: str, is_first: bool) -> tuple[list[_Statement], set[int], int]:
+    def _sentence(self, sentence: str) -> tuple[list[_Statement], set[int], int]:
         """What one sentence states and rules out, and how much of it comes before a correction; -1 without one."""
-        found, ruled_out, corrects = list(self._openings(sentence)), set[int](), -1
+        made, ruled_out, corrects = list(self._openings(sentence)), set[int](), -1
         is_question = sentence.rstrip().endswith("?")
-        is_reason, concludes, begun, denies = False, False, False, False
+        is_reason = in_front = concludes = begun = denies = False
         parts = [",", *_CLAUSE.split(sentence)]
         for mark, clause, after in zip(parts[::2], parts[1::2], [*parts[2::2], ""], strict=True):
             word = mark.casefold()
@@ -429,16 +447,16 @@ class _Reader:
                 is_reason = False
             begun = begun and word != ";"
             concludes = word in _CONCLUDES or (concludes and not begun)
-            if _CORRECTS.search(clause) or (word == "," and _CORRECTS.search(clause)):
-                corrects = 0 if not found else len(found)
+            if _CORRECTS.search(clause):
+                corrects = len(made)
             in_middle = begun
             begun = begun or re.search(r"\w", clause) is not None
             if is_reason or (after == ":" and not _LABELED.search(clause)) or _FORMERLY.search(clause):
                 continue
-            one, out = self._clause(clause, concludes or _CONCLUSION.search(clause) is not None, is_first and not found)
+            one, out = self._clause(clause, concludes or _CONCLUSION.search(clause) is not None)
             ruled_out |= out
-            if found and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
-                one = _Statement(NO_ANSWER, found[-1].level)
+            if made and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
+                one = _Statement(NO_ANSWER, made[-1].level)
             is_beside = (
                 one
                 and one.level
@@ -453,10 +471,10 @@ class _Reader:
                 bool(_MENTION.search(clause)) and not one and not out and _NEGATION.search(clause) is not None
             )
             if one:
-                found.append(_Statement(one.place, _HINTED) if is_question else one)
-        return found, ruled_out, corrects
+                made.append(_Statement(one.place, _HINTED) if is_question else one)
+        return made, ruled_out, corrects
 
-    def _clause(self, clause: str, concludes: bool, is_first: bool) -> tuple[_Statement | None, set[int]]:
+    def _clause(self, clause: str, concludes: bool) -> tuple[_Statement | None, set[int]]:
         """What one clause states, and what it rules out."""
         places = {_place(one) for one in _MENTION.findall(clause)}
         people = places - {self._unknown}
@@ -465,7 +483,7 @@ class _Reader:
         if len(places) > 1:
             head = _INSTEAD.sub("", clause)
             if {_place(one) for one in _MENTION.findall(head)} in ({place} for place in places):
-                return self._clause(head, concludes, is_first)
+                return self._clause(head, concludes)
         others = _contents(clause) - self._shared
         shared = others & self._asked
         if len(people) > 1 and shared and re.search(r"\bboth\b", clause, re.IGNORECASE):
@@ -480,62 +498,58 @@ class _Reader:
         if len(places) != 1 or _SUPPOSED.search(clause):
             return None, set()
         (place,) = places
-        mention = _MENTION.search(clause)
+        before, _, behind = re.split(f"({_ANY})", clause, maxsplit=1)
         if _ENDS_WITH_LABEL.search(clause) and not _NOT_ANYWHERE.search(clause):
             return _Statement(place, _HINTED if _HEDGE.search(clause) else _STATED), set()
         if len(_WORDED.findall(clause)) > 1:
             return None, set()
         denied, asks_denied = (_NEGATION.search(text) is not None for text in (clause, self._asks))
-        is_bare = not _reverses(clause, self._asks) and not others - shared
-        is_meant = is_bare or (not _reverses(clause, self._asks) and 2 * len(shared) > len(self._asked) > 0)
+        if _reverses(clause, self._asks):
+            return None, set()
+        is_bare = not others - shared
+        is_meant = is_bare or 2 * len(shared) > len(self._asked) > 0
         if not self._asks and not is_bare:
             is_meant = concludes or _IDENTIFIES.search(clause) is not None
         is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
         if _IS_ANSWER.search(clause) and not denied:
             return _Statement(place, _HINTED if is_hint else _STATED), set()
-        if (is_hint and self._asks and not is_bare) or (is_bare and _BESIDE.match(clause[: mention.start()])):
+        if (is_hint and self._asks and not is_bare) or (is_bare and _BESIDE.match(before)):
             return None, set()
         if not is_meant:
             return (_Statement(place, _HINTED), set()) if is_hint and not self._asks else (None, set())
-        if (denied and not (asks_denied and _NEGATION.search(clause, mention.end()))) or (
-            asks_denied and not denied and shared
-        ):
+        if (denied and not (asks_denied and _NEGATION.search(behind))) or (asks_denied and not denied and shared):
             return None, set()
         if _LABELED.search(clause) and is_bare:
             level = _STATED
         return _Statement(place, _HINTED if is_hint else level), set()
 
-    def _foreign(self, sentence: str, is_first: bool) -> tuple[list[_Statement], set[int], int]:
-        """What one sentence of another language states, as `_sentence`."""
+    def _foreign(self, sentence: str, is_first: bool) -> list[_Statement]:
+        """What one sentence of another language states."""
         stated, phrases = list(self._openings(sentence)), self._phrases
         mentions = list(_MENTION.finditer(sentence))
         if stated or sentence.rstrip().endswith(("?", "？")):
-            return stated, set(), -1
+            return stated
         places = {_place(one[0]) for one in mentions}
         if places == {self._unknown} or (
             len(places - {self._unknown}) != 1 and self._is_unknown and says_unknown(sentence, phrases)
         ):
-            return ([] if self._unknown is None else [_Statement(self._unknown, _NAMED)]), set(), -1
+            return [] if self._unknown is None else [_Statement(self._unknown, _NAMED)]
         if not mentions:
             is_doubt = not is_first and phrases.doubts_later("", " ".join(_TOKEN.findall(sentence.casefold())))
-            return ([_Statement(NO_ANSWER, _NAMED)] if is_doubt else []), set(), -1
+            return [_Statement(NO_ANSWER, _NAMED)] if is_doubt else []
         place, rest = _place(mentions[0][0]), sentence[mentions[0].end() :].lstrip(" )" + MARKS)
         parts = [rest, *re.split("[,;:—–.]", rest)[:1]]
-        if self._is_hidden(sentence[mentions[0].end() :]):
-            return [], set(), -1
         begins = re.fullmatch(r"[\W_]*(?:\w{1,3}\s)?", sentence[: mentions[0].start()]) is not None
-        if any(map(phrases.rejects, parts)) or phrases.joined(rest) or says_unknown(rest, phrases):
-            return [], set(), -1
+        after = sentence[mentions[0].end() :]
+        is_hidden = after[:1].isalnum() and not phrases.ends(after)  # a longer word, and no ending of the language
+        if is_hidden or any(map(phrases.rejects, parts)) or phrases.joined(rest) or says_unknown(rest, phrases):
+            return []
         if phrases.doubts_later(rest, ""):
-            return [_Statement(NO_ANSWER, _NAMED)], set(), -1
+            return [_Statement(NO_ANSWER, _NAMED)]
         denied = pattern_of(phrases.negations).search(sentence) or _NOT_ANYWHERE.search(sentence)
         if begins and (is_first or not denied) and (len(places) == 1 or rest[:1] in (",", ";")):
-            return [_Statement(place, _STATED if _LABELED.match(mentions[0][0]) else _NAMED)], set(), -1
-        return ([_Statement(place, _NAMED)] if self._is_alone and not denied else []), set(), -1
-
-    def _is_hidden(self, rest: str) -> bool:
-        """Return whether a mention goes on as a longer word that is no ending of the language."""
-        return rest[:1].isalnum() and not self._phrases.ends(rest)
+            return [_Statement(place, _STATED if _LABELED.match(mentions[0][0]) else _NAMED)]
+        return [_Statement(place, _NAMED)] if self._is_alone and not denied else []
 
 
 _GAP = re.compile(r"[\W_]*(?:or|and)?[\W_]*")

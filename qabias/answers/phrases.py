@@ -71,7 +71,8 @@ def behind(text: str, openings: Sequence[re.Pattern[str]]) -> list[str]:
     for opening in there:
         following = bisect_left(starts, opening.end())
         limit = starts[following] if following < len(starts) else len(text)
-        start = _AROUND.match(text, opening.end(), limit).end()
+        around = _AROUND.match(text, opening.end(), limit)
+        start = around.end() if around else opening.end()
         match = _ENDS_STATEMENT.search(text, start, limit + 1)
         end = match.start() if match else limit
         if (match or limit == len(text)) and re.search(r"\w", text[start:end]):
