@@ -244,8 +244,12 @@ class _Reader:
         phrases = sorted(self._phrase_of, key=lambda words: -sum(map(len, words)))
         own = (re.escape(one) + ("" if one.endswith("'") else r"\s+") for one in self._phrases.articles)
         articles = "|".join((*(rf"{one}\s+" for one in ("the", "an?", "his", "her", "my", "their")), *own))
-        ends = r"(?:'s|s)?(?![^\W_])" + (
-            "" if self._phrases.is_english else f"|(?={pattern_of(self._phrases.endings).pattern})"
+        # A letter of another script, which no answer has, is no part of its word.
+        latin = all(words[-1].isascii() for words in phrases)
+        ends = (
+            r"(?:'s|s)?"
+            + (r"(?![A-Za-z0-9À-ɏ])" if latin else r"(?![^\W_])")
+            + ("" if self._phrases.is_english else f"|(?={pattern_of(self._phrases.endings).pattern})")
         )
         patterns = []
         for words in phrases:

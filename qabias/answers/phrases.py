@@ -95,8 +95,6 @@ def straight(text: str) -> str:
 # "kadin" elsewhere, and the lower case of a capital dotted I is otherwise two characters.
 _PLAIN = str.maketrans({"。": ". ", "、": ", ", **dict.fromkeys("「」『』《》〈〉【】", '"'), "İ": "I", "ı": "i"})
 _NEVER = r"(?!)"
-# Where a clause ends.
-_END = rf"[\s{MARKS}]*(?:[.,;:!?)\]\n]|$)"
 
 
 @dataclass(frozen=True)
@@ -159,10 +157,6 @@ class Phrases:
     def ends(self, text: str, start: int = 0) -> bool:
         """Return whether an ending stands at a place in a text."""
         return pattern_of(self.endings).match(text, start) is not None
-
-    def ends_clause(self, rest: str) -> bool:
-        """Return whether what follows a letter is an ending, and the end of the clause."""
-        return _framed("", self.endings, _END).match(rest) is not None
 
     def openings(self) -> tuple[re.Pattern[str], ...]:
         """Return what leads to an answer, as `STATED`."""
