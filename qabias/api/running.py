@@ -57,7 +57,7 @@ def run(
         config: Configuration of the dataset; None for that of all examples that the model can be asked.
         source: Source of the texts, such as bundled, official or release; None for the first one of the benchmark.
         fixes: Correct the known defects of published texts.
-        ask: How the model is asked, in one word: options, letter, write, reason, fill or open.
+        ask: How the model is asked, in one word: options, letter, write, reason, fill, open or json.
         format: Prompt format; None for the one that fits.
         orders: In how many orders of its answers every question is asked.
         scorer: Way of asking the model; None for its own.

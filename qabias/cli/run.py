@@ -28,7 +28,7 @@ def run(
         str | None,
         typer.Option(
             help="How the model is asked, in one word: options (likelihood of each answer), letter, write, reason, "
-            "fill or open (both experimental; see `qabias list`); chooses --format and --option."
+            "fill, open or json (see `qabias list`); chooses --format and --option."
         ),
     ] = None,
     prompt_format: Annotated[
