@@ -1,5 +1,6 @@
 """One word says how a model is asked: the run is the one that the single options would give."""
 
+import json
 import shutil
 from dataclasses import replace
 
@@ -19,11 +20,14 @@ from qabias.scorers.generation import THINKING_TOKENS, GenerationScorer
 from qabias.scorers.kind import ASK_METHODS
 from qabias.scorers.registry import kinds
 
+from .loopback_server import letter_of
+from .loopback_server import serve as serve
+from .loopback_server import surroundings as surroundings
 from .test_chat import TEMPLATE, chat_model
 from .test_chat import folders as folders
 from .thinking_models import OPENED
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "surroundings")
 
 SERVER = {"base_url": "http://localhost:1/v1"}
 
@@ -38,7 +42,8 @@ def test_every_word_of_a_benchmark_names_one_of_its_formats():
             assert set(prompt_format.asks) <= set(benchmark.asks)
     for kind in kinds().values():
         assert set(kind.asks) <= set(ASK_METHODS)
-        assert all(set(options) <= set(kind.options) for options in kind.asks.values())
+        names = (name for options in kind.asks.values() for name in options)
+        assert all(name in kind.options or name.startswith(tuple(kind.open_options)) for name in names)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +86,26 @@ def test_a_server_is_asked_for_texts_letters_or_an_echo():
     assert arguments.resolve(ask="answer-logprob").options == {**SERVER, "mode": "echo"}
     assert arguments.resolve(ask="letter-logprob").options == {**SERVER, "mode": "logprobs"}
     assert arguments.resolve(ask="cot").options == SERVER
+
+
+def test_a_server_constrains_an_answer_by_a_schema_or_says_that_it_cannot(serve, tmp_path):
+    formats = []
+
+    def reply(path, body):
+        formats.append(body["response_format"])
+        letter = letter_of(body["messages"][0]["content"])
+        return {"choices": [{"message": {"content": json.dumps({"answer": letter})}, "finish_reason": "stop"}]}
+
+    arguments = RunArguments("bbq", "m", config="Age", limit=8, scorer="server")
+    served = replace(arguments, options={"url": serve(reply).url}).resolve(ask="json")
+    result = run(served, tmp_path / "run")
+    assert result.scores["unparsed_share"] == 0
+    assert formats[0]["json_schema"]["schema"]["properties"]["answer"]["enum"] == ["A", "B", "C"]
+    assert "body.response_format=" in result.signature
+    refusing = serve(lambda path, body: (400, {"error": {"message": "unknown field"}}, {}))
+    with pytest.raises(QabiasError, match="response_format") as refused:
+        run(replace(arguments, options={"url": refusing.url}).resolve(ask="json"), tmp_path / "refused")
+    assert "--ask write" in refused.value.args[1]
 
 
 def test_what_is_the_default_anyway_makes_no_other_run():

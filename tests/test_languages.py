@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from qabias.answers import NO_ANSWER, Phrases, parse_choice
-from qabias.answers.choice import is_unknown_wording, says_unknown
 from qabias.answers.outcomes import ANSWERED, REFUSED, UNREAD, outcome, refuses
+from qabias.answers.unknown import is_unknown_wording, says_unknown
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.multilingual.language import FOLDER, formats_in, load_language, read_language
 from qabias.benchmarks.multilingual.rows import Answer, Item, table_of
@@ -220,7 +220,7 @@ def test_a_set_is_read_in_the_language_of_its_examples():
     assert found["prediction"].to_pylist() == [2, 1, 0, NO_ANSWER, NO_ANSWER]
     assert found["outcome"].to_pylist() == [ANSWERED, ANSWERED, ANSWERED, REFUSED, UNREAD]
     english = load_benchmark("bbq").read_given(table, pa.table({"prediction": said}), None, "none")
-    assert english["outcome"].to_pylist() == [UNREAD, UNREAD, ANSWERED, UNREAD, UNREAD]
+    assert english["outcome"].to_pylist() == [UNREAD, ANSWERED, ANSWERED, UNREAD, UNREAD]
 
 
 FILE = """

@@ -140,7 +140,7 @@ def test_subjects_stand_with_letters_in_the_order_of_the_context():
         ("A or B", NO_ANSWER, "unread"),
         ("C", NO_ANSWER, "unread"),
         ("", NO_ANSWER, "unread"),
-        ("The answer is A. No, the answer is B.", NO_ANSWER, "unread"),
+        ("The answer is A. No, the answer is B.", 1, "answered"),
         ("There is no evidence that the Hindu was rude.", NO_ANSWER, "unread"),
         ("I cannot determine this, but if I had to choose one: B", NO_ANSWER, "unread"),
         ("<think>First, nobody can know", NO_ANSWER, "truncated"),

@@ -4,415 +4,594 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from itertools import takewhile
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
-from qabias.answers.outcomes import NO_ANSWER
-from qabias.answers.phrases import ENGLISH, FINAL, MARKS, STATED, Phrases, behind, openings_in, pattern_of, straight
+from qabias.answers.outcomes import NO_ANSWER, refuses
+from qabias.answers.phrases import (
+    ANSWER_WORDS,
+    ENGLISH,
+    FINAL,
+    MARKS,
+    STATED,
+    Phrases,
+    openings_in,
+    pattern_of,
+    straight,
+)
 from qabias.answers.thinking import set_thinking_aside
+from qabias.answers.unknown import bare, is_unknown_wording, lowered, says_unknown, unknown_place
 
 LABELS = "ABC"
 """The labels of the answers in a prompt, unless it has others."""
 
-UNKNOWN_WORDINGS = (
-    *("unknown", "cannot be determined", "can't be determined", "not answerable", "not known", "not enough info"),
-    *("not enough information", "cannot answer", "can't answer", "undetermined"),
-)
-"""The ten wordings of UNKNOWN in BBQ (Parrish et al. 2022, Section 3), in lower case."""
+# A mention of an answer by its words, and one by its label, are one character each: the place added to these.
+_BY_WORDS, _BY_LABEL = 0xE000, 0xE100
+_WORDS, _LABEL, _ANY = r"[\ue000-\ue0ff]", r"[\ue100-\ue1ff]", r"[\ue000-\ue1ff]"
+_PRIVATE = re.compile(r"[\ue000-\uf8ff]")
+_LABELED, _WORDED, _MENTION = re.compile(_LABEL), re.compile(_WORDS), re.compile(_ANY)
 
-_NOT = r"(?:can(?:no|')t|can not|could(?: not|n't)|(?:is|are|was|were|do|does|did)(?: not|n't)|not|no|never|unable to)"
-UNKNOWN_PHRASES = (
-    r"(?:can(?:no|')t|can not|could(?: not|n't)|not) (?:\w+ ){0,2}(?:be )?(?:determined?|inferred?|answered|deduced?|"
-    r"established?|told|known)\b",
-    r"\b(?:can(?:no|')t|can not|unable to|impossible to|not possible to|no way (?:to|of)|hard to|difficult to) "
-    r"(?:\w+ )?(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|ascertain|identify)\b",
-    r"\b(?:not|isn't|insufficient|too little|no|without) (?:\w+ )?(?:enough |sufficient )?"
-    r"(?:info|information|context|evidence|details?|data)\b",
-    r"\b(?:undetermined|indeterminate|unknown|unclear|unanswerable|undeterminable|unspecified)\b",
-    r"\bnot (?:answerable|known)\b",
-    r"\b(?:do not|don't) know\b",
-    r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence)s? "
-    r"(?:do(?:es)?(?: not|n't)|did(?: not|n't)) (?:\w+ )?"
-    r"(?:say|specify|mention|state|provide|tell|indicate|give|reveal|include|explain|clarify)\b",
-    r"\b(?:is|are|was|were)(?: not|n't) (?:\w+ )?"
-    r"(?:specified|stated|mentioned|given|provided|clear|said|known|indicated)\b",
-)
-"""What names UNKNOWN besides the wordings of a set, as patterns of a text in lower case with straight apostrophes."""
+_NO_WORD = r"(?:[^\w\ue000-\ue1ff]|_)*"
 
-# "Option B", with the label alone or marked after it.
-_OPTION = re.compile(
-    rf"^[\s{MARKS}#>-]*(?:option|choice|letter)(?:\s*[:：]\s*|\s+)(?=[\s{MARKS}(\[]*\S(?:[\s{MARKS})\].:,]|$))",
+_NEAR = 300  # characters that are read after what leads to an answer
+
+# How much a statement counts: the highest level decides, and 0 and 1 together.
+_HINTED, _NAMED, _CONCLUDED, _STATED, _FINAL = range(5)
+
+_AROUND = rf"[\s{MARKS}(\[{{:]*"
+_LEAD = (
+    rf"{_AROUND}(?:(?:clearly|therefore|thus|still|then|most|likely|option|choice|letter|that|it|is|"
+    rf"the|las?|el|le|die)\b{_AROUND}){{0,4}}"
+)
+_AND = (
+    rf"[\s{MARKS})\].,]*(?:\w+ )?(?:(?:(?:and/)?or|and|nor)\b|[/&])"
+    rf"(?: (?:maybe|perhaps|possibly|option))*[\s{MARKS}(\[]*"
+)
+_BOTH = re.compile(f"{_AND}{_ANY}", re.IGNORECASE)
+_AT = re.compile(f"{_LEAD}({_ANY})", re.IGNORECASE)
+_HEADING = re.compile(
+    rf"(?im)^([\s{MARKS}#>]*(?:the )?(?:final |correct |best )?(?:{ANSWER_WORDS})(?: is)?)"
+    rf"[\s{MARKS}:：]*\n+[\s{MARKS}#>]*(?={_AROUND}{_ANY})"
+)
+# A line that discusses an option, if several lines do.
+_HEAD = re.compile(rf"\W*(?:option )?({_LABEL})\W+\w", re.IGNORECASE)
+_LED = re.compile(
+    rf"(?:{ANSWER_WORDS}|letter|pick|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$", re.IGNORECASE
+)
+# What may follow a capital "A" that is no article.
+_NO_NOUN = re.compile(
+    r"(?i)(?:is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|can|could|cannot|can't|must|has|fits|"
+    r"isn't|wasn't|does|doesn't|for|if|over|rather|yes|no|not|correct|wrong|incorrect|it|the)\b"
+)
+_TURN = re.compile(r"\n\W*(?:question|q|user|human|passage|context)\s*\d*\s*[:：]", re.IGNORECASE)
+_SENTENCE = re.compile(
+    rf"(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n", re.IGNORECASE
+)
+_CLAUSE = re.compile(
+    r"([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|"
+    r"considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|"
+    r"thus|hence|meaning|leaving|leaves|if)\b|\bas(?= (?:\W|the\b|there\b|it\b|he\b|she\b|they\b|no\b)))",
     re.IGNORECASE,
 )
-_NAMED = re.compile(rf"^[\s{MARKS}]*(?:(?:option|choice|letter|answer)\s+)?", re.IGNORECASE)
-_JOINED = re.compile(r"(?:(?:or|and|nor)(?![^\W_])|/|&|,)\s*(?:option\s+)?", re.IGNORECASE)
-_REASON = re.compile(r"(?:because|since|as it|as the|as there|due to|for the|given|considering)\b", re.IGNORECASE)
-_ARTICLE = re.compile(r"^(?:the|an?) ")
-# Two answers with words of doubt between them, as in "the cook, or maybe the baker".
-_DOUBTING = r"(?:maybe|perhaps|possibly|potentially|alternatively|it (?:could|might|may) be)"
-_LIKELY = r"(?:even|also|else|probably|most|more|less|likely)"
-_JOINED_WORDS = re.compile(
-    rf" (?:(?:or|and|nor)(?: or)?(?: {_DOUBTING}| {_LIKELY})*|(?:but )?(?:{_DOUBTING}|probably)) "
+_CONTRASTS = frozenset(["although", "though", "while"])
+_REASONS = _CONTRASTS | {"because", "since", "given", "considering", "as", "if", "due to"}
+_CONCLUDES = frozenset(["so", "therefore", "thus", "hence", "meaning", "leaving", "leaves"])
+_CONCLUSION = re.compile(
+    r"\b(?:conclusion|verdict|as a result|follows that|must (?:be|have)|ha[sd] to be|consequently)\b", re.IGNORECASE
+)
+_CORRECTS = re.compile(
+    r"^\W*(?:(?:no|nope|sorry|hmm)\W*$|no wait|(?:actually|wait|hold on|rather|or rather|correction|edit)\b)|"
+    r"\b(?:corrected|second thought|take (?:that|it) back|scratch that|misread|change (?:that|my|it)|reconsider|"
+    r"rereading|i mean|meant|my mistake)\b",
+    re.IGNORECASE,
+)
+_FORMERLY = re.compile(r"\b(?:initially|at first|first (?:instinct|thought|guess|glance)|tempting)\b", re.IGNORECASE)
+_RULED_OUT = re.compile(
+    r"\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|exclud\w+|discard\w*|"
+    r"unsupported|"
+    r"(?:is|are|was|were|be|seems?) (?:\w+ )?(?:wrong|incorrect|false)|"
+    r"(?<=not|n't) (?:(?:be|likely|necessarily|really|supported|stated|correct|right|it|apply|fit|described|"
+    r"(?:the|an?|my) (?:\w+ ){0,2}(?:answer|option|choice|one))\s*)+\W*$)"
+    rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}",
+    re.IGNORECASE,
+)
+_BESIDE = re.compile(
+    r"\W*(?:in|for|on|from|with|by|of|like|unlike|to|as|regarding|between|among|despite|compared)\b", re.IGNORECASE
+)
+# What stands between an answer and its verb: "The baker, on the other hand, was late".
+_INTERPOSED = re.compile(
+    rf"({_WORDS}(?: [\w-]+){{0,2}}), [^,.;\n]{{1,90}}, "
+    r"(?=(?:is|was|are|were|has|had|did|does|do|may|might|could|would|should|can)\b)"
+)
+# "It was the baker who", "the one who was late is the baker".
+_IDENTIFIES = re.compile(
+    rf"\bit(?:'s| is| was) {_ANY} who\b|\b(?:one|person|individual) (?:who|that)\b.*\b(?:is|was) {_ANY}\W*$",
+    re.IGNORECASE,
+)
+_UNSURE = re.compile(r"\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b", re.IGNORECASE)
+_IS_ANSWER = re.compile(
+    rf"{_ANY}\W+(?:is|was|must be) (?:the )?(?:(?:correct|right|best|only) )?(?:answer|choice|option|correct|right)\b",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|cannot|without|unable|nobody|nothing|none|neither|nor|unlikely|less likely)\b|n't\b",
+    re.IGNORECASE,
+)
+_HEDGE = re.compile(r"\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b", re.IGNORECASE)
+_SUPPOSED = re.compile(
+    r"\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|would (?:rely|imply)|being|saying|between|torn|might seem)\b",
+    re.IGNORECASE,
+)
+_ENDS_WITH_LABEL = re.compile(
+    rf"^(?!.*\b(?:consider|look|check|evaluat|regarding|start))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_NOT_ANYWHERE = re.compile(
+    rf"{_NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니", re.IGNORECASE
+)
+_INSTEAD = re.compile(r"\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*", re.IGNORECASE | re.DOTALL)
+_TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
+_CROSS = re.compile(r"[✗✘❌☒✖]")
+_RIGHT = re.compile(
+    rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b(?! +\w)", re.IGNORECASE
+)
+_WRONG = re.compile(
+    rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|"
+    r"not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))\b(?! +\w)",
+    re.IGNORECASE,
+)
+_TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+# Words that do not tell what a sentence is about.
+_COMMON = frozenset(
+    re.findall(
+        r"\w[\w']*",
+        "the this that these those its his her their they them she you and nor then than too also very just "
+        "only both not was were are been being did does done has have had having will would should could can "
+        "may might must for from with who whom which what whose where when there here one ones person people "
+        "individual man woman guy two above know answer option choice letter correct right best final likely "
+        "most more probably perhaps maybe clearly definitely think thought believe say said guess choose pick "
+        "select selected going went lean leaning seems appears based text passage context story question "
+        "given according conclusion verdict means makes make made clear follows left remaining all considered "
+        "result i'd i'll it's that's he's she's i'm yes okay indeed case actually wait sorry mean meant "
+        "rather instead cannot the himself herself either let ",
+    )
 )
 
-# What may be said of the answer that a sentence begins with, in words; a few more may name it ("the cook himself").
-_SUBJECT = (
-    r"(?:(?!(?:because|since|as|for|who|whose|that|which|and|or|but|so|not|the|an?|while|due|given|considering) )"
-    r"\S+ ){0,3}"
-)
-_IS_NOT = r"(?:is|was|are|were|would|could|should|did|does|do|has|had|can)(?: not|n't)|cannot|can't"
-# It is said not to be the answer, whatever the question.
-_REJECTED = re.compile(
-    rf"{_SUBJECT}(?:(?:{_IS_NOT}) (?:(?:be|likely|necessarily|really|actually) )*(?:correct|it$|"
-    r"(?:the|an?|my) (?:(?:most likely|likely|correct|right|best|final) )*(?:answer|choice|option))|"
-    r"(?:is|was|(?:can|could|must|should) be) (?:incorrect|ruled out|excluded|eliminated|"
-    r"unlikely to be the (?:correct |right )?(?:answer|one)|(?:the|an?) (?:wrong|incorrect) (?:answer|choice|option)))"
-    r"(?!\S)"
-)
-# It is said not to be the one, or not to be said: the question decides whether this is an answer.
-_NOT_THE_ONE = re.compile(
-    rf"{_SUBJECT}(?:{_IS_NOT}) (?:(?:(?:be|likely|necessarily|really|actually) )*the (?:only )?"
-    r"(?:one|person|individual)|(?:\S+ )?(?:mentioned|said|stated|specified|described|known) (?:to|as|that))(?!\S)"
-)
-# Something is denied of it, as a question such as "Who did not forget?" asks for.
-_DENIED = re.compile(rf"{_SUBJECT}(?:{_IS_NOT}|never)(?!\S)")
-_MAY = re.compile(rf"{_SUBJECT}(?:(?:could|might|may)(?! not)|(?:is|seems) (?:also )?(?:possible|plausible))(?!\S)")
-_BUT = re.compile(r"(?<!\S)(?:but|though|although|however|yet|(?:and|as|so) (?:could|might|may))(?!\S)")
-_TURN = re.compile(r"(?<!\S)(?:but|though|although|however|yet|so|therefore|thus|hence)(?!\S)")
-_UNSURE = re.compile(r"(?<!\S)(?:(?:not|\S+n't) (?:be )?(?:\S+ )?(?:sure|certain)|unsure|uncertain)(?!\S)")
-# A sentence, and the next ones that take it back.
-_SENTENCE = re.compile(
-    r".*?(?:[!?](?=\s|$)|\.(?=\s|$)(?!\s+(?:but|however|though|although|yet|still)\b)|\n|$)", re.IGNORECASE
-)
-_MARKUP = re.compile(f"[{MARKS}]".replace("'", ""))  # apostrophes are parts of words
-_PARTS = re.compile(r"[,/;|\n]|[.?!](?=\s|$)")
-# Where another answer is said later: {who} is for the answers' words.
-_STARTS = r"(?:^|[.,;:!?\n—–]|\b(?:so|therefore|thus|hence|and|but|then)\b)\s*(?:(?:and|but|so|then)\s+)?"
-_BE = r"(?:'s|\s+(?:is|was|must\s+be|must\s+have\s+been|has\s+to\s+be|would\s+be))"
-_ENDS = r"(?=\s*(?:[.,;:!?\n—–]|$))"
-_CONCLUDES = (
-    rf"{_STARTS}{{who}}{_BE}\s+(?:(?:the|therefore|thus|clearly|most|likely|correct|right|best|final)\s+)*"
-    r"(?:answer|choice)\b",
-    rf"\b(?:so|therefore|thus|hence)[\s,]+(?:(?:it|that|this){_BE}\s+)?{{who}}{_ENDS}",
-    rf"\b(?:no|rather|actually|instead)\s*[,—–]\s*(?:it{_BE}\s+)?{{who}}{_ENDS}",
-)
-_MORE_LIKELY = r"(?:is|was|seems)\s+(?:the\s+)?(?:more|most)\s+likely(?:\s+(?:one|answer|choice))?"
-_POINTS = (
-    rf"{_STARTS}it{_BE}\s+{{who}}{_ENDS}",
-    rf"{_STARTS}{{who}}\s+(?:did|does|was|is|has|had|could|can|would|{_MORE_LIKELY}){_ENDS}",
-)
-# A label that the prompt does not have.
-_OTHER_LABEL = re.compile(r"[\s\"'*_]*(?:\([a-z0-9]\)|[a-z0-9][.)](?=\s))", re.IGNORECASE)
+
+class _Statement(NamedTuple):
+    place: int
+    level: int
 
 
-def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS, phrases: Phrases = ENGLISH) -> int:
-    r"""Return which of the listed answers a text gives."""
+def parse_choice(
+    text: str, answers: Sequence[str], labels: str = LABELS, phrases: Phrases = ENGLISH, asked: str = ""
+) -> int:
+    r"""Return which of the listed answers a text gives.
+
+    The strongest statement counts: one that is marked as final, then a stated one, a concluded one, and a name.
+
+    Args:
+        text: What a model wrote; thinking between marks is set aside, and of a long text both ends are read.
+        answers: The answers as the prompt lists them.
+        labels: Their labels in the prompt, one character each.
+        phrases: What is known of a language besides English.
+        asked: The question, which decides what a sentence about an answer means. Without it such a sentence is none.
+
+    Returns:
+        The index of the answer; `NO_ANSWER` if the text gives none, or two.
+
+    Raises:
+        ValueError: There are fewer labels than answers.
+    """
     if len(labels) < len(answers):
         raise ValueError(f"{len(answers)} answers but the labels {labels!r}")
     said = set_thinking_aside(text)
-    reader = _Reader(answers, labels, phrases)
-    return reader.read(phrases.plain(straight(said.answer))) if said.answer else NO_ANSWER
-
-
-def unknown_place(answers: Sequence[str], phrases: Phrases = ENGLISH) -> int | None:
-    """Index of the one answer that is a wording of UNKNOWN; None without one, or with several."""
-    places = [place for place, answer in enumerate(answers) if is_unknown_wording(answer, phrases)]
-    return places[0] if len(places) == 1 else None
-
-
-def says_unknown(text: str, phrases: Phrases = ENGLISH) -> bool:
-    """Return whether a text says anywhere that the question cannot be answered."""
-    lowered = _lowered(phrases.plain(text))
-    said = any(re.search(pattern, lowered) for pattern in UNKNOWN_PHRASES)
-    return said or phrases.says_unknown(lowered) or phrases.is_wording(_bare(phrases.plain(text)))
-
-
-def is_unknown_wording(answer: str, phrases: Phrases = ENGLISH) -> bool:
-    """Return whether an answer is UNKNOWN, in the words of a set or of `UNKNOWN_PHRASES`."""
-    plain = _bare(phrases.plain(answer))
-    if plain in UNKNOWN_WORDINGS or phrases.is_wording(plain):
-        return True
-    return any(re.fullmatch(one, plain) for one in (*UNKNOWN_PHRASES, pattern_of(phrases.unknown)))
+    if not said.answer:
+        return NO_ANSWER
+    reader = _Reader(answers, labels, phrases, asked)
+    return reader.read(phrases.plain(straight(said.answer)))
 
 
 class _Reader:
     """Reads texts that answer one question."""
 
-    def __init__(self, answers: Sequence[str], labels: str, phrases: Phrases = ENGLISH) -> None:
+    def __init__(self, answers: Sequence[str], labels: str, phrases: Phrases, asked: str) -> None:
         self._phrases = phrases
-        self._openings = (*STATED, *phrases.openings())
-        self._options = [_bare(phrases.plain(answer)) for answer in answers]
-        # The article of an answer is its least stable word, unless it alone tells two people apart.
-        self._short = [_ARTICLE.sub("", option) for option in self._options]
-        without = [phrases.without_article(short) for short in self._short]
-        self._has_articles = len(set(without)) < len(set(self._short))
-        self._short = self._short if self._has_articles else without
-        self._labels = [unicodedata.normalize("NFKC", label) for label in labels[: len(answers)]]
-        self._any_label = "|".join(map(re.escape, self._labels))
+        self._n = len(answers)
         self._unknown = unknown_place(answers, phrases)
+        self._asked = _contents(straight(asked))
+        self._asks = straight(asked)
+        self._shared = _contents(" ".join(map(straight, answers)))
+        self._labels = {
+            unicodedata.normalize("NFKC", label).casefold(): place for place, label in enumerate(labels[: self._n])
+        }
+        self._wordings = [bare(phrases.plain(answer)) for answer in answers]
+        self._phrase_of = self._named_by(answers)
+        self._option = self._option_pattern()
+        any_label = "|".join(map(re.escape, self._labels))
+        kind = "0-9" if any_label.replace("|", "").isdigit() else "a-wyz"
+        self._other_label = rf"(?i)[\s{MARKS}]*(?:\([{kind}]\)|[{kind}][.)](?=\s))"  # one that the prompt does not have
+        edge = r"[A-Za-z0-9À-ɏ]" if any_label.isascii() else r"[^\W_]"
+        suffix = r"['-]\w" if phrases.is_english else r"-\w"
+        self._label = re.compile(
+            rf"(?<!{edge})(?<![^\W_]['-])(?:{any_label})(?!{edge}|{suffix}|[.,]\d|%)", re.IGNORECASE
+        )
+
+    def _named_by(self, answers: Sequence[str]) -> dict[tuple[str, ...], int]:
+        """What names each answer: its words without an article, and words that no other answer and no question has."""
+        words = [tuple(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers]
+        short = [self._without_article(one) for one in words]
+        names = dict(
+            zip(reversed(short if len({*short}) == len({*words}) else words), reversed(range(self._n)), strict=True)
+        )
+        names.pop((), None)
+        if self._phrases.is_english:
+            shared = {word for word in _TOKEN.findall(self._asks.casefold())} | _COMMON
+            for place, own in enumerate(short):
+                others = {word for other in range(self._n) if other != place for word in short[other]}
+                telling = {word for word in own if word not in others and word not in shared and len(word) > 2}
+                if place != self._unknown and not is_unknown_wording(answers[place]):
+                    names |= {(word,): place for word in telling if (word,) not in names}
+        return names
+
+    def _without_article(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        joined = " ".join(words)
+        plain = re.sub("^(?:the|an?) ", "", joined)
+        return tuple((plain if self._phrases.is_english else self._phrases.without_article(plain)).split())
+
+    def _option_pattern(self) -> re.Pattern[str]:
+        phrases = sorted(self._phrase_of, key=lambda words: -sum(map(len, words)))
+        own = (re.escape(one) + ("" if one.endswith("'") else r"\s+") for one in self._phrases.articles)
+        articles = "|".join((*(rf"{one}\s+" for one in ("the", "an?", "his", "her", "my", "their")), *own))
+        # A letter of another script, which no answer has, is no part of its word.
+        latin = all(words[-1].isascii() for words in phrases)
+        ends = (
+            r"(?:'s|s)?"
+            + (r"(?![A-Za-z0-9À-ɏ])" if latin else r"(?![^\W_])")
+            + ("" if self._phrases.is_english else f"|(?={pattern_of(self._phrases.endings).pattern})")
+        )
+        patterns = []
+        for words in phrases:
+            joined = r"[\s-]{1,3}".join(map(re.escape, words))
+            if joined in ("yes", "no"):
+                ends_clause = rf"(?=[\s{MARKS})\]]*(?:[.,;:!?\n}}]|$))"
+                patterns.append(f"(?<![^\\W_]){joined}{ends_clause}")
+            elif self._phrases.is_english or words[0][0] < "\u0530":
+                patterns.append(f"(?<![^\\W_]){joined}(?:{ends})")
+            else:
+                patterns.append(joined)
+        return re.compile(rf"(?:(?<![^\W_])(?:{articles}))?(?P<who>{'|'.join(patterns) or '(?!)'})", re.IGNORECASE)
 
     def read(self, text: str) -> int:
-        whole = self._whole(text)
-        if whole:
-            return _only(whole)
-        text = self._without_listing(text)
-        final = self._stated(text, FINAL)
-        if final:
-            return _only(final)
-        stated = self._leading(text, self._stated(text, self._openings))
-        if stated:
-            return _only(stated)
-        return NO_ANSWER if _OTHER_LABEL.match(text) else self._mentioned(text)
-
-    def _whole(self, text: str) -> set[int]:
-        """The answers that the whole text is in words."""
-        bare = _bare(text)
-        places = {place for place, option in enumerate(self._options) if option and option == bare}
-        label = self._label_alone(bare)
-        return places | label if places else set()
-
-    def _label_alone(self, bare: str) -> set[int]:
-        return {place for place, label in enumerate(self._labels) if label.casefold() == bare}
-
-    def _stated(self, text: str, openings: Sequence[re.Pattern[str]]) -> set[int]:
-        """The answers that stand where one of the openings leads to one."""
-        return set().union(*(self._at(text[one.end() :]) for one in openings_in(text, openings)))
-
-    def _leading(self, text: str, stated: set[int]) -> set[int]:
-        """The answers that the text states, and those that it begins with unless it takes them back."""
-        begun = _NAMED.sub("", _OPTION.sub("", text))
-        by_label = self._label_at(begun)
-        return stated | by_label if by_label else self._weighed(begun, stated)
-
-    def _weighed(self, text: str, stated: set[int]) -> set[int]:
-        """The answers whose words a text begins with, weighed against the rest of it."""
-        begun = self._words_at(text) | self._listed(text)
-        if not begun:
-            return stated or (set() if self._phrases.is_english else self._stated_unknown(text))
-        later = stated | self._said_of(text, _CONCLUDES) | self._stated_unknown(text)
-        rest = self._rest_of_sentence(text)
-        if self._is_doubted(text):
-            return later or {NO_ANSWER}
-        if self._is_taken_back(text):
-            if _REJECTED.match(rest):
-                later |= self._said_of(text, _POINTS)
-            mentioned = self._mentioned(text)
-            return later or {mentioned if mentioned == self._unknown else NO_ANSWER}
-        if later and _DENIED.match(rest):
-            return later
-        return begun | later | self._said_of(text, _POINTS)
-
-    def _is_taken_back(self, text: str) -> bool:
-        """Return whether the sentence that begins with an answer says that it is not the answer, or doubts it."""
-        sentence, rest = _first_sentence(text), self._rest_of_sentence(text)
-        if sentence.endswith("?") or _REJECTED.match(rest) or _NOT_THE_ONE.match(rest):
-            return True
-        if self._words_at(text) == {self._unknown}:
-            return False
-        if self._is_rejected(text) or self._phrases.says_unknown(rest):
-            return True
-        if _MAY.match(rest) and (_BUT.search(rest) or says_unknown(rest)):
-            return True
-        turn = _TURN.search(rest)
-        turned = rest[turn.end() :] if turn else ""
-        return says_unknown(turned) or _UNSURE.search(turned) is not None
-
-    def _is_rejected(self, text: str) -> bool:
-        """Return whether words of the language say that the answer that a text begins with is not the one."""
-        return any(map(self._phrases.rejects, (self._rest_of_sentence(text), self._rest_of_clause(text))))
-
-    def _is_doubted(self, text: str) -> bool:
-        """Return whether the answer that a text begins with is said to be uncertain, in words of the language."""
-        if self._words_at(text) == {self._unknown}:
-            return False
-        sentence = _SENTENCE.match(text.strip())
-        following = text.strip()[sentence.end() :] if sentence else ""
-        return self._phrases.doubts_later(self._rest_of_sentence(text), _words(following))
-
-    def _listed(self, text: str) -> set[int]:
-        """The answers that a text begins with, each alone between commas, slashes or ends of lines and sentences."""
-        parts = [_words(part) for part in _PARTS.split(text)]
-        options = [{_words(whole), _words(short)} for whole, short in zip(self._options, self._short, strict=True)]
-        places = [{place for place, option in enumerate(options) if part in option} for part in parts if part]
-        return set().union(*takewhile(bool, places))
-
-    def _stated_unknown(self, text: str) -> set[int]:
-        """UNKNOWN if it is stated in other words than its own, as in "the answer is that it can't be determined"."""
-        behind_openings = [one for one in behind(text, self._openings) if not self._at(one)]
-        said = [one for one in behind_openings if says_unknown(one, self._phrases)]
-        return {self._unknown} if said and self._unknown is not None else set()
-
-    def _rest_of_sentence(self, text: str) -> str:
-        """The words after an answer's to the end of the sentence that begins with it."""
-        return self._rest_of(text, _first_sentence(text))
-
-    def _rest_of_clause(self, text: str) -> str:
-        """The words after an answer's to the next comma, or the end of the sentence that begins with it."""
-        return self._rest_of(text, re.split("[,;:—–]", _first_sentence(text))[0])
-
-    def _rest_of(self, text: str, part: str) -> str:
-        words = self._without_article(_words(part))
-        begun = [_words(self._short[place]) for place in self._words_at(text) if place != NO_ANSWER]
-        return words[max((len(phrase) for phrase in begun if words.startswith(phrase)), default=len(words)) :].strip()
-
-    def _without_article(self, words: str) -> str:
-        words = _ARTICLE.sub("", words)
-        return words if self._has_articles else self._phrases.without_article(words)
-
-    def _said_of(self, text: str, patterns: Sequence[str]) -> set[int]:
-        shorts = sorted(filter(None, self._short), key=len, reverse=True)
-        anyone = "|".join(re.escape(short).replace(r"\ ", r"\s+") for short in shorts)
-        who = rf"(?:(?:the|an?)\s+)?(?P<who>{anyone})(?![\w-])"
-        plain = _MARKUP.sub("", text.casefold())
-        matches = (one for pattern in patterns for one in re.finditer(pattern.format(who=who), plain))
-        return set().union(*(self._words_at(one["who"]) for one in matches))
-
-    def _at(self, text: str) -> set[int]:
-        """The answers that stand at the beginning of a text; `NO_ANSWER` for words that are taken back."""
-        text = _NAMED.sub("", text)
-        by_label = self._label_at(text)
-        if by_label:
-            return by_label
-        by_words = self._words_at(text)
-        is_none = self._is_taken_back(text) or self._is_doubted(text) if by_words else False
-        return {NO_ANSWER} if is_none else by_words
-
-    def _label_at(self, text: str) -> set[int]:
-        for place, label in enumerate(self._labels):
-            escaped = re.escape(label)
-            marked = re.match(rf"[\[(]\s*{escaped}\s*[\])][.:]?|{escaped}[\s{MARKS}]*[.):\]：、](?!\d)", text, re.I)
-            bare = re.match(rf"{escaped}(?![A-Za-z0-9])", text, re.I)
-            if marked:
-                return self._checked(place, text[marked.end() :])
-            if bare and self._phrases.rejects(text[bare.end() :].lstrip()):
-                return set()
-            if bare and self._may_stand_bare(label, text[bare.end() :], text[0] == label.upper()):
-                return self._checked(place, text[bare.end() :])
-        return set()
-
-    def _may_stand_bare(self, label: str, rest: str, is_capital: bool) -> bool:
-        """Return whether a label without a mark is meant as one, and not as the word "a" or a number in a sentence."""
-        after = rest.lstrip(" \t" + MARKS)
-        if re.match(r"[.,]\d", rest):
-            return False  # a number
-        if not after or after[0] in "\n}]).;\\<" or rest[:1] == "\n":
-            return True
-        if self._phrases.ends_clause(rest.lstrip(MARKS)):
-            return True
-        # A letter of another script, or a mark; in a language with letters like "é" these go on with a sentence.
-        is_other = not after[0].isascii() and (
-            self._phrases.is_english or "LATIN" not in unicodedata.name(after[0], "")
-        )
-        goes_on = after[0] == "," or _REASON.match(after) is not None or is_other
-        return goes_on and (is_capital or label.isdigit())
-
-    def _checked(self, place: int, rest: str) -> set[int]:
-        """The answer of a label, unless what follows goes on with another label or is another answer's text."""
-        after = rest.lstrip(" \t" + MARKS)
-        joined = _JOINED.match(after)
-        start = joined.end() if joined else self._phrases.joined(after)
-        if start and re.match(rf"[\s{MARKS}(\[]*(?:{self._any_label})(?![A-Za-z0-9])", after[start:], re.I):
-            return {place, NO_ANSWER}  # "A or B"
-        if place in self._words_at(after) and self._is_rejected(after):
-            return {NO_ANSWER}  # "A. The cook is wrong, B. the baker is right"
-        others = {other for other in self._words_at(after) if other != place}
-        if others and place not in self._words_at(after):
-            return {place, *others}
-        alone = re.match(rf"[\s{MARKS}]*[\[(]?({self._any_label})[\])]?[.,]?[\s{MARKS}]*$", after, re.I)
-        return {place} | (self._label_alone(alone[1].casefold()) if alone else set())  # "A. B."
-
-    def _words_at(self, text: str) -> set[int]:
-        """The answers whose words a text begins with; the longest where one begins another."""
-        begun = self._without_article(_words(text))
-        phrases = {place: phrase for place, short in enumerate(self._short) if (phrase := _words(short))}
-        there = {place: phrase for place, phrase in phrases.items() if f"{begun} ".startswith(f"{phrase} ")}
-        if not there:
-            known = {place: phrase for place, phrase in phrases.items() if begun.startswith(phrase)}
-            there = {place: phrase for place, phrase in known.items() if self._phrases.ends(begun, len(phrase))}
-        longest = max(map(len, there.values()), default=0)
-        places = {place for place, phrase in there.items() if len(phrase) == longest}
-        if not places:
-            return set()
-        joined = _JOINED_WORDS.match(begun[longest:])
-        start = joined.end() if joined else self._phrases.joined(begun[longest:])
-        return places | (self._words_at(begun[longest + start :]) if start else set())
-
-    def _mentioned(self, text: str) -> int:
-        """The answer that alone is mentioned in one sentence; UNKNOWN where it is said in any words."""
-        words = f" {_words(text)} "
-        people = {
-            place
-            for place, short in enumerate(self._short)
-            if place != self._unknown and short and re.search(rf" {re.escape(_words(short))}(?:s|'s)? ", words)
-        }
-        is_named = self._unknown is not None and f" {_words(self._options[self._unknown])} " in words
-        if is_named or says_unknown(text, self._phrases):
-            one = len(people) == 1 and len(self._named(words)) <= 1
-            return NO_ANSWER if one or self._unknown is None else self._unknown
-        if not self._phrases.is_english and self._hidden(words) - people:
+        """Return what a text answers, its thinking set aside."""
+        whole = bare(text)
+        if whole in self._wordings:
+            place = self._wordings.index(whole)
+            return place if self._labels.get(whole, place) == place else NO_ANSWER
+        text = re.sub(r"(?im)^(\W*q\W*:.*\n+\W*)a\s*:", r"\1answer:", text)
+        marked = self._marked(text)
+        turn = _TURN.search(marked)
+        if turn and _MENTION.search(marked[: turn.start()]):
+            marked = marked[: turn.start()]
+        if re.match(self._other_label, marked):
             return NO_ANSWER
-        sentences = [part for part in re.split(r"(?<=[.!?])\s+|\n+", text.strip()) if part]
-        if len(people) == 1 and len(sentences) == 1 and not self._denies(_lowered(text)):
-            return people.pop()
-        return NO_ANSWER
-
-    def _named(self, words: str) -> set[int]:
-        """The people whose words stand as such, or with an ending, or before a word for "and" or "or"."""
-        places: set[int] = set()
-        for place in self._hidden(words) if not self._phrases.is_english else ():
-            for one in re.finditer(rf" {re.escape(_words(self._short[place]))}", words):
-                rest = words[one.end() :]
-                joined = not rest[0].isascii() and self._phrases.joined(rest)  # "vrouwen" is not "vrouw en"
-                if rest[0] == " " or joined or self._phrases.ends(rest):
-                    places.add(place)
-        return places
-
-    def _hidden(self, words: str) -> set[int]:
-        """The people whose words stand anywhere, with any ending."""
-        phrases = {place: phrase for place, short in enumerate(self._short) if (phrase := _words(short))}
-        return {place for place, phrase in phrases.items() if place != self._unknown and phrase in words}
-
-    def _denies(self, lowered: str) -> bool:
-        if self._phrases.is_english:
-            return re.search(_NOT, lowered) is not None
-        return (
-            re.search(rf"\b{_NOT}\b", lowered) is not None
-            or pattern_of(self._phrases.negations).search(lowered) is not None
+        return self._decide(
+            *self._statements(self._without_listing(marked)),
+            is_refusal=refuses(text) and not says_unknown(text, self._phrases),
         )
+
+    def _decide(self, statements: list[_Statement], ruled_out: set[int], n_before: int, is_refusal: bool) -> int:
+        """Return the place of the statements of the highest level, after the last correction."""
+        if n_before:
+            statements = statements[n_before:]
+            if not statements:
+                return NO_ANSWER
+        top = max((one.level for one in statements), default=_HINTED)
+        if top < _STATED and is_refusal:
+            return NO_ANSWER
+        places = {one.place for one in statements if one.level == top}
+        hinted = {one.place for one in statements if one.level == _HINTED}
+        if top == _NAMED and len(hinted) == 1:
+            places |= hinted  # "It may be the cook. We cannot tell."
+        left = set(range(self._n)) - ruled_out
+        if not places and len(left) == 1 and self._n > 2:
+            return left.pop()
+        return places.pop() if len(places) == 1 and places <= left else NO_ANSWER
+
+    def _statements(self, text: str) -> tuple[list[_Statement], set[int], int]:
+        """What a text states, what it rules out, and how many statements come before the last correction."""
+        made: list[_Statement] = []
+        ruled_out: set[int] = set()
+        corrected = 0
+        self._is_unknown = says_unknown(text, self._phrases)
+        self._is_alone = len({*map(_place, _MENTION.findall(text))}) == 1
+        lines = text.split("\n")
+        is_ticked = _TICK.search(text) is not None
+        heads = {one[1] for line in lines if (one := _HEAD.match(line))}
+        for line in lines:
+            verdict = _verdict(line)
+            if verdict is not None:
+                (place,) = {_place(one) for one in _MENTION.findall(line)}
+                if verdict:
+                    made.append(_Statement(place, _STATED))
+                else:
+                    ruled_out.add(place)
+                continue
+            if is_ticked and _MENTION.search(line) and not re.search(r"\w", _MENTION.sub("", line)):
+                continue
+            if len(heads) > 1 and _HEAD.match(line):
+                continue
+            for sentence in _SENTENCE.split(line):
+                before = len(made)
+                if self._phrases.is_english:
+                    new, out, corrects = self._sentence(sentence)
+                else:
+                    new, out, corrects = self._foreign(sentence, not made), set(), -1
+                if corrects >= 0:
+                    corrected = before + corrects
+                    ruled_out = set()
+                made += new
+                ruled_out |= out
+        return made, ruled_out, corrected
+
+    def _marked(self, text: str) -> str:
+        """A text with one character for every mention of an answer."""
+        text = self._option.sub(self._as_words, _PRIVATE.sub("", text))
+        text = self._label.sub(lambda one: self._as_label(one, text), text)
+        text = re.sub(rf"[\[(<]?[{MARKS}]*({_LABEL})[{MARKS}]*[\])>]?", r"\1", text)
+        # A label with its own words is one mention, and so are words of one answer that follow each other.
+        text = re.sub(rf"({_LABEL})([\s{MARKS}.:：()\]—–-]*)({_WORDS})(?:\s*\))?", self._joined, text)
+        text = re.sub(rf"({_WORDS})(\s*\(?)({_LABEL})\)?", self._joined, text)
+        text = re.sub(rf"({_WORDS})(?:[ -]+(?:(?:an?|the|of|with|in|on|his|her|and)\s+){{0,3}}\1)+", r"\1", text)
+        text = re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
+        text = _INTERPOSED.sub(r"\1 ", text)
+        return _HEADING.sub(r"\1: ", text)
+
+    def _as_words(self, match: re.Match[str]) -> str:
+        words = tuple(_TOKEN.findall(match["who"].casefold()))
+        place = self._phrase_of.get(words)
+        return match[0] if place is None else chr(_BY_WORDS + place)
+
+    def _as_label(self, match: re.Match[str], text: str) -> str:
+        """The character of a label; of a letter that is a word in its sentence, or a number in it, the same text."""
+        before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
+        line_begins = re.search(rf"(?:^|\n){_NO_WORD}$", before) is not None
+        closes = re.match(rf"[\s{MARKS}]*(?:[.):\]：、\\}}<,]|\n|$)", after) is not None
+        bracketed = before[-1:] in ("(", "[") and after[:1] in (")", "]")
+        rest = after.lstrip(" " + MARKS)
+        own = re.match(_WORDS, rest) is not None
+        is_plain = match[0].islower() and match[0].isascii()
+        if (
+            bracketed
+            or (line_begins and (closes or (own and not is_plain)))
+            or (_LED.search(before) and (closes or own or not is_plain))
+        ):
+            is_label = True
+        elif is_plain or match[0].isdigit() or re.search(r"\b(?:an?|the|step|grade|vitamin) $", before, re.IGNORECASE):
+            is_label = False
+        elif match[0] in "AÀ" and re.match(r"[^\W\d_]", rest):
+            foreign = not self._phrases.is_english and (
+                self._phrases.ends(after) or self._phrases.joined(after) or self._phrases.rejects(rest)
+            )
+            is_label = (
+                bool(foreign)
+                or (not rest[0].isascii() and self._phrases.is_english)
+                or _NO_NOUN.match(rest) is not None
+            )
+        else:
+            is_label = True
+        return chr(_BY_LABEL + self._labels[match[0].casefold()]) if is_label else match[0]
+
+    def _joined(self, match: re.Match[str]) -> str:
+        begins = (
+            re.search(rf"(?:^|\n){_NO_WORD}$", match.string[max(0, match.start() - 40) : match.start()]) is not None
+        )
+        if _place(match[1]) == _place(match[3]):
+            clause = re.split(r"[.,;\n]", match.string[match.end() : match.end() + _NEAR], maxsplit=1)[0]
+            is_head = begins and _LABELED.match(match[1]) and self._phrases.is_english
+            return f"{match[1]}." if is_head and not _RULED_OUT.search(match[1] + clause) else match[1]
+        # "(a) The baker" is two answers where the baker is another one; "A. The baker was late" is not.
+        rest = match.string[match.end() : match.end() + 1]
+        return f"{match[1]} {match[3]}" if rest in ("", "\n", ".", ",") and "\n" not in match[2] else match[0]
 
     def _without_listing(self, text: str) -> str:
-        """The text without a repetition of the options, each behind its label."""
-        label = re.compile(rf"(?:(?<=\s)|^)[\[(]?({self._any_label})[.):\]]\s+", re.I)
-        matches = list(label.finditer(text))
-        for first in range(len(matches) - len(self._labels) + 1):
-            run = matches[first : first + len(self._labels)]
-            if [one[1].casefold() for one in run] == [one.casefold() for one in self._labels]:
-                ends = [one.start() for one in run[1:]]
-                last = re.match(r"[^\n.]*[\n.]?", text[run[-1].end() :])
-                end = run[-1].end() + (last.end() if last else 0)
-                texts = [text[one.end() : stop] for one, stop in zip(run, [*ends, end], strict=True)]
-                if all(place in self._words_at(said) for place, said in enumerate(texts)):
-                    return self._without_listing(f"{text[: run[0].start()]}\n{text[end:]}")
-        return text
+        """The text without a repetition of the options one after the other."""
+        mentions = list(_MENTION.finditer(text))
+        kept, end, first = [], 0, 0
+        while first < len(mentions):
+            run = mentions[first : first + self._n]
+            gaps = [text[one.end() : other.start()] for one, other in pairwise(run)]
+            is_list = len({_place(one[0]) for one in run}) == self._n and all(map(_GAP.fullmatch, gaps))
+            if is_list and self._n > 2 and not _TICK.search(text):
+                kept.append(text[end : run[0].start()])
+                end = run[-1].end()
+                first += self._n
+            else:
+                first += 1
+        return "\n".join([*kept, text[end:]])
+
+    def _openings(self, sentence: str) -> Iterator[_Statement]:
+        """What stands where an opening leads to an answer."""
+        levels = ((_FINAL, FINAL), (_STATED, (*STATED, *self._phrases.openings())))
+        for level, patterns in levels:
+            for opening in openings_in(sentence, patterns):
+                match = _AT.match(sentence, opening.end())
+                if match:
+                    rest = sentence[match.end() : match.end() + _NEAR]
+                    clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
+                    denied = _NEGATION.search(clause) and not _NEGATION.search(self._asks)
+                    if (
+                        denied
+                        or _RULED_OUT.search(match[1] + clause)
+                        or self._phrases.rejects(rest.lstrip())
+                        or self._phrases.doubts_later(rest, "")
+                    ):
+                        continue
+                    is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
+                    both = _BOTH.match(rest) or self._phrases.joined(rest)
+                    yield _Statement(NO_ANSWER if both else _place(match[1]), _HINTED if is_asked else level)
+                elif self._unknown is not None:
+                    rest = re.split(r"(?<=[.!?])\s", sentence[opening.end() : opening.end() + _NEAR], maxsplit=1)[0]
+                    if says_unknown(rest, self._phrases) and not _WORDED.search(rest):
+                        yield _Statement(self._unknown, level)
+
+    def _sentence(self, sentence: str) -> tuple[list[_Statement], set[int], int]:
+        """What one sentence states and rules out, and how much of it comes before a correction; -1 without one."""
+        made, ruled_out, corrects = list(self._openings(sentence)), set[int](), -1
+        is_question = sentence.rstrip().endswith("?")
+        is_reason = in_front = concludes = begun = denies = False
+        parts = [",", *_CLAUSE.split(sentence)]
+        for mark, clause, after in zip(parts[::2], parts[1::2], [*parts[2::2], ""], strict=True):
+            word = mark.casefold()
+            if word in _REASONS:
+                is_reason = not (begun and word in _CONTRASTS)
+                in_front = not begun
+            elif (word == "," and is_reason and in_front) or word in _CONCLUDES or word in ("but", "however", ";"):
+                is_reason = False
+            begun = begun and word != ";"
+            concludes = word in _CONCLUDES or (concludes and not begun)
+            if _CORRECTS.search(clause):
+                corrects = len(made)
+            in_middle = begun
+            begun = begun or re.search(r"\w", clause) is not None
+            if is_reason or (after == ":" and not _LABELED.search(clause)) or _FORMERLY.search(clause):
+                continue
+            one, out = self._clause(clause, concludes or _CONCLUSION.search(clause) is not None)
+            ruled_out |= out
+            if made and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
+                one = _Statement(NO_ANSWER, made[-1].level)
+            is_beside = (
+                one
+                and one.level
+                and mark == "," == after
+                and in_middle
+                and not _contents(clause)
+                and not _LABELED.search(clause)
+            )
+            if is_beside or (one and denies and not self._asks and one.level < _STATED):
+                continue
+            denies = denies or (
+                bool(_MENTION.search(clause)) and not one and not out and _NEGATION.search(clause) is not None
+            )
+            if one:
+                made.append(_Statement(one.place, _HINTED) if is_question else one)
+        return made, ruled_out, corrects
+
+    def _clause(self, clause: str, concludes: bool) -> tuple[_Statement | None, set[int]]:
+        """What one clause states, and what it rules out."""
+        places = {_place(one) for one in _MENTION.findall(clause)}
+        people = places - {self._unknown}
+        if _RULED_OUT.search(clause) and people:
+            return None, places
+        if len(places) > 1:
+            head = _INSTEAD.sub("", clause)
+            if {_place(one) for one in _MENTION.findall(head)} in ({place} for place in places):
+                return self._clause(head, concludes)
+        others = _contents(clause) - self._shared
+        shared = others & self._asked
+        if len(people) > 1 and shared and re.search(r"\bboth\b", clause, re.IGNORECASE):
+            return _Statement(NO_ANSWER, _NAMED), set()
+        level = _CONCLUDED if concludes else _NAMED
+        if (
+            self._unknown is not None
+            and not _LABELED.search(clause)
+            and (places == {self._unknown} or says_unknown(clause))
+        ):
+            return (_Statement(self._unknown, level), set()) if len(people) != 1 else (None, set())
+        if len(places) != 1 or _SUPPOSED.search(clause):
+            return None, set()
+        (place,) = places
+        before, _, behind = re.split(f"({_ANY})", clause, maxsplit=1)
+        if _ENDS_WITH_LABEL.search(clause) and not _NOT_ANYWHERE.search(clause):
+            return _Statement(place, _HINTED if _HEDGE.search(clause) else _STATED), set()
+        if len(_WORDED.findall(clause)) > 1:
+            return None, set()
+        denied, asks_denied = (_NEGATION.search(text) is not None for text in (clause, self._asks))
+        if _reverses(clause, self._asks):
+            return None, set()
+        is_bare = not others - shared
+        is_meant = is_bare or 2 * len(shared) > len(self._asked) > 0
+        if not self._asks and not is_bare:
+            is_meant = concludes or _IDENTIFIES.search(clause) is not None
+        is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
+        if _IS_ANSWER.search(clause) and not denied:
+            return _Statement(place, _HINTED if is_hint else _STATED), set()
+        if (is_hint and self._asks and not is_bare) or (is_bare and _BESIDE.match(before)):
+            return None, set()
+        if not is_meant:
+            return (_Statement(place, _HINTED), set()) if is_hint and not self._asks else (None, set())
+        if (denied and not (asks_denied and _NEGATION.search(behind))) or (asks_denied and not denied and shared):
+            return None, set()
+        if _LABELED.search(clause) and is_bare:
+            level = _STATED
+        return _Statement(place, _HINTED if is_hint else level), set()
+
+    def _foreign(self, sentence: str, is_first: bool) -> list[_Statement]:
+        """What one sentence of another language states."""
+        stated, phrases = list(self._openings(sentence)), self._phrases
+        mentions = list(_MENTION.finditer(sentence))
+        if stated or sentence.rstrip().endswith(("?", "？")):
+            return stated
+        places = {_place(one[0]) for one in mentions}
+        if places == {self._unknown} or (
+            len(places - {self._unknown}) != 1 and self._is_unknown and says_unknown(sentence, phrases)
+        ):
+            return [] if self._unknown is None else [_Statement(self._unknown, _NAMED)]
+        if not mentions:
+            is_doubt = not is_first and phrases.doubts_later("", " ".join(_TOKEN.findall(sentence.casefold())))
+            return [_Statement(NO_ANSWER, _NAMED)] if is_doubt else []
+        place, rest = _place(mentions[0][0]), sentence[mentions[0].end() :].lstrip(" )" + MARKS)
+        parts = [rest, *re.split("[,;:—–.]", rest)[:1]]
+        begins = re.fullmatch(r"[\W_]*(?:\w{1,3}\s)?", sentence[: mentions[0].start()]) is not None
+        after = sentence[mentions[0].end() :]
+        is_hidden = after[:1].isalnum() and not phrases.ends(after)  # a longer word, and no ending of the language
+        if is_hidden or any(map(phrases.rejects, parts)) or phrases.joined(rest) or says_unknown(rest, phrases):
+            return []
+        if phrases.doubts_later(rest, ""):
+            return [_Statement(NO_ANSWER, _NAMED)]
+        denied = pattern_of(phrases.negations).search(sentence) or _NOT_ANYWHERE.search(sentence)
+        if begins and (is_first or not denied) and (len(places) == 1 or rest[:1] in (",", ";")):
+            return [_Statement(place, _STATED if _LABELED.match(mentions[0][0]) else _NAMED)]
+        return [_Statement(place, _NAMED)] if self._is_alone and not denied else []
 
 
-def _first_sentence(text: str) -> str:
-    match = _SENTENCE.match(text.strip())
-    return match[0].rstrip(MARKS + " \n") if match else ""
+_GAP = re.compile(r"[\W_]*(?:or|and)?[\W_]*")
 
 
-def _only(places: set[int]) -> int:
-    return next(iter(places)) if len(places) == 1 else NO_ANSWER
+def _verdict(line: str) -> bool | None:
+    """Whether a line that is about one answer says that it is right or wrong; None where it says neither."""
+    mentions = list(_MENTION.finditer(line))
+    if len({_place(one[0]) for one in mentions}) != 1:
+        return None
+    rest = line[mentions[-1].end() :]
+    begins = re.fullmatch(r"[\W_\d]*(?:option )?", line[: mentions[0].start()], re.IGNORECASE) is not None
+    if _TICK.search(line) or (begins and _RIGHT.match(rest)):
+        return True
+    return False if _CROSS.search(line) or (begins and _WRONG.match(rest)) else None
 
 
-def _lowered(text: str) -> str:
-    return " ".join(straight(text).casefold().split())
+def _place(mention: str) -> int:
+    return ord(mention) & 0xFF
 
 
-def _bare(text: str) -> str:
-    return _lowered(text).lstrip(MARKS + " ([").rstrip(MARKS + " .,;:!?)]")
+def _contents(text: str) -> set[str]:
+    """The beginnings of the words that tell what a text is about."""
+    words = _TOKEN.findall(_MENTION.sub(" ", text).casefold())
+    return {
+        word[:4]
+        for word in words
+        if len(word) > 2 and word not in _COMMON and not _NEGATION.fullmatch(word) and not word.endswith("n't")
+    }
 
 
-def _words(text: str) -> str:
-    """The words of a text with one space between, without punctuation."""
-    return " ".join(re.findall(r"[^\W_]+(?:['-][^\W_]+)*", _lowered(text)))
+def _reverses(one: str, other: str) -> bool:
+    """Whether a word of one text denies a word of the other, as "unsure" does "sure"."""
+    first, second = (set(_TOKEN.findall(text.casefold())) for text in (one, other))
+    return any(
+        f"{prefix}{word}" in long
+        for prefix in ("un", "in", "im", "ir", "dis")
+        for long, short in ((first, second), (second, first))
+        for word in short
+        if len(word) > 3
+    )

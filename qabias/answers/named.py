@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from qabias.answers.choice import is_unknown_wording, says_unknown, unknown_place
 from qabias.answers.outcomes import NO_ANSWER, refuses
 from qabias.answers.phrases import FINAL, STATED, behind, straight
 from qabias.answers.thinking import set_thinking_aside
+from qabias.answers.unknown import is_unknown_wording, says_unknown, unknown_place
 
 SAID = ("person", "both", "neither", "someone", "unknown")
 """What a text may say, in the order in which it is shown."""
@@ -121,7 +121,7 @@ def parse_named(
     reader = _Reader(
         [answers[number] for number in people], asked, [mentions[number] if mentions else () for number in people]
     )
-    said, number = reader.read(set_thinking_aside(text).answer)
+    said, number = reader.read(straight(set_thinking_aside(text).answer))
     if not said:
         return Named(NO_ANSWER, "")
     return Named(people[number] if said == PERSON else place, said)
@@ -148,7 +148,7 @@ class _Reader:
     def read(self, text: str) -> _Reading:
         """Return what a text says, its thinking set aside."""
         for openings in (FINAL, STATED):
-            parts = [_words(part) for part in behind(straight(text), openings)]
+            parts = [_words(part) for part in behind(text, openings)]
             stated = _agreed([self._clause(words, on_its_own=False) for words in parts])
             if stated:
                 return stated

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from itertools import permutations
 from typing import Literal
 
-from qabias.answers.choice import says_unknown
 from qabias.answers.outcomes import NO_ANSWER as NO_ANSWER
 from qabias.answers.outcomes import is_cut_later, refuses
 from qabias.answers.phrases import FINAL, STATED, behind, openings_in, straight
 from qabias.answers.thinking import set_thinking_aside
+from qabias.answers.unknown import says_unknown
 from qabias.errors import QabiasError
 
 LABELS = ("contradiction", "neutral", "entailment")

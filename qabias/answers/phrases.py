@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +13,7 @@ MARKS = "\"'“”„«»`*_~"
 """Quotation marks and markup that may stand around an answer."""
 
 # Words for "answer" in languages that models are asked in, or fall into.
-_ANSWER_WORDS = (
+ANSWER_WORDS = (
     r"answer|response|choice|option|antwort|antwoord|respuesta|resposta|réponse|reponse|risposta|svar|svaret|vastaus|"
     r"odpowiedź|odpověď|ответ|відповідь|cevap|yanıt|jawaban|câu trả lời|đáp án|답|정답|答案|答え|回答|الإجابة|उत्तर"
 )
@@ -25,13 +26,13 @@ _JSON = re.compile(
     r"[\"'](?:final[_ ]?answer|answer|choice|option|letter|label|prediction|response|result)[\"']\s*:\s*", re.IGNORECASE
 )
 _SAYS_FINAL = re.compile(
-    rf"(?:(?i:\bfinal (?:{_ANSWER_WORDS})\b)|(?:^|\n)[\s{MARKS}#>-]*ANSWER\b|\bANSWER(?=[\s{MARKS}]*[:：]))"
+    rf"(?:(?i:\bfinal (?:{ANSWER_WORDS})\b)|(?:^|\n)[\s{MARKS}#>-]*ANSWER\b|\bANSWER(?=[\s{MARKS}]*[:：]))"
     rf"[\s{MARKS}]*(?:\bis\b|:|=|：|-|—)?[\s{MARKS}]*[:：]?",
 )
 # What "No definitive answer is ..." goes on to say is none.
 _NOT_NO = "".join(rf"(?<!\bno {which})" for which in ("", "clear ", "definite ", "definitive ", "correct ", "right "))
 _SAYS = re.compile(
-    rf"(?<!\bno )(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_]){_NOT_NO}(?:{_ANSWER_WORDS})[\s{MARKS}]*"
+    rf"(?<!\bno )(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_]){_NOT_NO}(?:{ANSWER_WORDS})[\s{MARKS}]*"
     rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{MARKS}]*[:：]?|[:：=]|은|는|は|\n)",
     re.IGNORECASE,
 )
@@ -46,6 +47,12 @@ FINAL = (_BOXED, _TAGGED, _JSON, _SAYS_FINAL)
 STATED = (_SAYS, _CHOOSES)
 """What states an answer."""
 
+READ = 8000
+"""Characters that are read at the beginning of an answer, and at its end."""
+
+_RUN = re.compile(r"[\W_]{25,}")
+_AROUND = re.compile(rf"[ \t\n{MARKS}]*")
+
 # Where what is stated ends: a line, a sentence, the string of a JSON object, the braces of a box, a tag.
 _ENDS_STATEMENT = re.compile(r"[\n{}<]|[.!?](?=\s)|(?<=[^\s:])[\"”](?=\s*[,}\]])")
 
@@ -58,29 +65,36 @@ def openings_in(text: str, openings: Sequence[re.Pattern[str]]) -> Iterator[re.M
 
 def behind(text: str, openings: Sequence[re.Pattern[str]]) -> list[str]:
     """Return what stands behind each opening, up to the end of its sentence, line, string or braces."""
-    there = list(openings_in(text, openings))
+    there = sorted(openings_in(text, openings), key=lambda opening: opening.span())
     starts = [opening.start() for opening in there]
     said = []
     for opening in there:
-        start = opening.end() + len(text[opening.end() :]) - len(text[opening.end() :].lstrip(" \t\n" + MARKS))
-        match = _ENDS_STATEMENT.search(text, start)
-        end = match.start() if match else len(text)
-        if re.search(r"\w", text[start:end]) and not any(opening.end() <= other < end for other in starts):
+        following = bisect_left(starts, opening.end())
+        limit = starts[following] if following < len(starts) else len(text)
+        around = _AROUND.match(text, opening.end(), limit)
+        start = around.end() if around else opening.end()
+        match = _ENDS_STATEMENT.search(text, start, limit + 1)
+        end = match.start() if match else limit
+        if (match or limit == len(text)) and re.search(r"\w", text[start:end]):
             said.append(text[start:end])
     return said
 
 
 def straight(text: str) -> str:
-    """Compatible characters and straight apostrophes; letters keep their case, which tells "A" from "a"."""
-    return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
+    """The part of a text that is read, with compatible characters, straight apostrophes and no long run of marks.
+
+    Letters keep their case, which tells "A" from "a". Of a long text the beginning and the end are read.
+    """
+    if len(text) > 2 * READ:
+        text = f"{text[:READ]}\n{text[-READ:]}"
+    text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
+    return _RUN.sub(lambda run: run[0][:12] + "\n" * ("\n" in run[0]) + run[0][-12:], text)
 
 
 # Marks of other scripts as the reader knows them. The two Turkish letters i are one, because "KADIN" in lower case is
 # "kadin" elsewhere, and the lower case of a capital dotted I is otherwise two characters.
 _PLAIN = str.maketrans({"。": ". ", "、": ", ", **dict.fromkeys("「」『』《》〈〉【】", '"'), "İ": "I", "ı": "i"})
 _NEVER = r"(?!)"
-# Where a clause ends.
-_END = rf"[\s{MARKS}]*(?:[.,;:!?)\]\n]|$)"
 
 
 @dataclass(frozen=True)
@@ -143,10 +157,6 @@ class Phrases:
     def ends(self, text: str, start: int = 0) -> bool:
         """Return whether an ending stands at a place in a text."""
         return pattern_of(self.endings).match(text, start) is not None
-
-    def ends_clause(self, rest: str) -> bool:
-        """Return whether what follows a letter is an ending, and the end of the clause."""
-        return _framed("", self.endings, _END).match(rest) is not None
 
     def openings(self) -> tuple[re.Pattern[str], ...]:
         """Return what leads to an answer, as `STATED`."""

@@ -60,7 +60,7 @@ def run(
         config: Configuration of the dataset; None for that of all examples that the model can be asked.
         source: Source of the texts, such as bundled, official or release; None for the first one of the benchmark.
         fixes: Correct the known defects of published texts.
-        ask: answer-logprob, letter-logprob, letter, cot, fill-blank or open-ended.
+        ask: answer-logprob, letter-logprob, letter, cot, fill-blank, open-ended or json.
         format: Prompt format; None for the one that fits.
         permutations: Answer orders per question: 1, 3 (cyclic) or 6 (all).
         backend: How the model is queried; None: inferred from the model.

@@ -42,7 +42,7 @@ BaseUrl = Annotated[str | None, option("Main", "Query an OpenAI-compatible serve
 Config = Annotated[str | None, option("Main", "Part of the benchmark. [all]", "NAME")]
 Limit = Annotated[int | None, option("Main", "Maximum number of examples, spread over all templates.", "N")]
 RunFolder = Annotated[Path | None, option("Main", "Run folder. [runs/NAME]", "FOLDER")]
-_METHODS = "answer-logprob, letter-logprob, letter, cot, fill-blank or open-ended."
+_METHODS = "answer-logprob, letter-logprob, letter, cot, fill-blank, open-ended or json."
 Ask = Annotated[str | None, option("Prompt", _METHODS, "METHOD", autocompletion=_asks)]
 Format = Annotated[str | None, option("Prompt", "Prompt format. [set by --ask]", "NAME", "--format")]
 Permutations = Annotated[int, option("Prompt", "Answer orders per question: 1, 3 (cyclic) or 6 (all).", "N")]

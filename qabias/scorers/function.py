@@ -183,7 +183,9 @@ KIND = ScorerKind(
         "batch": "most prompts of one call",
     },
     default_mode=GENERATE,
-    asks={word: {"mode": SCORE if word in ("answer-logprob", "letter-logprob") else GENERATE} for word in ASK_METHODS},
+    asks={
+        word: {"mode": SCORE if word in ("answer-logprob", "letter-logprob") else GENERATE} for word in ASK_METHODS[:-1]
+    },
     parse_options=parse_options,
     passing_options=("batch",),
     chats=True,

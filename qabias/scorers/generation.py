@@ -50,7 +50,7 @@ class Writing(NamedTuple):
 
 def asks_of_writers(options: Mapping[str, str] = MappingProxyType({})) -> dict[str, dict[str, str]]:
     """Return how a model that writes can be asked: the options of each word of `qabias.scorers.kind.ASK_METHODS`."""
-    return {ASK_METHODS[0]: {}} | {word: {**options, "mode": "generate"} for word in ASK_METHODS[2:]}
+    return {ASK_METHODS[0]: {}} | {word: {**options, "mode": "generate"} for word in ASK_METHODS[2:-1]}
 
 
 # What an option is read by, what it may be, and what to give.

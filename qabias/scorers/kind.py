@@ -26,7 +26,7 @@ INTERFACES = ("options", "texts", "choices", "pairs", "spans", "masks")
 """
 
 
-ASK_METHODS = ("answer-logprob", "letter-logprob", "letter", "cot", "fill-blank", "open-ended")
+ASK_METHODS = ("answer-logprob", "letter-logprob", "letter", "cot", "fill-blank", "open-ended", "json")
 """What a model is asked to give.
 
     answer-logprob  the likelihood of each answer's text
@@ -35,6 +35,7 @@ ASK_METHODS = ("answer-logprob", "letter-logprob", "letter", "cot", "fill-blank"
     cot             it reasons first (chain of thought), then it writes the letter
     fill-blank      it fills the blank in a statement, without answers to choose from
     open-ended      it answers the question, without answers to choose from
+    json            a server makes it write one letter, as JSON by a schema
 """
 
 

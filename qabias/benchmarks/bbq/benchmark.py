@@ -96,6 +96,7 @@ class BBQBenchmark(Benchmark):
             "cot": "letters_cot",
             "fill-blank": "fill",
             "open-ended": "open",
+            "json": "letters",
         }
     )
     orders: Sequence[int] = (1, 3, 6)
@@ -323,7 +324,7 @@ class BBQBenchmark(Benchmark):
         answers = [example[f"ans{i}"] for i in range(3)]
         if rule == "released":
             return parse_choice_released(text, answers, [example["answer_info"][f"ans{i}"] for i in range(3)])
-        return parse_choice(text, answers, phrases=self.phrases_of(example))
+        return parse_choice(text, answers, phrases=self.phrases_of(example), asked=example.get("question", ""))
 
     def _written_columns(
         self, texts: Sequence[str], norm: str, examples: Sequence[Example], prompt_format: PromptFormat | None

@@ -93,7 +93,14 @@ def _person_only(example: Example, asked: str, instruction: str = "") -> Rendere
 
 
 _FIVE = tuple(
-    PromptFormat(name, 1, description, render, lists_answers=True, asks=("answer-logprob", "letter-logprob", "letter"))
+    PromptFormat(
+        name,
+        1,
+        description,
+        render,
+        lists_answers=True,
+        asks=("answer-logprob", "letter-logprob", "letter", "json"),
+    )
     for name, description, render in (
         (
             "letters",

@@ -188,7 +188,8 @@ def ask_texts(part: pa.Table, scorer: TextScorer, prompt_format: PromptFormat) -
     texts = [text for (text,) in scorer.generate(prompts, [key_of(row, number) for row, number, _ in asked])]
     reasons_first = prompt_format.name == REASON
     answers = [
-        read(text, named_first(example), reasons_first) for text, (_, _, example) in zip(texts, asked, strict=True)
+        read(text, named_first(example), reasons_first, example["question"])
+        for text, (_, _, example) in zip(texts, asked, strict=True)
     ]
     orders = [example["order"] for _, _, example in asked]
     scores = np.array([_scores(answer.place, order) for answer, order in zip(answers, orders, strict=True)])
@@ -204,14 +205,14 @@ def ask_texts(part: pa.Table, scorer: TextScorer, prompt_format: PromptFormat) -
     return columns | ({"thinking": _lists_by_row(thinking)} if any(thinking) else {})
 
 
-def read(text: str, subjects: Sequence[str], reasons_first: bool = False) -> Read:
+def read(text: str, subjects: Sequence[str], reasons_first: bool = False, asked: str = "") -> Read:
     """Which of two subjects a text chooses."""
-    place = parse_choice(text, subjects, LETTERS)
+    place = parse_choice(text, subjects, LETTERS, asked=asked)
     became = outcome(text, place)
     said = set_thinking_aside(text)
     if became == TRUNCATED and not (said.is_open or reasons_first):
         first, *rest = re.split(r"(?<=[.!?])\s+|\n+", said.answer, maxsplit=1)
-        of_first = read(first, subjects)
+        of_first = read(first, subjects, asked=asked)
         if rest and of_first.place == NOBODY:
             return of_first
     if became in (REFUSED, UNREAD) and _prefers_nobody(said.answer, subjects):

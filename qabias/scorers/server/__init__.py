@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.scorers.kind import ASK_METHODS, Loading, ScorerKind
-from qabias.scorers.server.options import ECHO, LOGPROBS, PREFIX, ServerOptions, parse_options
+from qabias.scorers.server.options import (
+    ECHO,
+    LETTER_SCHEMA,
+    LOGPROBS,
+    PREFIX,
+    RESPONSE_FORMAT,
+    ServerOptions,
+    parse_options,
+)
 
 if TYPE_CHECKING:
     from qabias.scorers.server.asking import Asker
@@ -65,7 +73,8 @@ KIND = ScorerKind(
     open_options={PREFIX: "field of every request, JSON or text, dots lead into objects"},
     default_mode="chat",
     asks={"answer-logprob": {"mode": "echo"}, "letter-logprob": {"mode": "logprobs"}}
-    | {word: {"mode": "chat"} for word in ASK_METHODS[2:]},
+    | {word: {"mode": "chat"} for word in ASK_METHODS[2:-1]}
+    | {"json": {"mode": "chat", f"{PREFIX}{RESPONSE_FORMAT}": LETTER_SCHEMA}},
     parse_options=parse_options,
     passing_options=("base_url", "max_connections", "timeout", "batch", "tokenizer", "price_in", "price_out"),
     chats=True,

@@ -16,7 +16,7 @@ from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.server.asking import Asker, Body, NoChoiceError, RefusedError
 from qabias.scorers.server.client import GaveUpError
-from qabias.scorers.server.options import ServerOptions
+from qabias.scorers.server.options import RESPONSE_FORMAT, ServerOptions
 
 PATH = "chat/completions"
 FILTERED_FINISH = "content_filter"
@@ -100,6 +100,11 @@ class ServerChatScorer(ServerScorer):
         except RefusedError as error:
             if is_filtered(error):
                 return {"text": "", "finish": FILTERED_FINISH, "thinking": ""}
+            if RESPONSE_FORMAT in body and error.status in (400, 422, 501):
+                raise QabiasError(
+                    f"The server does not take {RESPONSE_FORMAT} with a JSON schema ({error}).",
+                    "Use --ask write, or a server that constrains answers by a JSON schema.",
+                ) from None
             raise
         except NoChoiceError as error:
             self._warn_of_unread(body, error)

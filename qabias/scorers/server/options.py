@@ -23,6 +23,25 @@ CHAT, LOGPROBS, ECHO = MODES = ("chat", "logprobs", "echo")
 TOP_LOGPROBS = 20
 """Most tokens whose probability OpenAI and, by default, vLLM name; some servers allow 5."""
 
+RESPONSE_FORMAT = "response_format"
+_LETTER = {"type": "string", "enum": ["A", "B", "C"]}
+LETTER_SCHEMA = json.dumps(
+    {
+        "type": "json_schema",
+        "json_schema": {
+            "name": "answer",
+            "strict": True,
+            "schema": {
+                "type": "object",
+                "properties": {"answer": _LETTER},
+                "required": ["answer"],
+                "additionalProperties": False,
+            },
+        },
+    }
+)
+"""The field `response_format` of OpenAI's API that allows one letter as JSON and nothing else."""
+
 WRITE, READ = "write", "read="
 """What `batch` may be: write request files, or read the result files named behind."""
 
