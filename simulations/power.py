@@ -18,10 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qabias.comparison.paired_tests import detectable_difference
 from qabias.share.metrics.bbq import summary as bbq
 from qabias.share.metrics.bbq.intervals import POWER, detectable, limits
-from qabias.share.metrics.shared.intervals import Interval, Moves, Spread, of_difference
+from qabias.share.metrics.shared.intervals import Estimated, of_clusters
 from simulations import models
 from simulations.worlds import Floats, World
 
@@ -118,7 +117,7 @@ def measure(world: World, repetitions: int, seed: int = 0, scores: Sequence[str]
     unbiased = bbq.spreads(models.bbq_runs(world, rng, repetitions))
     cells = []
     for score in scores:
-        size = float(np.median(detectable(unbiased[score][2])))
+        size = _median(detectable(*unbiased[score][1:]))
         changed = None if np.isnan(size) else biased(world, score, size)
         power = np.nan
         if changed is not None:
@@ -137,13 +136,12 @@ def measure_differences(world: World, repetitions: int, seed: int = 0) -> list[C
     rng = np.random.default_rng(seed)
     cells = []
     for score, bound in DIFFERENCES.items():
-        _, spread = _difference(models.bbq_pairs(world, rng, repetitions, world), score, bound)
-        sizes = [detectable_difference(each) for each in _each(spread)]
-        size = float(np.median([np.inf if each is None else each for each in sizes]))
-        other = _other(world, score, 2.0 * size) if np.isfinite(size) else None
+        _, shape, spread = _difference(models.bbq_pairs(world, rng, repetitions, world), score, bound)
+        size = _median(detectable(shape, spread))
+        other = None if np.isnan(size) else _other(world, score, 2.0 * size)
         power = np.nan
         if other is not None:
-            (low, high), _ = _difference(models.bbq_pairs(world, rng, repetitions, other), score, bound)
+            low, high = limits(*_difference(models.bbq_pairs(world, rng, repetitions, other), score, bound))
             power = float(((low > 0) | (high < 0)).mean())
         cells.append(Cell(world, f"difference of {score}", size, power))
     return cells
@@ -155,26 +153,21 @@ def _other(world: World, score: str, gap: float) -> World | None:
     return replace(world, accuracy=world.accuracy - gap) if world.accuracy - gap > 0.02 else None
 
 
-def _difference(pair: tuple[Floats, Floats], score: str, bound: float) -> tuple[Interval, Spread]:
-    """The intervals of the differences of many pairs of runs, and the spreads behind them."""
+def _median(sizes: Floats) -> float:
+    """The median size; NaN where most runs name none."""
+    median = float(np.median(np.where(np.isnan(sizes), np.inf, sizes)))
+    return median if np.isfinite(median) else float("nan")
+
+
+def _difference(pair: tuple[Floats, Floats], score: str, bound: float) -> Estimated:
+    """The differences of many pairs of runs, with what their intervals are made of."""
     totals = [counts.sum(axis=0) for counts in pair]
     one, second = (bbq.mean_over_runs(total)[score] for total in totals)
     first_without, second_without = (
         bbq.mean_over_runs(total - counts)[score] for total, counts in zip(totals, pair, strict=True)
     )
     sizes = pair[0].sum(axis=(-2, -1))
-    return of_difference(second - one, second_without - first_without, sizes, bound)
-
-
-def _each(spread: Spread) -> list[Spread]:
-    """The spreads of many comparisons one by one."""
-    assert spread.moves is not None
-    parts = [np.broadcast_to(np.asarray(part, dtype=np.float64), spread.rows.shape) for part in spread[:4]]
-    moves = [np.broadcast_to(np.asarray(part, dtype=np.float64), spread.rows.shape) for part in spread.moves]
-    return [
-        Spread(rows, quantile, error, clusters, Moves(*of_moves))
-        for rows, quantile, error, clusters, *of_moves in zip(*parts, *moves, strict=True)
-    ]
+    return (second - one, *of_clusters(second - one, second_without - first_without, sizes, bound))
 
 
 def wrong(cells: Sequence[Cell]) -> list[Cell]:

@@ -43,7 +43,7 @@ COUNTED = (
 )
 """Names of the columns of a count matrix that are numbers of rows."""
 
-SUMMED = ("leaning", "raising", "lowering", "square")
+SUMMED = ("leaning", "raising", "lowering")
 """What is summed of the probabilities of either context."""
 
 FIELDS = (*COUNTED, *(f"{event}_{context}" for context in CONTEXTS for event in SUMMED))
@@ -96,7 +96,7 @@ def count(
     place of the answer. `leaning` is the sum of p(biased) - p(counter-biased) over the rows with a defined target that
     have probabilities, and `probabilities` is the number of these rows. `raising` and `lowering` say how far these are
     above and below what a sure and right model has there, 0 with an ambiguous context and 1 or -1 with another, of
-    which they are halves; `square` sums their squares. Only intervals need these three.
+    which they are halves. Only intervals need these two.
 
     Args:
         predictions: shape (n,), the answer index 0, 1 or 2, or -1 where the output names no answer (unparsed).
@@ -146,7 +146,7 @@ def count(
     for context, moved in (("ambig", leaning), ("disambig", (leaning - sure) / 2.0)):
         rows = masks[f"probabilities_{context}"]
         move = moved[rows]
-        for values in (leaning[rows], np.maximum(move, 0.0), np.maximum(-move, 0.0), move**2):
+        for values in (leaning[rows], np.maximum(move, 0.0), np.maximum(-move, 0.0)):
             columns.append(np.bincount(clusters[rows], values, n_clusters).astype(np.float64))
     return np.stack(columns, axis=1)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import BALANCED_CORRELATION, CONTRAST_CORRELATION, Found, Shape, ends, plain, smallest
+from .intervals import Estimated, Shape, ends, plain, smallest
 from .intervals import spreads as clustered
 from .scores import (
     CONTEXTS,
@@ -48,23 +48,21 @@ def shapes(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, Shape]
     kept = field if unparsed == "exclude" else {name: np.zeros_like(values) for name, values in field.items()}
 
     def share(part: Floats, rows: Floats) -> Shape:
-        return Shape(over_runs(ratio(part, rows)), None, over_runs(rows))
+        return Shape(over_runs(ratio(part, rows)), 0.0, over_runs(rows), share=True)
 
     def contrast(up: Floats, down: Floats, rows: Floats) -> Shape:
         up, down = (over_runs(ratio(side, rows)) for side in (up, down))
-        return Shape(up, down, over_runs(rows), low=-1.0, prior=CONTRAST_CORRELATION)
+        return Shape(up, down, over_runs(rows), low=-1.0)
 
     def balanced(up: Floats, down: Floats, rows: Floats) -> Shape:
-        return contrast(up, down, rows)._replace(scale=2.0, prior=BALANCED_CORRELATION)
+        return contrast(up, down, rows)._replace(scale=2.0)
 
     result = {}
     persons = field["biased_ambig"] + field["counter_biased_ambig"]
     result["bias_ambig_among_errors"] = share(field["biased_ambig"], persons)._replace(scale=2.0, low=-1.0)
     for context, make in (("ambig", contrast), ("disambig", balanced)):
         rows = field[f"probabilities_{context}"]
-        shape = make(field[f"raising_{context}"], field[f"lowering_{context}"], rows)
-        square = over_runs(ratio(field[f"square_{context}"], rows))
-        result[f"bias_probability_{context}"] = shape._replace(square=square)
+        result[f"bias_probability_{context}"] = make(field[f"raising_{context}"], field[f"lowering_{context}"], rows)
     answered = {
         subset: field[f"rows_{subset}"] - kept[f"unparsed_{subset}"] for subset in (*CONTEXTS, "aligned", "nonaligned")
     }
@@ -105,13 +103,10 @@ def _of_persons(field: Mapping[str, Floats]) -> Shape:
     }
     unknown = {side: answered[side] - field[f"correct_{side}"] - wrong[side] for side in answered}
     up, down = (ratio(wrong[side] + unknown[side] / 2.0, rows) for side in ("nonaligned", "aligned"))
-    moved = (wrong[side] + unknown[side] / 4.0 for side in answered)
-    square = ratio(np.sum(list(moved), axis=0), rows)
-    up, down, n, scale, square = (over_runs(each) for each in (up, down, rows, ratio(2.0 * rows, persons), square))
-    return Shape(up, down, n, scale, square, low=-1.0, prior=BALANCED_CORRELATION)
+    return Shape(*map(over_runs, (up, down, rows, ratio(2.0 * rows, persons))), low=-1.0)
 
 
-def spreads(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "exclude") -> dict[str, Found]:
+def spreads(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "exclude") -> dict[str, Estimated]:
     """What intervals and detectable sizes are made of, for each name of `SCORES`.
 
     The rows of one template share their text and are far from independent, so that templates are what is drawn; see
@@ -181,7 +176,7 @@ def summarize_each(
 def _uncertainty(matrix: Floats, confidence: float, unparsed: str) -> dict[str, Any]:
     """The intervals of a result, and what it could detect."""
     spread = spreads(matrix, confidence, unparsed)
-    return {"ci": plain(ends(spread)), "detectable": smallest(spread)}
+    return {"ci": plain(ends(spread)), "detectable": smallest(spread, confidence)}
 
 
 def _counts_of(total: Mapping[str, int], unparsed: str) -> dict[str, int]:
