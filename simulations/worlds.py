@@ -20,6 +20,9 @@ Integers = npt.NDArray[np.int64]
 ROWS = 100
 """Rows of a template, on average."""
 
+MOST_LARGER = 1.1
+"""Logarithm of how many times as many rows as on average a hard template has at most: three times."""
+
 FEWEST_ROWS = 4
 """Rows of the smallest template."""
 
@@ -58,7 +61,7 @@ class World:
             return np.full(right.shape, mean)
         if self.sizes == "harder":
             deviation = np.sqrt(self.correlation * self.accuracy * (1.0 - self.accuracy))
-            sizes = mean * np.exp(np.clip((self.accuracy - right) / deviation, -2.0, 2.0))
+            sizes = mean * np.exp(np.clip((self.accuracy - right) / deviation, -MOST_LARGER, MOST_LARGER))
         else:
             sizes = mean * np.exp(rng.normal(-0.5, 1.0, right.shape))  # of mean 1 before the factor
         return np.maximum(FEWEST_ROWS, np.round(sizes)).astype(np.int64)
