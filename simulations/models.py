@@ -24,7 +24,7 @@ ROWS_WITH_PROBABILITIES = 10
 OF_ROWS = 4.0
 """How alike the probabilities of the rows of a template are: the sum of the parameters of their distribution."""
 
-MORE_ERRORS = {"equal": 1.5, "unequal": 5.0}
+MORE_ERRORS = {"equal": 1.5, "unequal": 5.0, "harder": 1.5}
 """How many times as often the second model is wrong in its own answers, by the sizes of the templates."""
 
 MOST_ERRORS = 0.95

@@ -10,8 +10,8 @@ with the sources that `docs/intervals.md` lists:
    effective number of rows (Korn and Graubard 1998).
 4. A few clusters or errors do not determine V. The prior is the variance of rows with a typical correlation within a
    cluster (Franco et al. 2019).
-5. Only clusters with errors measure how errors cluster. The degrees of freedom of V are the least of C* - 1, the
-   effective number of clusters with errors, and the effective number of errors.
+5. Only clusters with errors measure how errors cluster. The degrees of freedom of V are the effective number of
+   clusters with errors less 1 (at most C* - 1), and no more than the effective number of errors.
 6. The moderated variance is the mean of prior and V, weighted by degrees of freedom (Smyth 2004).
 7. A share gets the interval of Wilson (1927), a contrast that of Bonett and Price (2012), both with the effective rows
    and a quantile of Student's t. No interval has width 0.
@@ -210,7 +210,7 @@ def moderated(
     largest = np.maximum(up + down - (up - down) ** 2, 0.0)
     taken, known = (1.0 / total + rho * (1.0 / clusters - 1.0 / total) for rho in (prior, typical))
     events = np.maximum(np.minimum(up + down, 1.0 - np.abs(up - down)), 0.0) / known
-    freedom = np.minimum(np.minimum(bearing, clusters - 1.0), events)
+    freedom = np.clip(np.minimum(bearing, clusters) - 1.0, 0.0, events)
     design = np.divide(variance, largest, out=np.asarray(taken + 0.0 * largest), where=largest > 0)
     weight = PRIOR_FREEDOM + freedom
     return weight / (PRIOR_FREEDOM * taken + freedom * design), student(weight, confidence), design

@@ -108,7 +108,7 @@ def by_hand(
     most = both - difference**2
     fixed, known = (1 / total + rho * (1 / clusters - 1 / total) for rho in (prior, k))
     rarer = [n - m for n, m in zip(rows, moved, strict=True)] if down is None and up > 0.5 else moved
-    f = min(kish(rarer), clusters - 1, min(both, 1 - abs(difference)) / known)
+    f = max(0, min(kish(rarer) - 1, clusters - 1, min(both, 1 - abs(difference)) / known))
     seen = jackknife(replicates) / most if most > 0 else fixed
     n = (3 + f) / (3 * fixed + f * seen)
     t = float(INTERVALS.student(3 + f, 0.95))
@@ -317,9 +317,9 @@ def test_one_template_has_no_interval():
 def test_templates_of_one_row_each_are_independent_rows():
     counts = count_matrix(np.array([[1, *[0] * 11]] * 12 + [[0, 1, *[0] * 10]] * 8))
     low, high = BBQ.summarize(counts)["ci"]["accuracy_ambig"]
-    # The 8 wrong answers are 8 errors: 3 + 8 degrees of freedom.
-    assert low == pytest.approx(share(12 / 20, 20, INTERVALS.student(11.0, 0.95))[0], abs=0.01)
-    assert high == pytest.approx(share(12 / 20, 20, INTERVALS.student(11.0, 0.95))[1], abs=0.01)
+    # Of 8 wrong answers 7 degrees of freedom remain, and 3 of the prior.
+    assert low == pytest.approx(share(12 / 20, 20, INTERVALS.student(10.0, 0.95))[0], abs=0.01)
+    assert high == pytest.approx(share(12 / 20, 20, INTERVALS.student(10.0, 0.95))[1], abs=0.01)
 
 
 @pytest.mark.parametrize("clusters", [3, 12, 40])
