@@ -46,6 +46,9 @@ RARE = ("bias_ambig_among_errors",)
 """Scores that are undefined where nothing is wrong, or in one template only."""
 
 BIAS = 0.5
+SEED = 35
+"""First part of the seed of every cell; no constant of the intervals was chosen by these draws."""
+
 REPETITIONS = 1000
 FEW = 7
 """Templates from which on the bounds of every cell hold; with fewer an interval promises less."""
@@ -248,6 +251,7 @@ def cells(kind: str, world: World, repetitions: int, method: str = "qabias") -> 
         method: "qabias", or "t" to judge the t interval by the same bounds.
     """
     seed = [
+        SEED,
         list(BENCHMARKS).index(kind),
         *(int(1000 * x) for x in (world.templates, world.accuracy, world.correlation)),
     ]

@@ -48,7 +48,7 @@ def test_a_bias_of_another_size_is_not(factor):
 def test_with_many_even_templates_it_is_the_size_of_the_textbook():
     """Independent rows of which half lean to either side: (1.96 + 0.84) times their standard error."""
     n, erring = 400_000.0, 0.3
-    parts = n, 1.96, 1 / n, erring, 1 / n, n, n, 0.0, 0.0, math.nan
+    parts = n, 1.96, 1 / n, erring, 1 / n, n, n, 0.0, math.nan
     expected = (1.95996 + 0.84162) * math.sqrt(erring / n)
     size = detectable(Shape(*map(np.array, (0.15, 0.15, n))), Spread(*map(np.array, parts)))
     assert float(size) == pytest.approx(expected, rel=2e-3)

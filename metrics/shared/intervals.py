@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 SHARE_CORRELATION = 0.25
 """Prior correlation of the rows of a cluster, for a share."""
@@ -85,7 +86,6 @@ class Spread(NamedTuple):
         total: Number of rows.
         clusters: Effective number of clusters.
         prior: Correlation of the prior.
-        typical: Correlation by which errors count as fewer.
         uneven: Relative variance over clusters of a true difference; NaN for a score of rows.
     """
 
@@ -97,7 +97,6 @@ class Spread(NamedTuple):
     total: Floats
     clusters: Floats
     prior: Floats
-    typical: Floats
     uneven: Floats
 
 
@@ -106,7 +105,7 @@ Estimated = tuple[Floats, Shape, Spread]
 
 
 def spreads(
-    counts: npt.ArrayLike,
+    counts: ArrayLike,
     score: Callable[[Floats], Mapping[str, Floats]],
     shape: Callable[[Floats], Mapping[str, Shape]],
     confidence: float = 0.95,
@@ -130,10 +129,8 @@ def spreads(
     raised, lowered = (np.nan_to_num(_last([by_cluster[name][side] for name in shapes])) for side in (0, 1))
     whole = Shape(*(_last(field) for field in zip(*shapes.values(), strict=True)))
     spread = spread_of(whole, _last([replicates[name] for name in shapes]), rows * (raised + lowered), rows, confidence)
-    return {
-        name: (values[name], part, Spread(*(field[..., place] for field in spread)))
-        for place, (name, part) in enumerate(shapes.items())
-    }
+    places = enumerate(shapes.items())
+    return {name: (values[name], part, Spread(*(field[..., k] for field in spread))) for k, (name, part) in places}
 
 
 def ends(results: Mapping[str, Estimated]) -> dict[str, Interval]:
@@ -141,9 +138,7 @@ def ends(results: Mapping[str, Estimated]) -> dict[str, Interval]:
     return {name: limits(*parts) for name, parts in results.items()}
 
 
-def spread_of(
-    shape: Shape, replicates: npt.ArrayLike, moved: npt.ArrayLike, rows: npt.ArrayLike, confidence: float = 0.95
-) -> Spread:
+def spread_of(shape: Shape, replicates: ArrayLike, moved: ArrayLike, rows: ArrayLike, level: float = 0.95) -> Spread:
     """Steps 1 to 6: how many independent rows a score is worth.
 
     Args:
@@ -151,7 +146,7 @@ def spread_of(
         replicates: shape (C, ...), the score without each of the clusters.
         moved: shape (C, ...), numbers of rows of the clusters that raise or lower the score.
         rows: shape (C, ...), numbers of rows of the clusters.
-        confidence: level of the interval.
+        level: level of the interval.
 
     Returns:
         NaN where fewer than 2 clusters have rows, or where a replicate is undefined.
@@ -169,27 +164,18 @@ def spread_of(
         typical = CONTRAST_CORRELATION / np.where(shape.share, 1.0, np.clip(shape.scale, 1.0, 2.0))
         # A statistic of clusters, of which no row is known, varies less than a share of rows.
         prior = np.where(shape.share & (total < MANY_ROWS / 2), SHARE_CORRELATION, typical)
-        sizes = total, clusters, bearing, confidence
-        within = variance(values) / shape.scale**2
-        n_rows, quantile, design = moderated(within, shape.up, shape.down, prior, typical, *sizes)
+        within, sizes = variance(values) / shape.scale**2, (total, clusters, bearing)
+        rows_worth, quantile, design = moderated(within, shape.up, shape.down, (prior, typical), sizes, level)
         erring, without = shape.up + shape.down, (moves.sum(axis=0) - moves) / (total - weights)
-        known, *_ = moderated(variance(without), erring, 0.0, SHARE_CORRELATION, CONTRAST_CORRELATION, *sizes)
+        known, *_ = moderated(variance(without), erring, 0.0, (SHARE_CORRELATION, CONTRAST_CORRELATION), sizes, level)
         uneven = np.where(total < MANY_ROWS / 2, np.nan, 1.0 / np.maximum(bearing, 1.0) - 1.0 / clusters)
     usable = (n >= 2) & ~np.isnan(values).any(axis=0)
-    parts = n_rows, quantile, design, erring, 1.0 / known, total, clusters, prior, typical, uneven
+    parts = rows_worth, quantile, design, erring, 1.0 / known, total, clusters, prior, uneven
     return Spread(*(np.where(usable, part, np.nan) for part in parts))
 
 
 def moderated(
-    variance: npt.ArrayLike,
-    up: Floats,
-    down: float | Floats,
-    prior: float | Floats,
-    typical: float | Floats,
-    total: Floats,
-    clusters: Floats,
-    bearing: Floats,
-    confidence: float,
+    variance: ArrayLike, up: Floats, down: float | Floats, priors: Sequence[Any], sizes: Sequence[Floats], level: float
 ) -> tuple[Floats, Floats, Floats]:
     """Steps 3 to 6, for arrays of one shape.
 
@@ -197,23 +183,21 @@ def moderated(
         variance: variance of up - down.
         up: share of the rows that raise the score.
         down: share of the rows that lower it.
-        prior: correlation of the prior.
-        typical: correlation by which errors count as fewer.
-        total: number of rows.
-        clusters: effective number of clusters.
-        bearing: effective number of clusters with errors.
-        confidence: level of the interval.
+        priors: correlation of the prior, and the correlation by which errors count as fewer.
+        sizes: number of rows, effective numbers of clusters and of clusters with errors.
+        level: level of the interval.
 
     Returns:
         The effective number of rows, the quantile of Student's t, and the design effect (the prior without errors).
     """
+    total, clusters, bearing = sizes
     largest = np.maximum(up + down - (up - down) ** 2, 0.0)
-    taken, known = (1.0 / total + rho * (1.0 / clusters - 1.0 / total) for rho in (prior, typical))
+    taken, known = (1.0 / total + rho * (1.0 / clusters - 1.0 / total) for rho in priors)
     events = np.maximum(np.minimum(up + down, 1.0 - np.abs(up - down)), 0.0) / known
     freedom = np.clip(np.minimum(bearing, clusters) - 1.0, 0.0, events)
     design = np.divide(variance, largest, out=np.asarray(taken + 0.0 * largest), where=largest > 0)
     weight = PRIOR_FREEDOM + freedom
-    return weight / (PRIOR_FREEDOM * taken + freedom * design), student(weight, confidence), design
+    return weight / (PRIOR_FREEDOM * taken + freedom * design), student(weight, level), design
 
 
 def kish(weights: Floats) -> Floats:
@@ -222,7 +206,7 @@ def kish(weights: Floats) -> Floats:
     return np.divide(weights.sum(axis=0) ** 2, squares, out=np.zeros_like(squares), where=squares > 0)
 
 
-def limits(score: npt.ArrayLike, shape: Shape, spread: Spread) -> Interval:
+def limits(score: ArrayLike, shape: Shape, spread: Spread) -> Interval:
     """Step 7: the ends of an interval, which always holds the score itself.
 
     Args:
@@ -233,16 +217,11 @@ def limits(score: npt.ArrayLike, shape: Shape, spread: Spread) -> Interval:
     value, n, q = np.asarray(score, dtype=np.float64), spread.rows, spread.quantile
     added = np.where(shape.share, q**2 / 2.0, 1.0)  # rows of either kind
     up, down = ((side * n + added) / (n + 2.0 * added) for side in (shape.up, shape.down))
-    variance = np.where(
-        shape.share,
-        (np.maximum(shape.up * (1.0 - shape.up), 0.0) * n + q**2 / 4.0) / (n + q**2) ** 2,
-        np.maximum(up + down - (up - down) ** 2, 0.0) / (n + 2.0),
-    )
-    middle = np.where(shape.share, up - shape.up, up - down - shape.up + shape.down)
-    low, high = (
-        np.clip(value + shape.scale * (middle + side * q * np.sqrt(variance)), shape.low, shape.high)
-        for side in (-1.0, 1.0)
-    )
+    wilson = (np.maximum(shape.up * (1.0 - shape.up), 0.0) * n + q**2 / 4.0) / (n + q**2) ** 2
+    variance = np.where(shape.share, wilson, np.maximum(up + down - (up - down) ** 2, 0.0) / (n + 2.0))
+    center = value + shape.scale * np.where(shape.share, up - shape.up, up - down - shape.up + shape.down)
+    half = shape.scale * q * np.sqrt(variance)
+    low, high = (np.clip(center + side * half, shape.low, shape.high) for side in (-1.0, 1.0))
     return np.minimum(low, value), np.maximum(high, value)
 
 
@@ -282,9 +261,9 @@ def detectable(shape: Shape, spread: Spread, confidence: float = 0.95, power: fl
         size = (low + high) / 2.0
         seen = np.maximum(size - normal * np.sqrt(at(size)[2]), 0.0)
         moved, uneven, variance = at(seen)
-        sides, bearing = ((moved + seen) / 2.0, (moved - seen) / 2.0), 1.0 / (1.0 / spread.clusters + uneven)
-        sizes = spread.prior, spread.typical, spread.total, spread.clusters, bearing, confidence
-        n, q, _ = moderated(variance, *sides, *sizes)
+        sides = (moved + seen) / 2.0, (moved - seen) / 2.0
+        sizes = spread.total, spread.clusters, 1.0 / (1.0 / spread.clusters + uneven)
+        n, q, _ = moderated(variance, *sides, (spread.prior,) * 2, sizes, confidence)
         end, _ = limits(seen, Shape(*sides, n, low=-1.0), spread._replace(rows=n, quantile=q))
         low, high = np.where(end > 0, low, size), np.where(end > 0, size, high)
     return np.where(shape.scale * high < shape.high, shape.scale * high, np.nan)
@@ -299,9 +278,9 @@ def smallest(results: Mapping[str, Estimated], confidence: float = 0.95) -> dict
 
 
 def of_clusters(
-    value: npt.ArrayLike,
-    replicates: npt.ArrayLike,
-    sizes: npt.ArrayLike | None = None,
+    value: ArrayLike,
+    replicates: ArrayLike,
+    sizes: ArrayLike | None = None,
     bound: float = 1.0,
     confidence: float = 0.95,
 ) -> tuple[Shape, Spread]:
@@ -335,7 +314,7 @@ def of_clusters(
     return shape, spread_of(shape, without, rows * np.abs(added), rows * weights, confidence)
 
 
-def student(freedom: npt.ArrayLike, confidence: float) -> Floats:
+def student(freedom: ArrayLike, confidence: float) -> Floats:
     """The quantile of Student's t that cuts off half of 1 - confidence.
 
     Args:
@@ -364,6 +343,6 @@ def plain(intervals: Mapping[str, Interval]) -> dict[str, list[float]]:
     return {name: [float(low), float(high)] for name, (low, high) in intervals.items()}
 
 
-def _last(arrays: Sequence[npt.ArrayLike]) -> npt.NDArray[Any]:
+def _last(arrays: Sequence[ArrayLike]) -> npt.NDArray[Any]:
     """Arrays on a new last axis; in memory it is the first, so that sums add in the order of a single array."""
     return np.moveaxis(np.stack(np.broadcast_arrays(*arrays)), 0, -1)
