@@ -150,7 +150,7 @@ def summarize(
     if confidence is not None:
         spread = spreads(form, by_run, confidence, denominator, unparsed)
         result["ci"] = plain(interval_ends(spread))
-        result["detectable"] = smallest(spread, confidence)
+        result["detectable"] = smallest([spread], confidence)[0]
     return result
 
 

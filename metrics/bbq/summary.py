@@ -155,8 +155,6 @@ def summarize_each(
     by_run = scores_from_counts(totals, unparsed)
     estimates = {**{name: values.mean(axis=-1) for name, values in by_run.items()}, **bounds(totals, unparsed)}
     possible, counted = ranges(totals), totals.sum(axis=1).astype(np.int64).tolist()
-    # One cluster says nothing of its spread, whatever it holds.
-    alone = {} if confidence is None else _uncertainty(np.zeros((1, 1, len(FIELDS))), confidence, unparsed)
     results = []
     for place, matrix in enumerate(matrices):
         result: dict[str, Any] = {name: float(values[place]) for name, values in estimates.items()}
@@ -167,16 +165,17 @@ def summarize_each(
         if matrix.shape[1] > 1:
             result["n_runs"] = matrix.shape[1]
             result["spread"] = {name: float(values[place].std(ddof=1)) for name, values in by_run.items()}
-        if confidence is not None:
-            result |= _uncertainty(matrix, confidence, unparsed) if len(matrix) > 1 else left_out(alone, ())
         results.append(result)
+    if confidence is not None:
+        # One cluster shows no spread, whatever it holds.
+        several = [matrix for matrix in matrices if len(matrix) > 1]
+        found = [spreads(matrix, confidence, unparsed) for matrix in (np.zeros((1, 1, len(FIELDS))), *several)]
+        sizes = smallest(found, confidence)
+        alone, *parts = ({"ci": plain(ends(one)), "detectable": size} for one, size in zip(found, sizes, strict=True))
+        remaining = iter(parts)
+        for result, matrix in zip(results, matrices, strict=True):
+            result |= next(remaining) if len(matrix) > 1 else left_out(alone, ())
     return results
-
-
-def _uncertainty(matrix: Floats, confidence: float, unparsed: str) -> dict[str, Any]:
-    """The intervals of a result, and what it could detect."""
-    spread = spreads(matrix, confidence, unparsed)
-    return {"ci": plain(ends(spread)), "detectable": smallest(spread, confidence)}
 
 
 def _counts_of(total: Mapping[str, int], unparsed: str) -> dict[str, int]:
