@@ -32,6 +32,8 @@ def write(found: Sequence[Cell], repetitions: int, docs: Path) -> None:
         f"{len(found):,} cells, {repetitions:,} simulated benchmarks each; {repetitions * MORE:,} where there are "
         f"fewer than {FEW} templates."
     )
+    for name in ("templates", "accuracy", "correlation"):
+        told += f" {name.capitalize()}: {', '.join(map(str, sorted({getattr(cell.world, name) for cell in found})))}."
     page.write_text(f"{before}{BEGIN}\n\n{told}\n\n{table(found)}\n\n{END}{after}", encoding="utf-8")
     draw(found).savefig(docs / PICTURE, dpi=110)
 

@@ -20,8 +20,8 @@ Integers = npt.NDArray[np.int64]
 ROWS = 100
 """Rows of a template, on average."""
 
-MOST_LARGER = 1.1
-"""Logarithm of how many times as many rows as on average a hard template has at most: three times."""
+MOST_LARGER = 3.0
+"""How many times as many rows a template that is always wrong has as one that is always right ("harder")."""
 
 FEWEST_ROWS = 4
 """Rows of the smallest template."""
@@ -60,8 +60,7 @@ class World:
         if self.sizes == "equal":
             return np.full(right.shape, mean)
         if self.sizes == "harder":
-            deviation = np.sqrt(self.correlation * self.accuracy * (1.0 - self.accuracy))
-            sizes = mean * np.exp(np.clip((self.accuracy - right) / deviation, -MOST_LARGER, MOST_LARGER))
+            sizes = mean * MOST_LARGER ** (self.accuracy - right)
         else:
             sizes = mean * np.exp(rng.normal(-0.5, 1.0, right.shape))  # of mean 1 before the factor
         return np.maximum(FEWEST_ROWS, np.round(sizes)).astype(np.int64)
