@@ -40,7 +40,7 @@ LEAST, MOST = 0.70, 0.95
 """Bounds of the power of a single cell."""
 
 FEW_ERRORS = 20
-"""Effective number of errors (see `effective_errors`) below which a cell has no upper bound: the prior sets the size."""
+"""`effective_errors` below which a cell has no upper bound, because the prior sets the size."""
 
 QUICK_LESS = 0.06
 """What a power may be beyond its bounds with so few repetitions: about two standard errors."""
