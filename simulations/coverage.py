@@ -218,8 +218,8 @@ BENCHMARKS: Mapping[str, Callable[[World, np.random.Generator, int], Drawn]] = {
 
 def worlds(quick: bool = False) -> Iterator[World]:
     """The grid; of the quick one every fourth world or so, with the hardest among them."""
-    templates, accuracies = (TEMPLATES, ACCURACIES) if not quick else ((4, 7, 25), (0.5, 0.9, 0.97))
-    correlations = CORRELATIONS if not quick else (0.1, 0.4)
+    templates, accuracies = (TEMPLATES, ACCURACIES) if not quick else ((4, 7, 25), (0.5, 0.97))
+    correlations = CORRELATIONS if not quick else (0.4,)
     for n, accuracy, correlation, kind, (sizes, polarity, persons) in itertools.product(
         templates, accuracies, correlations, KINDS, SHAPES
     ):
@@ -371,13 +371,14 @@ def measure(
 
     Args:
         quick: Whether only the quick part is measured.
-        repetitions: Simulated benchmarks of a cell; `MORE` times as many where there are fewer than `FEW` templates.
+        repetitions: Simulated benchmarks of a cell; of the whole grid `MORE` times as many with fewer than
+            `FEW` templates.
         method: See `cells`.
         kinds: Some of `BENCHMARKS`.
         jobs: Processes that share the worlds; the figures do not depend on it.
     """
     todo = [
-        (kind, world, repetitions * (1 if world.templates >= FEW else MORE), method)
+        (kind, world, repetitions * (1 if quick or world.templates >= FEW else MORE), method)
         for kind in kinds
         for world in worlds(quick)
         if differs(kind, world)
