@@ -392,17 +392,17 @@ def _cells(kind: str, world: World, repetitions: int, method: str) -> list[Cell]
     return list(cells(kind, world, repetitions, method))
 
 
-def table(found: Sequence[Cell]) -> str:
-    """The figures of every score as a table in Markdown."""
+def table(found: Sequence[Cell], by_score: bool = True) -> str:
+    """The figures of every score, or of every benchmark, as a table in Markdown."""
     lines = [
-        f"| score | smallest coverage, {FEW} templates or more | mean of all cells | smallest, 4 templates "
-        "| t interval, smallest | width, of that of the t interval | cells |",
+        f"| score | lowest, {FEW} templates or more | mean | lowest, 4 templates | t, lowest | width | cells |",
         "|---|---|---|---|---|---|---|",
     ]
     groups: dict[str, list[Cell]] = {}
     for cell in found:
         world = hardness(cell.world)
-        groups.setdefault(f"world: {world}" if world else f"{cell.kind}: {cell.score}", []).append(cell)
+        title = f"{cell.kind}: {cell.score}" if by_score else cell.kind
+        groups.setdefault(f"world: {world}" if world else title, []).append(cell)
     groups = dict(sorted(groups.items(), key=lambda item: item[0].startswith("world")))
     bounded = [cell for cell in found if hardness(cell.world) != "extreme"]
     for title, of in {**groups, "**all but extreme**": bounded}.items():
