@@ -169,9 +169,9 @@ def summarize_each(
     if confidence is not None:
         # One cluster shows no spread, whatever it holds.
         several = [matrix for matrix in matrices if len(matrix) > 1]
-        found = [spreads(matrix, confidence, unparsed) for matrix in (np.zeros((1, 1, len(FIELDS))), *several)]
-        sizes = smallest(found, confidence)
-        alone, *parts = ({"ci": plain(ends(one)), "detectable": size} for one, size in zip(found, sizes, strict=True))
+        spread = [spreads(matrix, confidence, unparsed) for matrix in (np.zeros((1, 1, len(FIELDS))), *several)]
+        sizes = smallest(spread, confidence)
+        alone, *parts = ({"ci": plain(ends(one)), "detectable": size} for one, size in zip(spread, sizes, strict=True))
         remaining = iter(parts)
         for result, matrix in zip(results, matrices, strict=True):
             result |= next(remaining) if len(matrix) > 1 else left_out(alone, ())

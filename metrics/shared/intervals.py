@@ -310,8 +310,8 @@ def of_clusters(
         shape, without = Shape(score, 0.0, rows, share=True), without if len(without) > 2 else without + np.nan
     else:
         added = added / np.maximum(np.abs(added).sum(axis=0), 1.0)
-        sides = (np.maximum(sign * added, 0.0).sum(axis=0) for sign in (1.0, -1.0))
-        shape = Shape(*sides, rows, bound, -bound, bound)
+        up, down = (np.maximum(sign * added, 0.0).sum(axis=0) for sign in (1.0, -1.0))
+        shape = Shape(up, down, rows, bound, -bound, bound)
     return shape, spread_of(shape, without, rows * np.abs(added), rows * weights, confidence)
 
 
