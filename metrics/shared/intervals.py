@@ -168,7 +168,7 @@ def spread_of(shape: Shape, replicates: ArrayLike, moved: ArrayLike, rows: Array
         rows_worth, quantile, design = moderated(within, shape.up, shape.down, (prior, typical), sizes, level)
         erring, without = shape.up + shape.down, (moves.sum(axis=0) - moves) / (total - weights)
         known, *_ = moderated(variance(without), erring, 0.0, (SHARE_CORRELATION, CONTRAST_CORRELATION), sizes, level)
-        uneven = np.where(total < MANY_ROWS / 2, np.nan, 1.0 / np.maximum(bearing, 1.0) - 1.0 / clusters)
+        uneven = np.where(total < MANY_ROWS / 2, np.nan, 1.0 / np.clip(bearing, 1.0, clusters) - 1.0 / clusters)
     usable = (n >= 2) & ~np.isnan(values).any(axis=0)
     parts = rows_worth, quantile, design, erring, 1.0 / known, total, clusters, prior, uneven
     return Spread(*(np.where(usable, part, np.nan) for part in parts))
@@ -254,7 +254,7 @@ def detectable(shape: Shape, spread: Spread, confidence: float = 0.95, power: fl
     def at(size: Floats) -> tuple[Floats, Floats, Floats]:
         moved = np.maximum(spread.moved, np.maximum(size, 0.5 / spread.total))
         uneven = np.where(paired, spread.uneven, (1.0 - moved) / moved * spread.moved_design)
-        rest = np.where(paired, spread.moved, moved - size**2 / moved)
+        rest = np.where(paired, spread.moved, np.maximum(moved - size**2 / moved, 0.0))
         return moved, uneven, rest * spread.design + size**2 * uneven
 
     for _ in range(STEPS):
