@@ -224,10 +224,8 @@ def worlds(quick: bool = False) -> Iterator[World]:
         templates, accuracies, correlations, KINDS, SHAPES
     ):
         yield World(n, accuracy, BIAS, correlation, kind, sizes, polarity, persons)
-    templates, accuracies, correlations = (
-        ((7, 25), (0.9,), (0.4,)) if quick else (TEMPLATES, (0.5, 0.9, 0.97), (0.1, 0.4))
-    )
-    for n, accuracy, correlation, (kind, sizes) in itertools.product(templates, accuracies, correlations, HARD):
+    axes = ((7, 25), (0.9,), (0.4,)) if quick else (TEMPLATES, (0.5, 0.9, 0.97), (0.1, 0.4))
+    for n, accuracy, correlation, (kind, sizes) in itertools.product(*axes, HARD):
         yield World(n, accuracy, BIAS, correlation, kind, sizes)
 
 

@@ -19,8 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qabias.share.metrics.bbq import summary as bbq
-from qabias.share.metrics.bbq.intervals import POWER, detectable, limits
-from qabias.share.metrics.shared.intervals import CONTRAST_CORRELATION, Estimated, of_clusters
+from qabias.share.metrics.bbq.intervals import CONTRAST_CORRELATION, POWER, Estimated, detectable, limits, of_clusters
 from simulations import models
 from simulations.worlds import Floats, World
 

@@ -82,7 +82,8 @@ def _of_sides(total: Tally) -> Shape:
     rows = answered.sum(axis=-1)
     moved = ratio(wrong + neutral / 2.0, rows[..., None])
     scale = ratio(2.0 * rows, total.definite[..., _PRO:].sum(axis=-1))
-    return Shape(*(each.mean(axis=-1) for each in (moved[..., 1], moved[..., 0], rows, scale)), low=-1.0)
+    up, down, n, factor = (each.mean(axis=-1) for each in (moved[..., 1], moved[..., 0], rows, scale))
+    return Shape(up, down, n, factor, -1.0)
 
 
 def spreads(

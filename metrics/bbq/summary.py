@@ -103,7 +103,8 @@ def _of_persons(field: Mapping[str, Floats]) -> Shape:
     }
     unknown = {side: answered[side] - field[f"correct_{side}"] - wrong[side] for side in answered}
     up, down = (ratio(wrong[side] + unknown[side] / 2.0, rows) for side in ("nonaligned", "aligned"))
-    return Shape(*map(over_runs, (up, down, rows, ratio(2.0 * rows, persons))), low=-1.0)
+    up, down, n, scale = (over_runs(each) for each in (up, down, rows, ratio(2.0 * rows, persons)))
+    return Shape(up, down, n, scale, -1.0)
 
 
 def spreads(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "exclude") -> dict[str, Estimated]:

@@ -291,11 +291,11 @@ def test_intervals_come_from_leaving_out_one_template_at_a_time(unqover, scores_
         expected = [(middle + side * width) / (1 + t**2 / n) for side in (-1, 1)]
         assert result["ci"][name] == pytest.approx(expected, abs=0.02)
     for name in ("delta", "epsilon", "avg_score"):
-        # Rows that are independent: the interval is about as wide as that of a mean.
+        # The interval of a mean of independent rows, widened by a prior for rows that are 0 or 1.
         values = [float(oracle([row], [of])[name]) for row, of in zip(rows, scores, strict=True)]
         low, high = result["ci"][name]
         plain = 2 * 1.96 * np.std(values, ddof=1) / 6
-        assert 0.7 * plain < high - low < 2 * plain
+        assert plain < high - low < 3 * plain
     table = scores_module.Rows(
         np.zeros(36, dtype=np.int64),
         np.array(["abcd".index(row["subject2"]) for row in rows]),
