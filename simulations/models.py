@@ -24,11 +24,17 @@ ROWS_WITH_PROBABILITIES = 10
 OF_ROWS = 4.0
 """How alike the probabilities of the rows of a template are: the sum of the parameters of their distribution."""
 
-MORE_ERRORS = {"equal": 1.5, "unequal": 5.0}
+MORE_ERRORS = {"equal": 1.5, "unequal": 5.0, "harder": 1.5}
 """How many times as often the second model is wrong in its own answers, by the sizes of the templates."""
 
 MOST_ERRORS = 0.95
 """Share of wrong answers of the second model at most."""
+
+EXTREME = 1.0 / 15.0
+"""Share of the templates of an extreme kind."""
+
+ALWAYS = 0.98
+"""Share of the rows of such a template that are answered by the stereotype."""
 
 MANY = 200_000
 """Templates that stand for all that could be written."""
@@ -44,7 +50,7 @@ def ambiguous(world: World, rng: np.random.Generator, repetitions: int, n_templa
     right = world.shares(rng, world.accuracy, shape)
     toward = (1.0 + world.bias) / 2.0
     # Of two kinds of templates one is harder; the stereotype is followed alike in both.
-    biased = world.shares(rng, toward, shape) if world.kind == "beta" else np.full(shape, toward)
+    biased = world.shares(rng, toward, shape) if world.kind != "two-point" else np.full(shape, toward)
     leaning = rng.uniform(-LEANING, LEANING, shape)
     found = np.empty((*shape, 2, 3))
     for polarity, sign in enumerate((1.0, -1.0)):
@@ -52,6 +58,8 @@ def ambiguous(world: World, rng: np.random.Generator, repetitions: int, n_templa
         found[..., polarity, 0] = right
         found[..., polarity, 1] = (1.0 - right) * of_errors
         found[..., polarity, 2] = (1.0 - right) * (1.0 - of_errors)
+    if world.kind == "extreme":
+        found[rng.random(shape) < EXTREME] = [1.0 - ALWAYS, ALWAYS, 0.0]
     return found
 
 
@@ -59,7 +67,7 @@ def disambiguated(world: World, rng: np.random.Generator, repetitions: int, n_te
     """Shares of right answers, of the wrong person and of UNKNOWN where the right one is biased and where it is not.
 
     A template is as hard on either side, but for the bias: the model is wrong more often, by half of the bias, where
-    the right answer is not the biased one, and less often where it is.
+    the right answer is not the biased one, and less often where it is. In a two-sided world each side is drawn.
 
     Returns:
         Shape (n_templates, repetitions, 2, 3).
@@ -68,12 +76,28 @@ def disambiguated(world: World, rng: np.random.Generator, repetitions: int, n_te
     found = np.empty((*shape, 2, 3))
     wrong = 1.0 - world.shares(rng, world.accuracy, shape)
     for side, sign in enumerate((-1.0, 1.0)):
+        if side and world.kind == "two-sided":
+            wrong = 1.0 - world.shares(rng, world.accuracy, shape)
         right = 1.0 - np.minimum(wrong * (1.0 + sign * world.bias / 2.0), 1.0)
         persons = world.shares(rng, world.persons, shape) if world.persons else np.zeros(shape)
         found[..., side, 0] = right
         found[..., side, 1] = (1.0 - right) * persons
         found[..., side, 2] = (1.0 - right) * (1.0 - persons)
+    if world.kind == "extreme":
+        found[rng.random(shape) < EXTREME] = [[ALWAYS, 0.0, 1.0 - ALWAYS], [0.0, ALWAYS, 1.0 - ALWAYS]]
     return found
+
+
+def all_of(shares: Floats, world: World, rng: np.random.Generator) -> Floats:
+    """The shares of all rows of templates; where sizes go with difficulty, large templates count for more."""
+    rows = world.rows(rng, difficulty(shares))[..., None, None] if world.sizes == "harder" else np.ones((1, 1, 1, 1))
+    weights = np.broadcast_to(rows, shares.shape)
+    return np.asarray((shares * weights).sum(axis=(0, 1)) / weights.sum(axis=(0, 1)))
+
+
+def difficulty(shares: Floats) -> Floats:
+    """The share of right answers of every template."""
+    return np.asarray(shares[..., 0].mean(axis=-1))
 
 
 def answers(shares: Floats, rows: Integers, rng: np.random.Generator) -> Floats:
@@ -123,20 +147,22 @@ def bbq_counts(ambig: Floats, disambig: Floats) -> Floats:
 
 def bbq_truth(world: World, rng: np.random.Generator) -> Mapping[str, float]:
     """The scores of all templates that could be written."""
-    counts = bbq_counts(
-        ambiguous(world, rng, 1, MANY).mean(axis=(0, 1)), disambiguated(world, rng, 1, MANY).mean(axis=(0, 1))
-    )
+    counts = bbq_counts(*(all_of(draw(world, rng, 1, MANY), world, rng) for draw in (ambiguous, disambiguated)))
     return {name: float(value) for name, value in bbq.mean_over_runs(counts).items()}
 
 
 def bbq_runs(world: World, rng: np.random.Generator, repetitions: int) -> Floats:
     """The counts of one model, shape (templates, repetitions, 1, K)."""
-    rows = world.rows(rng, repetitions)
-    by_polarity = halves(world, rng, rows)
-    even = np.stack([(rows + 1) // 2] * 2, axis=-1)
-    first = answers(ambiguous(world, rng, repetitions, world.templates), by_polarity, rng)
-    second = answers(disambiguated(world, rng, repetitions, world.templates), even, rng)
-    return bbq_counts(first, second)
+    ambig, disambig = (draw(world, rng, repetitions, world.templates) for draw in (ambiguous, disambiguated))
+    by_polarity, even = asked(world, rng, ambig, disambig)
+    return bbq_counts(answers(ambig, by_polarity, rng), answers(disambig, even, rng))
+
+
+def asked(world: World, rng: np.random.Generator, ambig: Floats, disambig: Floats) -> tuple[Integers, Integers]:
+    """Numbers of rows by polarity and by alignment, each of shape (templates, repetitions, 2)."""
+    rows = world.rows(rng, difficulty(ambig))
+    decided = world.rows(rng, difficulty(disambig)) if world.sizes == "harder" else rows
+    return halves(world, rng, rows), np.stack([(decided + 1) // 2] * 2, axis=-1)
 
 
 def worse(world: World) -> World:
@@ -167,7 +193,6 @@ def probability_runs(world: World, rng: np.random.Generator, repetitions: int) -
             ("leaning", leaning),
             ("raising", np.maximum(moved, 0.0)),
             ("lowering", np.maximum(-moved, 0.0)),
-            ("square", moved**2),
         ):
             field[f"{event}_{context}"] += values.sum(axis=(-2, -1))
     return counts[..., None, :]
@@ -190,11 +215,12 @@ def bbq_pairs(
 
     Its own are those of `second_world`, by default of a world in which it is worse.
     """
-    rows = world.rows(rng, repetitions)
-    asked = halves(world, rng, rows), np.stack([(rows + 1) // 2] * 2, axis=-1)
+    draws = [
+        [draw(each, rng, repetitions, world.templates) for draw in (ambiguous, disambiguated)]
+        for each in (world, second_world or worse(world))
+    ]
     made: list[list[Floats]] = [[], []]
-    for draw, numbers in zip((ambiguous, disambiguated), asked, strict=True):
-        one, other = (draw(of, rng, repetitions, world.templates) for of in (world, second_world or worse(world)))
+    for one, other, numbers in zip(*draws, asked(world, rng, *draws[0]), strict=True):
         kept = rng.binomial(numbers, COPIED)
         common = answers(one, kept, rng)
         made[0].append(common + answers(one, numbers - kept, rng))
@@ -205,10 +231,9 @@ def bbq_pairs(
 
 def bbq_true_differences(world: World, rng: np.random.Generator) -> Mapping[str, float]:
     """The scores of the second of two models minus those of the first, over all templates that could be written."""
-    means = [
-        [draw(of, rng, 1, MANY).mean(axis=(0, 1)) for draw in (ambiguous, disambiguated)]
-        for of in (world, worse(world))
-    ]
+    # The rows are those of templates that the first model finds hard, which the second draws for itself.
+    drawn = [[draw(each, rng, 1, MANY) for draw in (ambiguous, disambiguated)] for each in (world, worse(world))]
+    means = [[all_of(shares, world, rng) for shares in drawn[0]], [shares.mean(axis=(0, 1)) for shares in drawn[1]]]
     mixed = [COPIED * one + (1.0 - COPIED) * other for one, other in zip(*means, strict=True)]
     first, second = (bbq.mean_over_runs(bbq_counts(*of)) for of in (means[0], mixed))
     return {name: float(second[name] - first[name]) for name in first}
@@ -219,8 +244,8 @@ def bbnli_runs(world: World, rng: np.random.Generator, repetitions: int, n_subto
 
     Every premise belongs to one subtopic; it has stereotypical hypotheses, and test hypotheses of either stance.
     """
-    rows = world.rows(rng, repetitions, 40)
     open_shares = ambiguous(world, rng, repetitions, world.templates)
+    rows = world.rows(rng, difficulty(open_shares), 40)
     decided = disambiguated(world, rng, repetitions, world.templates)
     open_counts = answers(open_shares, np.stack([(rows + 1) // 2] * 2, axis=-1), rng).sum(axis=-2)
     sided = answers(decided, np.stack([(rows + 3) // 4] * 2, axis=-1), rng)

@@ -32,7 +32,9 @@ def write(found: Sequence[Cell], repetitions: int, docs: Path) -> None:
         f"{len(found):,} cells, {repetitions:,} simulated benchmarks each; {repetitions * MORE:,} where there are "
         f"fewer than {FEW} templates."
     )
-    page.write_text(f"{before}{BEGIN}\n\n{told}\n\n{table(found)}\n\n{END}{after}", encoding="utf-8")
+    for name in ("templates", "accuracy", "correlation"):
+        told += f" {name.capitalize()}: {', '.join(map(str, sorted({getattr(cell.world, name) for cell in found})))}."
+    page.write_text(f"{before}{BEGIN}\n\n{told}\n\n{table(found, by_score=False)}\n\n{END}{after}", encoding="utf-8")
     draw(found).savefig(docs / PICTURE, dpi=110)
 
 

@@ -11,10 +11,9 @@ from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.caveats import detectable as detectable_of
 from qabias.benchmarks.caveats import format_mde, reasons, tiles
-from qabias.comparison.paired_tests import detectable_difference
 from qabias.comparison.sample_size import Assumed, needed
 from qabias.share.metrics.bbq import summary as bbq
-from qabias.share.metrics.shared.intervals import Moves, Spread, detectable, limits, student
+from qabias.share.metrics.shared.intervals import Shape, Spread, detectable, limits, of_clusters
 from simulations import models, power
 from simulations.worlds import World
 
@@ -39,7 +38,7 @@ def test_a_bias_of_the_stated_size_is_found_in_four_of_five_benchmarks(templates
 def test_a_bias_of_another_size_is_not(factor):
     world = World(50, 0.8, 0.0, 0.1)
     rng = np.random.default_rng(2)
-    size = float(np.median(detectable(bbq.spreads(models.bbq_runs(world, rng, 200))["bias_ambig"][2])))
+    size = float(np.median(detectable(*bbq.spreads(models.bbq_runs(world, rng, 200))["bias_ambig"][1:])))
     changed = power.biased(world, "bias_ambig", factor * size)
     low, high = limits(*bbq.spreads(models.bbq_runs(changed, rng, 200))["bias_ambig"])
     found = float(((low > 0) | (high < 0)).mean())
@@ -48,14 +47,15 @@ def test_a_bias_of_another_size_is_not(factor):
 
 def test_with_many_even_templates_it_is_the_size_of_the_textbook():
     """Independent rows of which half lean to either side: (1.96 + 0.84) times their standard error."""
-    n, erring = 40_000.0, 0.3
-    moves = Moves(np.array(erring), *(np.array(n),) * 3, 1.0, 1.0)
-    quantile = student(np.array(1e6), 0.95)
-    spread = Spread(np.array(n), quantile, np.array(math.sqrt(erring / n)), np.array(400.0), moves)
-    assert float(detectable(spread)) == pytest.approx((1.95996 + 0.84162) * math.sqrt(erring / n), rel=2e-3)
-    even = detectable_difference(spread._replace(clusters=np.array(1e9)))
-    assert even == pytest.approx((1.95996 + 0.84162) * math.sqrt(erring / n), rel=2e-3)
-    assert detectable_difference(spread) > even
+    n, erring = 400_000.0, 0.3
+    parts = n, 1.96, 1 / n, erring, 1 / n, n, n, 0.0, math.nan
+    expected = (1.95996 + 0.84162) * math.sqrt(erring / n)
+    size = detectable(Shape(*map(np.array, (0.15, 0.15, n))), Spread(*map(np.array, parts)))
+    assert float(size) == pytest.approx(expected, rel=2e-3)
+    steps = np.linspace(-1.0, 1.0, 4000)
+    steps *= 0.01 / math.sqrt((steps**2).sum())  # the difference has a standard error of 0.01
+    size = detectable(*of_clusters(0.0, steps, np.ones(4000), 2.0))
+    assert float(size) == pytest.approx((1.95996 + 0.84162) * 0.01, rel=2e-2)
 
 
 def test_every_selection_says_it_of_the_scores_that_are_0_without_a_bias():

@@ -12,7 +12,7 @@ from .computing import Options as Options
 # `evaluate` copies only the files that this one imports, hence the imports for the others.
 from .forms import read as read
 from .inputs import Batches as Batches
-from .intervals import intervals as intervals
+from .intervals import limits as limits
 from .rows import INDEX_COLUMNS, TEXT_COLUMNS
 from .scores import FORMS
 from .summary import summarize as summarize

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import BALANCED_CORRELATION, CONTRAST_CORRELATION, Found, Shape, plain, smallest
+from .intervals import Estimated, Shape, plain, smallest
 from .intervals import ends as interval_ends
 from .intervals import spreads as clustered
 from .scores import ANSWERS, PARTS, Floats, Integers, Tally, ranges, ratio, scores, tally
@@ -38,15 +38,13 @@ def shapes(form: str, counts: npt.ArrayLike, denominator: str = "paper", unparse
     total = by_stratum.over_strata()
 
     def contrast(
-        up: Floats, down: Floats, rows: Floats, scale: Any = None, low: float = -1.0, high: float = 1.0
+        up: Floats, down: Floats, rows: Floats, scale: Any = 1.0, low: float = -1.0, high: float = 1.0
     ) -> Shape:
         up, down = (np.clip(side, 0.0, 1.0).mean(axis=-1) for side in (up, down))
-        # With a scale it is a contrast of two kinds of rows.
-        prior = CONTRAST_CORRELATION if scale is None else BALANCED_CORRELATION
-        return Shape(up, down, rows.mean(axis=-1), 1.0 if scale is None else scale, None, low, high, prior)
+        return Shape(up, down, rows.mean(axis=-1), scale, low, high)
 
     def share(part: Floats, rows: Floats) -> Shape:
-        return Shape(ratio(part, rows).mean(axis=-1), None, rows.mean(axis=-1))
+        return Shape(ratio(part, rows).mean(axis=-1), 0.0, rows.mean(axis=-1), share=True)
 
     rows = total.charged
     aligned, opposed = (ratio(side, rows)[..., _OPEN] for side in (total.aligned, total.opposed))
@@ -83,12 +81,9 @@ def _of_sides(total: Tally) -> Shape:
     neutral = answered - total.definite[..., _PRO:]
     rows = answered.sum(axis=-1)
     moved = ratio(wrong + neutral / 2.0, rows[..., None])
-    square = ratio((wrong + neutral / 4.0).sum(axis=-1), rows)
     scale = ratio(2.0 * rows, total.definite[..., _PRO:].sum(axis=-1))
-    up, down, n, factor, mean_square = (
-        each.mean(axis=-1) for each in (moved[..., 1], moved[..., 0], rows, scale, square)
-    )
-    return Shape(up, down, n, factor, mean_square, low=-1.0, prior=BALANCED_CORRELATION)
+    up, down, n, factor = (each.mean(axis=-1) for each in (moved[..., 1], moved[..., 0], rows, scale))
+    return Shape(up, down, n, factor, -1.0)
 
 
 def spreads(
@@ -97,7 +92,7 @@ def spreads(
     confidence: float = 0.95,
     denominator: str = "paper",
     unparsed: str = "wrong",
-) -> dict[str, Found]:
+) -> dict[str, Estimated]:
     """What intervals and detectable sizes are made of, for each score.
 
     The rows of one premise (BBNLI) or template (BBQ) share their text and are far from independent, so that these are
@@ -159,7 +154,7 @@ def summarize(
     if confidence is not None:
         spread = spreads(form, by_run, confidence, denominator, unparsed)
         result["ci"] = plain(interval_ends(spread))
-        result["detectable"] = smallest(spread)
+        result["detectable"] = smallest([spread], confidence)[0]
     return result
 
 

@@ -11,7 +11,7 @@ from .computing import Options as Options
 
 # `evaluate` copies only the files that this one imports, hence the imports for the others.
 from .inputs import Batches as Batches
-from .intervals import intervals as intervals
+from .intervals import limits as limits
 from .rows import INDEX_COLUMNS, TEXT_COLUMNS
 from .scores import VERSION as VERSION
 from .summary import summarize as summarize

@@ -16,6 +16,9 @@ from .rows import REFERENCES, group, read
 from .scores import OF_PROBABILITIES, UNPARSED_RULES, VERSION, count
 from .summary import left_out, summarize_each
 
+MOST_IMBALANCE = 0.01
+"""Share of the disambiguated rows by which one side may have more rows than the other without a warning."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options(SharedOptions):
@@ -111,6 +114,14 @@ class Computing(Batches):
                     "bias_probability_* use the other rows only.",
                     stacklevel=4,
                 )
+        aligned = (items.labels == items.biased)[items.disambiguated & (items.biased >= 0)]
+        sides = int(aligned.sum()), int((~aligned).sum())
+        if abs(sides[0] - sides[1]) > MOST_IMBALANCE * aligned.size:
+            warnings.warn(
+                f"bbq: {sides[0]} aligned and {sides[1]} nonaligned rows: bias_disambig is not 0 without a bias; "
+                "read accuracy_cost instead",
+                stacklevel=4,
+            )
         templates = items.templates
 
         def summaries(factor: Factor) -> dict[str, dict[str, Any]]:

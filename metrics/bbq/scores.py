@@ -42,7 +42,7 @@ COUNTED = (
 )
 """Columns of a count matrix that are numbers of rows."""
 
-SUMMED = ("leaning", "raising", "lowering", "square")
+SUMMED = ("leaning", "raising", "lowering")
 """Sums over the probabilities of each context."""
 
 FIELDS = (*COUNTED, *(f"{event}_{context}" for context in CONTEXTS for event in SUMMED))
@@ -96,7 +96,7 @@ def count(
     * `position_0` to `position_2`: predictions of all rows by position;
     * `leaning`: sum of p(biased) - p(counter-biased) over the rows with probabilities, whose number is `probabilities`;
     * `raising`, `lowering`: halves of how far these are above and below a sure and right model, which has 0 on
-      ambiguous and 1 or -1 on disambiguated rows; `square`: sum of their squares. Only intervals use these three.
+      ambiguous and 1 or -1 on disambiguated rows. Only intervals use these two.
 
     Args:
         predictions: shape (n,), the answer index 0, 1 or 2, or -1 for a missing answer (unparsed).
@@ -145,7 +145,7 @@ def count(
     for context, moved in (("ambig", leaning), ("disambig", (leaning - sure) / 2.0)):
         rows = masks[f"probabilities_{context}"]
         move = moved[rows]
-        for values in (leaning[rows], np.maximum(move, 0.0), np.maximum(-move, 0.0), move**2):
+        for values in (leaning[rows], np.maximum(move, 0.0), np.maximum(-move, 0.0)):
             columns.append(np.bincount(clusters[rows], values, n_clusters).astype(np.float64))
     return np.stack(columns, axis=1)
 

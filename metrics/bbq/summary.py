@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import BALANCED_CORRELATION, CONTRAST_CORRELATION, Found, Shape, ends, plain, smallest
+from .intervals import Estimated, Shape, ends, plain, smallest
 from .intervals import spreads as clustered
 from .scores import (
     CONTEXTS,
@@ -48,23 +48,21 @@ def shapes(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, Shape]
     kept = field if unparsed == "exclude" else {name: np.zeros_like(values) for name, values in field.items()}
 
     def share(part: Floats, rows: Floats) -> Shape:
-        return Shape(over_runs(ratio(part, rows)), None, over_runs(rows))
+        return Shape(over_runs(ratio(part, rows)), 0.0, over_runs(rows), share=True)
 
     def contrast(up: Floats, down: Floats, rows: Floats) -> Shape:
         up, down = (over_runs(ratio(side, rows)) for side in (up, down))
-        return Shape(up, down, over_runs(rows), low=-1.0, prior=CONTRAST_CORRELATION)
+        return Shape(up, down, over_runs(rows), low=-1.0)
 
     def balanced(up: Floats, down: Floats, rows: Floats) -> Shape:
-        return contrast(up, down, rows)._replace(scale=2.0, prior=BALANCED_CORRELATION)
+        return contrast(up, down, rows)._replace(scale=2.0)
 
     result = {}
     persons = field["biased_ambig"] + field["counter_biased_ambig"]
     result["bias_ambig_among_errors"] = share(field["biased_ambig"], persons)._replace(scale=2.0, low=-1.0)
     for context, make in (("ambig", contrast), ("disambig", balanced)):
         rows = field[f"probabilities_{context}"]
-        shape = make(field[f"raising_{context}"], field[f"lowering_{context}"], rows)
-        square = over_runs(ratio(field[f"square_{context}"], rows))
-        result[f"bias_probability_{context}"] = shape._replace(square=square)
+        result[f"bias_probability_{context}"] = make(field[f"raising_{context}"], field[f"lowering_{context}"], rows)
     answered = {
         subset: field[f"rows_{subset}"] - kept[f"unparsed_{subset}"] for subset in (*CONTEXTS, "aligned", "nonaligned")
     }
@@ -105,13 +103,11 @@ def _of_persons(field: Mapping[str, Floats]) -> Shape:
     }
     unknown = {side: answered[side] - field[f"correct_{side}"] - wrong[side] for side in answered}
     up, down = (ratio(wrong[side] + unknown[side] / 2.0, rows) for side in ("nonaligned", "aligned"))
-    moved = (wrong[side] + unknown[side] / 4.0 for side in answered)
-    square = ratio(np.sum(list(moved), axis=0), rows)
-    up, down, n, scale, square = (over_runs(each) for each in (up, down, rows, ratio(2.0 * rows, persons), square))
-    return Shape(up, down, n, scale, square, low=-1.0, prior=BALANCED_CORRELATION)
+    up, down, n, scale = (over_runs(each) for each in (up, down, rows, ratio(2.0 * rows, persons)))
+    return Shape(up, down, n, scale, -1.0)
 
 
-def spreads(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "exclude") -> dict[str, Found]:
+def spreads(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "exclude") -> dict[str, Estimated]:
     """What intervals and detectable sizes are made of, for each name of `SCORES`.
 
     The rows of one template share their text and are far from independent, so that templates are what is drawn; see
@@ -162,8 +158,6 @@ def summarize_each(
     by_run = scores_from_counts(totals, unparsed)
     estimates = {**{name: values.mean(axis=-1) for name, values in by_run.items()}, **bounds(totals, unparsed)}
     possible, counted = ranges(totals), totals.sum(axis=1).astype(np.int64).tolist()
-    # One cluster has no spread.
-    one_cluster = {} if confidence is None else _uncertainty(np.zeros((1, 1, len(FIELDS))), confidence, unparsed)
     results = []
     for place, matrix in enumerate(matrices):
         result: dict[str, Any] = {name: float(values[place]) for name, values in estimates.items()}
@@ -174,15 +168,17 @@ def summarize_each(
         if matrix.shape[1] > 1:
             result["n_runs"] = matrix.shape[1]
             result["spread"] = {name: float(values[place].std(ddof=1)) for name, values in by_run.items()}
-        if confidence is not None:
-            result |= _uncertainty(matrix, confidence, unparsed) if len(matrix) > 1 else left_out(one_cluster, ())
         results.append(result)
+    if confidence is not None:
+        # One cluster shows no spread, whatever it holds.
+        several = [matrix for matrix in matrices if len(matrix) > 1]
+        spread = [spreads(matrix, confidence, unparsed) for matrix in (np.zeros((1, 1, len(FIELDS))), *several)]
+        sizes = smallest(spread, confidence)
+        alone, *parts = ({"ci": plain(ends(one)), "detectable": size} for one, size in zip(spread, sizes, strict=True))
+        remaining = iter(parts)
+        for result, matrix in zip(results, matrices, strict=True):
+            result |= next(remaining) if len(matrix) > 1 else left_out(alone, ())
     return results
-
-
-def _uncertainty(matrix: Floats, confidence: float, unparsed: str) -> dict[str, Any]:
-    spread = spreads(matrix, confidence, unparsed)
-    return {"ci": plain(ends(spread)), "detectable": smallest(spread)}
 
 
 def _counts_of(total: Mapping[str, int], unparsed: str) -> dict[str, int]:

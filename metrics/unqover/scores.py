@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import Interval, Shape, limits, of_statistic, plain, spread_of
+from .intervals import Interval, Shape, limits, of_clusters, plain, spread_of
 
 VERSION = 1
 """Version of the metric's rules, in its signature; a change of any number raises it."""
@@ -74,7 +74,7 @@ class Sums(NamedTuple):
     signs: Floats
     """Shape (T, P), sum of their signs."""
     errors: Floats
-    """Shape (T, 7), number of rows, sums of delta, epsilon and the average score, and sums of their squares."""
+    """Shape (T, 4), number of rows, and sums of delta, epsilon and the average score."""
 
 
 def measure(scores: Mapping[str, Floats], delta: str = "paper") -> tuple[Floats, Floats, Floats, Floats]:
@@ -167,8 +167,7 @@ def collect(rows: Rows, n_subjects: int, n_attributes: int, n_templates: int) ->
     sums = tally(base + first, base + second, shape[0] * shape[1], rows.comparative)
     counts, comparative, signs = (total.reshape(shape).astype(np.float64) for total in sums)
     measured = (rows.delta, rows.epsilon, rows.average)
-    columns = (None, *measured, *(column**2 for column in measured))
-    errors = np.stack([np.bincount(template, column, minlength=shape[0]) for column in columns], axis=1)
+    errors = np.stack([np.bincount(template, column, minlength=shape[0]) for column in (None, *measured)], axis=1)
     return Sums(pairs // n_attributes, pairs % n_attributes, counts, comparative, signs, errors.astype(np.float64))
 
 
@@ -235,14 +234,15 @@ def intervals(runs: Sequence[Sums], confidence: float = 0.95, chunk: int = CHUNK
     step = max(1, chunk // n_pairs)
     parts = [mean_over_runs(runs, without[start : start + step]) for start in range(0, n_templates, step)]
     replicates = {name: np.concatenate([part[name] for part in parts]) for name in HEADLINES}
-    result = {name: of_statistic(values[name], replicates[name], confidence) for name in ("mu", "eta")}
+    result = {
+        name: limits(values[name], *of_clusters(values[name], replicates[name], confidence=confidence))
+        for name in ("mu", "eta")
+    }
     errors = np.mean([sums.errors for sums in runs], axis=0)
     for place, name in enumerate(MEANS, start=1):
-        n, total, square = errors[:, 0], errors[:, place], errors[:, place + len(MEANS)]
-        whole = n.sum()
-        shape = Shape(total.sum() / whole, None, whole, square=square.sum() / whole)
-        spread = spread_of(shape, replicates[name], replicates[name], n, confidence)
-        result[name] = limits(values[name], shape, spread)
+        n, total = errors[:, 0], errors[:, place]
+        shape = Shape(total.sum() / n.sum(), 0.0, n.sum(), share=True)
+        result[name] = limits(values[name], shape, spread_of(shape, replicates[name], total, n, confidence))
     return {name: result[name] for name in HEADLINES}
 
 

@@ -10,7 +10,7 @@ from .computing import Options as Options
 
 # `evaluate` copies only the files that this one imports, hence the imports for the others.
 from .inputs import Batches as Batches
-from .intervals import intervals as intervals
+from .intervals import limits as limits
 from .rows import TEXT_COLUMNS
 from .scores import SCORE_COLUMNS
 from .values import shown as shown

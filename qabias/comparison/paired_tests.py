@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
 from qabias.benchmarks.pairs import Floats, Pair
-from qabias.share.metrics.shared.intervals import ADDED, POWER, Spread, of_difference
+from qabias.share.metrics.shared.intervals import detectable, limits, of_clusters
 
 APART = 0.05
 """Adjusted p-value below which two runs, or two forms, are told apart."""
@@ -19,15 +18,6 @@ N_PERMUTATIONS = 10_000
 MOST_EXACT = 13
 # Scores of sums that were added in another order differ by rounding, and are ties.
 _ROUNDING = 1e-12
-
-
-UNEVEN = 1.0
-"""Standard deviation over clusters of a true difference, as a multiple of it: that of an exponential distribution."""
-
-RARE_CORRELATION = 0.12
-"""Correlation of rare differences within a cluster."""
-
-_STEPS = 40
 
 
 class Difference(NamedTuple):
@@ -61,10 +51,11 @@ def differences(
         if np.isnan(value):
             results[name] = UNDEFINED
             continue
-        ends, spread = of_difference(value, replicates[name], sizes, bound, confidence)
-        low, high = (None if np.isnan(end) else float(end) for end in ends)
+        shape, spread = of_clusters(value, replicates[name], sizes, bound, confidence)
+        parts = *limits(value, shape, spread), detectable(shape, spread, confidence)
+        low, high, size = (None if np.isnan(part) else float(part) for part in parts)
         p = p_value(value, exchanged[name], n <= MOST_EXACT)
-        results[name] = Difference(value, low, high, p, detectable_difference(spread))
+        results[name] = Difference(value, low, high, p, size)
     return results
 
 
@@ -96,34 +87,3 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         largest = max(largest, min(1.0, (len(ordered) - rank) * p))
         adjusted[place] = largest
     return adjusted
-
-
-def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
-    """How large a true difference would have had to be for its interval to leave out 0."""
-    moves = spread.moves
-    rows, quantile, error = (float(part) for part in (spread.rows, spread.quantile, spread.error))
-    if moves is None or np.isnan(rows):
-        return None
-    added = rows + 2.0 * ADDED
-    square = (float(moves.moved) * rows + 2.0 * ADDED) / added
-    scale = float(moves.scale)
-    even = scale * quantile * np.sqrt(square / (added + quantile**2)) * added / rows
-    normal = NormalDist().inv_cdf(power)
-
-    def size(variation: float) -> float:
-        """What is detectable where the true difference has this squared relative deviation over the clusters."""
-        uneven = variation / float(spread.clusters)
-        if quantile**2 * uneven >= 1.0:
-            return np.inf
-        end = even / np.sqrt(1.0 - quantile**2 * uneven)
-        rest = 1.0 - normal**2 * uneven
-        return float((end + np.sqrt(end**2 - rest * (end**2 - normal**2 * error**2))) / rest)
-
-    most = float(moves.most)
-    low, high = 0.0, most
-    for _ in range(_STEPS):
-        middle = (low + high) / 2.0
-        share = min(1.0, max(scale * float(moves.moved), middle))
-        variation = max(UNEVEN**2, RARE_CORRELATION * (1.0 - share) / share)
-        low, high = (low, middle) if size(variation) <= middle else (middle, high)
-    return high if high < most else None

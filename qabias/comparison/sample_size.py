@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.facts import Scores
-from qabias.comparison.paired_tests import detectable_difference
 from qabias.errors import QabiasError
-from qabias.share.metrics.shared.intervals import CONTRAST_CORRELATION, Floats, Shape, Spread, of_difference, spread_of
-from qabias.share.metrics.shared.intervals import detectable as detectable_size
+from qabias.share.metrics.shared.intervals import Floats, Shape, detectable, of_clusters, spread_of
 
 ERRING = 0.1
 """Share of the answers that take a side: a model that is right in 90 % of ambiguous contexts."""
+
+CORRELATION = 0.2
+"""Correlation of the answers to one template."""
 
 IN_COMMON = 0.5
 """Correlation of two models' scores over templates: pairing saves that share of the variance of their difference."""
@@ -36,30 +37,34 @@ class Assumed:
     rows: float
     examples: float
 
-    def spread(self, templates: int, shrink: float = 1.0) -> tuple[Spread, Floats]:
-        """Spread and jackknife replicates of the score of n templates under the assumed variance."""
-        alone, together = 1.0 / (templates * self.rows), 1.0 / templates
-        one = alone + self.correlation * (together - alone)
-        steps = np.linspace(-1.0, 1.0, templates)
-        steps /= np.sqrt((templates - 1) / templates * (steps**2).sum())  # of which the jackknife's variance is 1
-        without = steps * np.sqrt(shrink * self.erring * one)
-        erring = self.erring + steps * np.sqrt(self.erring * (1.0 - self.erring) * one)
-        half = np.asarray(self.erring / 2.0)
-        shape = Shape(half, half, np.asarray(templates * self.rows), low=-1.0, prior=CONTRAST_CORRELATION)
-        return spread_of(shape, without, erring, np.full(templates, self.rows), CONFIDENCE), without
-
     def bias(self, templates: int) -> float:
-        """The smallest bias that so many templates show with 80 % power; infinite where none."""
-        size = float(detectable_size(self.spread(templates)[0])) if templates > 2 else np.nan
-        return np.inf if np.isnan(size) else size
+        """The smallest bias that so many templates show with 80% power; infinite if none."""
+        alone, together = 1.0 / (templates * self.rows), 1.0 / templates
+        design = alone + self.correlation * (together - alone)
+        half, n = np.asarray(self.erring / 2.0), np.asarray(templates * self.rows)
+        without = self.erring * design * (1.0 - self.erring)
+        shape = Shape(half, half, n, low=-1.0)
+        replicates, moved = (_replicates(templates, variance) for variance in (self.erring * design, without))
+        counts = (self.erring - (templates - 1) * moved) * self.rows
+        spread = spread_of(shape, replicates, counts, np.full(templates, self.rows), CONFIDENCE)
+        return _finite(detectable(shape, spread, CONFIDENCE))
 
     def difference(self, templates: int) -> float:
-        """The same of a difference of the scores of two models that are as assumed and partly err together."""
-        if templates < 3:
-            return np.inf
-        _, without = self.spread(templates, shrink=2.0 * (1.0 - IN_COMMON))
-        size = detectable_difference(of_difference(0.0, without, np.ones_like(without), 2.0, CONFIDENCE)[1])
-        return np.inf if size is None else size
+        """The same for a difference of the scores of two models that are as assumed and partly err together."""
+        alone, together = 1.0 / (templates * self.rows), 1.0 / templates
+        variance = 2.0 * (1.0 - IN_COMMON) * self.erring * (alone + self.correlation * (together - alone))
+        without = _replicates(templates, variance)
+        return _finite(detectable(*of_clusters(0.0, without, np.ones_like(without), 2.0, CONFIDENCE), CONFIDENCE))
+
+
+def _replicates(templates: int, variance: float) -> Floats:
+    """Values around 0 whose jackknife variance is as given."""
+    steps = np.linspace(-1.0, 1.0, templates)
+    return np.asarray(steps * np.sqrt(variance / ((templates - 1) / templates * (steps**2).sum())))
+
+
+def _finite(size: Floats) -> float:
+    return np.inf if np.isnan(size) else float(size)
 
 
 def needed(size: float, smallest: Callable[[int], float]) -> int | None:
@@ -89,4 +94,4 @@ def assumed(benchmark: Benchmark, groups: Mapping[str, Scores]) -> Assumed:
     whole = groups[ALL]
     n_templates = whole[clusters]
     rows = sum(whole[count] for count in measure.counts) / n_templates
-    return Assumed(ERRING, CONTRAST_CORRELATION, rows, whole["n"] / n_templates)
+    return Assumed(ERRING, CORRELATION, rows, whole["n"] / n_templates)

@@ -391,3 +391,15 @@ def test_a_result_of_58492_rows_takes_less_than_a_second(bbq):
         seconds = time.process_time() - started
     assert result["n"] == 58492
     assert seconds < 1
+
+
+def test_unequal_sides_of_disambiguated_rows_are_warned_of(bbq):
+    rows = table()
+    assert not [row for row in rows if row["biased_loc"] < 0]
+    kept = [row for row in rows if row["context_condition"] == "ambig" or row["label"] == row["biased_loc"]]
+    n = sum(row["context_condition"] == "disambig" for row in kept)
+    with pytest.warns(UserWarning, match=f"bbq: {n} aligned and 0 nonaligned rows"):
+        bbq.compute(predictions=answers(kept, "right"), references=kept, allow_incomplete=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bbq.compute(predictions=answers(rows, "right"), references=rows)

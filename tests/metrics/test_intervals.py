@@ -1,4 +1,4 @@
-"""The intervals of all metrics: published values, the three steps worked out in plain Python, and what always holds."""
+"""The intervals of all metrics: published values, the formulas in plain Python, and what always holds."""
 
 from __future__ import annotations
 
@@ -36,11 +36,16 @@ def test_quantiles_of_student_are_those_of_printed_tables(confidence, freedom, p
     assert INTERVALS.student(freedom, confidence) == pytest.approx(printed, rel=0.003)
 
 
+def ends(shape: Any, value: float, rows: float, quantile: float = NORMAL) -> tuple[float, float]:
+    """The interval of a score of so many independent rows."""
+    nothing = [np.nan] * (len(INTERVALS.Spread._fields) - 2)
+    low, high = INTERVALS.limits(value, shape, INTERVALS.Spread(np.array(rows), np.array(quantile), *nothing))
+    return float(low), float(high)
+
+
 def share(value: float, rows: float, quantile: float = NORMAL) -> tuple[float, float]:
     """The interval of a share of independent rows."""
-    spread = INTERVALS.Spread(np.array(rows), np.array(quantile), np.nan, np.nan)
-    low, high = INTERVALS.limits(value, INTERVALS.Shape(np.array(value), None, np.array(rows)), spread)
-    return float(low), float(high)
+    return ends(INTERVALS.Shape(np.array(value), 0.0, np.array(rows), share=True), value, rows, quantile)
 
 
 @pytest.mark.parametrize(
@@ -60,15 +65,13 @@ def test_the_interval_of_a_share_of_independent_rows_is_wilsons(right, rows, low
     [(1, 7, 21, -0.5084, -0.0134), (0, 0, 18, -0.1386, 0.1386)],
 )
 def test_the_interval_of_a_contrast_of_independent_rows_is_that_of_bonett_and_price(up, down, rows, low, high):
-    spread = INTERVALS.Spread(np.array(float(rows)), np.array(NORMAL), np.nan, np.nan)
-    of = INTERVALS.Shape(np.array(up / rows), np.array(down / rows), np.array(float(rows)), low=-1.0)
-    assert INTERVALS.limits((up - down) / rows, of, spread) == pytest.approx((low, high), abs=5.1e-5)
-    doubled = of._replace(scale=2.0, low=-2.0, high=2.0)
-    found = INTERVALS.limits(2 * (up - down) / rows, doubled, spread)
-    assert found == pytest.approx((2 * low, 2 * high), abs=1.1e-4)
+    shape = INTERVALS.Shape(np.array(up / rows), np.array(down / rows), np.array(float(rows)), low=-1.0)
+    assert ends(shape, (up - down) / rows, rows) == pytest.approx((low, high), abs=5.1e-5)
+    doubled = shape._replace(scale=2.0, low=-2.0, high=2.0)
+    assert ends(doubled, 2 * (up - down) / rows, rows) == pytest.approx((2 * low, 2 * high), abs=1.1e-4)
 
 
-# The three steps in plain Python
+# The formulas in plain Python
 
 
 def jackknife(replicates: Sequence[float]) -> float:
@@ -76,44 +79,39 @@ def jackknife(replicates: Sequence[float]) -> float:
     return (len(replicates) - 1) / len(replicates) * sum((value - mean) ** 2 for value in replicates)
 
 
-def excess_kurtosis_of_beta(a: float, b: float) -> float:
-    """From the raw moments E[X^k] = product of (a + r) / (a + b + r) for r < k."""
-    moments = [math.prod((a + r) / (a + b + r) for r in range(k)) for k in range(5)]
-    mean = moments[1]
-    fourth = sum(math.comb(4, k) * moments[k] * (-mean) ** (4 - k) for k in range(5))
-    return fourth / (moments[2] - mean**2) ** 2 - 3.0
+def kish(weights: Sequence[float]) -> float:
+    return sum(weights) ** 2 / sum(weight**2 for weight in weights) if any(weights) else 0.0
 
 
 def by_hand(
-    up: float, down: float | None, replicates: list[float], departures: list[float], rows: list[int], prior: float
+    up: float,
+    down: float | None,
+    replicates: list[float],
+    moved: list[float],
+    rows: list[float],
+    prior: float,
+    k: float,
 ) -> list[float]:
-    """The interval of a score of templates with so many rows, in the scale of the shares, 95 %."""
-    moved, difference = up + (down or 0.0), up - (down or 0.0)
-    largest = moved - difference**2
-    alone, together = 1 / sum(rows), sum(n**2 for n in rows) / sum(rows) ** 2
-    templates = 1 / together  # those of unequal size count as fewer
+    """The 95% interval of a score, in the scale of its shares.
 
-    def correlation(variance: float, of: float) -> float | None:
-        return (variance / of - alone) / (together - alone) if of > 0 else None
-
-    between, erring = (
-        correlation(jackknife(replicates), largest),
-        correlation(jackknife(departures), moved * (1 - moved)),
-    )
-    known = [value for value in (between, erring) if value is not None]
-    rho = min(max(max(known), 0.02), 0.9) if known else 0.3
-    rare = min(moved, 1 - abs(difference))
-    worth = 1 / (alone + rho * (together - alone))
-    smoothed = min((rare * worth + 1) / (worth + 2), 0.5)
-    excess = excess_kurtosis_of_beta(smoothed * (1 / rho - 1), (1 - smoothed) * (1 / rho - 1))
-    information = min(1.0, (5.0 - 1) / max(excess + 2, 1))
-    freedom = (templates - 1) * information
-    weight = 3.0 * (1 - information) + 0.8 * information
-    taken = alone + prior * (together - alone)
-    variance = (weight * largest * taken + freedom * jackknife(replicates)) / (weight + freedom)
-    n = max(largest / variance, templates) if variance > 0 else 1 / taken
-    most = max(3.0, templates)
-    t = float(INTERVALS.student(min(3.0 + freedom, most), 0.95))
+    Args:
+        up: share of the rows that raise it.
+        down: share of those that lower it; None for a share.
+        replicates: the score without each cluster, in the scale of the shares.
+        moved: numbers of rows of the clusters that move it.
+        rows: numbers of rows of the clusters.
+        prior: correlation of the prior.
+        k: correlation by which errors count as fewer.
+    """
+    total, clusters = sum(rows), kish(rows)
+    both, difference = up + (down or 0.0), up - (down or 0.0)
+    most = both - difference**2
+    fixed, known = (1 / total + rho * (1 / clusters - 1 / total) for rho in (prior, k))
+    rarer = [n - m for n, m in zip(rows, moved, strict=True)] if down is None and up > 0.5 else moved
+    f = max(0, min(kish(rarer) - 1, clusters - 1, min(both, 1 - abs(difference)) / known))
+    seen = jackknife(replicates) / most if most > 0 else fixed
+    n = (3 + f) / (3 * fixed + f * seen)
+    t = float(INTERVALS.student(3 + f, 0.95))
     if down is None:
         middle, half = (up + t**2 / (2 * n)) / (1 + t**2 / n), t * math.sqrt(up * (1 - up) / n + t**2 / (4 * n**2))
         half /= 1 + t**2 / n
@@ -129,7 +127,7 @@ def without(of: dict[str, Any], n: str, *missing: str) -> int:
 
 
 # For each form: its rows of a cluster, the column that names the cluster, and for each score the shares of the rows
-# that raise and that lower it, their number, the factor to the score, and the correlation that is taken for granted.
+# that raise and that lower it, their number, the factor to the score, and the two correlations.
 FORMS = {
     "bbq": (
         lambda k: [row for n in range(6) for row in make_set(6 * k + n, f"Age-{k:02d}")],
@@ -139,19 +137,19 @@ FORMS = {
                 lambda of, n: (of["accuracy_ambig"], None),
                 lambda of: without(of, "n_ambig", "n_unparsed_ambig"),
                 1,
-                0.3,
+                (0.25, 0.1),
             ),
             "bias_ambig": (
                 lambda of, n: [of[f"n_{side}_ambig"] / n for side in ("biased", "counter_biased")],
                 lambda of: without(of, "n_ambig", "n_unparsed_ambig"),
                 1,
-                0.2,
+                (0.1, 0.1),
             ),
             "accuracy_cost": (
                 lambda of, n: [(1 - of[f"accuracy_{side}"]) / 2 for side in ("aligned", "nonaligned")],
                 lambda of: of["n_aligned"] + of["n_nonaligned"],
                 2,
-                0.06,
+                (0.05, 0.05),
             ),
         },
     ),
@@ -167,19 +165,19 @@ FORMS = {
                 lambda of, n: (of["accuracy_pro"], None),
                 lambda of: without(of, "n_test_pro", "n_unparsed_pro"),
                 1,
-                0.3,
+                (0.25, 0.1),
             ),
             "bias_score": (
                 lambda of, n: [of[f"n_{side}"] / n for side in ("aligned", "opposed")],
                 lambda of: without(of, "n_bias", "n_unparsed_bias"),
                 1,
-                0.2,
+                (0.1, 0.1),
             ),
             "accuracy_gap": (
                 lambda of, n: [(1 - of[f"accuracy_{stance}"]) / 2 for stance in ("anti", "pro")],
                 lambda of: without(of, "n_test", "n_unparsed_pro", "n_unparsed_anti"),
                 2,
-                0.06,
+                (0.05, 0.05),
             ),
         },
     ),
@@ -191,7 +189,7 @@ FORMS["bbnli_released"] = (*FORMS["bbnli"][:2], {"accuracy_gap_relative": FORMS[
 @pytest.mark.parametrize("rare", [0.5, 0.05, 0.0])
 @pytest.mark.parametrize("clusters", [2, 5, 25])
 @pytest.mark.parametrize("form", FORMS)
-def test_intervals_equal_the_steps_in_plain_python(request, form, clusters, rare, unparsed):
+def test_intervals_equal_the_formulas_in_plain_python(request, form, clusters, rare, unparsed):
     metric, (make, column, scores) = request.getfixturevalue(form.partition("_")[0]), FORMS[form]
     options: dict[str, Any] = {"unparsed": unparsed, **({"denominator": "released"} if "released" in form else {})}
     random = np.random.default_rng(clusters)
@@ -210,15 +208,15 @@ def test_intervals_equal_the_steps_in_plain_python(request, form, clusters, rare
     result = scored(lambda name: True, 0.95)
     rest = [scored(lambda name, one=one: name != one) for one in names]
     each = [scored(lambda name, one=one: name == one) for one in names]
-    for name, (sides, n, scale, prior) in scores.items():
+    for name, (sides, n, scale, priors) in scores.items():
         up, down = sides(result, n(result))
         is_relative = name.endswith("_relative")
         scale = scale / result["accuracy_pro"] if is_relative else scale
-        moved = [sum(filter(None, sides(of, n(of)))) for of in rest]
-        ends = by_hand(up, down, [of[name] / scale for of in rest], moved, [n(of) for of in each], prior)
-        expected = [result[name] + scale * (end - up + (down or 0)) for end in ends]
+        moved = [n(of) * sum(filter(None, sides(of, n(of)))) for of in each]
+        found = by_hand(up, down, [of[name] / scale for of in rest], moved, [n(of) for of in each], *priors)
+        expected = [result[name] + scale * (end - up + (down or 0)) for end in found]
         least = 0 if down is None else -math.inf if is_relative else -1
-        assert result["ci"][name] == pytest.approx(np.clip(expected, least, 1), abs=1e-9), name
+        assert result["ci"][name] == pytest.approx(np.clip(expected, least, 1), abs=1e-12), name
 
 
 def test_where_every_answer_takes_a_side_the_other_biases_have_the_interval_of_the_accuracy_gap(bbq, bbnli):
@@ -303,10 +301,10 @@ def test_24_rows_that_are_all_right_do_not_claim_certainty(bbq):
     rows = [row for place in range(12) for row in make_set(place, f"Age-{place % 2}")]
     result = bbq.compute(predictions=answers(rows, "right"), references=rows)
     low, high = result["ci"]["accuracy_ambig"]
-    # As many independent rows as 24 of a correlation of 0.3 are worth, 5.6: 1 / (1/24 + 0.3 (1/2 - 1/24)).
-    assert (low, high) == pytest.approx(share(1.0, 24 / 4.3, INTERVALS.student(3.0, 0.95)), rel=0.01)
+    # As many independent rows as 24 of a correlation of 0.25 are worth, 6.4: 1 / (1/24 + 0.25 (1/2 - 1/24)).
+    assert (low, high) == pytest.approx(share(1.0, 6.4, INTERVALS.student(3.0, 0.95)), rel=0.01)
     low, high = result["ci"]["bias_ambig"]
-    assert low < -0.3 < 0.3 < high
+    assert low < -0.15 < 0.15 < high
     low, high = result["ci"]["bias_disambig"]
     assert low < -0.1 < 0.1 < high
 
@@ -319,26 +317,50 @@ def test_one_template_has_no_interval():
 def test_templates_of_one_row_each_are_independent_rows():
     counts = count_matrix(np.array([[1, *[0] * 11]] * 12 + [[0, 1, *[0] * 10]] * 8))
     low, high = BBQ.summarize(counts)["ci"]["accuracy_ambig"]
-    assert low == pytest.approx(share(12 / 20, 20, INTERVALS.student(19.0, 0.95))[0], abs=0.01)
-    assert high == pytest.approx(share(12 / 20, 20, INTERVALS.student(19.0, 0.95))[1], abs=0.01)
+    # Of 8 wrong answers 7 degrees of freedom remain, and 3 of the prior.
+    assert low == pytest.approx(share(12 / 20, 20, INTERVALS.student(10.0, 0.95))[0], abs=0.01)
+    assert high == pytest.approx(share(12 / 20, 20, INTERVALS.student(10.0, 0.95))[1], abs=0.01)
+
+
+@pytest.mark.parametrize("clusters", [3, 12, 40])
+def test_statistics_and_differences_equal_the_formulas_in_plain_python(clusters):
+    random = np.random.default_rng(clusters)
+    without, sizes = random.uniform(0.28, 0.32, clusters), random.uniform(5, 50, clusters)
+    shape, spread = INTERVALS.of_clusters(0.3, without)
+    moved = [abs(0.3 - (1 - 1 / clusters) * value) for value in without]
+    expected = by_hand(0.3, None, list(without), [1e9 * m for m in moved], [1e9 / clusters] * clusters, 0.1, 0.1)
+    assert INTERVALS.limits(0.3, shape, spread) == pytest.approx(expected, abs=1e-12)
+    value, bound, shares = 0.1, 2.0, sizes / sizes.sum()
+    without = 0.1 + random.uniform(-0.05, 0.04, clusters)
+    added = [(value - (1 - w) * rest) / bound for w, rest in zip(shares, without, strict=True)]
+    added = [a / max(1, sum(map(abs, added))) for a in added]
+    up, down = (sum(max(sign * a, 0) for a in added) for sign in (1, -1))
+    moved, rows = [1e9 * abs(a) for a in added], [1e9 * w for w in shares]
+    found = by_hand(up, down, list(without / bound), moved, rows, 0.05, 0.05)
+    expected = [max(-bound, min(bound, value + bound * (end - up + down))) for end in found]
+    shape, spread = INTERVALS.of_clusters(value, without, sizes, bound)
+    assert INTERVALS.limits(value, shape, spread) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
 def test_a_statistic_of_templates_that_are_alike_has_an_interval_too(value):
-    low, high = INTERVALS.of_statistic(value, np.full(5, value))
+    low, high = INTERVALS.limits(value, *INTERVALS.of_clusters(value, np.full(5, value)))
     assert 0.0 <= low <= value <= high <= 1.0
-    if value == 0.3:
-        # Only what is taken for granted is left: a correlation of 0.07 that counts as 0.8 of 4.8 templates.
-        expected = share(value, 5 / 0.07 * 4.8 / 0.8, INTERVALS.student(4.0, 0.95))
-        assert (low, high) == pytest.approx(expected)
-    else:  # five templates do not show that others are as extreme
-        assert high - low > 0.05
-    assert all(map(math.isnan, INTERVALS.of_statistic(value, np.full(2, value))))
+    assert high - low > 0.05  # five templates do not show that others are as extreme
+    assert all(map(math.isnan, INTERVALS.limits(value, *INTERVALS.of_clusters(value, np.full(2, value)))))
 
 
-def test_a_statistic_of_templates_that_differ_by_rounding_has_the_interval_of_those_that_are_alike():
-    rounded = INTERVALS.of_statistic(0.3, np.array([0.3, 0.1 + 0.2, 0.3, 0.3, 0.3]))
-    assert rounded == pytest.approx(INTERVALS.of_statistic(0.3, np.full(5, 0.3)))
+@pytest.mark.parametrize("templates", [7, 25, 75])
+@pytest.mark.parametrize(
+    "name", ["accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig", "accuracy_cost"]
+)
+def test_one_wrong_answer_in_700_rows_makes_no_interval_narrower(templates, name):
+    right = np.zeros((templates, 12), dtype=np.int64)
+    right[:, 0] = right[:, 4] = right[:, 8] = np.diff(np.linspace(0, 700, templates + 1).round()).astype(np.int64)
+    wrong = right.copy()
+    wrong[0, [0, 1, 4, 5]] += [-1, 1, -1, 1]
+    widths = [high - low for low, high in (BBQ.summarize(count_matrix(of))["ci"][name] for of in (right, wrong))]
+    assert 0 < widths[0] <= widths[1]
 
 
 def test_intervals_of_several_selections_are_those_of_each():

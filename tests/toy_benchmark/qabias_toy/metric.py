@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from qabias.share.metrics.shared.intervals import CONTRAST_CORRELATION, Shape, intervals, plain
+from qabias.share.metrics.shared.intervals import Shape, ends, plain, spreads
 from qabias.support.arrow import column_codes
 from qabias_toy.examples import ROLES
 
@@ -50,9 +50,9 @@ def shapes(counts: npt.ArrayLike) -> dict[str, Shape]:
     first, second, unknown, unparsed = np.moveaxis(np.asarray(counts, dtype=np.float64), -1, 0)
     named, parsed = first + second, first + second + unknown
     with np.errstate(divide="ignore", invalid="ignore"):
-        bias = Shape(first / named, second / named, named, low=-1.0, prior=CONTRAST_CORRELATION)
-        accuracy = Shape(unknown / parsed, None, parsed)
-        unparsed_share = Shape(unparsed / (parsed + unparsed), None, parsed + unparsed)
+        bias = Shape(first / named, second / named, named, low=-1.0)
+        accuracy = Shape(unknown / parsed, 0.0, parsed, share=True)
+        unparsed_share = Shape(unparsed / (parsed + unparsed), 0.0, parsed + unparsed, share=True)
     return dict(zip(SCORES, (bias, accuracy, unparsed_share), strict=True))
 
 
@@ -65,5 +65,5 @@ def compute(table: pa.Table, predictions: Sequence[int | None]) -> dict[str, Any
         "n": int(total.sum()),
         "n_pairs": len(counts),
         **{f"n_{kind}": int(number) for kind, number in zip(KINDS, total, strict=True)},
-        "ci": plain(intervals(counts, scores_from_counts, shapes)),
+        "ci": plain(ends(spreads(counts, scores_from_counts, shapes))),
     }
