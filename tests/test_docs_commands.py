@@ -126,7 +126,7 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
     for name in ("ONE", "OTHER", "name"):
-        kind = "stereotyped" if name == "ONE" else "random"
+        kind = {"ONE": "stereotyped", "name": "oracle"}.get(name, "random")
         run(RunArguments("bbq", f"baseline:{kind}", "Age"), tmp_path / "runs" / name)
     for name, prompt_format in (("PROMPT-1", "qa"), ("PROMPT-2", "race")):
         run(RunArguments("bbq", "baseline:random", "Age", format=prompt_format), tmp_path / "runs" / name)
