@@ -1,6 +1,7 @@
-"""A model that is in memory already: taken as one that is loaded by name, left as it was, and known by a fingerprint.
+"""A model in memory: used like a loaded one, restored afterwards, and identified by a fingerprint.
 
-The fingerprint is of everything that decides its answers, as a few hexadecimal digits.
+The fingerprint covers everything that determines its answers, in eight hexadecimal digits.
+
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _HARMLESS = ("accelerate", "torch", "transformers")
 
 
 def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> LoadedModel:
-    """A model that a caller has in memory, as what scorers take."""
+    """Wrap a model that a caller has in memory for scorers."""
     network: Any = model
     if hasattr(model, "get_base_model"):  # adapters that change layers in place are part of the network below
         if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
@@ -86,7 +87,6 @@ def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | Non
 
 
 def _tokenizer_of(network: PreTrainedModel, tokenizer: Any, name: str) -> Any:
-    """The tokenizer of a model, as far as can be told."""
     if tokenizer is None:
         raise QabiasError(f"model {name!r} is in memory and needs its tokenizer.", "Give tokenizer=...")
     if not callable(tokenizer) or not hasattr(tokenizer, "vocab_size"):
@@ -105,14 +105,14 @@ def _tokenizer_of(network: PreTrainedModel, tokenizer: Any, name: str) -> Any:
 
 
 def config_of(loaded: LoadedModel) -> Any:
-    """The configuration of a model, with its class as the architecture, which a model made in memory does not name."""
+    """The configuration with its class as architecture, which a model made in memory does not name."""
     config = copy.copy(loaded.model.config)
     config.architectures = [base.__name__ for base in type(loaded.model).__mro__]
     return config
 
 
 def check_head(kind: ModelKind, loaded: LoadedModel) -> None:
-    """Refuse a model with another head than a kind of models has, where its configuration does not tell."""
+    """Refuse a model with another head than this kind, if its configuration does not name a head."""
     head = kind.auto_class.removeprefix("AutoModel")
     classes = config_of(loaded).architectures
     if kind.made_for is None and not any(head in name for name in classes):
@@ -123,7 +123,7 @@ def check_head(kind: ModelKind, loaded: LoadedModel) -> None:
 
 @contextmanager
 def evaluating(network: torch.nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, and every part of it back into its own mode afterwards."""
+    """Put a model into evaluation mode, then restore the mode of each of its modules."""
     modes = [(module, module.training) for module in network.modules()]
     network.eval()
     try:
@@ -134,7 +134,7 @@ def evaluating(network: torch.nn.Module) -> Iterator[None]:
 
 
 def fingerprint(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> str:
-    """Eight hexadecimal digits of what decides the answers of a model."""
+    """Hash what determines the answers of a model, as eight hexadecimal digits."""
     parts = {
         "weights": weights_digest(network),
         "config": _said(network.config.to_dict()),
@@ -146,7 +146,7 @@ def fingerprint(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
 
 
 def weights_digest(network: torch.nn.Module) -> str:
-    """A SHA-256 of all weights and saved buffers: of names, shapes, precisions, and sums over all bits."""
+    """SHA-256 of all weights and saved buffers: names, shapes, precisions, and sums over all bits."""
     import torch
 
     digest = hashlib.sha256()
@@ -167,7 +167,7 @@ def weights_digest(network: torch.nn.Module) -> str:
 
 
 def _weights_of_places(device: torch.device) -> torch.Tensor:
-    """An odd number for each place of a chunk, shape (_CHUNK,), int64; they follow no pattern that changes could."""
+    """An odd number per place of a chunk, shape (_CHUNK,), int64, in no pattern that changes could follow."""
     import torch
 
     numbers = torch.arange(1, _CHUNK + 1, dtype=torch.int64, device=device) * _SPREAD
@@ -175,7 +175,7 @@ def _weights_of_places(device: torch.device) -> torch.Tensor:
 
 
 def _sums(weight: torch.Tensor, of_places: torch.Tensor) -> list[list[int]]:
-    """For every chunk of a tensor the sum of its values as integers, and that of their products with their places'."""
+    """Per chunk of a tensor: the sum of its values as integers, and of their products with their places' numbers."""
     import torch
 
     integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32}.get(weight.element_size(), torch.int64)
@@ -189,7 +189,7 @@ def _sums(weight: torch.Tensor, of_places: torch.Tensor) -> list[list[int]]:
 
 
 def _said(content: Any) -> Any:
-    """A configuration without what decides no answer, also of its parts."""
+    """A configuration without fields that do not affect answers, recursively."""
     if isinstance(content, Mapping):
         names = {str(name): value for name, value in content.items()}
         return {name: _said(value) for name, value in names.items() if name not in _UNSAID and name[:1] != "_"}
@@ -199,7 +199,7 @@ def _said(content: Any) -> Any:
 
 
 def _tokenizer_parts(tokenizer: Any) -> dict[str, Any]:
-    """Return how a tokenizer cuts texts, which tokens are special, and how it puts a chat."""
+    """How a tokenizer splits texts, its special tokens and its chat template."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         rules = {"vocabulary": tokenizer.get_vocab()}
@@ -215,7 +215,7 @@ def _tokenizer_parts(tokenizer: Any) -> dict[str, Any]:
 
 
 def hooks(network: torch.nn.Module) -> list[str]:
-    """The forward hooks of a model that may change its answers, by module and name; those of libraries are left out."""
+    """Forward hooks that may change answers, by module and name, except hooks of libraries."""
     return [
         f"{place or 'model'}: {getattr(hook, '__qualname__', type(hook).__qualname__)}"
         for place, module in network.named_modules()

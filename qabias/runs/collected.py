@@ -1,4 +1,4 @@
-"""Answers that others have collected, as a run: scored, with tables and a report, and comparable with other runs."""
+"""External answers as a run: scored and reported, and comparable with other runs."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _OTHER_DATA = (
     "answers cannot be scored"
 )
 _PARTS = "allow_incomplete"
-"""The rule of benchmarks that takes parts of sets."""
+"""Benchmark rule that accepts incomplete sets."""
 
 
 @dataclass(frozen=True)
 class Collected:
-    """Answers that have been read and found to belong to examples."""
+    """Answers that were matched with examples."""
 
     arguments: RunArguments
     question: Question
@@ -46,17 +46,17 @@ class Collected:
 
     @property
     def coverage(self) -> str:
-        """Return how many of the examples are answered, as a sentence; "" where all are."""
+        """Return the share of answered examples as a sentence; "" if all are answered."""
         return coverage_of(self.arguments)
 
 
 def choose_answers(benchmark: Benchmark, path: Path, name: str | None) -> ExternalAnswers:
-    """The answers in a file: those of a table in the general form, or one model's in a form of the authors."""
+    """Read one model's answers from a file: a table, or a file format of the benchmark's authors."""
     return choose_from_table(benchmark, read_table(path), name, str(path))
 
 
 def choose_from_table(benchmark: Benchmark, table: pa.Table, name: str | None, where: str) -> ExternalAnswers:
-    """The answers in a table: those of one in the general form, or one model's in a form of the authors."""
+    """Read one model's answers from a table, or from a file format of the benchmark's authors."""
     check_columns(table, where)
     is_general = set(benchmark.answer_columns) <= set(table.column_names)
     published = benchmark.recognise(table) if isinstance(benchmark, AuthorsAnswers) and not is_general else ()
@@ -83,7 +83,7 @@ def collect(
     *,
     of_log: bool = False,
 ) -> Collected:
-    """Read answers and find the examples that they answer."""
+    """Match answers with the examples that they answer."""
     benchmark = load_benchmark(arguments.benchmark)
     if external.source and (arguments.source != external.source or arguments.fixes):
         asked = f"{arguments.source}{' with fixes' if arguments.fixes else ''}"
@@ -116,7 +116,7 @@ def collect(
 
 
 def parted(collected: Collected) -> tuple[Collected, str]:
-    """Answers with the rule that takes parts of sets, where sets are not whole, and a sentence that says so."""
+    """If sets are incomplete, add the rule that accepts them, and a note."""
     question = collected.question
     benchmark = question.benchmark
     n_sets, n_parted = benchmark.incomplete_sets(question.table) if isinstance(benchmark, BalancedSets) else (0, 0)
@@ -132,7 +132,7 @@ def parted(collected: Collected) -> tuple[Collected, str]:
 
 
 def refused(where: str | Path, error: QabiasError) -> QabiasError:
-    """The error of answers that the metric refuses, with where they come from."""
+    """Return the error of answers that the metric refuses, with their place."""
     problem, fix = (*error.args, "")[:2]
     if _PARTS in str(error):
         fix = f"Add --rule {_PARTS}=yes to score incomplete sets."
@@ -160,7 +160,7 @@ def write_collected(collected: Collected, folder: Path) -> RunResult:
 
 
 def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror: str | None = None) -> RunResult:
-    """Score the answers of a run by other rules, as a run of its own."""
+    """Score the answers of a run by other rules, as a new run."""
     run = read_run(folder)
     benchmark = load_benchmark(run.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
@@ -180,7 +180,7 @@ def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror
 def join_answers(
     benchmark: Benchmark, table: pa.Table, predictions: pa.Table, where: str, *, of_log: bool = False
 ) -> tuple[pa.Table, pa.Table]:
-    """Find the examples that somebody's predictions answer."""
+    """Match predictions with examples."""
     _refuse_truth_values(benchmark, predictions, where)
     if not of_log:  # where NaN says that an example has no answer
         _refuse_nan(benchmark, predictions, where)
@@ -201,7 +201,7 @@ def join_answers(
 def _matched(
     benchmark: Benchmark, table: pa.Table, rows: pa.Table, where: str, needed: Sequence[str], advice: str = ""
 ) -> tuple[list[tuple[Any, ...]], list[int]]:
-    """The key of every row and the number of its example; a key column that has one value may be left out."""
+    """Key and example number of every row; a key column with one value may be missing."""
     check_columns(rows, where)
     constant = {name: table[name][0].as_py() for name in benchmark.key if len(table[name].unique()) == 1}
     missing = [name for name in needed if name not in rows.column_names and name not in constant]
@@ -224,7 +224,7 @@ def _matched(
 
 
 def _several(predictions: pa.Table) -> str:
-    """Return what answers of several wordings or runs must be brought to, where they are these."""
+    """How to merge answers of several prompts or runs, if there are such columns."""
     if RUN not in predictions.column_names:
         return ""
     names = ", ".join(map(str, predictions[RUN].unique().to_pylist()))
@@ -240,7 +240,7 @@ def check_references(
     where: str = "references",
     advice: str = "name source= (and fixes= and config=) of the rows",
 ) -> None:
-    """Refuse rows that are not the examples with their keys."""
+    """Refuse rows whose reference columns differ from the examples with their keys."""
     keys, numbers = _matched(
         benchmark, table, references, where, benchmark.key, "; name benchmark=, config= and source= of the rows"
     )
@@ -260,7 +260,6 @@ def check_references(
 
 
 def _refuse_truth_values(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
-    """Refuse answers that are true or false."""
     wanted = "a probability" if len(benchmark.answer_columns) > 1 else "the number of an answer, or its text"
     for name in benchmark.answer_columns:
         column = predictions[name] if name in predictions.column_names else pa.chunked_array([], pa.null())
@@ -272,7 +271,7 @@ def _refuse_truth_values(benchmark: Benchmark, predictions: pa.Table, where: str
 
 
 def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
-    """Refuse probabilities that are no numbers; a single column of answers may have none for an example."""
+    """Refuse NaN probabilities; only a single column of answers may contain them."""
     if len(benchmark.answer_columns) == 1:
         return
     for name in benchmark.answer_columns:
@@ -286,7 +285,7 @@ def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None
 
 
 def _keys(benchmark: Benchmark, table: pa.Table, constant: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """The key of every row; a column that is not there has a constant value."""
+    """Key of every row; a missing column has a constant value."""
     columns = [
         table[name].to_pylist() if name in table.column_names else [constant[name]] * table.num_rows
         for name in benchmark.key

@@ -1,4 +1,4 @@
-"""Logs of other tools, as runs: scored, with tables and a report, and comparable with other runs."""
+"""Logs of other tools as runs: scored and reported, and comparable with other runs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from qabias.support.suggest import unknown
 
 @dataclass
 class _Counts:
-    """What went through a reader: all samples, those that failed, and why the first of these did."""
+    """Counts of samples and failures, and the first failure."""
 
     samples: int = 0
     failed: int = 0
     first: str = ""
 
     def through(self, samples: Iterator[Sample]) -> Iterator[Sample]:
-        """The same samples, counted from the beginning."""
+        """Yield the samples and count them."""
         self.samples = self.failed = 0
         for sample in samples:
             self.samples += 1
@@ -44,7 +44,7 @@ class _Counts:
 
 @dataclass
 class FoundLogs:
-    """What a folder holds."""
+    """Content of a folder."""
 
     logs: list[Log] = field(default_factory=list)
     unreadable: list[QabiasError] = field(default_factory=list)
@@ -53,7 +53,7 @@ class FoundLogs:
 
 
 def log_at(path: Path) -> Log | None:
-    """The log in a file, or the only one in a folder; None where there is none."""
+    """Read the log in a file, or the only one in a folder; None if there is none."""
     if not path.is_dir():
         return read_log(path) if path.is_file() else None
     content = find_logs(path)
@@ -66,7 +66,7 @@ def log_at(path: Path) -> Log | None:
 
 
 def find_logs(folder: Path) -> FoundLogs:
-    """Every file of a folder, by what it is."""
+    """Sort the files of a folder by type."""
     content = FoundLogs()
     for path, log in logs_in(folder, RUN_FILE):
         if path.is_dir():
@@ -89,7 +89,7 @@ def collect_log(
     rules: Mapping[str, str] | None = None,
     hints: Mapping[str, str] | None = None,
 ) -> Collected:
-    """Read the answers of a log and find the examples that they answer."""
+    """Read the answers of a log and match them with examples."""
     hints = hints or {}
     _check_names(hints)
     counts = _Counts()
@@ -128,12 +128,11 @@ def collect_log(
 
 
 def folder_name(log: Log) -> str:
-    """Return what the run folder of a log is called: the file's name without its ending."""
+    """Name of a log's run folder: the file's name without its ending."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", log.path.stem if log.path.is_file() else log.path.name).strip("-.") or "log"
 
 
 def _benchmark_of(log: Log, hints: Mapping[str, str], mirror: str | None) -> tuple[str, Logged]:
-    """The benchmark whose questions a log asked."""
     own = own_answers(log, mirror)
     if own is not None:
         return own
@@ -160,7 +159,6 @@ def _benchmark_of(log: Log, hints: Mapping[str, str], mirror: str | None) -> tup
 
 
 def _check_names(hints: Mapping[str, str]) -> None:
-    """Refuse what is the name of nothing."""
     if "benchmark" not in hints:
         return
     benchmark = load_benchmark(hints["benchmark"])
@@ -171,7 +169,7 @@ def _check_names(hints: Mapping[str, str]) -> None:
 
 
 def _check_hints(log: Log, hints: Mapping[str, str], arguments: RunArguments) -> None:
-    """Refuse what the caller says otherwise than the log."""
+    """Refuse arguments that contradict the log."""
     said = {
         "benchmark": arguments.benchmark,
         "config": arguments.config,
@@ -192,7 +190,7 @@ def _check_hints(log: Log, hints: Mapping[str, str], arguments: RunArguments) ->
 
 
 def _about_counts(log: Log, counts: _Counts, failed: str) -> list[str]:
-    """Return what is missing of a log, in sentences."""
+    """Describe missing samples of a log."""
     notes = []
     if counts.failed:
         notes.append(f"{counts.failed:,} of {counts.samples:,} samples failed and {failed}; the first, {counts.first}.")

@@ -1,4 +1,4 @@
-"""What became of the answers that models wrote, and how scores are shown of which many answers are missing."""
+"""Outcomes of written answers, and scores of runs with many missing answers."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from qabias.tables.formatting import percent, show
 from qabias.tables.model import Column, Table, Value
 
 OUTCOMES_TABLE = "answers_by_run"
-"""Name of the table of the outcomes of runs."""
+"""Name of the table of outcomes."""
 
 
 def outcomes_of(scores: Mapping[str, Any]) -> dict[str, int]:
-    """The number of written answers of every outcome; empty where nothing was written."""
+    """Number of written answers per outcome; empty without written answers."""
     counts = scores.get("outcomes") or {}
     return {name: int(counts[name]) for name in OUTCOMES if name in counts}
 
 
 def answered_share(scores: Mapping[str, Any]) -> float | None:
-    """The share of the written answers that were answered; None where nothing was written."""
+    """Share of written answers that are answered; None without written answers."""
     counts = outcomes_of(scores)
     n = sum(counts.values())
     return counts[ANSWERED] / n if n else None
 
 
 def answered_in_words(scores: Mapping[str, Any]) -> str:
-    """Return how many written answers were answered and what became of the others; "" where nothing was written."""
+    """Describe the outcomes of written answers in a sentence; "" without written answers."""
     share = answered_share(scores)
     if share is None:
         return ""
@@ -39,7 +39,7 @@ def answered_in_words(scores: Mapping[str, Any]) -> str:
 
 
 def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], what: str = "run") -> list[Table]:
-    """A table of the outcomes of every run; none where no run has written answers."""
+    """Table of the outcomes of every run; () without written answers."""
     if not any(map(outcomes_of, scores)):
         return []
     rows: list[tuple[Value, ...]] = []
@@ -67,7 +67,7 @@ def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], w
 
 
 def missing_notes(names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what is said first of every run of which many answers are not there."""
+    """Notes on runs with many missing answers."""
     return [
         f"{name}: only {answered_in_words(of_run)}; scores that lack such answers stand with the range that they could "
         "take with them."
@@ -77,7 +77,7 @@ def missing_notes(names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> 
 
 
 def with_ranges_in_cells(table: Table) -> Table:
-    """The table as a terminal shows it: each range in round brackets behind its score, in place of a column."""
+    """Show each possible range in round brackets behind its score, for terminals."""
     places = {column.name: place for place, column in enumerate(table.columns)}
     ranges = {
         places[name.removeprefix(RANGE)]: place

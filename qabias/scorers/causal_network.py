@@ -1,4 +1,4 @@
-"""A causal language model that is asked for the log-likelihoods of token sequences laid out as trees."""
+"""Log-likelihoods of token sequences, arranged as trees, under a causal language model."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class CausalNetwork:
 
     @property
     def batch_limit(self) -> int:
-        """Most tokens of a batch that keep its logits small; a plain head computes them in blocks."""
+        """Maximum tokens of a batch, which bounds its logits; a plain head computes them in blocks."""
         return sys.maxsize if self.has_plain_head else max(1, LOGITS_PER_BATCH // self.vocabulary_size)
 
     def score(self, rows: list[Row], *, as_trees: bool) -> dict[TokenSequence, float]:
-        """Run rows as one batch and return the log-likelihood of each of their sequences."""
+        """Run rows as one batch and return the log-likelihood of each sequence."""
         length = max(len(row.tree) for row in rows)
         sequences = [sequence for row in rows for sequence in row.sequences]
         predictors = [i * length + nodes for i, row in enumerate(rows) for nodes in row.tree.predictors]
@@ -92,7 +92,7 @@ class CausalNetwork:
             yield head(states[rows]).float()
 
     def _all_logits(self, inputs: dict[str, Any], needed: np.ndarray) -> tuple[torch.Tensor, np.ndarray]:
-        """Run the whole model for the columns in which any row needs logits."""
+        """Run the whole model for all columns that any row needs logits of."""
         if not self._keeps_logits:
             return self._model(**inputs).logits.flatten(0, 1), needed
         length = inputs["input_ids"].shape[1]
@@ -102,7 +102,7 @@ class CausalNetwork:
         return logits, needed // length * len(columns) + np.searchsorted(columns, needed % length)
 
     def _probe_head(self) -> bool:
-        """Tell whether logits are the output embeddings of the last states and nothing else."""
+        """Test whether logits are the output embeddings applied to the last states."""
         head = self._model.get_output_embeddings()
         base = self._model.base_model
         if head is None or base is self._model:

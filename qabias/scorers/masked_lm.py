@@ -1,4 +1,4 @@
-"""How likely a masked language model puts each of two subjects in the place of a mask."""
+"""Probabilities of two subjects at a mask, by a masked language model."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class MaskedLMScorer(EncoderScorer):
         return scores
 
     def _score_asked(self, items: MaskedSentences, asked: np.ndarray, accepted: np.ndarray) -> np.ndarray:
-        """Score the asked items: every distinct row is run once, for all items that ask it."""
+        """Score the asked items; every distinct row runs once."""
         distinct, row_of = distinct_rows(items, asked)
         masked = self._make_rows(distinct)
         by_row = np.argsort(row_of, kind="stable")
@@ -97,7 +97,7 @@ class MaskedLMScorer(EncoderScorer):
         return scores
 
     def _make_rows(self, texts: _Texts) -> _MaskedRows:
-        """Encode texts; contexts and sentences once each where the tokenizer lets them be encoded apart."""
+        """Encode texts; contexts and sentences once each if the tokenizer allows separate encoding."""
         if not texts.contexts:
             return self._join_nothing(texts.sentences, texts.sentence_of)
         masked = self._join(texts)
@@ -118,7 +118,7 @@ class MaskedLMScorer(EncoderScorer):
         return _MaskedRows(rows, self._find_masks(tails, sentences))
 
     def _join(self, texts: _Texts) -> _MaskedRows | None:
-        """Make rows that are a context followed by a sentence; None if that is not what their texts encode to."""
+        """Make rows of a context and a sentence; None if the tokenizer encodes the whole differently."""
         template = Template.read(self._tokenizer, 1)
         if template is None:
             return None
@@ -144,7 +144,7 @@ class MaskedLMScorer(EncoderScorer):
         return text.replace(MARK, self._tokenizer.mask_token)
 
     def _find_masks(self, tails: Pieces, sentences: Sequence[str]) -> np.ndarray:
-        """Find the mask of each tail; int64 array of shape (n_tails,)."""
+        """Position of the mask in each tail; int64 array of shape (n_tails,)."""
         masks = np.flatnonzero(tails.tokens == self._tokenizer.mask_token_id)
         tail_of = np.repeat(np.arange(len(sentences)), tails.lengths)[masks]
         wrong = np.flatnonzero(np.bincount(tail_of, minlength=len(sentences)) != 1)
@@ -155,7 +155,7 @@ class MaskedLMScorer(EncoderScorer):
         return masks - tails.starts
 
     def _single_tokens(self, words: Sequence[str]) -> list[int | None]:
-        """The token of each word as it stands inside a sentence; None if it has several or is unknown."""
+        """The token of each word inside a sentence; None if it has several or is unknown."""
         encoded = encode_plain(self._tokenizer, [f" {word}" for word in words])
         unknown = self._tokenizer.unk_token_id
         return [tokens[0] if len(tokens) == 1 and tokens[0] != unknown else None for tokens in encoded]
@@ -168,11 +168,11 @@ class MaskedLMScorer(EncoderScorer):
         return self._all_spellings(pronoun, tokens)
 
     def _all_spellings(self, word: str, tokens: set[int]) -> tuple[int, ...]:
-        """The tokens that count as a word: with `topk` all that spell it."""
+        """Tokens that count as a word: with `topk`, all with its spelling."""
         return tuple(sorted(tokens.union(self._spellings.get(word.lower(), ()) if self._spellings else ())))
 
     def _accepted_tokens(self, items: MaskedSentences, tokens: Sequence[int | None]) -> np.ndarray:
-        """Tokens whose largest probability is a subject's score; int64 array (n_subjects, k), some of them repeated."""
+        """Tokens whose largest probability is a subject's score; int64 array (n_subjects, k), some repeated."""
         accepted = [
             (0,) if token is None else self._all_spellings(subject, {token})
             for subject, token in zip(items.subjects, tokens, strict=True)
@@ -201,14 +201,14 @@ class _Texts(NamedTuple):
 
 
 class _MaskedRows(NamedTuple):
-    """Rows, and where the mask is in each tail of them."""
+    """Rows, and the position of the mask in each tail."""
 
     rows: TokenRows
     masks: np.ndarray
 
 
 def _spellings(tokenizer: Any) -> dict[str, tuple[int, ...]]:
-    """All tokens by what they spell, without spaces around it and in lower case."""
+    """All tokens by their spelling, in lower case and without surrounding spaces."""
     tokens = sorted(tokenizer.get_vocab().values())
     words = tokenizer.batch_decode([[token] for token in tokens])
     spellings: dict[str, list[int]] = {}
@@ -218,7 +218,7 @@ def _spellings(tokenizer: Any) -> dict[str, tuple[int, ...]]:
 
 
 def distinct_rows(items: MaskedSentences, asked: np.ndarray) -> tuple[_Texts, np.ndarray]:
-    """The distinct texts of the asked items, and for each of these items the number of its text."""
+    """The distinct texts of the asked items, and the number of each item's text."""
     used, sentence_of = in_use(items.text_of[asked], len(items.texts))
     sentences = [items.texts[i] for i in used]
     if items.context_of is None:
@@ -232,7 +232,7 @@ def distinct_rows(items: MaskedSentences, asked: np.ndarray) -> tuple[_Texts, np
 
 
 class MaskOptions(NamedTuple):
-    """How words at masks are scored; see `MaskedLMScorer`."""
+    """Options of `MaskedLMScorer`."""
 
     topk: int | None
     pronouns: Mapping[str, str] | None
@@ -242,10 +242,10 @@ def parse_options(options: Mapping[str, str]) -> MaskOptions:
     """Read options from texts."""
     topk = options.get("topk", "all")
     if topk != "all" and not (topk.isdecimal() and int(topk) > 0):
-        raise QabiasError(f"masked_lm: topk is {topk!r}; give a whole number such as 10, or all")
+        raise QabiasError(f"masked_lm: topk is {topk!r}.", "Give a whole number such as 10, or all.")
     pronouns = options.get("pronouns", "no")
     if pronouns not in ("no", "yes"):
-        raise QabiasError(f"masked_lm: pronouns is {pronouns!r}; give yes or no")
+        raise QabiasError(f"masked_lm: pronouns is {pronouns!r}.", "Give yes or no.")
     return MaskOptions(
         topk=None if topk == "all" else int(topk),
         pronouns={"female": "she", "male": "he"} if pronouns == "yes" else None,

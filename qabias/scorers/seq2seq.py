@@ -1,4 +1,4 @@
-"""Log-likelihoods of options under a model that reads a text and writes another, such as T5."""
+"""Log-likelihoods of options under an encoder-decoder model, such as T5."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_LABEL = -100
 
 
 class Seq2SeqScorer:
-    """Scores options by the log-likelihood that the model writes them, and nothing more, after reading the prefix."""
+    """Scores options by the log-likelihood that the model writes exactly them after reading the prefix."""
 
     name = "seq2seq"
 
@@ -33,7 +33,8 @@ class Seq2SeqScorer:
         if not hasattr(loaded.model, "prepare_decoder_input_ids_from_labels"):
             raise QabiasError(
                 f"seq2seq: model {loaded.name!r}, a {type(loaded.model).__name__}, does not tell what its decoder "
-                "reads for a given text; use a model such as T5 or BART"
+                "reads for a given text.",
+                "Use a model such as T5 or BART.",
             )
         self.model_signature = loaded.signature
         self._loaded = loaded
@@ -54,7 +55,7 @@ class Seq2SeqScorer:
         return [self._collect(request, row, targets, values) for request, row in zip(requests, options, strict=True)]
 
     def _encode_targets(self, options: Iterable[str]) -> dict[str, Tokens]:
-        """Encode options as texts to be written: with an end, and without the token that every decoder starts from."""
+        """Encode options as outputs: with an end token, without the decoder's start token."""
         end = self._loaded.tokenizer.eos_token_id
         start = _start_token(self._loaded, 0 if end is None else end)
         distinct = list(dict.fromkeys(options))
@@ -143,7 +144,7 @@ class Seq2SeqScorer:
 
 
 def _start_token(loaded: LoadedModel, written: int) -> int:
-    """Token that the decoder reads before it has written any; models state it under different names, so ask for one."""
+    """First token that the decoder reads; models name it differently, so this asks the model."""
     import torch
 
     labels = torch.tensor([[written]], device=loaded.device)
@@ -151,7 +152,7 @@ def _start_token(loaded: LoadedModel, written: int) -> int:
 
 
 def parse_options(options: Mapping[str, str]) -> Writing | None:
-    """Read options from texts: how the model writes answers, None where likelihoods are asked."""
+    """Read how the model writes answers; None for likelihoods."""
     check_device_map(options.get("device_map"))
     return parse_mode("seq2seq", options)
 

@@ -1,4 +1,4 @@
-"""Running a suite: what is finished is skipped, what fails is reported at the end, and the rest goes on."""
+"""Runs a suite: skips finished runs, and reports failures at the end."""
 
 import functools
 import logging
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run of a suite."""
+    """The outcome of one run of a suite."""
 
     run: SuiteRun
     folder: Path
@@ -35,14 +35,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over the formats of an experiment that a paper prints."""
+    """An average over the formats of an experiment that a paper prints."""
 
     pool: Pool
     page: Path
 
 
 def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Callable[[str], object]) -> list[Outcome]:
-    """Make every run of a suite in a folder of its own."""
+    """Run all of a suite, each run in its own folder."""
 
     def measured(suite_run: SuiteRun, where: Path) -> str:
         model = suite_run.model
@@ -55,7 +55,7 @@ def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Ca
 
 
 def check_published(runs: Sequence[SuiteRun]) -> None:
-    """Refuse a suite of a benchmark without published answers, and a wrong configuration, once for all runs."""
+    """Refuse benchmarks without published answers, and unknown configs, once for all runs."""
     for name, config in dict.fromkeys((one.arguments.benchmark, one.arguments.config) for one in runs):
         benchmark = load_benchmark(name)
         if not isinstance(benchmark, AuthorsAnswers):
@@ -66,7 +66,7 @@ def check_published(runs: Sequence[SuiteRun]) -> None:
 def take_published(
     runs: Sequence[SuiteRun], folder: Path, mirror: str | None, tell: Callable[[str], object]
 ) -> list[Outcome]:
-    """Make every run of a suite from what the authors published of its model's answers; no model is needed."""
+    """Score all runs of a suite from answers that the authors published, without a model."""
 
     @functools.cache
     def of_model(benchmark: str, model: str, config: str) -> list[ExternalAnswers]:
@@ -87,7 +87,7 @@ def take_published(
 
 
 def make_means(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) -> list[Mean]:
-    """Pool the formats of every experiment whose mean a paper prints, for each model of which all are finished."""
+    """Average the formats of every experiment whose average a paper prints, for each model with all of them."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         if outcome.run.experiment.mean:
@@ -102,7 +102,7 @@ def make_means(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) ->
 
 
 def compare_all(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) -> list[Path]:
-    """Compare all finished runs of the same questions, whatever their prompt, as the figures of a paper do."""
+    """Compare all finished runs of the same questions with any prompts, as the figures of a paper do."""
     pages: list[Path] = []
     for runs in comparable(outcomes, by_context=False):
         if len(runs) > 1:
@@ -115,7 +115,7 @@ def compare_all(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) -
 def _each(
     runs: Sequence[SuiteRun], folder: Path, tell: Callable[[str], object], make: Callable[[SuiteRun, Path], str]
 ) -> list[Outcome]:
-    """Make every run; `make` returns why there are no scores, "" if there are."""
+    """Make every run; `make` returns why there are no scores, or ""."""
     outcomes = []
     for number, suite_run in enumerate(runs, start=1):
         where = folder / suite_run.name
@@ -134,7 +134,7 @@ def _each(
 
 
 def is_finished(folder: Path, arguments: RunArguments) -> bool:
-    """Whether a folder holds the scores of exactly this run, made by this version; reads two small files."""
+    """Whether a folder contains the scores of exactly this run by this version; reads two small files."""
     if not (folder / RUN_FILE).exists() or not (folder / SCORES_FILE).exists():
         return False
     scored = read_scored(folder)
@@ -143,7 +143,7 @@ def is_finished(folder: Path, arguments: RunArguments) -> bool:
 
 
 def comparable(outcomes: Sequence[Outcome], by_context: bool = True) -> list[list[ScoredRun]]:
-    """The scored runs, those of the same questions together, with `by_context` apart from those without contexts."""
+    """Group the scored runs by their questions; `by_context` separates runs without contexts."""
     groups: dict[object, list[ScoredRun]] = {}
     for outcome in outcomes:
         if not outcome.failure:

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 def _load(loading: Loading) -> ServerScorer:
     if loading.revision is not None or loading.dtype != "auto":
-        raise QabiasError("server: revision and dtype are the server's to choose; leave them out")
+        raise QabiasError("server: revision and dtype are the server's to choose.", "Leave them out.")
     if isinstance(loading.handed_over, LoadedModel):
-        raise QabiasError(f"server: model {loading.model!r} is in memory here; choose a scorer that asks it, or none")
+        raise QabiasError(
+            f"server: model {loading.model!r} is in memory here.", "Choose a scorer that asks it, or none."
+        )
     from qabias.scorers.server.batch import BatchClient
     from qabias.scorers.server.client import Client
     from qabias.scorers.server.openai_client import OpenAIClient

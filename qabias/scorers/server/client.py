@@ -1,4 +1,4 @@
-"""HTTP to an OpenAI-compatible server: a few requests at a time, patiently repeated, every answer kept."""
+"""HTTP to an OpenAI-compatible server: concurrent requests with retries; every answer is stored."""
 
 import json
 import logging
@@ -33,13 +33,13 @@ OPENAI_HOST = "api.openai.com"
 LONGEST_RETRY_AFTER = 600.0
 
 MOST_BYTES = 16_000_000
-"""Most bytes of a server's answer."""
+"""Maximum bytes of a server's answer."""
 
 FIRST_ATTEMPTS = 3
-"""How often a first request may fail in a way that may be a lasting one."""
+"""Attempts of a first request whose failure may be permanent."""
 
 EMPTY_ATTEMPTS = 3
-"""How often a prompt may get an answer without a choice."""
+"""Attempts of a prompt whose answers have no choice."""
 
 _LONGER = (
     "; a server that needs longer gets it by --option timeout=SECONDS, and one that lacks this mode another by "
@@ -77,7 +77,7 @@ _PASSING, _DOUBTFUL, _EMPTY = "passing", "doubtful", "empty"
 
 
 class _RepeatedError(Exception):
-    """A failure that may be over at the next attempt."""
+    """A failure that may be temporary."""
 
     def __init__(self, message: str, wait: float = 0.0, *, kind: str = _PASSING, advice: str = "") -> None:
         super().__init__(message)
@@ -87,7 +87,7 @@ class _RepeatedError(Exception):
 
 
 class Client(ConcurrentAsker):
-    """Asks a server."""
+    """Queries a server."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Client(ConcurrentAsker):
             yield
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
-        """Send a request, again and again while the failure is a passing one."""
+        """Send a request, and repeat it after temporary failures."""
         most = self._patience.attempts
         doubtful = doubtful or (most if self.has_answered else FIRST_ATTEMPTS)
         limits = {_PASSING: most, _DOUBTFUL: min(most, doubtful), _EMPTY: min(most, EMPTY_ATTEMPTS)}
@@ -151,7 +151,7 @@ class Client(ConcurrentAsker):
                 self._rest(max(random.uniform(0, highest), error.wait))
 
     def _rest(self, seconds: float) -> None:
-        """Wait before another attempt, unless another request fails for good meanwhile."""
+        """Wait before another attempt, unless another request fails for good."""
         self._stopped.wait(seconds)
 
     def _post_once(self, path: str, body: Body) -> dict[str, Any]:
@@ -171,8 +171,9 @@ class Client(ConcurrentAsker):
             wait = seconds_to_wait(reply.headers.get("retry-after"))
             if wait > LONGEST_RETRY_AFTER:
                 raise QabiasError(
-                    f"server: {self._describe(reply)}; it wants no request for {wait:.0f} seconds: run the same "
-                    "command again after that, it goes on from the answers so far"
+                    f"server: {self._describe(reply)}.",
+                    f"It wants no request for {wait:.0f} seconds: run the same "
+                    "command again after that, it goes on from the answers so far.",
                 )
             kind = _DOUBTFUL if status in (500, 501) else _PASSING
             raise _RepeatedError(self._describe(reply), wait, kind=kind)
@@ -180,7 +181,8 @@ class Client(ConcurrentAsker):
             there = self._clean(without_secrets(reply.headers.get("location", "")) or "nowhere")
             raise QabiasError(
                 f"server: status {status}: it redirects to {there}, and redirects are not followed, because the key "
-                "would go along; if that is the right server, give its address by --base-url"
+                "would go along.",
+                "If that is the right server, give its address by --base-url.",
             )
         if status >= 300:
             where = f"; the key comes from the environment variable {KEY_VARIABLES[0]}" if status in (401, 403) else ""
@@ -202,14 +204,13 @@ class Client(ConcurrentAsker):
         return content
 
     def _describe(self, reply: Reply) -> str:
-        """Return status and message of an answer that is none."""
         content = read_json(reply.content)
         message = reply.content.decode("utf-8", "replace") if content is None else failure(content).message
         return f"status {reply.status}: {self._clean(message)}"
 
 
 def read_json(content: bytes) -> Any:
-    """Return the body of an answer as JSON; None where it is none, or too deep or long to be one."""
+    """Parse the body of an answer as JSON; None if it is invalid, too deep or too long."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
@@ -217,18 +218,18 @@ def read_json(content: bytes) -> Any:
 
 
 def _read_key() -> tuple[str, str]:
-    """Return the variable that holds a key, and the key; both "" where none does."""
+    """Return the variable with a key, and the key; both "" if no variable has one."""
     for name in KEY_VARIABLES:
         key = os.environ.get(name, "").strip()
         if key:
             if not (key.isascii() and key.isprintable() and " " not in key):
-                raise QabiasError(f"server: the key in {name} has characters that no key has; set it again")
+                raise QabiasError(f"server: the key in {name} has characters that no key has.", "Set it again.")
             return name, key
     return "", ""
 
 
 def seconds_to_wait(value: str | None) -> float:
-    """Return the seconds that the header `Retry-After` asks for; 0 where it names none."""
+    """Return the seconds of the header `Retry-After`; 0 if it has none."""
     try:
         seconds = float(value or 0)
     except ValueError:  # a date, as some proxies give it

@@ -17,14 +17,14 @@ PREFIX = "body."
 MAX_CONNECTIONS = 8
 TIMEOUT = 60.0
 TOTAL_TIMEOUTS = 10
-"""How many times the timeout one request may take in all."""
+"""Maximum total time of a request, in timeouts."""
 
 CHAT, LOGPROBS, ECHO = MODES = ("chat", "logprobs", "echo")
 TOP_LOGPROBS = 20
-"""Most tokens whose probability OpenAI and, by default, vLLM name; some servers allow 5."""
+"""Maximum tokens with probabilities in OpenAI's and, by default, vLLM's answers; some servers allow 5."""
 
 WRITE, READ = "write", "read="
-"""What `batch` may be: write request files, or read the result files named behind."""
+"""Values of `batch`: write request files, or read the named result files."""
 
 KEY_VARIABLES = ("QABIAS_API_KEY", "OPENAI_API_KEY")
 
@@ -57,7 +57,7 @@ _FIXED = {
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """How a server is asked."""
+    """How a server is queried."""
 
     base_url: str = ""
     mode: str = CHAT
@@ -79,17 +79,17 @@ class ServerOptions:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Fields of the user's own as they are sent."""
+        """The user's fields as they are sent."""
         return {name: value for name, value in self.body.items() if name != _TEMPERATURE or value is not None}
 
     @property
     def temperature(self) -> str:
-        """The temperature as the signature names it; "none" where none is sent."""
+        """The temperature for the signature; "none" if none is sent."""
         value = self.body.get(_TEMPERATURE, 0)
         return "none" if value is None else f"{value:g}"
 
     def fields_of_chat(self, new_tokens: int) -> dict[str, Any]:
-        """Fields of a request to write so many tokens."""
+        """Fields of a request to write at most `new_tokens` tokens."""
         return {self.limit_field: new_tokens, **({} if _TEMPERATURE in self.body else {_TEMPERATURE: 0}), **self.fields}
 
 
@@ -97,24 +97,26 @@ def parse_options(options: Mapping[str, str], has_client: bool = False) -> Serve
     """Read options from texts."""
     for name in _CLIENTS_OWN if has_client else ():
         if name in options:
-            raise QabiasError(f"server: {name} is the client's own business where a client is given; leave it out")
+            raise QabiasError(f"server: {name} is the client's own business where a client is given.", "Leave it out.")
     batch, results = _parse_batch(options["batch"]) if "batch" in options else ("", ())
     if "base_url" not in options and not batch and not has_client:
         raise QabiasError("server: where is it? Give --base-url http://HOST:PORT/v1")
     mode = options.get("mode", CHAT)
     if mode not in MODES:
-        raise QabiasError(f"server: mode is {mode!r}; give {', '.join(MODES[:-1])} or {MODES[-1]}")
+        raise QabiasError(f"server: mode is {mode!r}.", f"Give {', '.join(MODES[:-1])} or {MODES[-1]}.")
     for name, modes in _MODES_OF.items():
         if name in options and mode not in modes:
-            raise QabiasError(f"server: {name} is for mode={' or '.join(modes)}; leave out {name}, or mode={mode}")
+            raise QabiasError(f"server: {name} is for mode={' or '.join(modes)}.", f"Leave out {name}, or mode={mode}.")
     if ("price_in" in options) != ("price_out" in options):
         raise QabiasError("server: give both price_in and price_out, in dollars per million tokens")
     body = parse_body(options)
     if mode == LOGPROBS and body.get(_TEMPERATURE) is not None:
-        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is for mode={CHAT}; probabilities have none")
+        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is for mode={CHAT}.", "Probabilities have none.")
     limit = body.get(_OWN_LIMIT)
     if "max_new_tokens" in options and limit is not None:
-        raise QabiasError(f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit; leave one of them out")
+        raise QabiasError(
+            f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit.", "Leave one of them out."
+        )
     return ServerOptions(
         base_url=check_url(options["base_url"]) if "base_url" in options else "",
         mode=mode,
@@ -132,12 +134,11 @@ def parse_options(options: Mapping[str, str], has_client: bool = False) -> Serve
 
 
 def _parse_batch(text: str) -> tuple[str, tuple[Path, ...]]:
-    """Return what a batch is to do, and the files that it reads."""
     if text == WRITE:
         return WRITE, ()
     names = text.removeprefix(READ).split(",")
     if not text.startswith(READ) or "" in names:
-        raise QabiasError(f"server: batch is {text!r}; give batch={WRITE}, or batch={READ}FILE,FILE")
+        raise QabiasError(f"server: batch is {text!r}.", f"Give batch={WRITE}, or batch={READ}FILE,FILE.")
     paths = tuple(map(Path, names))
     for path in paths:
         if not path.is_file():
@@ -148,7 +149,7 @@ def _parse_batch(text: str) -> tuple[str, tuple[Path, ...]]:
 def _whole(options: Mapping[str, str], name: str, default: int) -> int:
     text = options.get(name, str(default))
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise QabiasError(f"server: {name} is {text!r}; give a whole number such as {default}")
+        raise QabiasError(f"server: {name} is {text!r}.", f"Give a whole number such as {default}.")
     return int(text)
 
 
@@ -160,39 +161,39 @@ def _number(options: Mapping[str, str], name: str, wanted: str, least: float = 0
     except ValueError:
         value = math.nan
     if not least <= value < math.inf:
-        raise QabiasError(f"server: {name} is {options[name]!r}; give {wanted}")
+        raise QabiasError(f"server: {name} is {options[name]!r}.", f"Give {wanted}.")
     return value
 
 
 def check_url(url: str) -> str:
-    """Return the base of an endpoint without a slash at its end; messages do not repeat it: it may hold a password."""
+    """Return a base URL without a final slash; messages omit it, because it may contain a password."""
     if "@" in url or "?" in url or "#" in url:
         raise QabiasError(
-            "server: the url may hold no user, password or query, because it is written into the run folder; "
-            f"give the key by the environment variable {KEY_VARIABLES[0]}"
+            "server: the url may hold no user, password or query, because it is written into the run folder.",
+            f"Give the key by the environment variable {KEY_VARIABLES[0]}.",
         )
     if not (is_address(url) and url.isascii() and url.isprintable() and " " not in url):
         raise QabiasError(
-            "server: the url is not of the form http://HOST:PORT/v1 in letters, digits and marks of ASCII; write a "
-            "host of another script with xn--, and other characters of the path with %"
+            "server: the url is not of the form http://HOST:PORT/v1 in letters, digits and marks of ASCII.",
+            "Write a host of another script with xn--, and other characters of the path with %.",
         )
     return url.rstrip("/")
 
 
 def parse_body(options: Mapping[str, str]) -> dict[str, Any]:
-    """Read the fields that options of the form `body.NAME` put into every request."""
+    """Read the fields that options `body.NAME` add to every request."""
     body: dict[str, Any] = {}
     for name in sorted(name for name in options if name.startswith(PREFIX)):
         path, value = name.removeprefix(PREFIX), options[name]
         if not _NAME.fullmatch(path):
-            raise QabiasError(f"server: {name!r} names no field; give such as {PREFIX}reasoning_effort=low")
+            raise QabiasError(f"server: {name!r} names no field.", f"Give such as {PREFIX}reasoning_effort=low.")
         *steps, last = path.split(".")
         top = (*steps, last)[0]
         if top in _FIXED:
             raise QabiasError(f"server: {name} is not yours to set: {_FIXED[top]}")
         if "|" in value or not value.isprintable():
             raise QabiasError(
-                f"server: {name} holds a | or a line break, which the signature cannot; write JSON, \\u007c and \\n"
+                f"server: {name} holds a | or a line break, which the signature cannot.", "Write JSON, \\u007c and \\n."
             )
         place = body
         for step in steps:
@@ -204,9 +205,9 @@ def parse_body(options: Mapping[str, str]) -> dict[str, Any]:
         place[last] = _parse_value(name, value)
     limit, temperature = body.get(_OWN_LIMIT, 1), body.get(_TEMPERATURE, 0)
     if type(limit) is not int or limit < 1:
-        raise QabiasError(f"server: {PREFIX}{_OWN_LIMIT} is {limit!r}; give a whole number such as 4096")
+        raise QabiasError(f"server: {PREFIX}{_OWN_LIMIT} is {limit!r}.", "Give a whole number such as 4096.")
     if temperature is not None and (type(temperature) not in (int, float) or temperature < 0):
-        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is {temperature!r}; give a number, or null to send none")
+        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is {temperature!r}.", "Give a number, or null to send none.")
     return body
 
 
@@ -219,6 +220,6 @@ def _parse_value(name: str, text: str) -> Any:
         json.dumps(value, allow_nan=False)
     except ValueError:
         raise QabiasError(
-            f"server: {name} is {text}, and JSON has finite numbers only; give a text by quotation marks around it"
+            f"server: {name} is {text}, and JSON has finite numbers only.", "Give a text by quotation marks around it."
         ) from None
     return value
