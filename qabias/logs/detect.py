@@ -16,7 +16,7 @@ Reader = Callable[[Path], "Log | None"]
 
 
 def readers() -> tuple[Reader, ...]:
-    """Readers of all tools, in the order in which they try a file."""
+    """Readers of all tools, in the order of trying them."""
     return (inspect_eval.read, openai_batch.read, lm_eval_samples.read)
 
 
@@ -56,4 +56,4 @@ def _log_or_error(path: Path) -> Log | QabiasError | None:
     except QabiasError as error:
         return error
     except OSError as error:
-        return QabiasError(f"{path}: cannot be read: {error.strerror or error}")
+        return QabiasError(f"{path} cannot be read: {error.strerror or error}.", "Make it readable.")

@@ -103,7 +103,7 @@ def _refuse_scores_alone(path: Path) -> None:
     if not any(path.parent.glob(f"samples_*_{date}.jsonl")):
         raise QabiasError(
             f"{path}: scores of {TOOL} without the answers.",
-            "Ask once more with --log_samples, and keep samples_*.jsonl beside this file.",
+            "Rerun the harness with --log_samples, and keep samples_*.jsonl next to this file.",
         )
 
 
@@ -115,7 +115,7 @@ def _samples(path: Path, chosen: str) -> Iterator[Sample]:
             except (ValueError, RecursionError):
                 raise _damaged(path, number, line) from None
             if not isinstance(sample, dict) or not sample.keys() >= _FIELDS:
-                raise QabiasError(f"{path}: line {number} is no sample of {TOOL}.", "Is another file appended to it?")
+                raise QabiasError(f"{path}: line {number} is not a sample of {TOOL}.", "Remove lines of other files.")
             if _filter_of(sample) == chosen:
                 yield from _sample(path, number, sample)
 
@@ -137,14 +137,14 @@ def _sample(path: Path, number: int, sample: Mapping[str, Any]) -> list[Sample]:
         ]
     except NOT_AS_WRITTEN as error:
         raise QabiasError(
-            f"{path}: line {number}: no sample as {TOOL} 0.4.3 or later writes it ({error!r}).",
-            "Ask again with a later version.",
+            f"{path}: line {number}: not a sample of {TOOL} 0.4.3 or later ({error!r}).",
+            "Rerun the harness in a later version.",
         ) from None
 
 
 def _damaged(path: Path, number: int, line: bytes) -> QabiasError:
     fault = "damaged (no JSON)" if line.endswith(b"\n") else f"cut off after {len(line):,} bytes"
-    return QabiasError(f"{path}: line {number} is {fault}.", "Copy the file once more, or delete this line.")
+    return QabiasError(f"{path}: line {number} is {fault}.", "Copy the file again, or delete this line.")
 
 
 def _filter_of(sample: Mapping[str, Any]) -> str:
@@ -169,9 +169,9 @@ def _results_beside(path: Path) -> _Results | None:
 def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
     if results is None:
         yield (
-            "The results_*.json of the same date is not beside it: the model, the settings and the scores of the "
-            "harness are not known, the task only by the name of the file, and nobody can tell whether all samples are "
-            f'there. Where the task has several filters, the lines of "{chosen}" are read.'
+            "The results_*.json of the same date is missing. Model, settings, the harness's scores and the "
+            "number of samples are unknown. The task comes from the file name. If it has several filters, the lines of "
+            f'"{chosen}" are used.'
         )
         return
     config = results.of_task("configs") or {}
@@ -182,8 +182,8 @@ def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
     filters = [str(entry.get("name")) for entry in config.get("filter_list") or () if isinstance(entry, dict)]
     if len(filters) > 1:
         yield (
-            f"The task reads every answer by {len(filters)} filters ({', '.join(filters)}). The same answers stand in "
-            f'the lines of each, and those of "{chosen}" are read.'
+            f"The task reads every answer by {len(filters)} filters ({', '.join(filters)}). The same answers occur for "
+            f'each filter, and only the lines of "{chosen}" are used.'
         )
     n_shots = results.of_task("n-shot")
     if n_shots:

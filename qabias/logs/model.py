@@ -75,4 +75,4 @@ def as_written(where: object, tool: str) -> Iterator[None]:
     except QabiasError:
         raise
     except NOT_AS_WRITTEN as error:
-        raise QabiasError(f"{where} is not as {tool} writes it: {error!r}") from error
+        raise QabiasError(f"{where} is not as {tool} writes it: {error!r}.", "Use the original log.") from error

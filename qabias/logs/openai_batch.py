@@ -30,7 +30,7 @@ def read(path: Path) -> Log | None:
     if not isinstance(first, dict) or "custom_id" not in first:
         return None
     if "method" in first and "body" in first:
-        raise QabiasError(f"{path}: requests of a batch, without answers.", "Give the file that the service gave back.")
+        raise QabiasError(f"{path}: requests of a batch, without answers.", "Score the service's output file instead.")
     if not first.keys() & {"response", "error"}:
         return None
     _, entry = next(_lines(path))
@@ -56,8 +56,8 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 entry["custom_id"], _status_and_body(entry)
             except NOT_AS_WRITTEN as error:
                 raise QabiasError(
-                    f"{path}: line {number} is no result of a batch.",
-                    "Is the file cut off? Fetch it again, or remove the line to leave its answer out.",
+                    f"{path}: line {number} is not a result of a batch.",
+                    "Fetch the file again, or remove the line.",
                 ) from error
             yield number, entry
 
@@ -94,7 +94,7 @@ def _samples(path: Path) -> Iterator[Sample]:
         except NOT_AS_WRITTEN:
             answers = []
         if not answers:
-            yield Sample(where, asked, error="a body that is no answer of chat/completions, completions or responses")
+            yield Sample(where, asked, error="the body is not an answer of chat/completions, completions or responses")
         for run, (text, finish, thinking) in enumerate(answers, start=1):
             yield Sample(where, asked, text=text, finish=finish, run=run, thinking=thinking)
 

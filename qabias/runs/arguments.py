@@ -19,7 +19,7 @@ from qabias.support.suggest import choose, closest, unknown
 
 @dataclass(frozen=True)
 class Machine:
-    """Where and how fast a run is computed. Apart from float rounding, answers do not depend on it.
+    """Device and speed of a run. Apart from float rounding, answers do not depend on it.
 
     Attributes:
         device: auto, cpu, cuda, ...
@@ -131,7 +131,9 @@ def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str
     options = {**kind.asks[ask], **arguments.options}
     mode = kind.asks[ask].get("mode", kind.default_mode)
     if options.get("mode", mode) != mode:
-        raise QabiasError(f"--ask {ask} and --option mode={options['mode']} contradict each other.", "Leave one out.")
+        raise QabiasError(
+            f"--ask {ask} and --option mode={options['mode']} contradict each other.", "Remove one of the two."
+        )
     if mode == kind.default_mode:
         options.pop("mode", None)  # one run has one name
     return replace(
@@ -161,8 +163,8 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
         sources = choose_format(benchmark.formats, arguments.format).sources
         if sources and arguments.source not in sources:
             raise QabiasError(
-                f"{benchmark.name}: the texts of the source {arguments.source} lack what the format {arguments.format} "
-                "asks with.",
+                f"{benchmark.name}: the texts of the source {arguments.source} lack fields of the format "
+                f"{arguments.format}.",
                 f"Use --source {' or '.join(sources)}, or another format.",
             )
     check_orders(benchmark, arguments.permutations)

@@ -27,8 +27,8 @@ from qabias.support.table_files import check_columns, read_table
 UNITS_PER_PART = 4096
 
 _OTHER_DATA = (
-    "the tool asked another version of the data, or changed it before asking, as by shuffling the choices; such "
-    "answers cannot be scored"
+    "Rerun the tool on unchanged data. It used another version, or changed the examples, for instance by shuffling the "
+    "choices."
 )
 _PARTS = "allow_incomplete"
 """Benchmark rule that accepts incomplete sets."""
@@ -63,7 +63,7 @@ def choose_from_table(benchmark: Benchmark, table: pa.Table, name: str | None, w
     known = {answers.name: answers for answers in published}
     if not known:
         if name is not None:
-            raise QabiasError(f"{where}: holds one column of answers.", "Leave --answers out.")
+            raise QabiasError(f"{where}: has one column of answers.", "Remove --answers.")
         return ExternalAnswers("", "", "", "", table)
     if len(known) == 1 and name is None:
         return next(iter(known.values()))
@@ -88,8 +88,8 @@ def collect(
     if external.source and (arguments.source != external.source or arguments.fixes):
         asked = f"{arguments.source}{' with fixes' if arguments.fixes else ''}"
         raise QabiasError(
-            f"{where}: these are answers to the texts of the source {external.source}, not to those of {asked}.",
-            "Leave --source and --fixes out.",
+            f"{where}: these answers are to source {external.source}, not {asked}.",
+            "Remove --source and --fixes.",
         )
     check_own_options(benchmark, arguments.options)
     named = replace(arguments, format=arguments.format or external.format or None)
@@ -98,11 +98,11 @@ def collect(
     if prompt_format is not None and prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
         raise QabiasError(
-            f"{where}: {prompt_format.name} is a set of formats.", f"Name the one that was asked: {names}."
+            f"{where}: {prompt_format.name} is a set of formats.", f"Use --format with the one that was asked: {names}."
         )
     examples = load_examples(arguments, mirror)
     if references is not None:
-        words = {"where": where, "advice": _OTHER_DATA} if of_log else {}
+        words = {"where": where, "fix": _OTHER_DATA} if of_log else {}
         check_references(benchmark, examples.table, references, **words)
     table, answers = join_answers(benchmark, examples.table, external.answers, where, of_log=of_log)
     read = benchmark.read_given(table, answers, prompt_format, arguments.norm)
@@ -125,8 +125,8 @@ def parted(collected: Collected) -> tuple[Collected, str]:
     arguments = replace(collected.arguments, rules={**collected.arguments.rules, _PARTS: "yes"})
     question = replace(question, signature=with_rules(question.signature, arguments.rules))
     sentence = (
-        f"Of {n_sets:,} sets {n_parted:,} are not whole: a kind of question is missing that balances the other, so "
-        f"that bias scores may lean without a bias (--rule {_PARTS}=yes)."
+        f"{n_parted:,} of {n_sets:,} sets are incomplete: they lack balancing questions, and bias scores may differ "
+        f"from 0 without a bias (--rule {_PARTS}=yes)."
     )
     return replace(collected, arguments=arguments, question=question), sentence
 
@@ -169,7 +169,7 @@ def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror
     for number in range(len(question.parts)):
         answers = read_part(run, number)
         if answers is None:
-            raise QabiasError(f"{folder}: part {number} is missing.", "Finish the run first, by its `qabias run`")
+            raise QabiasError(f"{folder}: part {number} is missing.", "Finish the run with `qabias run`.")
         write_checked(part_path(output, number), answers, new.digest)
     other = read_other_tool(folder)
     if other is not None:
@@ -190,7 +190,8 @@ def join_answers(
         if row_of.setdefault(number, row) != row:
             what = _spelled(benchmark, keys[row])
             raise QabiasError(
-                f"{where}: row {row + 1}: {what} is answered twice{_several(predictions)}.", "Keep one answer."
+                f"{where}: row {row + 1}: {what} is answered twice{_several(predictions)}.",
+                "Keep one answer to each example.",
             )
     answered = sorted(row_of)
     columns = [*benchmark.answer_columns, *benchmark.optional_columns]
@@ -199,7 +200,12 @@ def join_answers(
 
 
 def _matched(
-    benchmark: Benchmark, table: pa.Table, rows: pa.Table, where: str, needed: Sequence[str], advice: str = ""
+    benchmark: Benchmark,
+    table: pa.Table,
+    rows: pa.Table,
+    where: str,
+    needed: Sequence[str],
+    fix: str = "Check --config and --source.",
 ) -> tuple[list[tuple[Any, ...]], list[int]]:
     """Key and example number of every row; a key column with one value may be missing."""
     check_columns(rows, where)
@@ -208,7 +214,7 @@ def _matched(
     if missing:
         raise QabiasError(
             f"{where}: no column {', '.join(missing)}.",
-            f"It needs {', '.join(needed)}, and has {', '.join(rows.column_names)}.",
+            f"Add what it lacks of {', '.join(needed)}. It has {', '.join(rows.column_names)}.",
         )
     for name in benchmark.key:
         if name in rows.column_names and pa.types.is_nested(rows[name].type):
@@ -219,7 +225,7 @@ def _matched(
     for row, key in enumerate(keys):
         if key not in number_of:
             what = _spelled(benchmark, key)
-            raise QabiasError(f"{where}: row {row + 1}: no example has {what}{advice}.", "Check --config and --source.")
+            raise QabiasError(f"{where}: row {row + 1}: no example has {what}.", fix)
     return keys, [number_of[key] for key in keys]
 
 
@@ -228,9 +234,7 @@ def _several(predictions: pa.Table) -> str:
     if RUN not in predictions.column_names:
         return ""
     names = ", ".join(map(str, predictions[RUN].unique().to_pylist()))
-    return (
-        f"; the column {RUN} tells several answers to it apart ({names}): give the rows of one, or score the run itself"
-    )
+    return f"; the column {RUN} has several values ({names})"
 
 
 def check_references(
@@ -238,11 +242,11 @@ def check_references(
     table: pa.Table,
     references: pa.Table,
     where: str = "references",
-    advice: str = "name source= (and fixes= and config=) of the rows",
+    fix: str = "Add source= (and fixes= and config=) of the rows.",
 ) -> None:
     """Refuse rows whose reference columns differ from the examples with their keys."""
     keys, numbers = _matched(
-        benchmark, table, references, where, benchmark.key, "; name benchmark=, config= and source= of the rows"
+        benchmark, table, references, where, benchmark.key, "Add benchmark=, config= and source= of the rows."
     )
     examples = table.take(pa.array(numbers, pa.int64()))
     for name in examples.column_names:
@@ -254,8 +258,8 @@ def check_references(
                 continue
             raise QabiasError(
                 f"{where}: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {shortened(their)}, but in the "
-                f"texts that are scored {shortened(our)}.",
-                f"{advice[:1].upper()}{advice[1:]}.",
+                f"scored texts it is {shortened(our)}.",
+                fix,
             )
 
 
@@ -280,7 +284,7 @@ def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None
         if odd:
             raise QabiasError(
                 f"{where}: row {odd[0] + 1}: {name} is NaN.",
-                "Give a probability, or leave the row out where there is none.",
+                "Give a probability, or remove the row.",
             )
 
 

@@ -29,7 +29,7 @@ class SharedError(QabiasError):
 
 @dataclass(frozen=True)
 class Processes:
-    """This process among those of a run."""
+    """This process among all of a run."""
 
     rank: int = 0
     count: int = 1
@@ -90,7 +90,7 @@ class Processes:
         try:
             torch.distributed.all_gather_object(contents, content)
         except RuntimeError as error:
-            raise SharedError("another process has ended; its own message says why") from error
+            raise SharedError("another process has ended; see its own message") from error
         return contents
 
 

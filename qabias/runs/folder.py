@@ -66,7 +66,7 @@ class RunFile(RunContent):
 
 def read_run(folder: Path) -> RunFile:
     """Read and check `run.json`."""
-    path, remedy = folder / RUN_FILE, "repeat the run in another folder"
+    path, remedy = folder / RUN_FILE, "Repeat the run in another folder"
     try:
         fields = read_fields(path, remedy)
     except FileNotFoundError as error:
@@ -78,7 +78,7 @@ def read_run(folder: Path) -> RunFile:
     if content.benchmark not in benchmark_names() and not is_folder(content.benchmark):
         raise QabiasError(
             f"{path}: unknown benchmark {content.benchmark!r}, here are {', '.join(benchmark_names())}.",
-            "Install the package that brings it, or repeat the run in another folder.",
+            "Install its package, or repeat the run in another folder.",
         )
     measured = json.dumps([content.signature, asdict(content.arguments)], sort_keys=True)
     return RunFile(**vars(content), folder=folder, digest=hashlib.sha256(measured.encode()).hexdigest())
@@ -93,10 +93,10 @@ def no_run(folder: Path) -> QabiasError:
         return QabiasError(f"{folder} is a file of a run.", f"Use its folder: {folder.parent}")
     runs = sorted(path.parent.name for path in folder.glob(f"*/{RUN_FILE}"))
     if runs:
-        return QabiasError(f"{folder} is no run folder. It contains {len(runs)}.", choose(runs, (), f"{folder}/"))
+        return QabiasError(f"{folder} is not a run folder. It contains {len(runs)}.", choose(runs, (), f"{folder}/"))
     if not folder.exists():
         return missing(folder)
-    return QabiasError(f"{folder}: holds no run (no {RUN_FILE}).", "Use a folder that 'qabias run' wrote.")
+    return QabiasError(f"{folder}: contains no run (no {RUN_FILE}).", "Use a folder that 'qabias run' wrote.")
 
 
 def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int) -> RunFile:
@@ -115,7 +115,8 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
     if different or run.signature != signature:
         what = ", ".join(f"{name} {there[name]!r} there, {ours[name]!r} here" for name in different)
         raise QabiasError(
-            f"{folder}: holds another run ({what or run.signature}).", "Choose another --output or remove the folder."
+            f"{folder}: contains a different run ({what or run.signature}).",
+            "Choose another --output, or delete the folder.",
         )
     remove_leftovers(run_file)  # of one that was killed while another has written it
     return run
@@ -124,7 +125,7 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
 def check_free(folder: Path) -> None:
     """Refuse a folder that contains something else."""
     if folder.exists() and (not folder.is_dir() or any(path.name[:1] != "." for path in folder.iterdir())):
-        raise QabiasError(f"{folder}: exists and holds no run.", "Choose another --output.")
+        raise QabiasError(f"{folder}: exists and contains no run.", "Choose another --output.")
 
 
 def _write_run(path: Path, arguments: RunArguments, signature: str, units_per_part: int) -> None:
@@ -204,7 +205,7 @@ def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) 
             n_missing += 1
             continue
         if not answers_part(written, benchmark, part):
-            raise QabiasError(f"{path}: holds other examples.", "Remove the file and run the same command again.")
+            raise QabiasError(f"{path}: contains other examples.", "Remove the file and run the same command again.")
         answers.append(written)
     # A part in which no model thought has no column of thoughts.
     return pa.concat_tables(answers, promote_options="default") if answers else pa.table({}), n_missing
@@ -214,7 +215,7 @@ def read_keys(run: RunFile, benchmark: Benchmark) -> pa.Table:
     """Read the key columns of all answers of a run, in order."""
     paths = sorted(part_path(run.folder, 0).parent.glob("part-*.parquet"))
     if not paths:
-        raise QabiasError(f"{run.folder}: holds no answers.", "Score the file that they came from again.")
+        raise QabiasError(f"{run.folder}: contains no answers.", "Score the original file again.")
     return pa.concat_tables([read_checked(path, run.digest).select(list(benchmark.key)) for path in paths])
 
 

@@ -61,7 +61,7 @@ def log_at(path: Path) -> Log | None:
         raise content.unreadable[0]
     if len(content.logs) > 1:
         names = ", ".join(str(log.path.relative_to(path)) for log in content.logs)
-        raise QabiasError(f"{path}: holds {len(content.logs)} logs ({names}).", "Score one of them.")
+        raise QabiasError(f"{path}: contains {len(content.logs)} logs ({names}).", "Score one of them.")
     return content.logs[0] if content.logs else None
 
 
@@ -140,8 +140,8 @@ def _benchmark_of(log: Log, hints: Mapping[str, str], mirror: str | None) -> tup
     if log.tool == openai_batch.TOOL:
         if wanted is None:
             raise QabiasError(
-                f"{log.called}: results of a batch do not say what was asked.",
-                "Name it by --benchmark, and by --config, --source and --format.",
+                f"{log.called}: results of a batch do not include the questions.",
+                "Add --benchmark, --config, --source and --format.",
             )
         return wanted, batched(load_benchmark(wanted), log, hints, mirror)
     for name, benchmark in loadable_benchmarks().items():
@@ -153,8 +153,7 @@ def _benchmark_of(log: Log, hints: Mapping[str, str], mirror: str | None) -> tup
     kept = f"its samples keep {', '.join(first.asked) or 'nothing of the question'}" if first else "it has no sample"
     raise QabiasError(
         f"{log.called}: no benchmark here reads this task ({kept}).",
-        "`qabias list` names the benchmarks, and a table "
-        "with their key columns and a column of answers is read from any tool.",
+        "Score a table of key columns and answers instead. See: qabias list",
     )
 
 
@@ -182,11 +181,9 @@ def _check_hints(log: Log, hints: Mapping[str, str], arguments: RunArguments) ->
             continue
         if said.get(name):
             raise QabiasError(
-                f"{log.called}: {name} is {value!r} here, but {said[name]!r} by the log.", "Leave it out."
+                f"{log.called}: {name} is {value!r} here, but {said[name]!r} in the log.", f"Remove {name}."
             )
-        raise QabiasError(
-            f"{log.called}: {name} is {value!r} here, but the log is of another tool's own.", "Leave it out."
-        )
+        raise QabiasError(f"{log.called}: {name} is {value!r} here, but the log has its own.", f"Remove {name}.")
 
 
 def _about_counts(log: Log, counts: _Counts, failed: str) -> list[str]:

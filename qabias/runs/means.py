@@ -59,7 +59,7 @@ def of_means(
         *outcomes_tables(names, of_runs, what.removesuffix("s")),
         *(_table(benchmark, measure, names, scores, of_runs, what) for measure in measures),
     )
-    note = f"Every score is the mean of {len(names)} {what}; counts and shares of answers are those of all together."
+    note = f"Every score is the average of {len(names)} {what}. Counts and shares of answers are over all of them."
     means = benchmark.facts.means
     tables = tuple(_of_pool(table, table.name in means, what) for table in analysis.tables)
     return replace(analysis, tables=(*own, *tables), notes=(note, *analysis.notes))

@@ -51,9 +51,8 @@ def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], w
             f"answers_by_{what}",
             "What became of the written answers",
             "",
-            "Refused: the model declines to answer. Truncated: its text ends before an answer. Filtered: held back by "
-            f"a service. Unread: it names no answer, or several. A dash: the {what} has no written answers. Scores say "
-            "in their own way what they make of answers that are not there.",
+            "Refused: the model declines to answer. Truncated: its text ends before an answer. Filtered: blocked by "
+            f"a service. Unparseable: it names no answer, or several. A dash: the {what} has no written answers.",
             (
                 Column(what, what.capitalize(), "text"),
                 Column("answered_share", "Share answered", "share"),
@@ -69,8 +68,7 @@ def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], w
 def missing_notes(names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[str]:
     """Notes on runs with many missing answers."""
     return [
-        f"{name}: only {answered_in_words(of_run)}; scores that lack such answers stand with the range that they could "
-        "take with them."
+        f"{name}: only {answered_in_words(of_run)}. Scores with missing answers show their possible range."
         for name, of_run in zip(names, scores, strict=True)
         if (share := answered_share(of_run)) is not None and share < 1 - MOST_MISSING
     ]

@@ -88,7 +88,7 @@ def _sampled(benchmark: Benchmark, table: pa.Table, whole: pa.Table) -> str:
 
 
 def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) -> pa.Table:
-    """Draw at most `limit` examples (at least one block) as whole blocks, from every stratum before a second block of any.
+    """Draw at most `limit` examples (at least one block) as whole blocks, one per stratum first.
 
     A block is a unit. If a stratum has units of both sides (see `Benchmark.sides`), its blocks are pairs of them.
 
@@ -142,13 +142,12 @@ def _check_unchanged(run: RunFile, examples: Examples) -> None:
         return
     if is_folder(run.benchmark):
         raise QabiasError(
-            f"{run.folder}: the templates in {run.benchmark} have changed since ({then} then, {now} now), and its "
-            "answers are to the texts of then.",
-            "Put these back, or run again into another folder.",
+            f"{run.folder}: the templates in {run.benchmark} have changed since this run ({then} then, {now} now).",
+            "Restore them, or run again into another folder.",
         )
     if run.arguments.source == BUNDLED:
         raise QabiasError(
-            f"{run.folder}: its answers are to the texts {then}, and this is qabias {__version__} with {now}.",
+            f"{run.folder}: its answers are to texts {then}, but qabias {__version__} has {now}.",
             f"Read it with qabias {run.qabias_version}, or run again into another folder.",
         )
 

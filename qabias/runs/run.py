@@ -102,9 +102,8 @@ def run(
         share, n_shares = processes.share(*machine.shard)
         if n_shares > 1 and isinstance(scorer, BatchScorer) and scorer.needs_single_process:
             raise QabiasError(
-                "a batch is written and read by one process for the whole run, because every share would replace the "
-                "request files of the others.",
-                "Leave out --shard and the launcher, or the batch.",
+                "a batch needs one process for the whole run, because shards overwrite each other's files.",
+                "Remove --shard and the launcher, or the option batch.",
             )
     begin = partial(claim, folder, arguments, question.signature, question.units_per_part)
     run_file = processes.on_first(begin)
@@ -184,11 +183,11 @@ def score_run(folder: Path, mirror: str | None = None) -> RunResult:
     result = finish(run_file, question)
     if result.scores is None:
         has_scores = (folder / SCORES_FILE).exists()
-        former = f"; {SCORES_FILE} is of a time when they were there, and stays" if has_scores else ""
+        former = f"; {SCORES_FILE} is older and stays" if has_scores else ""
         raise QabiasError(
-            f"{folder}: {result.n_missing_parts} of {len(question.parts)} parts are missing, so that nothing is "
+            f"{folder}: {result.n_missing_parts} of {len(question.parts)} parts are missing. Nothing was "
             f"scored{former}.",
-            "Finish the run by its `qabias run`, which scores it too.",
+            "Finish the run with `qabias run`, which also scores it.",
         )
     return result
 

@@ -94,12 +94,12 @@ def read_scored(folder: Path) -> ScoredRun:
         content = read_fields(path, _score_again(folder))
     except FileNotFoundError as error:
         raise QabiasError(
-            f"{folder}: has no scores yet ({SCORES_FILE} does not exist).",
-            "Finish the run with `qabias run`, or make them with `qabias score`",
+            f"{folder}: has no scores yet (no {SCORES_FILE}).",
+            "Finish the run with `qabias run`, or score it with `qabias score`.",
         ) from error
     if content["signature"] != run.signature:
         raise QabiasError(
-            f"{path}: its signature {content['signature']!r} is not that of run.json, {run.signature!r}.",
+            f"{path}: its signature {content['signature']!r} differs from the one in run.json, {run.signature!r}.",
             f"{_score_again(folder)}.",
         )
     return ScoredRun(_writable(run), content["scores"])
@@ -111,7 +111,7 @@ def read_tables(run: ScoredRun) -> Analysis:
 
 
 def _score_again(folder: Path) -> str:
-    return f"score the run again with `qabias score {folder}`"
+    return f"Score the run again with `qabias score {folder}`"
 
 
 def _writable(run: RunFile) -> RunFile:
@@ -156,7 +156,7 @@ def read_other_tool(folder: Path) -> OtherTool | None:
 
 def without_reasons(other: OtherTool) -> OtherTool:
     """Remove explanations of figures that do not apply after scoring by other rules."""
-    note = "Answers are counted by other rules than those of the reasons why figures differ; none is given."
+    note = "Answers are counted by other rules here, which can explain different figures."
     figures = tuple(replace(figure, why="") for figure in other.figures)
     return replace(other, figures=figures, notes=(*other.notes, note))
 
@@ -171,7 +171,7 @@ def other_figures(other: OtherTool, scores: Mapping[str, Any]) -> Table | None:
         f"What {other.tool} printed",
         "",
         f"The figures of {other.tool} {other.version}".rstrip()
-        + f" for the same answers (task {other.task}), as fractions, and why they differ where they do.",
+        + f" for the same answers (task {other.task}), as fractions, with explanations of differences.",
         (
             Column("score", "Score there", "text"),
             Column("theirs", other.tool, "number"),

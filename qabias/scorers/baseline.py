@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.kind import Loading, ScorerKind
-from qabias.support.suggest import unknown
+from qabias.support.suggest import choose, unknown
 
 ROLE_OF_KIND = {
     "stereotyped": "biased",
@@ -60,8 +60,8 @@ class BaselineScorer:
         if role not in request.roles:
             known = [kind for kind, role in ROLE_OF_KIND.items() if role in request.roles]
             raise QabiasError(
-                f"baseline: the kind {self.kind!r} plays no part in this benchmark.",
-                f"Choose one of {', '.join([*known, 'random', 'uniform'])}.",
+                f"baseline: the kind {self.kind!r} has no role in this benchmark.",
+                choose([*known, "random", "uniform"], (), "--model baseline:", "qabias list baselines"),
             )
         return request.roles[role]
 
@@ -69,10 +69,10 @@ class BaselineScorer:
 def _load(loading: Loading) -> BaselineScorer:
     prefix, _, kind = loading.model.rpartition(":")
     if prefix != KIND.name:
-        raise QabiasError(f"baseline: model {loading.model!r} is no baseline.", f"Give {KIND.name}:KIND as the model.")
+        raise QabiasError(f"baseline: model {loading.model!r} is not a baseline.", f"Use --model {KIND.name}:KIND.")
     ignored = loading.chosen("revision", "dtype")
     if ignored:
-        raise QabiasError(f"{loading.model} asks no model.", f"Leave out {', '.join(ignored)}.")
+        raise QabiasError(f"{loading.model} queries no model.", f"Remove {', '.join(ignored)}.")
     return BaselineScorer(kind, seed=loading.seed)
 
 

@@ -48,7 +48,7 @@ class TokenBudget:
 
     def __init__(self, loaded: LoadedModel, scorer: str, tokens: int | None = None, *, encoder: bool = False) -> None:
         if tokens is not None and tokens < 1:
-            raise QabiasError(f"{scorer}: batch tokens {tokens} is less than one token")
+            raise QabiasError(f"{scorer}: batch tokens are {tokens}.", "Give a whole number of at least 1.")
         on_gpu = ENCODER_GPU_TOKEN_BUDGET if encoder else GPU_TOKEN_BUDGET
         self.tokens = tokens or (CPU_TOKEN_BUDGET if loaded.device == "cpu" else on_gpu)
         self._scorer, self._name, self._device = scorer, loaded.name, loaded.device
@@ -75,7 +75,7 @@ class TokenBudget:
         if self._device.startswith("cuda"):
             torch.cuda.empty_cache()
         self.tokens = max(1, min(self.tokens, size) // 2)
-        _log.warning("%s: out of memory; going on with batches of %d tokens", self._scorer, self.tokens)
+        _log.warning("%s: out of memory; continuing with batches of %d tokens", self._scorer, self.tokens)
 
 
 class BatchRunner:
@@ -106,7 +106,7 @@ class BatchRunner:
 def nan_error(model: str, place: str = "") -> QabiasError:
     """Return the error of a model that answers with NaN."""
     where = f"{place}: " if place else ""
-    return QabiasError(f"{where}model {model!r} answers with NaN.", "Try --dtype float32 or bfloat16.")
+    return QabiasError(f"{where}model {model!r} answers with NaN.", "Use --dtype float32 or bfloat16.")
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
@@ -127,7 +127,7 @@ def encode_each(tokenizer: Any, texts: Iterable[str]) -> dict[str, Tokens]:
 
 
 def pad_rows(rows: Sequence[Tokens], pad: int, *, left: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Pad rows to a batch: tokens, and where they are real, both of shape (n_rows, longest)."""
+    """Pad rows to a batch: tokens, and whether each is real, both of shape (n_rows, longest)."""
     lengths = np.array([[len(row)] for row in rows])
     longest = int(lengths.max())
     columns = np.arange(longest)

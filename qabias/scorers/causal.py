@@ -28,7 +28,7 @@ from qabias.scorers.chat import TEMPLATE, ChatTemplate, chat_template, parse_arg
 from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.support.progress import tell, within
-from qabias.support.suggest import did_you_mean, first_line
+from qabias.support.suggest import first_line, unknown
 
 if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
@@ -83,7 +83,10 @@ class CausalScorer:
     def _check(self, request: Request, sequences: Sequence[TokenSequence]) -> None:
         for option, sequence in zip(request.options, sequences, strict=True):
             if sequence.n_scored == 0:
-                raise QabiasError(f"request {request.key!r}: option {option!r} adds no token to its prefix")
+                raise QabiasError(
+                    f"request {request.key!r}: option {option!r} adds no token to its prefix.",
+                    "Use another prompt format.",
+                )
             n_read = len(sequence.tokens) - 1
             if n_read > self._limits.positions:
                 raise QabiasError(
@@ -134,10 +137,10 @@ class CausalScorer:
             return "tree"
         if wanted == "tree":
             raise QabiasError(
-                f"causal: model {self._name!r} cannot be asked in trees ({problem}).", "Use layout 'flat'."
+                f"causal: model {self._name!r} does not support trees ({problem}).", "Use --option layout=flat."
             )
         warnings.warn(
-            f"causal: model {self._name!r} cannot be asked in trees ({problem}); each option runs on its own, slower",
+            f"causal: model {self._name!r} does not support trees ({problem}); each option runs separately, slower",
             stacklevel=3,
         )
         return "flat"
@@ -203,13 +206,13 @@ def parse_options(options: Mapping[str, str]) -> CausalOptions:
     if chat == "no" and system is not None:
         raise QabiasError("causal: a system message is for chat.", "Add --option chat=yes.")
     if system is not None and (len(system.splitlines()) != 1 or "|" in system):
-        raise QabiasError("causal: the system message must be one line of text without '|' to fit into the signature")
+        raise QabiasError("causal: the signature cannot contain this system message.", "Use one line without '|'.")
     arguments = parse_arguments("causal", options)
     if chat == "no" and arguments:
         raise QabiasError(f"causal: {TEMPLATE}{next(iter(arguments))} is for chat.", "Add --option chat=yes.")
     writing = parse_mode("causal", options)
     if writing is not None and "layout" in options:
-        raise QabiasError("causal: layout is for likelihoods.", "Leave it out, or mode=generate.")
+        raise QabiasError("causal: layout is for likelihoods.", "Remove layout, or mode=generate.")
     check_device_map(options.get("device_map"))
     layout = _check_layout(options.get("layout", LAYOUTS[0]))
     return CausalOptions(chat, system, arguments, layout, writing)
@@ -217,8 +220,7 @@ def parse_options(options: Mapping[str, str]) -> CausalOptions:
 
 def _check_layout(layout: str) -> str:
     if layout not in LAYOUTS:
-        meant = did_you_mean(layout, LAYOUTS)
-        raise QabiasError(f"causal: unknown layout {layout!r}.", f"Choose one of {', '.join(LAYOUTS)}{meant}.")
+        raise unknown("layout of causal", layout, LAYOUTS, "--option layout=")
     return layout
 
 
@@ -240,8 +242,8 @@ def _warn_of_thinking(model: str, template: ChatTemplate | None) -> None:
     if template is not None and template.thinks:
         instead = f"give --option {TEMPLATE}{template.switch}=false, or use" if template.switch else "use"
         warnings.warn(
-            f"causal: model {model!r} thinks before it answers, and its likelihoods are those without a thought, where "
-            f"it would hardly answer; {instead} --ask letter",
+            f"causal: model {model!r} thinks before it answers, but its likelihoods are computed without reasoning; "
+            f"{instead} --ask letter",
             stacklevel=3,
         )
 

@@ -58,17 +58,19 @@ class ChatTemplate:
         except QabiasError:
             raise
         except Exception as error:  # a template raises whatever it likes
-            raise QabiasError(f"chat: the template of model {loaded.name!r} fails: {first_line(error)}") from error
+            raise QabiasError(
+                f"chat: the template of model {loaded.name!r} fails: {first_line(error)}.", "Remove --option chat."
+            ) from error
         if system is not None and system.strip() not in rendered:
             raise QabiasError(
-                f"chat: the template of model {loaded.name!r} drops the system message.", "Leave system out."
+                f"chat: the template of model {loaded.name!r} drops the system message.", "Remove system."
             )
         self.opening = opens_thinking(_header(rendered)) or ""
         self.thinks = self._tell_thinking(rendered)
         if DATE_FUNCTION in self._source:
             warnings.warn(
-                f"chat: the template of model {loaded.name!r} may write today's date, so that prompts change "
-                "from day to day; finish a run on the day it is begun, and compare runs of one day",
+                f"chat: the template of model {loaded.name!r} may contain today's date, which changes "
+                "prompts every day; finish a run on its first day, and compare runs of one day",
                 stacklevel=2,
             )
 
@@ -76,7 +78,7 @@ class ChatTemplate:
         """Refuse arguments that the template would ignore."""
         for name in self._arguments:
             if name not in self._known:
-                offer = f"it takes {', '.join(self._known)}" if self._known else "it takes none"
+                offer = f"Use one of {', '.join(self._known)}" if self._known else "Remove it"
                 meant = did_you_mean(name, self._known)
                 raise QabiasError(
                     f"chat: the template of model {model!r} has no argument {name!r}.", f"{offer}{meant}."
@@ -171,7 +173,7 @@ def _value(scorer: str, name: str, text: str) -> Any:
             f"{option} names no argument.", f"Write {TEMPLATE}NAME=VALUE, such as template.reasoning_effort=low."
         )
     if len(text.splitlines()) != 1 or "|" in text:
-        raise QabiasError(f"{option} must be one line of text without '|' to fit into the signature")
+        raise QabiasError(f"{option} does not fit into the signature.", "Use one line of text without '|'.")
     if text.lower() in _WORDS and text not in _WORDS:
         raise QabiasError(f"{option} is {text!r}.", f"Write {text.lower()}.")
     try:

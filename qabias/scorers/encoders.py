@@ -188,7 +188,7 @@ class EncoderRunner:
         self._budget.tokens = min(self._budget.tokens, token_limit)
         if not getattr(loaded.tokenizer, "is_fast", False):
             raise QabiasError(
-                f"{scorer}: the tokenizer of model {loaded.name!r} does not tell where its tokens lie in a text.",
+                f"{scorer}: the tokenizer of model {loaded.name!r} does not return the characters of its tokens.",
                 "Use a model with a fast tokenizer.",
             )
         self.stats = RunStats()

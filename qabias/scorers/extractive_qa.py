@@ -23,7 +23,7 @@ from qabias.scorers.encoders import (
     spells,
 )
 from qabias.scorers.kind import Loading, ScorerKind
-from qabias.support.suggest import did_you_mean
+from qabias.support.suggest import unknown
 
 if TYPE_CHECKING:
     import torch
@@ -66,7 +66,7 @@ def locate(context: str, subject: str, other: str) -> CharacterSpan:
     if span.is_inside(taken):
         span = _span(text.rfind(name), name, context, subject)
     if span.is_inside(taken):
-        raise QabiasError(f"context {context!r}: {subject!r} occurs only inside {other!r}")
+        raise QabiasError(f"context {context!r}: {subject!r} occurs only inside {other!r}.", "Use distinct subjects.")
     return span
 
 
@@ -78,7 +78,7 @@ def _fold(text: str) -> str:
 
 def _span(start: int, name: str, context: str, subject: str) -> CharacterSpan:
     if not name or start < 0:
-        raise QabiasError(f"context {context!r} does not hold the subject {subject!r}")
+        raise QabiasError(f"context {context!r} does not contain the subject {subject!r}.", "Add it to the context.")
     return CharacterSpan(start, start + len(name))
 
 
@@ -286,7 +286,8 @@ class ExtractiveQAScorer(EncoderScorer):
             context, subject = lost[0]
             raise QabiasError(
                 f"context {items.contexts[context]!r}: the tokenizer of model {self._name!r} makes no token of "
-                f"{items.subjects[context][subject]!r}"
+                f"{items.subjects[context][subject]!r}.",
+                "Use another model.",
             )
         return widen(spans, tokens, words) if self.span == "released" else spans
 
@@ -324,7 +325,7 @@ def _released_template(loaded: LoadedModel) -> Template:
     if first is None or last is None:
         raise QabiasError(
             f"extractive_qa: the tokenizer of model {loaded.name!r} has no special tokens for layout=released.",
-            "Leave the option out.",
+            "Remove the option.",
         )
     return Template(specials=((first,), (last,), (last,)), special_types=((0,), (0,), (0,)), types=(0, 0))
 
@@ -374,10 +375,7 @@ def parse_options(options: Mapping[str, str]) -> SpanOptions:
 
 def _check(option: str, value: str, known: Sequence[str]) -> str:
     if value not in known:
-        raise QabiasError(
-            f"extractive_qa: unknown {option} {value!r}.",
-            f"Choose one of {', '.join(known)}{did_you_mean(value, known)}.",
-        )
+        raise unknown(f"{option} of extractive_qa", value, known, f"--option {option}=")
     return value
 
 
@@ -392,9 +390,9 @@ KIND = ScorerKind(
     interfaces=("spans",),
     load=_load,
     options={
-        "span": "tokens that count as a subject: exact, or released for those of the authors' code",
-        "header": "text before every context; newsqa for that of models trained on NewsQA",
-        "layout": "special tokens around question and context: tokenizer, or released for those of the authors' code",
+        "span": "tokens of a subject: exact, or released (as in the authors' code)",
+        "header": "text before every context; newsqa for models trained on NewsQA",
+        "layout": "special tokens around question and context: tokenizer, or released (as in the authors' code)",
     },
     parse_options=parse_options,
     auto_class=MODELS.auto_class,

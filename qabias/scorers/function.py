@@ -85,12 +85,12 @@ class _FunctionScorer:
         gave = f"{self._place} gave"
         if isinstance(result, str | bytes | Mapping) or not isinstance(result, Iterable):
             raise QabiasError(
-                f"{gave} {_type(result)} for a list of {len(items)}.", "Give a list with one element for each."
+                f"{gave} {_type(result)} for a list of {len(items)}.", "Return a list with one element for each."
             )
         results = list(result)
         if len(results) != len(items):
             raise QabiasError(
-                f"{gave} {len(results)} elements for a list of {len(items)}.", "Give one for each, in the same order."
+                f"{gave} {len(results)} elements for a list of {len(items)}.", "Return one for each, in the same order."
             )
         return results
 
@@ -133,13 +133,13 @@ def _read_loglikelihoods(place: str, request: Request, answer: Any) -> list[floa
     n_options = len(request.options)
     if isinstance(answer, str | bytes | Mapping) or not isinstance(answer, Iterable):
         raise QabiasError(
-            f"{place}: {_type(answer)} was given.", f"Give {n_options} log-likelihoods, one for each option."
+            f"{place}: the result is {_type(answer)}.", f"Return {n_options} log-likelihoods, one for each option."
         )
     values = [_number(place, number, value) for number, value in enumerate(answer)]
     if len(values) != n_options:
         raise QabiasError(
             f"{place}: {len(values)} log-likelihoods were given for {n_options} options.",
-            "Give one for each, in the order of request.options.",
+            "Return one for each, in the order of request.options.",
         )
     return values
 
@@ -152,7 +152,7 @@ def _number(place: str, number: int, value: Any) -> float:
     if not loglikelihood <= 0:
         raise QabiasError(
             f"{place}: the log-likelihood of option {number} is {value!r}.",
-            "Give the natural logarithm of a probability: a number of 0 or less, -inf for what is impossible.",
+            "Return the natural logarithm of a probability: 0 or less, -inf if impossible.",
         )
     return loglikelihood
 
@@ -165,11 +165,12 @@ def _load(loading: Loading) -> Scorer:
     name = loading.model.removeprefix(FUNCTION_PREFIX)
     if not callable(loading.handed_over):
         raise QabiasError(
-            f"model {loading.model!r}: a function is given from Python: qabias.run(..., model=FUNCTION, name={name!r})"
+            f"model {loading.model!r}: a function works only in Python.",
+            f"Call qabias.run(..., model=FUNCTION, name={name!r}).",
         )
     ignored = loading.chosen("revision", "dtype", "device", "batch_tokens")
     if ignored:
-        raise QabiasError(f"function {name!r}: what it computes with is its own.", f"Leave out {', '.join(ignored)}.")
+        raise QabiasError(f"function {name!r} sets these itself: {', '.join(ignored)}.", "Remove them.")
     options = parse_options(loading.options)
     scorer = FunctionOptionScorer if options.mode == SCORE else FunctionTextScorer
     return scorer(name, loading.handed_over, options.batch, loading.journal)

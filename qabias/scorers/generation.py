@@ -165,7 +165,7 @@ class GenerationScorer:
 
     def _check(self, key: str, tokens: Tokens) -> None:
         if not tokens:
-            raise QabiasError(f"request {key!r} has an empty prompt")
+            raise QabiasError(f"request {key!r} has an empty prompt.", "Give it a prompt.")
         n_new = self._config.max_new_tokens
         if self.name == "seq2seq":
             check_length(key, len(tokens), self._loaded, "encoder")
@@ -279,7 +279,7 @@ def _decoding(loaded: LoadedModel, max_new_tokens: int) -> Any:
 
 @contextmanager
 def _set_aside(model: Any, config: Any) -> Iterator[None]:
-    """Replace the recommended configuration, from which `generate` fills gaps."""
+    """Replace the recommended configuration, which `generate` fills gaps from."""
     recommended = model.generation_config
     model.generation_config = config
     try:

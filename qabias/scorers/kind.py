@@ -73,8 +73,8 @@ class Loading:
             ignored += ["device_map"] if "device_map" in self.options else []
             if ignored:
                 raise QabiasError(
-                    f"model {self.model!r} is in memory already, where it is taken as it is.",
-                    f"Leave out {', '.join(ignored)}.",
+                    f"model {self.model!r} is in memory, and loading options do not apply.",
+                    f"Remove {', '.join(ignored)}.",
                 )
             check_kind(models, self.model, config_of(self.handed_over))
             check_head(models, self.handed_over)

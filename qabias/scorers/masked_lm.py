@@ -52,9 +52,11 @@ class MaskedLMScorer(EncoderScorer):
         self.gathers = self._network.gathers  # only the states at the mask go through the head
         super().__init__(loaded, batch_tokens, row_limit=self._network.row_limit, token_limit=self._network.token_limit)
         if self._tokenizer.mask_token is None:
-            raise QabiasError(f"masked_lm: the tokenizer of model {self._name!r} has no mask token")
+            raise QabiasError(
+                f"masked_lm: the tokenizer of model {self._name!r} has no mask token.", "Use another model."
+            )
         if topk is not None and not 1 <= topk <= self._network.vocabulary_size:
-            raise QabiasError(f"masked_lm: topk {topk} is not between 1 and {self._network.vocabulary_size}")
+            raise QabiasError(f"masked_lm: topk is {topk}.", f"Give 1 to {self._network.vocabulary_size}.")
         self._topk = topk
         self._spellings = None if topk is None else _spellings(self._tokenizer)
         self._pronouns = {cluster: self._pronoun_tokens(pronoun) for cluster, pronoun in (pronouns or {}).items()}
@@ -133,7 +135,7 @@ class MaskedLMScorer(EncoderScorer):
         ):
             return None
         if (heads.tokens == self._tokenizer.mask_token_id).any():
-            raise QabiasError("masked_lm: a context holds the mask token of the model")
+            raise QabiasError("masked_lm: a context contains the mask token of the model.", "Remove it there.")
         rows = TokenRows(heads, tails, texts.context_of, texts.sentence_of)
         return _MaskedRows(rows, self._find_masks(tails, texts.sentences))
 
@@ -150,7 +152,8 @@ class MaskedLMScorer(EncoderScorer):
         wrong = np.flatnonzero(np.bincount(tail_of, minlength=len(sentences)) != 1)
         if wrong.size:
             raise QabiasError(
-                f"text {sentences[wrong[0]]!r}: the tokenizer of model {self._name!r} does not make one mask of it"
+                f"text {sentences[wrong[0]]!r}: the tokenizer of model {self._name!r} does not make one mask of it.",
+                "Put exactly one mask into every text.",
             )
         return masks - tails.starts
 
@@ -164,7 +167,10 @@ class MaskedLMScorer(EncoderScorer):
         forms = list(dict.fromkeys((pronoun, pronoun.capitalize())))
         tokens = {token for token in self._single_tokens(forms) if token is not None}
         if not tokens:
-            raise QabiasError(f"masked_lm: pronoun {pronoun!r} is not a single token of model {self._name!r}")
+            raise QabiasError(
+                f"masked_lm: pronoun {pronoun!r} is not a single token of model {self._name!r}.",
+                "Use --option pronouns=no.",
+            )
         return self._all_spellings(pronoun, tokens)
 
     def _all_spellings(self, word: str, tokens: set[int]) -> tuple[int, ...]:
@@ -179,7 +185,7 @@ class MaskedLMScorer(EncoderScorer):
         ]
         if self._pronouns:
             if not items.clusters:
-                raise QabiasError("masked_lm: pronouns need the clusters of the subjects")
+                raise QabiasError("masked_lm: pronouns need the clusters of the subjects.", "Use --option pronouns=no.")
             accepted = [
                 own + self._pronouns.get(cluster, ()) for own, cluster in zip(accepted, items.clusters, strict=True)
             ]
@@ -263,7 +269,7 @@ KIND = ScorerKind(
     interfaces=("masks",),
     load=_load,
     options={
-        "topk": "give 0 to subjects that are not among so many likeliest tokens; all for none",
+        "topk": "score 0 for subjects outside this number of likeliest tokens; all: no limit",
         "pronouns": "count she and he as subjects of their gender: yes or no",
     },
     parse_options=parse_options,

@@ -98,7 +98,7 @@ def _distinct_pairs(requests: Sequence[Request]) -> _Pairs:
         rows = []
         for option in request.options:
             if not option.strip():
-                raise QabiasError(f"request {request.key!r}: option {option!r} is empty")
+                raise QabiasError(f"request {request.key!r}: option {option!r} is empty.", "Give it a text.")
             pair = context, endings.setdefault(option.strip(), len(endings))
             rows.append(pairs.setdefault(pair, len(pairs)))
         rows_of.append(np.array(rows, dtype=np.int64))

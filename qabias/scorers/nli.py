@@ -77,8 +77,8 @@ def _own_labels(loaded: LoadedModel) -> tuple[str, ...]:
     if sorted(labels) == sorted(LABELS):
         return labels
     raise QabiasError(
-        f"nli: model {loaded.name!r} calls its outputs {', '.join(names)}, which does not tell {', '.join(LABELS)}.",
-        f"If you know their order, pass it, e.g. --option labels={','.join(LABELS)}, else use another model.",
+        f"nli: model {loaded.name!r} calls its outputs {', '.join(names)}, which does not name {', '.join(LABELS)}.",
+        f"Give their order, e.g. --option labels={','.join(LABELS)}.",
     )
 
 
@@ -90,7 +90,7 @@ def parse_labels(text: str) -> tuple[str, ...]:
     if sorted(labels) != sorted(LABELS):
         raise QabiasError(
             f"nli: labels is {text!r}.",
-            f"Name the model's outputs in order by {', '.join(LABELS)}, each once, commas between.",
+            f"Name the model's outputs in order: {', '.join(LABELS)}, each once, separated by commas.",
         )
     return labels
 

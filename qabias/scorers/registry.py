@@ -45,11 +45,11 @@ def kinds() -> Mapping[str, ScorerKind]:
             ) from error
         if not isinstance(kind, ScorerKind) or kind.name != entry.name or not set(kind.interfaces) <= set(INTERFACES):
             raise QabiasError(
-                f"{entry.value} is no ScorerKind named {entry.name!r}.",
+                f"{entry.value} is not a ScorerKind named {entry.name!r}.",
                 f"Use interfaces among {', '.join(INTERFACES)}.",
             )
         if kind.name in known:
-            raise QabiasError(f"two scorers have the name {kind.name!r}.", f"{entry.value} is one of them.")
+            raise QabiasError(f"two scorers have the name {kind.name!r}.", f"Rename or uninstall {entry.value}.")
         known[kind.name] = kind
     return known
 

@@ -32,8 +32,8 @@ class Seq2SeqScorer:
     def __init__(self, loaded: LoadedModel, *, batch_tokens: int | None = None) -> None:
         if not hasattr(loaded.model, "prepare_decoder_input_ids_from_labels"):
             raise QabiasError(
-                f"seq2seq: model {loaded.name!r}, a {type(loaded.model).__name__}, does not tell what its decoder "
-                "reads for a given text.",
+                f"seq2seq: model {loaded.name!r}, a {type(loaded.model).__name__}, does not prepare "
+                "decoder inputs from labels.",
                 "Use a model such as T5 or BART.",
             )
         self.model_signature = loaded.signature
@@ -68,10 +68,10 @@ class Seq2SeqScorer:
 
     def _check(self, request: Request, source: Tokens, targets: Sequence[Tokens]) -> None:
         if not source:
-            raise QabiasError(f"request {request.key!r} has no prefix for the encoder to read")
+            raise QabiasError(f"request {request.key!r} has no prefix for the encoder.", "Give it a prefix.")
         for option, target in zip(request.options, targets, strict=True):
             if not option.strip():
-                raise QabiasError(f"request {request.key!r}: option {option!r} is empty")
+                raise QabiasError(f"request {request.key!r}: option {option!r} is empty.", "Give it a text.")
             check_length(request.key, len(target), self._loaded, "decoder")
         check_length(request.key, len(source), self._loaded, "encoder")
 

@@ -50,13 +50,12 @@ def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
             raise unknown("source", name, benchmark.sources)
     forms = forms_of(benchmark)
     if forms is None:
-        raise QabiasError(
-            f"{benchmark.name} has no sources that are forms of each other.", "Give one source at a time."
-        )
+        raise QabiasError(f"{benchmark.name} has no parallel texts to compare with.", "Use one source at a time.")
     published, parallel = ([name for name in names if name in kind] for kind in (forms.published, forms.parallel))
     if len(names) != 2 or not len(published) == len(parallel) == 1:
         raise QabiasError(
-            f"sources {text!r}: name one of {', '.join(forms.published)} and one of {', '.join(forms.parallel)}"
+            f"--source {text} does not name a published and a parallel source.",
+            f"Use one of {', '.join(forms.published)} and one of {', '.join(forms.parallel)}.",
         )
     return published[0], parallel[0]
 

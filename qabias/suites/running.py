@@ -46,8 +46,8 @@ def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Ca
 
     def measured(suite_run: SuiteRun, where: Path) -> str:
         model = suite_run.model
-        if model.made_by and not Path(model.model).exists():  # its name may be anybody's on the Hub
-            return f"there is no folder {model.model}; make it with: {model.made_by}"
+        if model.made_by and not Path(model.model).exists():  # the Hub may have another model of that name
+            return f"the folder {model.model} does not exist; make it with: {model.made_by}"
         n_missing = run(suite_run.arguments, where, machine).n_missing_parts
         return f"{n_missing} parts are missing; they come with the other shards" if n_missing else ""
 
@@ -115,7 +115,7 @@ def compare_all(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) -
 def _each(
     runs: Sequence[SuiteRun], folder: Path, tell: Callable[[str], object], make: Callable[[SuiteRun, Path], str]
 ) -> list[Outcome]:
-    """Make every run; `make` returns why there are no scores, or ""."""
+    """Make every run; `make` returns the reason for missing scores, or ""."""
     outcomes = []
     for number, suite_run in enumerate(runs, start=1):
         where = folder / suite_run.name
@@ -126,7 +126,7 @@ def _each(
             failure = "" if finished else make(suite_run, where)
         except QabiasError as error:
             failure = str(error)
-        except Exception as error:  # a long list of runs must not end with the first that fails
+        except Exception as error:  # one failure must not end a long list of runs
             _log.exception("%s failed", suite_run.name)
             failure = f"{type(error).__name__}: {error}"
         outcomes.append(Outcome(suite_run, where, failure))
@@ -138,7 +138,7 @@ def is_finished(folder: Path, arguments: RunArguments) -> bool:
     if not (folder / RUN_FILE).exists() or not (folder / SCORES_FILE).exists():
         return False
     scored = read_scored(folder)
-    # A folder that another version began is measured anew.
+    # A folder of another version is measured again.
     return scored.arguments == arguments and scored.file.qabias_version == __version__
 
 

@@ -33,8 +33,8 @@ Body = dict[str, Any]
 class RefusedError(QabiasError):
     """The server rejects the request."""
 
-    def __init__(self, message: str, status: int, code: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, status: int, code: str = "", fix: str = "") -> None:
+        super().__init__(problem, fix)
         self.status = status
         self.code = code
 

@@ -57,7 +57,7 @@ def read_results(paths: Iterable[Path]) -> Results:
         try:
             lines = regular(path).read_bytes().splitlines()
         except OSError as error:
-            raise QabiasError(f"cannot read {path}: {error}") from error
+            raise QabiasError(f"{path} cannot be read: {error}.", "Make it readable.") from error
         for number, line in enumerate(lines, start=1):
             try:
                 name, reply = _read_result(line)
@@ -123,7 +123,7 @@ class BatchClient(Asker):
 
     def __init__(self, journal: Path | None, what: str = WRITE, results: Sequence[Path] = ()) -> None:
         if journal is None:
-            raise QabiasError("server: a batch lies in a run folder.", "Use qabias run.")
+            raise QabiasError("server: a batch needs a run folder.", "Use qabias run.")
         self._journal = Journal(journal)
         self._what = what
         self._results = read_results(results)
@@ -193,9 +193,9 @@ class BatchClient(Asker):
         strangers = [name for name in self._results.replies if name not in self._asked and name not in self._journal]
         rows: list[tuple[Collection[str], str]] = [
             (self._failed, "failed"),
-            (self._absent, "are in none of the files"),
-            (strangers, "results belong to no request of this run, but to another model, prompt, option or shard"),
-            (self._results.unreadable, "lines cannot be read, torn perhaps"),
+            (self._absent, "are missing in all files"),
+            (strangers, "results belong to another run (model, prompt, option or shard)"),
+            (self._results.unreadable, "lines are unreadable"),
         ]
         note = [
             f"  {len(names):,} {what}: {', '.join(list(names)[:_NAMED])}{', ...' * (len(names) > _NAMED)}"
@@ -209,9 +209,9 @@ class BatchClient(Asker):
 
 _TO_DO = (
     "Give each file to the service's batch endpoint. When it is done, run the same command with\n"
-    f"  --option batch={READ}FILE,FILE,...\nof the files that come back, those of errors too."
+    f"  --option batch={READ}FILE,FILE,...\nwith all returned files, error files included."
 )
 _TO_DO_AGAIN = (
-    "Give these to the service if no batch that holds them is still under way, and the results to --option "
-    f"batch={READ}FILE,...\nOr ask the server for them: the same command with --base-url ... in place of batch."
+    "Send these to the service unless they are in a running batch, then add --option "
+    f"batch={READ}FILE,... Or use --base-url instead of batch to ask a server."
 )

@@ -41,10 +41,7 @@ FIRST_ATTEMPTS = 3
 EMPTY_ATTEMPTS = 3
 """Attempts of a prompt whose answers have no choice."""
 
-_LONGER = (
-    "; a server that needs longer gets it by --option timeout=SECONDS, and one that lacks this mode another by "
-    "--option mode=MODE"
-)
+_LONGER = "; use a longer --option timeout=SECONDS, or another --option mode=MODE if the server lacks this one"
 
 # So many bytes of a body that is no answer are looked at for a message.
 _SHOWN = 20_000
@@ -66,8 +63,8 @@ PATIENCE = Patience()
 class GaveUpError(QabiasError):
     """Every attempt failed."""
 
-    def __init__(self, message: str, is_doubtful: bool) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, is_doubtful: bool) -> None:
+        super().__init__(problem, "To resume, rerun the command when the server is available.")
         self.is_doubtful = is_doubtful
 
 
@@ -119,7 +116,7 @@ class Client(ConcurrentAsker):
         try:
             client = HttpClient(self._bounds, timeout=self._timeout, connections=self._concurrency, headers=headers)
         except LastingError as error:
-            raise QabiasError(f"server: {error}") from None
+            raise QabiasError(f"server: {error}.", "Check --base-url and the network.") from None
         with client as self._http:
             yield
 
@@ -141,9 +138,7 @@ class Client(ConcurrentAsker):
                     if error.kind is _EMPTY and n >= limit:
                         raise NoChoiceError(message) from None
                     raise GaveUpError(
-                        f"{message}{error.advice}; run the same command again when the server is well, it goes on from "
-                        "the answers so far",
-                        error.kind is _DOUBTFUL,
+                        f"{message}{error.advice}.", error.kind is _DOUBTFUL
                     ) from None  # what lies below may quote the request
                 if self._has_warned.acquire(blocking=False):
                     _log.warning("server: %s; such requests are sent up to %d times", error, limit)
@@ -165,28 +160,26 @@ class Client(ConcurrentAsker):
         except PassingError as error:
             raise _RepeatedError(self._clean(str(error))) from None
         except LastingError as error:
-            raise QabiasError(f"server: {self._clean(str(error))}") from None
+            raise QabiasError(f"server: {self._clean(str(error))}.", "Check --base-url and the network.") from None
         status, content = reply.status, read_json(reply.content)
         if may_pass(status):
             wait = seconds_to_wait(reply.headers.get("retry-after"))
             if wait > LONGEST_RETRY_AFTER:
                 raise QabiasError(
                     f"server: {self._describe(reply)}.",
-                    f"It wants no request for {wait:.0f} seconds: run the same "
-                    "command again after that, it goes on from the answers so far.",
+                    f"To resume, rerun the command after {wait:.0f} seconds.",
                 )
             kind = _DOUBTFUL if status in (500, 501) else _PASSING
             raise _RepeatedError(self._describe(reply), wait, kind=kind)
         if status in REDIRECTS:
             there = self._clean(without_secrets(reply.headers.get("location", "")) or "nowhere")
             raise QabiasError(
-                f"server: status {status}: it redirects to {there}, and redirects are not followed, because the key "
-                "would go along.",
-                "If that is the right server, give its address by --base-url.",
+                f"server: status {status}: it redirects to {there}. Redirects are not followed, to protect the key.",
+                "If you trust that server, use its address as --base-url.",
             )
         if status >= 300:
-            where = f"; the key comes from the environment variable {KEY_VARIABLES[0]}" if status in (401, 403) else ""
-            raise RefusedError(f"server: {self._describe(reply)}{where}", status, failure(content).code)
+            fix = f"Set the key in the environment variable {KEY_VARIABLES[0]}." if status in (401, 403) else ""
+            raise RefusedError(f"server: {self._describe(reply)}", status, failure(content).code, fix)
         if isinstance(content, dict) and is_failure(content):
             code = failure(content).code
             if len(code) == 3 and code.isascii() and code.isdecimal() and may_pass(int(code)):
@@ -195,8 +188,8 @@ class Client(ConcurrentAsker):
         if not isinstance(content, dict) or not isinstance(content.get("choices"), list):
             begin = self._clean(reply.content[:_SHOWN].decode("utf-8", "replace")) if reply.content else "nothing"
             raise _RepeatedError(
-                f"the answer is not a JSON object with choices, but {begin[:60]!r}; is the url that of an "
-                "OpenAI-compatible API?",
+                f"the answer is not a JSON object with choices, but {begin[:60]!r}; check that the url is "
+                "an OpenAI-compatible API",
                 kind=_DOUBTFUL,
             )
         if not content["choices"]:
@@ -223,7 +216,7 @@ def _read_key() -> tuple[str, str]:
         key = os.environ.get(name, "").strip()
         if key:
             if not (key.isascii() and key.isprintable() and " " not in key):
-                raise QabiasError(f"server: the key in {name} has characters that no key has.", "Set it again.")
+                raise QabiasError(f"server: the key in {name} has characters that a key cannot have.", "Set it again.")
             return name, key
     return "", ""
 

@@ -126,7 +126,9 @@ def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
         content = message.get("content") if thinking or refusal else message["content"]
         text, thought = _parts(content)
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise QabiasError("server: the answer has no choices[0].message.content.", "Does the server chat?") from None
+        raise QabiasError(
+            "server: the answer has no choices[0].message.content.", "Use a server with chat completions."
+        ) from None
     finish = str(choice.get("finish_reason") or "")
     return {"text": text or str(refusal), "finish": finish, "thinking": thinking or thought}
 
@@ -149,7 +151,7 @@ ECHO_PATH = "completions"
 
 # Where the length of an option stands in what identifies a request; no field of a user's has a space in its name.
 _LENGTH = "option length"
-_CHAT_INSTEAD = "a server that gives no log-probabilities of a prompt can be asked with --option mode=chat"
+_CHAT_INSTEAD = "Use --option mode=chat if the server gives no log-probabilities of prompts."
 
 
 class ServerEchoScorer(ServerScorer):
@@ -193,9 +195,9 @@ class ServerEchoScorer(ServerScorer):
                 answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": 1})
                 self._generate_one()
         except RefusedError as error:
-            raise RefusedError(f"{error}; {_CHAT_INSTEAD}", error.status, error.code) from None
+            raise RefusedError(error.args[0], error.status, error.code, error.args[1] or _CHAT_INSTEAD) from None
         except NoChoiceError as error:
-            raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}.", f"{_CHAT_INSTEAD}.") from None
+            raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}.", _CHAT_INSTEAD) from None
         return sum_option(answer, body["prompt"], body[_LENGTH], max_tokens)
 
     def _may_be_the_zero(self, error: RefusedError | GaveUpError) -> bool:
@@ -207,7 +209,7 @@ class ServerEchoScorer(ServerScorer):
         if self._max_tokens == 0:
             self._max_tokens = 1
             warnings.warn(
-                "server: it does not answer with max_tokens 0; one token is generated for every option and cut off",
+                "server: it rejects max_tokens 0; one token is generated for every option and dropped",
                 stacklevel=2,
             )
 
@@ -227,11 +229,11 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
         fits = ends[-1] == len(prompt) or (is_option and len("".join(tokens[first + 1 :])) < option_length)
         counted = [float(value) for value in values[first:]]
     except (KeyError, IndexError, TypeError, ValueError, StopIteration):
-        raise QabiasError("server: it gives no log-probabilities of the prompt.", f"{_CHAT_INSTEAD}.") from None
+        raise QabiasError("server: it gives no log-probabilities of the prompt.", _CHAT_INSTEAD) from None
     if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
         raise QabiasError(
-            f"server: its log-probabilities or text offsets are not those of the prompt ...{prompt[-60:]!r}.",
-            f"{_CHAT_INSTEAD}.",
+            f"server: its log-probabilities or text offsets do not fit the prompt ...{prompt[-60:]!r}.",
+            _CHAT_INSTEAD,
         )
     return {"loglikelihood": math.fsum(counted), "n_tokens": len(counted)}
 
@@ -242,8 +244,8 @@ def _collect(request: Request, answers: Sequence[Mapping[str, float]]) -> Option
 
 
 _INSTEAD = (
-    "a server that names fewer tokens takes --option top_logprobs=5; one that gives no log-probabilities can be asked "
-    "for the letter itself, with --ask letter or --option mode=chat"
+    "Use --option top_logprobs=5 for a server with that limit, or --ask letter or --option mode=chat if it gives no "
+    "log-probabilities."
 )
 
 LEAST_SHARE = 0.5
@@ -279,9 +281,8 @@ class ServerLogprobScorer(ServerScorer):
         for option in {option for request in requests for option in request.options}:
             if len(option.split()) != 1:
                 raise QabiasError(
-                    f"server: mode=logprobs reads one token, and the answer {option.strip()!r} is more than a letter "
-                    "or a word.",
-                    "Choose a prompt format whose answers are letters (--ask letter-logprob), or mode=echo.",
+                    f"server: mode=logprobs reads one token, but the answer {option.strip()!r} has more.",
+                    "Use --ask letter-logprob, or --option mode=echo.",
                 )
         bodies = [chat_body(self._model, request.prefix, self._fields) for request in requests]
         answers = self._client.ask(bodies, self._ask_one)
@@ -299,7 +300,7 @@ class ServerLogprobScorer(ServerScorer):
             if is_filtered(error):
                 return {"finish": FILTERED_FINISH}
             if error.status in (400, 422):
-                raise RefusedError(f"{error}; {_INSTEAD}", error.status, error.code) from None
+                raise RefusedError(error.args[0], error.status, error.code, _INSTEAD) from None
             raise
         except NoChoiceError as error:
             self._warn_of_unread(body, error)
@@ -364,5 +365,5 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         top = [("", math.nan)]
     if any(math.isnan(logprob) for _, logprob in top):
-        raise QabiasError("server: it gives no log-probabilities of the likeliest tokens.", f"{_INSTEAD}.")
+        raise QabiasError("server: it gives no log-probabilities of the likeliest tokens.", _INSTEAD)
     return top

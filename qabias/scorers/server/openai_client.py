@@ -21,6 +21,7 @@ from qabias.scorers.server.options import MAX_CONNECTIONS
 from qabias.support.waiting import wait_for
 
 _EXTRA = "extra_body"
+_RESUME = "To resume, repeat the call with the same output folder."
 
 
 class Endpoint(Protocol):
@@ -78,7 +79,7 @@ class OpenAIClient(ConcurrentAsker):
         if create is None:
             raise QabiasError(
                 f"server: the client has no {path.replace('/', '.')}.create, which this mode needs.",
-                "Choose another mode.",
+                "Use another mode.",
             )
         try:
             result = create(**_arguments(create, body))
@@ -99,19 +100,18 @@ class OpenAIClient(ConcurrentAsker):
         if not isinstance(status, int):
             return QabiasError(
                 f"server: the client raised {type(error).__name__}: {self._clean(str(error))}.",
-                "The same call goes on from the answers so far, if it names an output folder.",
+                _RESUME,
             )
         body = getattr(error, "body", None)
         failed = failure(body if isinstance(body, dict) else str(error))
         message = f"server: status {status}: {self._clean(failed.message)}"
         if may_pass(status):
             return QabiasError(
-                f"{message}.",
-                "The client asked no more often (see its max_retries): the same call goes on from the "
-                "answers so far, if it names an output folder.",
+                f"{message} (after the client's max_retries).",
+                _RESUME,
             )
-        whose = "; the key is that of the client" if status in (401, 403) else ""
-        return RefusedError(f"{message}{whose}", status, failed.code)
+        fix = "Check the key of the client." if status in (401, 403) else ""
+        return RefusedError(message, status, failed.code, fix)
 
 
 def _endpoint(client: object, path: str) -> Callable[..., Any] | None:
@@ -139,8 +139,8 @@ def _as_mapping(answer: Any) -> dict[str, Any]:
         answer = answer.model_dump(exclude_unset=True)
     if not isinstance(answer, Mapping):
         raise QabiasError(
-            f"server: the client gave {'None' if answer is None else f'a {type(answer).__name__}'}, which is neither a "
-            "mapping nor a model of pydantic.",
-            "Is it a client of an OpenAI-compatible API?",
+            f"server: the client gave {'None' if answer is None else f'a {type(answer).__name__}'}, not a mapping or a "
+            "pydantic model.",
+            "Use a client of an OpenAI-compatible API.",
         )
     return dict(answer)

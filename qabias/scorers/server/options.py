@@ -11,6 +11,7 @@ from typing import Any
 
 from qabias.errors import QabiasError
 from qabias.support.address import is_address
+from qabias.support.suggest import missing
 
 PREFIX = "body."
 
@@ -38,20 +39,20 @@ _MODES_OF = {
     f"{PREFIX}{_OWN_LIMIT}": (CHAT, LOGPROBS),
     f"{PREFIX}{_TEMPERATURE}": (CHAT, LOGPROBS),
 }
-# What cannot be said where a caller gives a client.
+# Options that a caller's client replaces.
 _CLIENTS_OWN = ("base_url", "timeout", "batch")
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _FIXED = {
-    "model": "give --model",
-    "messages": "the prompt format makes them; give --format",
-    "prompt": "the prompt format makes it; give --format",
-    _LIMIT: "give --option max_new_tokens=N, or body.max_completion_tokens=N",
-    "echo": "give --option mode=echo",
-    "logprobs": "give --option mode=logprobs",
-    "top_logprobs": "give --option mode=logprobs and top_logprobs=N",
-    "stream": "answers are read whole",
-    "n": "a question has one answer",
-    "extra_body": "that is a word of the Python client; give what stands in it by itself, as --option body.NAME=VALUE",
+    "model": "Use --model.",
+    "messages": "Use --format.",
+    "prompt": "Use --format.",
+    _LIMIT: "Use --option max_new_tokens=N, or body.max_completion_tokens=N.",
+    "echo": "Use --option mode=echo.",
+    "logprobs": "Use --option mode=logprobs.",
+    "top_logprobs": "Use --option mode=logprobs and top_logprobs=N.",
+    "stream": "Remove it: qabias reads whole answers.",
+    "n": "Remove it: a question has one answer.",
+    "extra_body": "Give its fields one by one, as --option body.NAME=VALUE.",
 }
 
 
@@ -79,7 +80,7 @@ class ServerOptions:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The user's fields as they are sent."""
+        """The user's fields to send."""
         return {name: value for name, value in self.body.items() if name != _TEMPERATURE or value is not None}
 
     @property
@@ -97,25 +98,27 @@ def parse_options(options: Mapping[str, str], has_client: bool = False) -> Serve
     """Read options from texts."""
     for name in _CLIENTS_OWN if has_client else ():
         if name in options:
-            raise QabiasError(f"server: {name} is the client's own business where a client is given.", "Leave it out.")
+            raise QabiasError(f"server: the client sets {name}.", "Remove it.")
     batch, results = _parse_batch(options["batch"]) if "batch" in options else ("", ())
     if "base_url" not in options and not batch and not has_client:
-        raise QabiasError("server: where is it? Give --base-url http://HOST:PORT/v1")
+        raise QabiasError("No server URL.", "Add --base-url http://HOST:PORT/v1.")
     mode = options.get("mode", CHAT)
     if mode not in MODES:
         raise QabiasError(f"server: mode is {mode!r}.", f"Give {', '.join(MODES[:-1])} or {MODES[-1]}.")
     for name, modes in _MODES_OF.items():
         if name in options and mode not in modes:
-            raise QabiasError(f"server: {name} is for mode={' or '.join(modes)}.", f"Leave out {name}, or mode={mode}.")
+            raise QabiasError(f"server: {name} is for mode={' or '.join(modes)}.", f"Remove {name}, or mode={mode}.")
     if ("price_in" in options) != ("price_out" in options):
-        raise QabiasError("server: give both price_in and price_out, in dollars per million tokens")
+        raise QabiasError(
+            "server: one price is missing.", "Give price_in and price_out, in dollars per million tokens."
+        )
     body = parse_body(options)
     if mode == LOGPROBS and body.get(_TEMPERATURE) is not None:
-        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is for mode={CHAT}.", "Probabilities have none.")
+        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is for mode={CHAT}.", "Remove it: probabilities have none.")
     limit = body.get(_OWN_LIMIT)
     if "max_new_tokens" in options and limit is not None:
         raise QabiasError(
-            f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit.", "Leave one of them out."
+            f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit.", "Remove one of the two."
         )
     return ServerOptions(
         base_url=check_url(options["base_url"]) if "base_url" in options else "",
@@ -142,7 +145,7 @@ def _parse_batch(text: str) -> tuple[str, tuple[Path, ...]]:
     paths = tuple(map(Path, names))
     for path in paths:
         if not path.is_file():
-            raise QabiasError(f"server: batch={READ}{path}: there is no such file")
+            raise missing(path)
     return READ, paths
 
 
@@ -169,13 +172,13 @@ def check_url(url: str) -> str:
     """Return a base URL without a final slash; messages omit it, because it may contain a password."""
     if "@" in url or "?" in url or "#" in url:
         raise QabiasError(
-            "server: the url may hold no user, password or query, because it is written into the run folder.",
-            f"Give the key by the environment variable {KEY_VARIABLES[0]}.",
+            "server: the run folder would store the user, password or query of the url.",
+            f"Remove them, and set the key in the environment variable {KEY_VARIABLES[0]}.",
         )
     if not (is_address(url) and url.isascii() and url.isprintable() and " " not in url):
         raise QabiasError(
-            "server: the url is not of the form http://HOST:PORT/v1 in letters, digits and marks of ASCII.",
-            "Write a host of another script with xn--, and other characters of the path with %.",
+            "server: the url is not http://HOST:PORT/v1 in ASCII.",
+            "Write a non-ASCII host with xn--, and a non-ASCII path with %.",
         )
     return url.rstrip("/")
 
@@ -186,22 +189,24 @@ def parse_body(options: Mapping[str, str]) -> dict[str, Any]:
     for name in sorted(name for name in options if name.startswith(PREFIX)):
         path, value = name.removeprefix(PREFIX), options[name]
         if not _NAME.fullmatch(path):
-            raise QabiasError(f"server: {name!r} names no field.", f"Give such as {PREFIX}reasoning_effort=low.")
+            raise QabiasError(f"server: {name!r} is not a field.", f"Write it like {PREFIX}reasoning_effort=low.")
         *steps, last = path.split(".")
         top = (*steps, last)[0]
         if top in _FIXED:
-            raise QabiasError(f"server: {name} is not yours to set: {_FIXED[top]}")
+            raise QabiasError(f"server: {name} cannot be set.", _FIXED[top])
         if "|" in value or not value.isprintable():
             raise QabiasError(
-                f"server: {name} holds a | or a line break, which the signature cannot.", "Write JSON, \\u007c and \\n."
+                f"server: {name} has a | or a line break, which a signature cannot.", "Write JSON, \\u007c and \\n."
             )
         place = body
         for step in steps:
             place = place.setdefault(step, {})
             if not isinstance(place, dict):
-                raise QabiasError(f"server: {name} leads into {step}, which is no object by another {PREFIX} option")
+                raise QabiasError(
+                    f"server: another {PREFIX} option makes {step} of {name} a value.", "Remove one of them."
+                )
         if last in place:
-            raise QabiasError(f"server: {name} is given twice, also inside of another {PREFIX} option")
+            raise QabiasError(f"server: another {PREFIX} option also sets {name}.", "Remove one of them.")
         place[last] = _parse_value(name, value)
     limit, temperature = body.get(_OWN_LIMIT, 1), body.get(_TEMPERATURE, 0)
     if type(limit) is not int or limit < 1:
@@ -220,6 +225,6 @@ def _parse_value(name: str, text: str) -> Any:
         json.dumps(value, allow_nan=False)
     except ValueError:
         raise QabiasError(
-            f"server: {name} is {text}, and JSON has finite numbers only.", "Give a text by quotation marks around it."
+            f"server: {name} is {text}, but JSON has only finite numbers.", "Use quotation marks for a text."
         ) from None
     return value
