@@ -200,8 +200,7 @@ def _can_decompress(path: Path, archive: ZipFile) -> None:
         import_module("zipfile_zstd")
     except ImportError as error:
         raise QabiasError(
-            f"{path}: this log is compressed by Zstandard, which Python before 3.14 cannot read.",
-            install("inspect"),
+            f"{path}: this log is compressed by Zstandard, which Python before 3.14 cannot read.", install("inspect")
         ) from error
 
 

@@ -56,8 +56,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 entry["custom_id"], _status_and_body(entry)
             except NOT_AS_WRITTEN as error:
                 raise QabiasError(
-                    f"{path}: line {number} is not a result of a batch.",
-                    "Fetch the file again, or remove the line.",
+                    f"{path}: line {number} is not a result of a batch.", "Fetch the file again, or remove the line."
                 ) from error
             yield number, entry
 

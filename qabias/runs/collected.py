@@ -88,8 +88,7 @@ def collect(
     if external.source and (arguments.source != external.source or arguments.fixes):
         asked = f"{arguments.source}{' with fixes' if arguments.fixes else ''}"
         raise QabiasError(
-            f"{where}: these answers are to source {external.source}, not {asked}.",
-            "Remove --source and --fixes.",
+            f"{where}: these answers are to source {external.source}, not {asked}.", "Remove --source and --fixes."
         )
     check_own_options(benchmark, arguments.options)
     named = replace(arguments, format=arguments.format or external.format or None)
@@ -282,10 +281,7 @@ def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None
         values = predictions[name].to_pylist() if name in predictions.column_names else []
         odd = [row for row, value in enumerate(values) if isinstance(value, float) and math.isnan(value)]
         if odd:
-            raise QabiasError(
-                f"{where}: row {odd[0] + 1}: {name} is NaN.",
-                "Give a probability, or remove the row.",
-            )
+            raise QabiasError(f"{where}: row {odd[0] + 1}: {name} is NaN.", "Give a probability, or remove the row.")
 
 
 def _keys(benchmark: Benchmark, table: pa.Table, constant: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -72,10 +72,7 @@ class CausalNetwork:
         visible = torch.from_numpy(ancestor_mask(ends)).to(self._device)
         mask = torch.zeros(visible.shape, dtype=self._model.dtype, device=self._device)
         mask.masked_fill_(~visible, torch.finfo(mask.dtype).min)
-        return inputs | {
-            "position_ids": torch.from_numpy(positions).to(self._device),
-            "attention_mask": mask[:, None],
-        }
+        return inputs | {"position_ids": torch.from_numpy(positions).to(self._device), "attention_mask": mask[:, None]}
 
     def _logits(self, inputs: dict[str, Any], needed: np.ndarray) -> Iterator[torch.Tensor]:
         """Yield the logits after the needed nodes of the flattened batch, in order and in blocks."""

@@ -12,16 +12,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import SpanQuestions
-from qabias.scorers.encoders import (
-    EncoderScorer,
-    Pieces,
-    Template,
-    TokenRows,
-    encode_plain,
-    flatten,
-    in_use,
-    spells,
-)
+from qabias.scorers.encoders import EncoderScorer, Pieces, Template, TokenRows, encode_plain, flatten, in_use, spells
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.support.suggest import unknown
 

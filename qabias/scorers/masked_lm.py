@@ -12,15 +12,7 @@ from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import MARK, MaskedSentences
 from qabias.scorers.batches import nan_error
-from qabias.scorers.encoders import (
-    EncoderScorer,
-    Pieces,
-    Template,
-    TokenRows,
-    encode_plain,
-    in_use,
-    spells,
-)
+from qabias.scorers.encoders import EncoderScorer, Pieces, Template, TokenRows, encode_plain, in_use, spells
 from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:

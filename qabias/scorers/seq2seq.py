@@ -131,11 +131,7 @@ class Seq2SeqScorer:
             return scored.double().masked_fill(labels == NO_LABEL, 0.0).sum(dim=1).tolist()
 
     def _collect(
-        self,
-        request: Request,
-        options: Sequence[str],
-        targets: dict[str, Tokens],
-        values: dict[tuple[str, str], float],
+        self, request: Request, options: Sequence[str], targets: dict[str, Tokens], values: dict[tuple[str, str], float]
     ) -> OptionScores:
         loglikelihoods = np.array([values[request.prefix, option] for option in options], dtype=np.float64)
         if np.isnan(loglikelihoods).any():

@@ -166,8 +166,7 @@ class Client(ConcurrentAsker):
             wait = seconds_to_wait(reply.headers.get("retry-after"))
             if wait > LONGEST_RETRY_AFTER:
                 raise QabiasError(
-                    f"server: {self._describe(reply)}.",
-                    f"To resume, rerun the command after {wait:.0f} seconds.",
+                    f"server: {self._describe(reply)}.", f"To resume, rerun the command after {wait:.0f} seconds."
                 )
             kind = _DOUBTFUL if status in (500, 501) else _PASSING
             raise _RepeatedError(self._describe(reply), wait, kind=kind)

@@ -209,8 +209,7 @@ class ServerEchoScorer(ServerScorer):
         if self._max_tokens == 0:
             self._max_tokens = 1
             warnings.warn(
-                "server: it rejects max_tokens 0; one token is generated for every option and dropped",
-                stacklevel=2,
+                "server: it rejects max_tokens 0; one token is generated for every option and dropped", stacklevel=2
             )
 
 
@@ -232,8 +231,7 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
         raise QabiasError("server: it gives no log-probabilities of the prompt.", _CHAT_INSTEAD) from None
     if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
         raise QabiasError(
-            f"server: its log-probabilities or text offsets do not fit the prompt ...{prompt[-60:]!r}.",
-            _CHAT_INSTEAD,
+            f"server: its log-probabilities or text offsets do not fit the prompt ...{prompt[-60:]!r}.", _CHAT_INSTEAD
         )
     return {"loglikelihood": math.fsum(counted), "n_tokens": len(counted)}
 

@@ -98,18 +98,12 @@ class OpenAIClient(ConcurrentAsker):
     def _in_one_line(self, error: Exception) -> QabiasError:
         status = getattr(error, "status_code", None)
         if not isinstance(status, int):
-            return QabiasError(
-                f"server: the client raised {type(error).__name__}: {self._clean(str(error))}.",
-                _RESUME,
-            )
+            return QabiasError(f"server: the client raised {type(error).__name__}: {self._clean(str(error))}.", _RESUME)
         body = getattr(error, "body", None)
         failed = failure(body if isinstance(body, dict) else str(error))
         message = f"server: status {status}: {self._clean(failed.message)}"
         if may_pass(status):
-            return QabiasError(
-                f"{message} (after the client's max_retries).",
-                _RESUME,
-            )
+            return QabiasError(f"{message} (after the client's max_retries).", _RESUME)
         fix = "Check the key of the client." if status in (401, 403) else ""
         return RefusedError(message, status, failed.code, fix)
 
