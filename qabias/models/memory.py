@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 
 _DIGITS = 8
-# Values that are summed at once, so that a copy of them as 64-bit integers is small.
-_CHUNK = 2**18
+_CHUNK = 2**18  # values that are summed at once, so that a copy of them as 64-bit integers is small
 # Odd numbers with bits in all places (the golden ratio, and the finaliser of MurmurHash3), less than 2**63.
 _SPREAD, _MIX = 0x1E3779B97F4A7C15, 0x7F51AFD7ED558CCD
 
@@ -42,8 +41,7 @@ _UNSAID = {
     "transformers_version",
     "use_cache",
 }
-# Hooks of these packages observe, or move values between devices.
-_HARMLESS = ("accelerate", "torch", "transformers")
+_HARMLESS = ("accelerate", "torch", "transformers")  # hooks of these packages observe, or move values between devices
 
 
 def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> LoadedModel:

@@ -30,8 +30,7 @@ _OTHER_DATA = (
     "Rerun the tool on unchanged data. It used another version, or changed the examples, for instance by shuffling the "
     "choices."
 )
-_PARTS = "allow_incomplete"
-"""Benchmark rule that accepts incomplete sets."""
+_PARTS = "allow_incomplete"  # benchmark rule that accepts incomplete sets
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from qabias.support.suggest import need
 
 T = TypeVar("T")
 
-# What a launcher tells each of its processes.
-_LAUNCHED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+_LAUNCHED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")  # what a launcher tells each of its processes
 # How long to wait for the slowest process. The launcher ends the waiting ones much sooner if another one fails.
 _PATIENCE = datetime.timedelta(days=30)
 _SECONDS_BETWEEN_LOOKS = 0.5

@@ -115,7 +115,7 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
     if different or run.signature != signature:
         what = ", ".join(f"{name} {there[name]!r} there, {ours[name]!r} here" for name in different)
         raise QabiasError(
-            f"{folder}: contains a different run ({what or run.signature}).",
+            f"{folder}: contains another run ({what or run.signature}).",
             "Choose another --output, or delete the folder.",
         )
     remove_leftovers(run_file)  # of one that was killed while another has written it

@@ -11,8 +11,7 @@ from qabias.benchmarks.caveats import MOST_MISSING, RANGE
 from qabias.tables.formatting import percent, show
 from qabias.tables.model import Column, Table, Value
 
-OUTCOMES_TABLE = "answers_by_run"
-"""Name of the table of outcomes."""
+OUTCOMES_TABLE = "answers_by_run"  # name of the table of outcomes
 
 
 def outcomes_of(scores: Mapping[str, Any]) -> dict[str, int]:

@@ -125,8 +125,7 @@ def _writable(run: RunFile) -> RunFile:
 
 
 LOG_FILE = "log.json"
-OTHER_FIGURES = "other_tool"
-"""Name of the table of the other tool's figures."""
+OTHER_FIGURES = "other_tool"  # name of the table of the other tool's figures
 
 
 @dataclass(frozen=True)

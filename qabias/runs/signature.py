@@ -9,8 +9,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.scorers.base import ConfiguredScorer, Scorer
 from qabias.support.version import __version__
 
-COLLECTED = "answers"
-"""Scorer name of external answers in signatures."""
+COLLECTED = "answers"  # scorer name of external answers in signatures
 
 # What would end a field or a line, or cannot be shown, and the sign of an escape where it could be taken for one.
 _ESCAPED = re.compile(r"[|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|%(?=[0-9A-F]{2}|u[0-9A-F]{4})")

@@ -14,8 +14,7 @@ import numpy as np
 
 from qabias.answers.likelihoods import OptionScores as OptionScores
 
-MARK = "[MASK]"
-"""Marks a mask in texts, for all models."""
+MARK = "[MASK]"  # marks a mask in texts, for all models
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ ROLE_OF_KIND = {
     "consistent": "consistent",
 }
 KINDS = (*ROLE_OF_KIND, "random", "uniform")
-# Probability of the chosen option; the others share the rest.
-CERTAINTY = 0.9
+CERTAINTY = 0.9  # probability of the chosen option; the others share the rest
 
 
 class BaselineScorer:

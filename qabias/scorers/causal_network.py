@@ -14,8 +14,7 @@ import torch
 from qabias.scorers.batches import LOGITS_PER_BATCH
 from qabias.scorers.causal_rows import Row, TokenSequence, ancestor_mask
 
-# Logits in memory at once, in numbers, where they can be computed in blocks.
-LOGITS_AT_ONCE = 2**22
+LOGITS_AT_ONCE = 2**22  # logits in memory at once, in numbers, where they can be computed in blocks
 
 
 class CausalNetwork:

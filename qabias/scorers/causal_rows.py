@@ -105,10 +105,8 @@ def split_into_chains(lengths: np.ndarray, shared: np.ndarray) -> list[range]:
     return [range(int(start), int(stop)) for start, stop in pairwise(starts)]
 
 
-# A tree this large leaves little to share with the next one, and attention costs grow with its square.
-TREE_SIZE = 256
-# Long prefixes (few-shot examples) are worth larger trees.
-TREE_SIZE_PER_LONGEST = 3
+TREE_SIZE = 256  # A tree this large leaves little to share with the next one, and attention costs grow with its square
+TREE_SIZE_PER_LONGEST = 3  # long prefixes (few-shot examples) are worth larger trees
 
 
 class TokenSequence(NamedTuple):

@@ -18,20 +18,16 @@ from qabias.support.suggest import did_you_mean, first_line
 if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
 
-TEMPLATE = "template."
-"""Prefix of options for the chat template."""
+TEMPLATE = "template."  # prefix of options for the chat template
 
-SWITCHES = ("enable_thinking", "thinking")
-"""Template arguments that switch reasoning on and off."""
+SWITCHES = ("enable_thinking", "thinking")  # template arguments that switch reasoning on and off
 
 # What every template is given besides, by the scorer, the tokenizer and the library.
 _OTHERS = ("messages", "tools", "documents", "add_generation_prompt", "raise_exception", "strftime_now")
 _WORDS = ("true", "false", "null")
 _GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")
-# The function by which templates write today's date.
-DATE_FUNCTION = "strftime_now"
-# A user's turn behind which the assistant's header is found.
-_TURN = "What is asked?"
+DATE_FUNCTION = "strftime_now"  # the function by which templates write today's date
+_TURN = "What is asked?"  # A user's turn behind which the assistant's header is found
 # What templates write where a model thinks in a channel of its own, whatever they are given.
 _CHANNEL = "<|channel|>analysis"
 

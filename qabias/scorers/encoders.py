@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
 
 CHECKED_AT_ONCE = 4096
-# Rows share a batch with the longest if they have at least this share of its tokens.
-NEARLY_EQUAL = 0.9
+NEARLY_EQUAL = 0.9  # rows share a batch with the longest if they have at least this share of its tokens
 
 
 class Template(NamedTuple):

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 
 SPACE_MARKERS = ("Ġ", "▁")
-# XLM's tokenizer marks the end of a word instead of its beginning.
-WORD_END = "</w>"
+WORD_END = "</w>"  # XLM's tokenizer marks the end of a word instead of its beginning
 
 ARTICLES = frozenset({"a", "an", "the", "some", "few", "several"})
 QUANTITIES = frozenset({"group", "team", "couple"})  # "a group of"

@@ -34,8 +34,7 @@ WRITTEN_OPTIONS = {
 }
 """Options of scorers of models that also write, with their help."""
 
-THINKING_TOKENS = 4096
-"""Maximum tokens of a reasoning model's answer, including the reasoning."""
+THINKING_TOKENS = 4096  # maximum tokens of a reasoning model's answer, including the reasoning
 
 _DEFAULT_TOKENS = 64
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from qabias.models.loading import LoadedModel
 
-# What the library's models take for a label without a token.
-NO_LABEL = -100
+NO_LABEL = -100  # what the library's models take for a label without a token
 
 
 class Seq2SeqScorer:

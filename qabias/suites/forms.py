@@ -20,8 +20,7 @@ from qabias.support.outputs import check_folder
 from qabias.support.suggest import unknown
 
 COMPARISON_FOLDER = "comparison"
-SEPARATOR = ","
-"""Separator of sources in `--source`."""
+SEPARATOR = ","  # separator of sources in `--source`
 
 
 class FormsResult(NamedTuple):

@@ -18,8 +18,7 @@ from qabias.errors import QabiasError
 from qabias.scorers.journal import Journal, request_hash
 from qabias.support.progress import tell
 
-KEY = "[key]"
-"""Replaces a key and parts of it."""
+KEY = "[key]"  # replaces a key and parts of it
 
 MESSAGE_LENGTH = 300
 

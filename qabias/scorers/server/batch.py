@@ -15,14 +15,11 @@ from qabias.scorers.server.modes import PATH
 from qabias.scorers.server.options import READ, WRITE
 from qabias.support.files import regular, write_atomically
 
-FOLDER = "batch"
-"""Folder of request files in a run folder."""
+FOLDER = "batch"  # folder of request files in a run folder
 
-MOST_REQUESTS = 50_000
-"""Maximum requests of a file for OpenAI's service."""
+MOST_REQUESTS = 50_000  # maximum requests of a file for OpenAI's service
 
-MOST_BYTES = 200_000_000
-"""Maximum bytes of a file for OpenAI's service."""
+MOST_BYTES = 200_000_000  # maximum bytes of a file for OpenAI's service
 
 _NAMED = 5  # so many of a kind are named to people
 

@@ -29,22 +29,17 @@ from qabias.support.address import without_secrets
 from qabias.support.http import REDIRECTS, Bounds, HttpClient, LastingError, LateError, PassingError, Reply
 
 OPENAI_HOST = "api.openai.com"
-# A server that asks for a longer rest has a quota by the hour or day: the user decides.
-LONGEST_RETRY_AFTER = 600.0
+LONGEST_RETRY_AFTER = 600.0  # A server that asks for a longer rest has a quota by the hour or day: the user decides
 
-MOST_BYTES = 16_000_000
-"""Maximum bytes of a server's answer."""
+MOST_BYTES = 16_000_000  # maximum bytes of a server's answer
 
-FIRST_ATTEMPTS = 3
-"""Attempts of a first request whose failure may be permanent."""
+FIRST_ATTEMPTS = 3  # attempts of a first request whose failure may be permanent
 
-EMPTY_ATTEMPTS = 3
-"""Attempts of a prompt whose answers have no choice."""
+EMPTY_ATTEMPTS = 3  # attempts of a prompt whose answers have no choice
 
 _LONGER = "; use a longer --option timeout=SECONDS, or another --option mode=MODE if the server lacks this one"
 
-# So many bytes of a body that is no answer are looked at for a message.
-_SHOWN = 20_000
+_SHOWN = 20_000  # so many bytes of a body that is no answer are looked at for a message
 
 _log = logging.getLogger(__name__)
 

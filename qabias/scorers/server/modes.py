@@ -19,14 +19,11 @@ from qabias.scorers.server.client import GaveUpError
 from qabias.scorers.server.options import ServerOptions
 
 PATH = "chat/completions"
-FILTERED_FINISH = "content_filter"
-"""Finish reasons of answers that a service's filter stopped."""
+FILTERED_FINISH = "content_filter"  # finish reason of answers that a service's filter stopped
 
-ROOM_TO_THINK = 4
-"""Factor on a prompt format's answer length, because reasoning counts and may occur unseen."""
+ROOM_TO_THINK = 4  # factor on a prompt format's answer length, because reasoning counts and may occur unseen
 
-# What formats need that name no number, see `qabias.benchmarks.prompt_format.PromptFormat.new_tokens`.
-_NEW_TOKENS = 64
+_NEW_TOKENS = 64  # what formats need that name no number, see `qabias.benchmarks.prompt_format.PromptFormat.new_tokens`
 # Fields in which servers give what a model thought before its answer.
 _THINKING = ("reasoning_content", "reasoning")
 _FILTERED = ("content_filter", "content_policy_violation")
@@ -246,8 +243,7 @@ _INSTEAD = (
     "log-probabilities."
 )
 
-LEAST_SHARE = 0.5
-"""Minimum total probability of a question's options as first token."""
+LEAST_SHARE = 0.5  # minimum total probability of a question's options as first token
 
 # What may stand around an option in a token, as in "(A" and "**A".
 _MARKS = "()[]{}*_`\"'“”‘’.,:;!$#"

@@ -17,15 +17,12 @@ PREFIX = "body."
 
 MAX_CONNECTIONS = 8
 TIMEOUT = 60.0
-TOTAL_TIMEOUTS = 10
-"""Maximum total time of a request, in timeouts."""
+TOTAL_TIMEOUTS = 10  # maximum total time of a request, in timeouts
 
 CHAT, LOGPROBS, ECHO = MODES = ("chat", "logprobs", "echo")
-TOP_LOGPROBS = 20
-"""Maximum tokens with probabilities in OpenAI's and, by default, vLLM's answers; some servers allow 5."""
+TOP_LOGPROBS = 20  # maximum tokens with probabilities in OpenAI's and, by default, vLLM's answers; some servers allow 5
 
-WRITE, READ = "write", "read="
-"""Values of `batch`: write request files, or read the named result files."""
+WRITE, READ = "write", "read="  # values of `batch`: write request files, or read the named result files
 
 KEY_VARIABLES = ("QABIAS_API_KEY", "OPENAI_API_KEY")
 
