@@ -219,7 +219,7 @@ def test_an_optimizer_with_modes_of_its_own_is_asked_to_evaluate():
 def test_mixed_precision_of_the_training_has_no_say_and_trees_are_used(tmp_path):
     trainer = make_trainer(tmp_path / "run", steps=2, bf16=True)
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", message=".*cannot be asked in trees.*")
+        warnings.filterwarnings("error", message=".*does not support trees.*")
         _, callback = train(tmp_path, trainer=trainer, limit=40, at_start=False)
     assert callback.failures == {}
     assert "_original_forward" in vars(trainer.model)  # the training itself computes in mixed precision

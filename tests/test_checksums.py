@@ -150,7 +150,7 @@ def test_scoring_a_run_with_missing_parts_fails_and_keeps_the_former_scores(tmp_
     n_parts = len(parts_of(folder))
     parts_of(folder)[1].unlink()
     former = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    with pytest.raises(QabiasError, match=rf"1 of {n_parts} parts are missing, .*scores\.json is of a time when they"):
+    with pytest.raises(QabiasError, match=rf"1 of {n_parts} parts are missing.*scores\.json"):
         score_run(folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == former
     assert run(RunArguments("bbq", "baseline:random", "Religion", limit=300), folder).scores["n"] > 40

@@ -239,7 +239,7 @@ def test_what_means_nothing_is_refused(answers, tmp_path):
         ((folder, "--format", "question_only"), "--format does not apply"),
         ((folder, "--model", "other"), "--model does not apply"),
         ((folder, "--output", tmp_path / "other"), "--rule and --output"),
-        ((answers, "--config", "Age", "--answers", "nonsense"), "holds one column of answers"),
+        ((answers, "--config", "Age", "--answers", "nonsense"), "one column"),
     ):
         with pytest.raises(QabiasError, match=message):
             invoke("score", *arguments)

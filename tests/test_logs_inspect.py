@@ -139,7 +139,7 @@ def test_json_that_was_cut_off_or_damaged_is_an_error(tmp_path):
         texts.append(whole.replace(intact, damaged, 1))
     for text in texts:
         path.write_bytes(text)
-        with pytest.raises(QabiasError, match=r"cut.json: .*cut off or damaged"):
+        with pytest.raises(QabiasError, match=r"cut.json: .*damaged"):
             read_log(path)
     with pytest.raises(QabiasError, match="number 2 "):
         list(read_log(write_json(path, samples=[FIRST, 5])).samples())

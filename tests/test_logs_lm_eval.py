@@ -254,7 +254,7 @@ def test_without_results_beside_it_a_log_is_read_and_says_what_is_not_known(of_r
     shutil.copy(of_random["bbq"], path)
     log = read_samples(path)
     assert (log.task, log.model, log.figures, log.n_expected) == ("my_answers", "", {}, None)
-    assert "results_*.json of the same date is not beside it" in log.notes[0]
+    assert "results_*.json of the same date" in log.notes[0]
     assert read(path, "bbq").external.answers == read(of_random["bbq"], "bbq").external.answers
     named = tmp_path / of_random["bbq"].name
     shutil.copy(path, named)

@@ -182,7 +182,7 @@ def test_other_texts_name_the_log(tmp_path, rows, monkeypatch):
 
     monkeypatch.setattr(type(BBQ), "logged", staticmethod(changed))
     log = write(tmp_path / "ages.toy", rows)
-    with pytest.raises(QabiasError, match=f"{log}: row 1.*the tool asked another version of the data"):
+    with pytest.raises(QabiasError, match=rf"{log}: row 1[\s\S]*another version"):
         qabias.score(log)
 
 

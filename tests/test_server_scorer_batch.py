@@ -254,9 +254,9 @@ def test_orders_wordings_and_letter_probabilities_go_into_one_batch(serve, tmp_p
 
 
 def test_a_batch_without_a_run_folder_or_with_a_file_that_cannot_be_read_is_refused(tmp_path):
-    with pytest.raises(QabiasError, match="a batch lies in a run folder"):
+    with pytest.raises(QabiasError, match="needs a run folder"):
         BatchClient(None)
-    with pytest.raises(QabiasError, match="cannot read"):
+    with pytest.raises(QabiasError, match="cannot be read"):
         read_results([tmp_path])
 
 

@@ -138,9 +138,9 @@ def test_a_template_tells_whether_its_model_thinks(template, arguments, thinks, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"template.enable_thinking": "False"}, "write false"),
-        ({"template.enable_thinking": "off"}, "write true or false"),
-        ({"template.thinking": "1"}, "write true or false"),
+        ({"template.enable_thinking": "False"}, "Write false"),
+        ({"template.enable_thinking": "off"}, "Write true or false"),
+        ({"template.thinking": "1"}, "Write true or false"),
         *(({"template.effort": text}, "template.effort") for text in ("a|b", "a\nb", "")),
         ({"template.": "a"}, "template.NAME"),
         ({"chat": "no", "template.effort": "low"}, "chat=yes"),

@@ -1,4 +1,4 @@
-"""Which tool wrote a file, told by what it holds and not by its name."""
+"""Detects by its content which tool wrote a file."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from qabias.logs.model import Log
 from qabias.support.files import regular
 
 Reader = Callable[[Path], "Log | None"]
-"""Reads a file of one tool; None where the file is none of it. Raises QabiasError where it is one and unreadable."""
+"""Reads a file of one tool; None for other files. Raises `QabiasError` if the file is unreadable."""
 
 
 def readers() -> tuple[Reader, ...]:
-    """The readers of all tools, in the order in which a file is shown to them."""
+    """Readers of all tools, in the order of trying them."""
     return (inspect_eval.read, openai_batch.read, lm_eval_samples.read)
 
 
 def read_log(path: Path) -> Log | None:
-    """The log in a file; None where no tool known here wrote it."""
+    """Read the log in a file; None if no known tool wrote it."""
     for read in readers():
         log = read(regular(path))
         if log is not None:
@@ -30,7 +30,7 @@ def read_log(path: Path) -> Log | None:
 
 
 def logs_in(folder: Path, run_file: str) -> Iterator[tuple[Path, Log | QabiasError | None]]:
-    """Every file of a folder and of the folders in it: its log, why it cannot be read, or None for no log."""
+    """Yield every file below a folder with its log, its error, or None if it is not a log."""
     seen: set[Path] = set()
     for place, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
         here = Path(place)
@@ -56,4 +56,4 @@ def _log_or_error(path: Path) -> Log | QabiasError | None:
     except QabiasError as error:
         return error
     except OSError as error:
-        return QabiasError(f"{path}: cannot be read: {error.strerror or error}")
+        return QabiasError(f"{path} cannot be read: {error.strerror or error}.", "Make it readable.")

@@ -1,4 +1,4 @@
-"""Logs of inspect_ai, of any task: a zip of JSON documents (`.eval`), or one JSON document (`.json`)."""
+"""Logs of inspect_ai, of any task: a zip of JSON documents (`.eval`) or one JSON document (`.json`)."""
 
 from __future__ import annotations
 
@@ -24,31 +24,28 @@ _KEPT = (
     *("task_version", "task_registry_name", "task_args", "created", "solver", "packages", "config"),
     *("model_generate_config", "metadata", "tags"),
 )
-"""What a log says of its evaluation that is kept, of the names in its `eval`."""
+"""Fields of `eval` that are kept."""
 
 _ASKED = ("id", "input", "choices", "target", "metadata")
-_ATTACHMENT = "attachment://"
-"""Begins the name of a text that is kept once for the whole sample."""
+_ATTACHMENT = "attachment://"  # prefix of the name of a text that is stored once per sample
 
 _HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
 _SUFFIX = ".eval"
 _LOCAL_HEADER = b"PK\x03\x04"
 _LOCAL_HEADER_BYTES = 30
-_ZSTANDARD = 93
-"""The number of the compression that inspect writes, in the zip format."""
+_ZSTANDARD = 93  # number of this compression in the zip format; inspect writes it
 
-# A JSON log begins so; inspect reads it by this order too.
+# The beginning of a JSON log; inspect relies on this order too.
 _JSON_START = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"[a-z]+",\s*"eval":\s*\{')
 _JSON_START_BYTES = 256
 
-_MOST_BYTES, _READ_BYTES = 1 << 27, 1 << 12
-"""Most bytes of a sample or a header, and how many are unpacked at once."""
+_MOST_BYTES, _READ_BYTES = 1 << 27, 1 << 12  # maximum bytes of a sample or a header, and bytes unpacked at once
 
-_COPY = "copy it again from where inspect wrote it"
+_COPY = "Copy the original log again."
 
 
 def read(path: Path) -> Log | None:
-    """The log of inspect_ai in a file, `.eval` or `.json`; None where it is none."""
+    """Read a log, `.eval` or `.json`; None for other files."""
     file = open_file(path)
     if file is None:
         return None
@@ -62,9 +59,9 @@ def read(path: Path) -> Log | None:
 def _log(path: Path, file: InspectFile, spec: Mapping[str, Any]) -> Log:
     config, packages, results = spec.get("config") or {}, spec.get("packages") or {}, file.header.get("results") or {}
     if config.get("log_samples") is False:
-        raise QabiasError(f"{path}: this log of inspect_ai holds no samples; ask again without --no-log-samples")
+        raise QabiasError(f"{path}: this log of inspect_ai has no samples.", "Rerun the task without --no-log-samples.")
     status = str(file.header.get("status", "started"))
-    # Where inspect has not come to the end, the list of the samples that it meant to ask.
+    # An unfinished log still lists all samples.
     n_meant = len((spec["dataset"] or {}).get("sample_ids") or ()) * int(config.get("epochs") or 1)
     return Log(
         path=path,
@@ -81,7 +78,7 @@ def _log(path: Path, file: InspectFile, spec: Mapping[str, Any]) -> Log:
 
 
 def _figures(results: Mapping[str, Any]) -> dict[str, float]:
-    """The metrics by name, with their scorer before it, and between the two how several epochs were made one."""
+    """Metrics named `scorer/reducer/metric`; the reducer is how several epochs were combined."""
     figures = {}
     for score in results.get("scores") or ():
         group = "/".join(filter(None, (score["name"], score.get("reducer"))))
@@ -93,8 +90,8 @@ def _figures(results: Mapping[str, Any]) -> dict[str, float]:
 def _unfinished(path: Path, status: str, error: Mapping[str, Any]) -> str:
     because = f" ({_first_line(error['message'])})" if error.get("message") else ""
     return (
-        f"inspect has not come to the end of this evaluation, its status is {status}{because}; `inspect eval-retry "
-        f"{path.name}` asks what is missing"
+        f"This evaluation of inspect is not finished (status {status}{because}). To finish it, run `inspect eval-retry "
+        f"{path.name}`."
     )
 
 
@@ -106,7 +103,6 @@ def _samples(path: Path, file: InspectFile) -> Iterator[Sample]:
 
 
 def _sample(content: Mapping[str, Any]) -> Sample:
-    """A sample without its messages and events, which are the larger part of it."""
     epoch, output = int(content.get("epoch") or 1), content.get("output") or {}
     choices, attached = output.get("choices") or (), content.get("attachments") or {}
     choice = choices[0] if choices else {}
@@ -143,7 +139,7 @@ def _thinking(choice: Mapping[str, Any]) -> str:
 
 
 def _with_attached(value: Any, attached: Mapping[str, str]) -> Any:
-    """A value with long texts put back that inspect keeps once for all places where they stand."""
+    """Replace references to texts that inspect stores once per sample."""
     if isinstance(value, str):
         return attached.get(value.removeprefix(_ATTACHMENT), value) if value.startswith(_ATTACHMENT) else value
     if isinstance(value, list):
@@ -154,25 +150,25 @@ def _with_attached(value: Any, attached: Mapping[str, str]) -> Any:
 
 
 class InspectFile(NamedTuple):
-    """A log of inspect_ai, whichever of its two forms it has."""
+    """A log in either of its two formats."""
 
     header: Mapping[str, Any]
     samples: Callable[[], Iterator[tuple[str, Any]]]
 
 
 def open_file(path: Path) -> InspectFile | None:
-    """Open a log; None where the file is none of inspect_ai."""
+    """Open a log; None for other files."""
     with path.open("rb") as file:
         start = file.read(_JSON_START_BYTES)
-    # Only the name is left of a log of which nothing was copied.
+    # A failed copy leaves an empty file.
     if not start and path.suffix == _SUFFIX:
-        raise QabiasError(f"{path}: an empty log of inspect_ai (0 bytes); {_COPY}")
+        raise QabiasError(f"{path}: an empty log of inspect_ai (0 bytes).", _COPY)
     if start.startswith(_LOCAL_HEADER):
         return _open_zip(path, start)
     if not _JSON_START.match(start):
         return None
     header = _read_json(path)
-    header.pop("samples", None)  # which are read again, one by one
+    header.pop("samples", None)  # these are read one by one
     return InspectFile(header, lambda: _json_samples(path))
 
 
@@ -188,27 +184,26 @@ def _open_zip(path: Path, start: bytes) -> InspectFile | None:
         if not start[_LOCAL_HEADER_BYTES:].startswith((_START.encode(), _SAMPLES.encode(), _HEADER.encode())):
             return None
         raise QabiasError(
-            f"{path}: a log of inspect_ai that is cut off or damaged; it has {path.stat().st_size:,} bytes; {_COPY}"
+            f"{path}: a truncated or damaged log of inspect_ai ({path.stat().st_size:,} bytes).", _COPY
         ) from error
     return InspectFile(header, lambda: _zip_samples(path))
 
 
 def _can_decompress(path: Path, archive: ZipFile) -> None:
-    """Have the compression of a log understood: before 3.14 Python needs a package for it, which inspect_ai brings."""
+    """Check that Python can read the compression: before 3.14 it needs a package that comes with inspect_ai."""
     if all(member.compress_type != _ZSTANDARD for member in archive.infolist()) or hasattr(zipfile, "ZIP_ZSTANDARD"):
         return
     try:
         import_module("zipfile_zstd")
     except ImportError as error:
         raise QabiasError(
-            f"{path}: this log is compressed by Zstandard, which Python before 3.14 reads only with a package.",
-            install("inspect"),
+            f"{path}: this log is compressed by Zstandard, which Python before 3.14 cannot read.", install("inspect")
         ) from error
 
 
 def _zip_samples(path: Path) -> Iterator[tuple[str, Any]]:
     with ZipFile(path) as archive:
-        # A sample that was asked again stands there twice under one name, by which the last one is found.
+        # A repeated sample occurs twice under one name, which finds the last one.
         for name in dict.fromkeys(archive.namelist()):
             if name.startswith(_SAMPLES) and name.endswith(".json"):
                 yield name, _member(path, archive, name)
@@ -218,16 +213,16 @@ def _member(path: Path, archive: ZipFile, name: str) -> Mapping[str, Any]:
     n_bytes = archive.getinfo(name).file_size
     if n_bytes > _MOST_BYTES:
         raise QabiasError(
-            f"{path}: {name} has {n_bytes:,} bytes unpacked, more than {_MOST_BYTES:,}",
+            f"{path}: {name} has {n_bytes:,} bytes unpacked, more than {_MOST_BYTES:,}.",
             "Score another copy of the log.",
         )
     try:
-        with archive.open(name) as file:  # little by little: its size may be a lie
+        with archive.open(name) as file:  # in small steps: the stated size may be wrong
             content: Mapping[str, Any] = json.loads(b"".join(iter(partial(file.read, _READ_BYTES), b"")))
         return content
-    except Exception as error:  # every kind of compression has exceptions of its own
+    except Exception as error:  # each compression has its own exceptions
         raise QabiasError(
-            f"{path}: {name} in this log of inspect_ai is damaged ({first_line(error)}); {_COPY}"
+            f"{path}: {name} in this log of inspect_ai is damaged ({first_line(error)}).", _COPY
         ) from error
 
 
@@ -240,7 +235,5 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise QabiasError(
-            f"{path}: a log of inspect_ai that is cut off or damaged ({first_line(error)}); {_COPY}"
-        ) from error
+        raise QabiasError(f"{path}: a truncated or damaged log of inspect_ai ({first_line(error)}).", _COPY) from error
     return content

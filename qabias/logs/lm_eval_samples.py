@@ -1,4 +1,4 @@
-"""Logs of lm-evaluation-harness: `samples_TASK_DATE.jsonl` with `results_DATE.json` beside it."""
+"""Logs of lm-evaluation-harness: `samples_TASK_DATE.jsonl` next to `results_DATE.json`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ TOOL = "lm-eval"
 
 _FIELDS = {"doc_id", "doc", "arguments", "resps", "filtered_resps"}
 _BEGINS = b'{"doc_id":'
-_LONGEST_LINE = 1 << 26
-"""No first line is longer, in bytes; a larger file without line ends is of some other form."""
+_LONGEST_LINE = 1 << 26  # maximum bytes of a first line
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>[^_]+)\.jsonl")
 # What the configuration of a task has for readers of its log; the rest is its source code.
@@ -30,20 +29,20 @@ _METADATA = ("version", "qabias")
 
 
 class _Results(NamedTuple):
-    """What `results_DATE.json` says of one task."""
+    """The results of one task in `results_DATE.json`."""
 
     path: Path
     content: Mapping[str, Any]
     task: str
 
     def of_task(self, name: str) -> Any:
-        """The entry of the task under a name, such as "configs"; None where there is none."""
+        """The task's entry under a name such as "configs"; None if missing."""
         tasks = self.content.get(name)
         return tasks.get(self.task) if isinstance(tasks, dict) else None
 
 
 def read(path: Path) -> Log | None:
-    """The log of one task in a file of samples; None where the file is none."""
+    """Read the log of one task from a file of samples; None for other files."""
     first = _first_line(path)
     if first is None:
         _refuse_scores_alone(path)
@@ -54,7 +53,6 @@ def read(path: Path) -> Log | None:
 
 
 def _log(path: Path, first: Mapping[str, Any], results: _Results | None) -> Log:
-    """The log whose first line and results are given."""
     chosen = _filter_of(first)
     named = _NAME.fullmatch(path.name)
     task = results.task if results else named["task"] if named else path.stem
@@ -76,7 +74,7 @@ def _log(path: Path, first: Mapping[str, Any], results: _Results | None) -> Log:
 
 
 def _first_line(path: Path) -> Mapping[str, Any] | None:
-    """The first line of a file of samples; None where the file is none."""
+    """The first line of a file of samples; None for other files."""
     with path.open("rb") as file:
         begins = file.read(1)
         if begins != b"{":
@@ -95,7 +93,7 @@ def _first_line(path: Path) -> Mapping[str, Any] | None:
 
 
 def _refuse_scores_alone(path: Path) -> None:
-    """Refuse results that have no samples beside them, as the harness leaves them without `--log_samples`."""
+    """Refuse results without samples, which the harness writes without `--log_samples`."""
     with path.open("rb") as file:
         begins = file.read(64)
     if not path.match("results_*.json") or re.match(rb'\{\s*"results"\s*:', begins) is None:
@@ -103,13 +101,12 @@ def _refuse_scores_alone(path: Path) -> None:
     date = path.stem.rpartition("_")[2]
     if not any(path.parent.glob(f"samples_*_{date}.jsonl")):
         raise QabiasError(
-            f"{path}: scores of {TOOL} without the answers; ask once more with --log_samples, and keep samples_*.jsonl "
-            "beside this file"
+            f"{path}: scores of {TOOL} without the answers.",
+            "Rerun the harness with --log_samples, and keep samples_*.jsonl next to this file.",
         )
 
 
 def _samples(path: Path, chosen: str) -> Iterator[Sample]:
-    """The samples of one filter, in the order of the file."""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
@@ -117,13 +114,13 @@ def _samples(path: Path, chosen: str) -> Iterator[Sample]:
             except (ValueError, RecursionError):
                 raise _damaged(path, number, line) from None
             if not isinstance(sample, dict) or not sample.keys() >= _FIELDS:
-                raise QabiasError(f"{path}: line {number} is no sample of {TOOL}; is another file appended to it?")
+                raise QabiasError(f"{path}: line {number} is not a sample of {TOOL}.", "Remove lines of other files.")
             if _filter_of(sample) == chosen:
                 yield from _sample(path, number, sample)
 
 
 def _sample(path: Path, number: int, sample: Mapping[str, Any]) -> list[Sample]:
-    """The answers on a line: one, or as many as the task repeats a question."""
+    """The answers on a line, one per repeat."""
     try:
         arguments = [tuple(argument.values()) for argument in sample["arguments"].values()]
         asked = {"doc_id": sample["doc_id"], "doc": sample["doc"], "arguments": arguments}
@@ -139,14 +136,14 @@ def _sample(path: Path, number: int, sample: Mapping[str, Any]) -> list[Sample]:
         ]
     except NOT_AS_WRITTEN as error:
         raise QabiasError(
-            f"{path}: line {number}: no sample as {TOOL} 0.4.3 or later writes it ({error!r}); ask again with a later "
-            "version"
+            f"{path}: line {number}: not a sample of {TOOL} 0.4.3 or later ({error!r}).",
+            "Rerun the harness in a later version.",
         ) from None
 
 
 def _damaged(path: Path, number: int, line: bytes) -> QabiasError:
     fault = "damaged (no JSON)" if line.endswith(b"\n") else f"cut off after {len(line):,} bytes"
-    return QabiasError(f"{path}: line {number} is {fault}; copy the file once more, or delete this line")
+    return QabiasError(f"{path}: line {number} is {fault}.", "Copy the file again, or delete this line.")
 
 
 def _filter_of(sample: Mapping[str, Any]) -> str:
@@ -154,7 +151,7 @@ def _filter_of(sample: Mapping[str, Any]) -> str:
 
 
 def _results_beside(path: Path) -> _Results | None:
-    """What the results of the same date say of the task; None where they are not there or do not have it."""
+    """The results of the same date; None if missing or without the task."""
     date = path.stem.rpartition("_")[2]
     for beside in sorted(path.parent.glob("*.json")):
         if not beside.stem.endswith(f"_{date}"):
@@ -171,9 +168,9 @@ def _results_beside(path: Path) -> _Results | None:
 def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
     if results is None:
         yield (
-            "The results_*.json of the same date is not beside it: the model, the settings and the scores of the "
-            "harness are not known, the task only by the name of the file, and nobody can tell whether all samples are "
-            f'there. Where the task has several filters, the lines of "{chosen}" are read.'
+            "The results_*.json of the same date is missing. Model, settings, the harness's scores and the "
+            "number of samples are unknown. The task comes from the file name. If it has several filters, the lines of "
+            f'"{chosen}" are used.'
         )
         return
     config = results.of_task("configs") or {}
@@ -184,8 +181,8 @@ def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
     filters = [str(entry.get("name")) for entry in config.get("filter_list") or () if isinstance(entry, dict)]
     if len(filters) > 1:
         yield (
-            f"The task reads every answer by {len(filters)} filters ({', '.join(filters)}). The same answers stand in "
-            f'the lines of each, and those of "{chosen}" are read.'
+            f"The task reads every answer by {len(filters)} filters ({', '.join(filters)}). The same answers occur for "
+            f'each filter, and only the lines of "{chosen}" are used.'
         )
     n_shots = results.of_task("n-shot")
     if n_shots:
@@ -196,7 +193,6 @@ def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
 
 
 def _settings(results: _Results | None) -> dict[str, Any]:
-    """Settings of the task and of the evaluation."""
     if results is None:
         return {}
     config, content = results.of_task("configs") or {}, results.content
@@ -220,7 +216,7 @@ def _settings(results: _Results | None) -> dict[str, Any]:
 
 
 def _figures(scores: Mapping[str, Any], chosen: str) -> dict[str, float]:
-    """The scores under their names without the filter, such as "acc" for "acc,none"."""
+    """Scores by name without the filter: "acc" for "acc,none"."""
     figures = {}
     for key, value in scores.items():
         name, comma, filter_name = key.partition(",")
@@ -230,5 +226,5 @@ def _figures(scores: Mapping[str, Any], chosen: str) -> dict[str, float]:
 
 
 def read_options(sample: Sample) -> Sequence[str]:
-    """The options of a sample without the space before them, in the harness's order; none where it was to write."""
+    """Options of a sample without their leading space, in the harness's order; () for a generation task."""
     return [option.strip() for _, option in sample.asked["arguments"]] if sample.loglikelihoods else []

@@ -1,4 +1,4 @@
-"""What a log of another tool holds, whatever the tool."""
+"""What a log of another tool contains."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NOT_AS_WRITTEN = (
     *(ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError, ValueError),
     re.error,
 )
-"""What reading values of another kind than a tool writes raises, in Python and in pyarrow."""
+"""Errors that Python and pyarrow raise for values of an unexpected type."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One question that a tool put to a model, and what came back. The texts that came back are whole, see `whole`."""
+    """One question to a model and its answers. Their texts are complete, see `whole`."""
 
     where: str
     asked: Mapping[str, Any]
@@ -58,21 +58,21 @@ class Log:
     beside: tuple[Path, ...] = ()
 
     def owns(self, path: Path) -> bool:
-        """Whether a file is read with the log."""
+        """Whether a file is read as part of the log."""
         return path in self.beside or self.path in path.parents
 
     @property
     def called(self) -> str:
-        """What messages call it, e.g. "age.eval (inspect_ai 0.3.285, task inspect_evals/bbq)"."""
+        """Name in messages, e.g. "age.eval (inspect_ai 0.3.285, task inspect_evals/bbq)"."""
         return f"{self.path} ({' '.join(filter(None, (self.tool, self.version)))}, task {self.task})"
 
 
 @contextmanager
 def as_written(where: object, tool: str) -> Iterator[None]:
-    """Name the place of values that are not of the kind that a tool writes."""
+    """Raise `QabiasError` with the place of values that the tool does not write."""
     try:
         yield
     except QabiasError:
         raise
     except NOT_AS_WRITTEN as error:
-        raise QabiasError(f"{where} is not as {tool} writes it: {error!r}") from error
+        raise QabiasError(f"{where} is not as {tool} writes it: {error!r}.", "Use the original log.") from error

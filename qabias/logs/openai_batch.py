@@ -1,4 +1,4 @@
-"""Results of OpenAI's batch service and of others after it: JSON lines with an answer each, in any order."""
+"""Results of OpenAI's batch API and compatible services: JSON lines with one answer each, in any order."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ TOOL = "openai-batch"
 _MOST_OF_A_LINE = 1 << 24
 _FILTERED = ("content_filter", "content_policy_violation")
 _FILTERED_FINISH = "content_filter"
-_THINKING = ("reasoning_content", "reasoning")
-"""Fields in which services give what a model thought before its answer."""
+_THINKING = ("reasoning_content", "reasoning")  # fields with the model's reasoning before its answer
 
 
 def read(path: Path) -> Log | None:
-    """The answers of a file of results; None for any other file."""
+    """Read the answers of a file of results; None for other files."""
     with path.open("rb") as file:
         try:
             first = json.loads(file.readline(_MOST_OF_A_LINE))
@@ -30,7 +29,7 @@ def read(path: Path) -> Log | None:
     if not isinstance(first, dict) or "custom_id" not in first:
         return None
     if "method" in first and "body" in first:
-        raise QabiasError(f"{path}: requests of a batch, without answers; give the file that the service gave back")
+        raise QabiasError(f"{path}: requests of a batch, without answers.", "Score the service's output file instead.")
     if not first.keys() & {"response", "error"}:
         return None
     _, entry = next(_lines(path))
@@ -56,8 +55,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 entry["custom_id"], _status_and_body(entry)
             except NOT_AS_WRITTEN as error:
                 raise QabiasError(
-                    f"{path}: line {number} is no result of a batch; is the file cut off? Fetch it again, or remove "
-                    "the line to leave its answer out"
+                    f"{path}: line {number} is not a result of a batch.", "Fetch the file again, or remove the line."
                 ) from error
             yield number, entry
 
@@ -68,7 +66,7 @@ def _models(path: Path) -> Iterator[str]:
 
 
 def _status_and_body(entry: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
-    """HTTP status, 0 where a request was not even sent, and the body of the answer; {} where there is none."""
+    """HTTP status (0 if the request was not sent) and body ({} if missing)."""
     response = entry.get("response")
     if not response:
         return 0, {}
@@ -94,13 +92,13 @@ def _samples(path: Path) -> Iterator[Sample]:
         except NOT_AS_WRITTEN:
             answers = []
         if not answers:
-            yield Sample(where, asked, error="a body that is no answer of chat/completions, completions or responses")
+            yield Sample(where, asked, error="the body is not an answer of chat/completions, completions or responses")
         for run, (text, finish, thinking) in enumerate(answers, start=1):
             yield Sample(where, asked, text=text, finish=finish, run=run, thinking=thinking)
 
 
 def _failure(where: str, asked: Mapping[str, Any], status: int, failed: Any) -> Sample:
-    """A request without an answer; one that a service's filter refused has that as its answer."""
+    """A request without an answer; a service's filter counts as one."""
     said = failed if isinstance(failed, dict) else {"message": str(failed or "no message")}
     if said.get("code") in _FILTERED:
         return Sample(where, asked, text="", finish=_FILTERED_FINISH)
@@ -109,7 +107,6 @@ def _failure(where: str, asked: Mapping[str, Any], status: int, failed: Any) -> 
 
 
 def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """The texts of a body, each with why it ended and what a service gives of the thinking before it."""
     if "output" in body:
         return [_response(body)]
     answers = []
@@ -129,7 +126,7 @@ def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _response(body: Mapping[str, Any]) -> tuple[str, str, str]:
-    """The text of an answer of `/v1/responses`: its messages, and the summary of the thinking before them."""
+    """Text of an answer of `/v1/responses`: its messages, and the summary of the reasoning."""
     parts = [part for item in body["output"] if item["type"] == "message" for part in item["content"]]
     thought = [part for item in body["output"] if item["type"] == "reasoning" for part in item.get("summary", [])]
     reason = (body.get("incomplete_details") or {}).get("reason")

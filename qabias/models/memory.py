@@ -1,6 +1,7 @@
-"""A model that is in memory already: taken as one that is loaded by name, left as it was, and known by a fingerprint.
+"""A model in memory: used like a loaded one, restored afterwards, and identified by a fingerprint.
 
-The fingerprint is of everything that decides its answers, as a few hexadecimal digits.
+The fingerprint covers everything that determines its answers, in eight hexadecimal digits.
+
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 
 
 _DIGITS = 8
-# Values that are summed at once, so that a copy of them as 64-bit integers is small.
-_CHUNK = 2**18
+_CHUNK = 2**18  # values that are summed at once, so that a copy of them as 64-bit integers is small
 # Odd numbers with bits in all places (the golden ratio, and the finaliser of MurmurHash3), less than 2**63.
 _SPREAD, _MIX = 0x1E3779B97F4A7C15, 0x7F51AFD7ED558CCD
 
@@ -41,38 +41,36 @@ _UNSAID = {
     "transformers_version",
     "use_cache",
 }
-# Hooks of these packages observe, or move values between devices.
-_HARMLESS = ("accelerate", "torch", "transformers")
+_HARMLESS = ("accelerate", "torch", "transformers")  # hooks of these packages observe, or move values between devices
 
 
 def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> LoadedModel:
-    """A model that a caller has in memory, as what scorers take."""
+    """Wrap a model that a caller has in memory for scorers."""
     network: Any = model
     if hasattr(model, "get_base_model"):  # adapters that change layers in place are part of the network below
         if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
             raise QabiasError(
-                "the adapter of the model puts learned prompts before its texts, outside of the network, so that it "
-                "would not be asked.",
-                "Give a function that generates with it.",
+                "the adapter of the model adds learned prompts outside the network, which qabias would not use.",
+                "Pass a function that generates with the adapter.",
             )
         network = model.get_base_model()
     name = name or getattr(network, "name_or_path", "")
     if not name:
-        raise QabiasError("the model was not loaded from anywhere, so that it has no name.", "Give name=...")
+        raise QabiasError("the model has no name, because it was not loaded from a path.", "Add name=...")
     weight = next(network.parameters(), None)
     if weight is None:
         raise QabiasError(f"model {name!r} has no weights.", "Load the model with its weights.")
     dtype = str(network.dtype).removeprefix("torch.")
     if dtype not in DTYPES:
-        raise QabiasError(f"model {name!r} is in {dtype}.", f"Bring it to one of {', '.join(DTYPES)} first.")
+        raise QabiasError(f"model {name!r} is in {dtype}.", f"Convert it to one of {', '.join(DTYPES)} first.")
     device = input_device(network) if getattr(network, "hf_device_map", None) else weight.device
     own = _tokenizer_of(network, getattr(tokenizer, "tokenizer", tokenizer), name)
     hooked = hooks(network)
     if hooked:
         warnings.warn(
             f"model {name!r} has hooks, which may change its answers ({', '.join(hooked[:3])}"
-            f"{', ...' if len(hooked) > 3 else ''}). The signature says that there are hooks, not what they do; give a "
-            "name=... that says it",
+            f"{', ...' if len(hooked) > 3 else ''}). The signature records hooks, not their effect; add a "
+            "name=... that describes it",
             stacklevel=2,
         )
     return LoadedModel(
@@ -86,44 +84,43 @@ def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | Non
 
 
 def _tokenizer_of(network: PreTrainedModel, tokenizer: Any, name: str) -> Any:
-    """The tokenizer of a model, as far as can be told."""
     if tokenizer is None:
-        raise QabiasError(f"model {name!r} is in memory and needs its tokenizer.", "Give tokenizer=...")
+        raise QabiasError(f"model {name!r} is in memory and needs its tokenizer.", "Add tokenizer=...")
     if not callable(tokenizer) or not hasattr(tokenizer, "vocab_size"):
         raise QabiasError(
             f"tokenizer is a {type(tokenizer).__name__}.",
-            "Give the tokenizer itself, such as transformers.AutoTokenizer.from_pretrained(...).",
+            "Pass the tokenizer itself, such as transformers.AutoTokenizer.from_pretrained(...).",
         )
     # Added tokens do not count: some models know tokens of images by name that they have no embedding for.
     known = getattr(network.get_input_embeddings(), "num_embeddings", None)
     if known is not None and tokenizer.vocab_size > known:
         raise QabiasError(
             f"the tokenizer has {tokenizer.vocab_size:,} tokens and model {name!r} knows {known:,}.",
-            "Give the tokenizer that belongs to it.",
+            "Pass the model's own tokenizer.",
         )
     return tokenizer
 
 
 def config_of(loaded: LoadedModel) -> Any:
-    """The configuration of a model, with its class as the architecture, which a model made in memory does not name."""
+    """The configuration with its class as architecture, which a model made in memory does not name."""
     config = copy.copy(loaded.model.config)
     config.architectures = [base.__name__ for base in type(loaded.model).__mro__]
     return config
 
 
 def check_head(kind: ModelKind, loaded: LoadedModel) -> None:
-    """Refuse a model with another head than a kind of models has, where its configuration does not tell."""
+    """Refuse a model with another head than this kind, if its configuration does not name a head."""
     head = kind.auto_class.removeprefix("AutoModel")
     classes = config_of(loaded).architectures
     if kind.made_for is None and not any(head in name for name in classes):
         raise QabiasError(
-            f"model {loaded.name!r} is a {classes[0]}, not a {kind.what}.", "Choose the scorer made for it."
+            f"model {loaded.name!r} is a {classes[0]}, not a {kind.what}.", "Use the backend made for it."
         )
 
 
 @contextmanager
 def evaluating(network: torch.nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, and every part of it back into its own mode afterwards."""
+    """Put a model into evaluation mode, then restore the mode of each of its modules."""
     modes = [(module, module.training) for module in network.modules()]
     network.eval()
     try:
@@ -134,7 +131,7 @@ def evaluating(network: torch.nn.Module) -> Iterator[None]:
 
 
 def fingerprint(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> str:
-    """Eight hexadecimal digits of what decides the answers of a model."""
+    """Hash what determines the answers of a model, as eight hexadecimal digits."""
     parts = {
         "weights": weights_digest(network),
         "config": _said(network.config.to_dict()),
@@ -146,7 +143,7 @@ def fingerprint(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
 
 
 def weights_digest(network: torch.nn.Module) -> str:
-    """A SHA-256 of all weights and saved buffers: of names, shapes, precisions, and sums over all bits."""
+    """SHA-256 of all weights and saved buffers: names, shapes, precisions, and sums over all bits."""
     import torch
 
     digest = hashlib.sha256()
@@ -156,9 +153,8 @@ def weights_digest(network: torch.nn.Module) -> str:
             continue
         if weight.is_meta:
             raise QabiasError(
-                f"weight {name} of the model is put aside on the CPU or a disk, so that it cannot be told which "
-                "weights are asked.",
-                'Name the model instead, with option={"device_map": "auto"}.',
+                f"weight {name} of the model is offloaded to the CPU or a disk, where qabias cannot check it.",
+                'Pass the name of the model instead, with option={"device_map": "auto"}.',
             )
         if weight.device not in places:
             places[weight.device] = _weights_of_places(weight.device)
@@ -167,7 +163,7 @@ def weights_digest(network: torch.nn.Module) -> str:
 
 
 def _weights_of_places(device: torch.device) -> torch.Tensor:
-    """An odd number for each place of a chunk, shape (_CHUNK,), int64; they follow no pattern that changes could."""
+    """An odd number per place of a chunk, shape (_CHUNK,), int64, in no pattern that changes could follow."""
     import torch
 
     numbers = torch.arange(1, _CHUNK + 1, dtype=torch.int64, device=device) * _SPREAD
@@ -175,7 +171,7 @@ def _weights_of_places(device: torch.device) -> torch.Tensor:
 
 
 def _sums(weight: torch.Tensor, of_places: torch.Tensor) -> list[list[int]]:
-    """For every chunk of a tensor the sum of its values as integers, and that of their products with their places'."""
+    """Per chunk of a tensor: the sum of its values as integers, and of their products with their places' numbers."""
     import torch
 
     integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32}.get(weight.element_size(), torch.int64)
@@ -189,7 +185,7 @@ def _sums(weight: torch.Tensor, of_places: torch.Tensor) -> list[list[int]]:
 
 
 def _said(content: Any) -> Any:
-    """A configuration without what decides no answer, also of its parts."""
+    """A configuration without fields that do not affect answers, recursively."""
     if isinstance(content, Mapping):
         names = {str(name): value for name, value in content.items()}
         return {name: _said(value) for name, value in names.items() if name not in _UNSAID and name[:1] != "_"}
@@ -199,7 +195,7 @@ def _said(content: Any) -> Any:
 
 
 def _tokenizer_parts(tokenizer: Any) -> dict[str, Any]:
-    """Return how a tokenizer cuts texts, which tokens are special, and how it puts a chat."""
+    """How a tokenizer splits texts, its special tokens and its chat template."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         rules = {"vocabulary": tokenizer.get_vocab()}
@@ -215,7 +211,7 @@ def _tokenizer_parts(tokenizer: Any) -> dict[str, Any]:
 
 
 def hooks(network: torch.nn.Module) -> list[str]:
-    """The forward hooks of a model that may change its answers, by module and name; those of libraries are left out."""
+    """Forward hooks that may change answers, by module and name, except hooks of libraries."""
     return [
         f"{place or 'model'}: {getattr(hook, '__qualname__', type(hook).__qualname__)}"
         for place, module in network.named_modules()

@@ -1,4 +1,4 @@
-"""What a run is asked to measure, and on what machine."""
+"""What a run measures, and on which machine."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from qabias.support.suggest import choose, closest, unknown
 
 @dataclass(frozen=True)
 class Machine:
-    """Where and how fast a run is computed; apart from float rounding it does not change the answers.
+    """Device and speed of a run. Apart from float rounding, answers do not depend on it.
 
     Attributes:
         device: auto, cpu, cuda, ...
         batch_tokens: Tokens per batch; None for the scorer's default.
-        shard: (i, n): compute only every n-th part, beginning with part i.
-        mirror: Local mirror of the published files (which are verified wherever they come from).
-        shows_progress: Whether a bar shows how far it has come.
+        shard: (i, n): compute only every n-th part, from part i on.
+        mirror: Local mirror of the published files, which are always verified.
+        shows_progress: Whether to show a progress bar.
+
     """
 
     device: str = "auto"
@@ -39,7 +40,6 @@ class Machine:
 DEFAULT_PARSER = "default"
 
 HERE = Machine()
-"""This machine, for the whole run."""
 
 
 @dataclass(frozen=True)
@@ -47,27 +47,25 @@ class RunArguments:
     """What determines the answers of a run.
 
     Attributes:
-        benchmark: Name of the benchmark, or the path of a folder of templates as it was given.
+        benchmark: Name of the benchmark, or path of a folder of templates.
         model: `smollm2`, `baseline:KIND`, a folder or a Hub id.
-        config: Configuration of the benchmark's dataset.
+        config: Config of the benchmark's dataset.
         source: Source of its texts.
         fixes: Correct the known defects of published texts.
         format: Prompt format; None for the one that fits benchmark and scorer.
-        backend: How the model is queried, a scorer's name; None for the model's default.
+        backend: Name of the scorer that queries the model; None for the model's default.
         permutations: Answer orders per question.
         length_norm: What divides log-likelihoods: none, token or byte.
         parser: How written answers are read: default or released.
-        limit: Measure at most this many examples, drawn as whole sets and spread over all templates, and one set at
-            least; None for all.
+        limit: Maximum number of examples, drawn as whole sets from all templates (at least one set); None for all.
         seed: Seed of generation, sampling and random answers.
         options: Options of the scorer and of the benchmark, by name.
-        answers: Where answers come from that others collected, and how many of the examples they are for, such as
-            "answers.csv@1f0c2d3e 400 of 3680"; "" where a model is asked.
-        asked_by: The tool that put the questions where it was another one, and its task, such as "inspect_ai
-            inspect_evals/bbq"; "" where it was this one or is not known.
-        rules: How answers are counted, where it is not by the default of the benchmark's `rules`.
+        answers: File and number of external answers, such as "answers.csv@1f0c2d3e 400 of 3680"; "" for a model.
+        asked_by: Other tool that queried the model, and its task, such as "inspect_ai inspect_evals/bbq"; else "".
+        rules: Scoring rules that differ from the benchmark's defaults.
         revision: Branch, tag or commit of a Hub model.
         dtype: Precision of the model: auto, float32, bfloat16 or float16.
+
     """
 
     benchmark: str
@@ -91,22 +89,22 @@ class RunArguments:
 
     @property
     def norm(self) -> str:
-        """The field `norm` of the signature: the parser if one is chosen, else the length normalization."""
+        """Signature field `norm`: the parser if one is chosen, else the length normalization."""
         return self.length_norm if self.parser == DEFAULT_PARSER else self.parser
 
     @property
     def benchmark_name(self) -> str:
-        """Name of the benchmark, also where `benchmark` is the path of a folder of templates."""
+        """Name of the benchmark, also if `benchmark` is a folder of templates."""
         return load_benchmark(self.benchmark).name
 
     @property
     def scorer_options(self) -> dict[str, str]:
-        """The options that are not the benchmark's own."""
+        """The options without the benchmark's own."""
         own = load_benchmark(self.benchmark).options
         return {name: value for name, value in self.options.items() if name not in own}
 
     def resolve(self, machine: Machine = HERE, *, ask: str | None = None, handed_over: object = None) -> RunArguments:
-        """Fill in what is left open and check everything, before anything heavy is loaded."""
+        """Fill in defaults and check everything before anything heavy is loaded."""
         benchmark = load_benchmark(self.benchmark)
         config = ",".join(name.strip() for name in self.config.split(","))
         arguments = replace(self, source=self.source or benchmark.sources[0], config=config)
@@ -119,7 +117,7 @@ class RunArguments:
 
 
 def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str) -> RunArguments:
-    """Return the arguments with the format and the options that a word chooses."""
+    """Apply the format and the options that an `--ask` method sets."""
     if ask not in ASK_METHODS:
         raise unknown("method", ask, ASK_METHODS, "--ask")
     check_scorer(benchmark, scorer)
@@ -133,7 +131,9 @@ def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str
     options = {**kind.asks[ask], **arguments.options}
     mode = kind.asks[ask].get("mode", kind.default_mode)
     if options.get("mode", mode) != mode:
-        raise QabiasError(f"--ask {ask} and --option mode={options['mode']} contradict each other.", "Leave one out.")
+        raise QabiasError(
+            f"--ask {ask} and --option mode={options['mode']} contradict each other.", "Remove one of the two."
+        )
     if mode == kind.default_mode:
         options.pop("mode", None)  # one run has one name
     return replace(
@@ -145,7 +145,7 @@ def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str
 
 
 def _check_format(benchmark: Benchmark, name: str | None, ask: str) -> None:
-    """Refuse a format that is made for other ways of asking, or unknown."""
+    """Refuse an unknown format, or one made for other `--ask` methods."""
     if name is None:
         return
     asks = choose_format(benchmark.formats, name).asks
@@ -158,13 +158,13 @@ def _check_format(benchmark: Benchmark, name: str | None, ask: str) -> None:
 
 
 def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Machine = HERE) -> RunArguments:
-    """Refuse what no run can do, before anything heavy is loaded; the rules of the result are not the default ones."""
+    """Refuse invalid arguments before anything heavy is loaded. In the result, `rules` omits defaults."""
     if arguments.format is not None:
         sources = choose_format(benchmark.formats, arguments.format).sources
         if sources and arguments.source not in sources:
             raise QabiasError(
-                f"{benchmark.name}: the texts of the source {arguments.source} lack what the format {arguments.format} "
-                "asks with.",
+                f"{benchmark.name}: the texts of the source {arguments.source} lack fields of the format "
+                f"{arguments.format}.",
                 f"Use --source {' or '.join(sources)}, or another format.",
             )
     check_orders(benchmark, arguments.permutations)
@@ -187,7 +187,6 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
 
 
 def _check_norms(benchmark: Benchmark, arguments: RunArguments) -> None:
-    """Refuse a length normalization or a parser that a benchmark lacks, and both at once."""
     parsers = [name for name in benchmark.norms if name in PARSE_RULES]
     lengths = [name for name in benchmark.norms if name not in PARSE_RULES]
     if arguments.length_norm not in lengths:
@@ -202,26 +201,26 @@ def _check_norms(benchmark: Benchmark, arguments: RunArguments) -> None:
 
 
 def norm_of(parser: str) -> str:
-    """The `norm` of answers that a parser reads."""
+    """Signature field `norm` of answers that a parser reads."""
     return NORMS[0] if parser == DEFAULT_PARSER else parser
 
 
 def norm_arguments(norm: str) -> dict[str, Any]:
-    """The arguments of a run whose signature has this `norm`."""
+    """Arguments of a run with this signature field `norm`."""
     if norm in PARSE_RULES:
         return {"length_norm": NORMS[0], "parser": norm}
     return {"length_norm": norm, "parser": DEFAULT_PARSER}
 
 
 def check_own_options(benchmark: Benchmark, options: Collection[str]) -> None:
-    """Refuse options that are none of the benchmark's, where no model is asked that could have others."""
+    """Refuse options that the benchmark does not have; for answers without a model."""
     for name in options:
         if name not in benchmark.options:
             raise unknown(f"option of {benchmark.name}", name, benchmark.options, "--option")
 
 
 def check_whole(name: str, value: object, least: int) -> None:
-    """Refuse what is no whole number, or too small."""
+    """Refuse a value that is not a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise QabiasError(f"{name} is {value!r}.", f"Give a whole number of at least {least}.")
     if value < least:

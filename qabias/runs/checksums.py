@@ -1,4 +1,4 @@
-"""Parts of a run: Parquet files that say which run they are of, and in which no changed bit goes unseen."""
+"""Parts of a run: Parquet files that name their run and detect any changed bit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHECKSUM = re.compile(rb"run=([0-9a-f]{64}) file=([0-9a-f]{64})")
 
 
 def write_checked(path: Path, table: pa.Table, run: str, *, lasting: bool = False) -> None:
-    """Write a part of a run with its checksum, whole or not at all; equal answers give equal bytes."""
+    """Write a part of a run with its checksum, atomically; equal answers give equal bytes."""
     marked = table.replace_schema_metadata({_KEY: b"run=%b file=%b" % (run.encode(), _NO_CHECKSUM)})
     buffer = pa.BufferOutputStream()
     pq.write_table(marked, buffer, compression=_COMPRESSION)
@@ -31,7 +31,7 @@ def write_checked(path: Path, table: pa.Table, run: str, *, lasting: bool = Fals
 
 
 def read_checked(path: Path, run: str) -> pa.Table:
-    """Read a part of a run and check its checksum."""
+    """Read a part of a run and verify its checksum."""
     try:
         content = regular(path).read_bytes()
     except OSError as error:
@@ -49,7 +49,6 @@ def read_checked(path: Path, run: str) -> pa.Table:
 
 
 def _check(path: Path, content: bytes, run: str) -> None:
-    """Refuse what does not fit its checksum, and a part of another run."""
     checksums = list(_CHECKSUM.finditer(content))
     if not checksums:
         raise damaged(path, "its checksum is missing")
@@ -67,5 +66,5 @@ def _check(path: Path, content: bytes, run: str) -> None:
 
 
 def damaged(path: Path, why: str) -> QabiasError:
-    """The error of a part that cannot be used, and is made anew."""
+    """Return the error of a damaged part."""
     return QabiasError(f"{path}: damaged ({' '.join(why.split())}).", "Remove the file and run the same command again.")

@@ -1,4 +1,4 @@
-"""Answers that others have collected, as a run: scored, with tables and a report, and comparable with other runs."""
+"""External answers as a run: scored and reported, and comparable with other runs."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ from qabias.support.table_files import check_columns, read_table
 UNITS_PER_PART = 4096
 
 _OTHER_DATA = (
-    "the tool asked another version of the data, or changed it before asking, as by shuffling the choices; such "
-    "answers cannot be scored"
+    "Rerun the tool on unchanged data. It used another version, or changed the examples, for instance by shuffling the "
+    "choices."
 )
-_PARTS = "allow_incomplete"
-"""The rule of benchmarks that takes parts of sets."""
+_PARTS = "allow_incomplete"  # benchmark rule that accepts incomplete sets
 
 
 @dataclass(frozen=True)
 class Collected:
-    """Answers that have been read and found to belong to examples."""
+    """Answers that were matched with examples."""
 
     arguments: RunArguments
     question: Question
@@ -46,24 +45,24 @@ class Collected:
 
     @property
     def coverage(self) -> str:
-        """Return how many of the examples are answered, as a sentence; "" where all are."""
+        """Return the share of answered examples as a sentence; "" if all are answered."""
         return coverage_of(self.arguments)
 
 
 def choose_answers(benchmark: Benchmark, path: Path, name: str | None) -> ExternalAnswers:
-    """The answers in a file: those of a table in the general form, or one model's in a form of the authors."""
+    """Read one model's answers from a file: a table, or a file format of the benchmark's authors."""
     return choose_from_table(benchmark, read_table(path), name, str(path))
 
 
 def choose_from_table(benchmark: Benchmark, table: pa.Table, name: str | None, where: str) -> ExternalAnswers:
-    """The answers in a table: those of one in the general form, or one model's in a form of the authors."""
+    """Read one model's answers from a table, or from a file format of the benchmark's authors."""
     check_columns(table, where)
     is_general = set(benchmark.answer_columns) <= set(table.column_names)
     published = benchmark.recognise(table) if isinstance(benchmark, AuthorsAnswers) and not is_general else ()
     known = {answers.name: answers for answers in published}
     if not known:
         if name is not None:
-            raise QabiasError(f"{where}: holds one column of answers.", "Leave --answers out.")
+            raise QabiasError(f"{where}: has one column of answers.", "Remove --answers.")
         return ExternalAnswers("", "", "", "", table)
     if len(known) == 1 and name is None:
         return next(iter(known.values()))
@@ -83,13 +82,12 @@ def collect(
     *,
     of_log: bool = False,
 ) -> Collected:
-    """Read answers and find the examples that they answer."""
+    """Match answers with the examples that they answer."""
     benchmark = load_benchmark(arguments.benchmark)
     if external.source and (arguments.source != external.source or arguments.fixes):
         asked = f"{arguments.source}{' with fixes' if arguments.fixes else ''}"
         raise QabiasError(
-            f"{where}: these are answers to the texts of the source {external.source}, not to those of {asked}.",
-            "Leave --source and --fixes out.",
+            f"{where}: these answers are to source {external.source}, not {asked}.", "Remove --source and --fixes."
         )
     check_own_options(benchmark, arguments.options)
     named = replace(arguments, format=arguments.format or external.format or None)
@@ -98,11 +96,11 @@ def collect(
     if prompt_format is not None and prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
         raise QabiasError(
-            f"{where}: {prompt_format.name} is a set of formats.", f"Name the one that was asked: {names}."
+            f"{where}: {prompt_format.name} is a set of formats.", f"Use --format with the one that was asked: {names}."
         )
     examples = load_examples(arguments, mirror)
     if references is not None:
-        words = {"where": where, "advice": _OTHER_DATA} if of_log else {}
+        words = {"where": where, "fix": _OTHER_DATA} if of_log else {}
         check_references(benchmark, examples.table, references, **words)
     table, answers = join_answers(benchmark, examples.table, external.answers, where, of_log=of_log)
     read = benchmark.read_given(table, answers, prompt_format, arguments.norm)
@@ -116,7 +114,7 @@ def collect(
 
 
 def parted(collected: Collected) -> tuple[Collected, str]:
-    """Answers with the rule that takes parts of sets, where sets are not whole, and a sentence that says so."""
+    """If sets are incomplete, add the rule that accepts them, and a note."""
     question = collected.question
     benchmark = question.benchmark
     n_sets, n_parted = benchmark.incomplete_sets(question.table) if isinstance(benchmark, BalancedSets) else (0, 0)
@@ -125,14 +123,14 @@ def parted(collected: Collected) -> tuple[Collected, str]:
     arguments = replace(collected.arguments, rules={**collected.arguments.rules, _PARTS: "yes"})
     question = replace(question, signature=with_rules(question.signature, arguments.rules))
     sentence = (
-        f"Of {n_sets:,} sets {n_parted:,} are not whole: a kind of question is missing that balances the other, so "
-        f"that bias scores may lean without a bias (--rule {_PARTS}=yes)."
+        f"{n_parted:,} of {n_sets:,} sets are incomplete: they lack balancing questions, and bias scores may differ "
+        f"from 0 without a bias (--rule {_PARTS}=yes)."
     )
     return replace(collected, arguments=arguments, question=question), sentence
 
 
 def refused(where: str | Path, error: QabiasError) -> QabiasError:
-    """The error of answers that the metric refuses, with where they come from."""
+    """Return the error of answers that the metric refuses, with their place."""
     problem, fix = (*error.args, "")[:2]
     if _PARTS in str(error):
         fix = f"Add --rule {_PARTS}=yes to score incomplete sets."
@@ -160,7 +158,7 @@ def write_collected(collected: Collected, folder: Path) -> RunResult:
 
 
 def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror: str | None = None) -> RunResult:
-    """Score the answers of a run by other rules, as a run of its own."""
+    """Score the answers of a run by other rules, as a new run."""
     run = read_run(folder)
     benchmark = load_benchmark(run.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
@@ -169,7 +167,7 @@ def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror
     for number in range(len(question.parts)):
         answers = read_part(run, number)
         if answers is None:
-            raise QabiasError(f"{folder}: part {number} is missing.", "Finish the run first, by its `qabias run`")
+            raise QabiasError(f"{folder}: part {number} is missing.", "Finish the run with `qabias run`.")
         write_checked(part_path(output, number), answers, new.digest)
     other = read_other_tool(folder)
     if other is not None:
@@ -180,7 +178,7 @@ def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror
 def join_answers(
     benchmark: Benchmark, table: pa.Table, predictions: pa.Table, where: str, *, of_log: bool = False
 ) -> tuple[pa.Table, pa.Table]:
-    """Find the examples that somebody's predictions answer."""
+    """Match predictions with examples."""
     _refuse_truth_values(benchmark, predictions, where)
     if not of_log:  # where NaN says that an example has no answer
         _refuse_nan(benchmark, predictions, where)
@@ -190,7 +188,8 @@ def join_answers(
         if row_of.setdefault(number, row) != row:
             what = _spelled(benchmark, keys[row])
             raise QabiasError(
-                f"{where}: row {row + 1}: {what} is answered twice{_several(predictions)}.", "Keep one answer."
+                f"{where}: row {row + 1}: {what} is answered twice{_several(predictions)}.",
+                "Keep one answer to each example.",
             )
     answered = sorted(row_of)
     columns = [*benchmark.answer_columns, *benchmark.optional_columns]
@@ -199,16 +198,21 @@ def join_answers(
 
 
 def _matched(
-    benchmark: Benchmark, table: pa.Table, rows: pa.Table, where: str, needed: Sequence[str], advice: str = ""
+    benchmark: Benchmark,
+    table: pa.Table,
+    rows: pa.Table,
+    where: str,
+    needed: Sequence[str],
+    fix: str = "Check --config and --source.",
 ) -> tuple[list[tuple[Any, ...]], list[int]]:
-    """The key of every row and the number of its example; a key column that has one value may be left out."""
+    """Key and example number of every row; a key column with one value may be missing."""
     check_columns(rows, where)
     constant = {name: table[name][0].as_py() for name in benchmark.key if len(table[name].unique()) == 1}
     missing = [name for name in needed if name not in rows.column_names and name not in constant]
     if missing:
         raise QabiasError(
             f"{where}: no column {', '.join(missing)}.",
-            f"It needs {', '.join(needed)}, and has {', '.join(rows.column_names)}.",
+            f"Add what it lacks of {', '.join(needed)}. It has {', '.join(rows.column_names)}.",
         )
     for name in benchmark.key:
         if name in rows.column_names and pa.types.is_nested(rows[name].type):
@@ -219,18 +223,16 @@ def _matched(
     for row, key in enumerate(keys):
         if key not in number_of:
             what = _spelled(benchmark, key)
-            raise QabiasError(f"{where}: row {row + 1}: no example has {what}{advice}.", "Check --config and --source.")
+            raise QabiasError(f"{where}: row {row + 1}: no example has {what}.", fix)
     return keys, [number_of[key] for key in keys]
 
 
 def _several(predictions: pa.Table) -> str:
-    """Return what answers of several wordings or runs must be brought to, where they are these."""
+    """How to merge answers of several prompts or runs, if there are such columns."""
     if RUN not in predictions.column_names:
         return ""
     names = ", ".join(map(str, predictions[RUN].unique().to_pylist()))
-    return (
-        f"; the column {RUN} tells several answers to it apart ({names}): give the rows of one, or score the run itself"
-    )
+    return f"; the column {RUN} has several values ({names})"
 
 
 def check_references(
@@ -238,11 +240,11 @@ def check_references(
     table: pa.Table,
     references: pa.Table,
     where: str = "references",
-    advice: str = "name source= (and fixes= and config=) of the rows",
+    fix: str = "Add source= (and fixes= and config=) of the rows.",
 ) -> None:
-    """Refuse rows that are not the examples with their keys."""
+    """Refuse rows whose reference columns differ from the examples with their keys."""
     keys, numbers = _matched(
-        benchmark, table, references, where, benchmark.key, "; name benchmark=, config= and source= of the rows"
+        benchmark, table, references, where, benchmark.key, "Add benchmark=, config= and source= of the rows."
     )
     examples = table.take(pa.array(numbers, pa.int64()))
     for name in examples.column_names:
@@ -254,13 +256,12 @@ def check_references(
                 continue
             raise QabiasError(
                 f"{where}: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {shortened(their)}, but in the "
-                f"texts that are scored {shortened(our)}.",
-                f"{advice[:1].upper()}{advice[1:]}.",
+                f"scored texts it is {shortened(our)}.",
+                fix,
             )
 
 
 def _refuse_truth_values(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
-    """Refuse answers that are true or false."""
     wanted = "a probability" if len(benchmark.answer_columns) > 1 else "the number of an answer, or its text"
     for name in benchmark.answer_columns:
         column = predictions[name] if name in predictions.column_names else pa.chunked_array([], pa.null())
@@ -272,21 +273,18 @@ def _refuse_truth_values(benchmark: Benchmark, predictions: pa.Table, where: str
 
 
 def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
-    """Refuse probabilities that are no numbers; a single column of answers may have none for an example."""
+    """Refuse NaN probabilities; only a single column of answers may contain them."""
     if len(benchmark.answer_columns) == 1:
         return
     for name in benchmark.answer_columns:
         values = predictions[name].to_pylist() if name in predictions.column_names else []
         odd = [row for row, value in enumerate(values) if isinstance(value, float) and math.isnan(value)]
         if odd:
-            raise QabiasError(
-                f"{where}: row {odd[0] + 1}: {name} is NaN.",
-                "Give a probability, or leave the row out where there is none.",
-            )
+            raise QabiasError(f"{where}: row {odd[0] + 1}: {name} is NaN.", "Give a probability, or remove the row.")
 
 
 def _keys(benchmark: Benchmark, table: pa.Table, constant: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """The key of every row; a column that is not there has a constant value."""
+    """Key of every row; a missing column has a constant value."""
     columns = [
         table[name].to_pylist() if name in table.column_names else [constant[name]] * table.num_rows
         for name in benchmark.key

@@ -1,4 +1,4 @@
-"""Several processes that share out one run, as `accelerate launch` or `torchrun` starts them."""
+"""Several processes that share one run, started by `accelerate launch` or `torchrun`."""
 
 import atexit
 import datetime
@@ -16,32 +16,31 @@ from qabias.support.suggest import need
 
 T = TypeVar("T")
 
-# What a launcher tells each of its processes.
-_LAUNCHED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+_LAUNCHED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")  # what a launcher tells each of its processes
 # How long to wait for the slowest process. The launcher ends the waiting ones much sooner if another one fails.
 _PATIENCE = datetime.timedelta(days=30)
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
 class SharedError(QabiasError):
-    """An error that all processes raise together; the first of them prints it."""
+    """An error that all processes raise together; the first process prints it."""
 
 
 @dataclass(frozen=True)
 class Processes:
-    """This process among those that share out a run."""
+    """This process among all of a run."""
 
     rank: int = 0
     count: int = 1
     device: str | None = None
 
     def share(self, shard: int, n_shards: int) -> tuple[int, int]:
-        """This process's share (i, n) of a shard: every n-th part, beginning with part i."""
+        """Share (i, n) of a shard for this process: every n-th part, from part i on."""
         return shard + n_shards * self.rank, n_shards * self.count
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Run a block in all processes at the same time; if it fails in one of them, all raise that error."""
+        """Run a block in all processes at once; if one fails, all raise its error."""
         if self.count == 1:
             yield
             return
@@ -58,7 +57,7 @@ class Processes:
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Run a block in every process in its own time; go on when all have done it."""
+        """Run a block in every process, then wait for all of them."""
         if self.count == 1:
             yield
             return
@@ -69,7 +68,7 @@ class Processes:
         self._tell(None)
 
     def on_first(self, function: Callable[[], T]) -> T:
-        """Call a function in process 0 while the others wait; all return its result."""
+        """Call a function in process 0 only; all processes return its result."""
         result: Any = None
         with self.together():
             if self.rank == 0:
@@ -77,7 +76,7 @@ class Processes:
         return result if self.count == 1 else self._gather(result)[0]
 
     def _tell(self, failure: str | None) -> None:
-        """Tell all processes whether this one failed, and raise the first failure of another one."""
+        """Share whether this process failed, and raise another one's first failure."""
         for rank, theirs in enumerate(self._gather(failure)):
             if theirs is not None and failure is None:
                 where = "" if rank == 0 else f"rank {rank} of {self.count}: "
@@ -90,18 +89,18 @@ class Processes:
         try:
             torch.distributed.all_gather_object(contents, content)
         except RuntimeError as error:
-            raise SharedError("another process has ended; its own message says why") from error
+            raise SharedError("another process has ended; see its own message") from error
         return contents
 
 
 def is_first() -> bool:
-    """Return whether this process is the one that prints: the first of those launched together, or the only one."""
+    """Return whether this process prints: the first one, or the only one."""
     return not _is_launched() or os.environ["RANK"] == "0"
 
 
 @cache
 def launched_processes() -> Processes:
-    """The processes that share out a run; connects them when it is called first."""
+    """The processes of a run; the first call connects them."""
     if not _is_launched():
         return Processes()
     need("local", "a run that several processes share out")
@@ -119,7 +118,7 @@ def launched_processes() -> Processes:
 
 
 def _disconnect() -> None:
-    """End the threads of the connection, or one that outlives the interpreter aborts a process that has finished."""
+    """End the connection's threads: a thread that outlives the interpreter aborts a finished process."""
     import torch.distributed
 
     if torch.distributed.is_initialized():
@@ -131,7 +130,7 @@ def _is_launched() -> bool:
 
 
 def _end_with_parent(parent: int) -> None:
-    """End this process when its launcher is gone, or it would write into a run that is started again."""
+    """End this process when its launcher is gone, or it would write into a restarted run."""
     while os.getppid() == parent:
         time.sleep(_SECONDS_BETWEEN_LOOKS)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""The folder of a run: what is measured, and the answers in parts."""
+"""The folder of a run: its arguments, and its answers in parts."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from qabias.support.version import __version__
 
 RUN_FILE, SCORES_FILE, ANALYSIS_FILE, REPORT_FILE = "run.json", "scores.json", "analysis.json", "report.html"
 COMPARISON_FILE, POOL_FILE = "compare.html", "pool.json"
-"""What the folders of a comparison and of a mean of several runs hold, which are none of a run."""
+"""Files of comparisons and averages, which mark a folder that is not a run."""
 
 _VERSIONED = ("datasets", "evaluate", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
 
 
 @dataclass(frozen=True)
 class RunContent:
-    """What `run.json` holds."""
+    """Content of `run.json`."""
 
     arguments: RunArguments
     signature: str
@@ -52,13 +52,13 @@ class RunContent:
 
     @property
     def benchmark(self) -> str:
-        """Name of the benchmark, or the path of a folder of templates."""
+        """Name of the benchmark, or path of a folder of templates."""
         return self.arguments.benchmark
 
 
 @dataclass(frozen=True)
 class RunFile(RunContent):
-    """The same with its folder, and the SHA-256 of what the run measures, in hexadecimal digits."""
+    """`run.json` with its folder and the SHA-256 of its question, in hexadecimal digits."""
 
     folder: Path
     digest: str
@@ -66,7 +66,7 @@ class RunFile(RunContent):
 
 def read_run(folder: Path) -> RunFile:
     """Read and check `run.json`."""
-    path, remedy = folder / RUN_FILE, "repeat the run in another folder"
+    path, remedy = folder / RUN_FILE, "Repeat the run in another folder"
     try:
         fields = read_fields(path, remedy)
     except FileNotFoundError as error:
@@ -78,14 +78,14 @@ def read_run(folder: Path) -> RunFile:
     if content.benchmark not in benchmark_names() and not is_folder(content.benchmark):
         raise QabiasError(
             f"{path}: unknown benchmark {content.benchmark!r}, here are {', '.join(benchmark_names())}.",
-            "Install the package that brings it, or repeat the run in another folder.",
+            "Install its package, or repeat the run in another folder.",
         )
     measured = json.dumps([content.signature, asdict(content.arguments)], sort_keys=True)
     return RunFile(**vars(content), folder=folder, digest=hashlib.sha256(measured.encode()).hexdigest())
 
 
 def no_run(folder: Path) -> QabiasError:
-    """The error of a path that is no run folder, with the run folders in it or around it."""
+    """Return the error of a path that is not a run folder; it names run folders nearby."""
     for name, what in ((COMPARISON_FILE, "a comparison"), (POOL_FILE, "an average of several runs")):
         if (folder / name).exists():
             return QabiasError(f"{folder} is {what}, not a run.", f"Use one of its runs, or 'qabias show {folder}'.")
@@ -93,14 +93,14 @@ def no_run(folder: Path) -> QabiasError:
         return QabiasError(f"{folder} is a file of a run.", f"Use its folder: {folder.parent}")
     runs = sorted(path.parent.name for path in folder.glob(f"*/{RUN_FILE}"))
     if runs:
-        return QabiasError(f"{folder} is no run folder. It contains {len(runs)}.", choose(runs, (), f"{folder}/"))
+        return QabiasError(f"{folder} is not a run folder. It contains {len(runs)}.", choose(runs, (), f"{folder}/"))
     if not folder.exists():
         return missing(folder)
-    return QabiasError(f"{folder}: holds no run (no {RUN_FILE}).", "Use a folder that 'qabias run' wrote.")
+    return QabiasError(f"{folder}: contains no run (no {RUN_FILE}).", "Use a folder that 'qabias run' wrote.")
 
 
 def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int) -> RunFile:
-    """Write `run.json`, or check that the folder holds this very run."""
+    """Write `run.json`, or check that the folder contains this run."""
     run_file = folder / RUN_FILE
     if not run_file.exists():
         try:
@@ -115,20 +115,21 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
     if different or run.signature != signature:
         what = ", ".join(f"{name} {there[name]!r} there, {ours[name]!r} here" for name in different)
         raise QabiasError(
-            f"{folder}: holds another run ({what or run.signature}).", "Choose another --output or remove the folder."
+            f"{folder}: contains another run ({what or run.signature}).",
+            "Choose another --output, or delete the folder.",
         )
     remove_leftovers(run_file)  # of one that was killed while another has written it
     return run
 
 
 def check_free(folder: Path) -> None:
-    """Refuse a folder that holds something else than a run."""
+    """Refuse a folder that contains something else."""
     if folder.exists() and (not folder.is_dir() or any(path.name[:1] != "." for path in folder.iterdir())):
-        raise QabiasError(f"{folder}: exists and holds no run.", "Choose another --output.")
+        raise QabiasError(f"{folder}: exists and contains no run.", "Choose another --output.")
 
 
 def _write_run(path: Path, arguments: RunArguments, signature: str, units_per_part: int) -> None:
-    """Write what is measured, unless somebody else has done so meanwhile."""
+    """Write `run.json` unless another process has written it."""
     created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     versions = {name: importlib.metadata.version(name) for name in _VERSIONED if find_spec(name)}
     versions = {"python": platform.python_version(), **versions}
@@ -145,7 +146,7 @@ def default_folder(arguments: RunArguments) -> Path:
 
 
 def cut_parts(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator[pa.Table]:
-    """Cut the examples into parts of whole units, each of one wording of a set."""
+    """Cut the examples into parts of whole units, each of one prompt variant."""
     for of_wording in by_run(table):
         yield from _cut(benchmark, of_wording, units_per_part)
 
@@ -159,42 +160,42 @@ def _cut(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator
 
 
 def is_run(folder: Path) -> bool:
-    """Return whether a folder holds a run, be it one that has lost the file that says what was asked."""
+    """Return whether a folder holds a run, even one without its `run.json`."""
     return (folder / RUN_FILE).exists() or (folder / ANSWERS_FOLDER).is_dir()
 
 
 def part_path(folder: Path, number: int) -> Path:
-    """File of a part of a run."""
+    """Path of a part of a run."""
     return folder / ANSWERS_FOLDER / f"part-{number:05d}.parquet"
 
 
 def write_part(run: RunFile, number: int, benchmark: Benchmark, part: pa.Table, answers: Mapping[str, Any]) -> None:
-    """Write the answers to a part, whole or not at all."""
+    """Write the answers to a part, atomically."""
     table = pa.table({**{name: part[name] for name in benchmark.key}, **answers})
     is_costly = not run.arguments.model.startswith(BASELINE_PREFIX)
     write_checked(part_path(run.folder, number), table, run.digest, lasting=is_costly)
 
 
 def read_part(run: RunFile, number: int) -> pa.Table | None:
-    """The answers in a part of a run; None where there is none yet."""
+    """Read the answers in a part of a run; None if it is missing."""
     path = part_path(run.folder, number)
     return read_checked(path, run.digest) if path.exists() else None
 
 
 def answers_part(written: pa.Table, benchmark: Benchmark, part: pa.Table) -> bool:
-    """Return whether answers are those to exactly these examples."""
+    """Return whether answers belong to exactly these examples."""
     key = list(benchmark.key)
     return bool(written.select(key).equals(part.select(key)))
 
 
 def is_complete(run: RunFile, number: int, benchmark: Benchmark, part: pa.Table) -> bool:
-    """Return whether a part has been written for exactly these examples."""
+    """Return whether a part exists for exactly these examples."""
     written = read_part(run, number)
     return written is not None and answers_part(written, benchmark, part)
 
 
 def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) -> tuple[pa.Table, int]:
-    """The answers of a run in the order of its examples, and the number of parts that are missing."""
+    """Read the answers of a run in the order of its examples, and count missing parts."""
     answers: list[pa.Table] = []
     n_missing = 0
     for number, part in enumerate(parts):
@@ -204,22 +205,22 @@ def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) 
             n_missing += 1
             continue
         if not answers_part(written, benchmark, part):
-            raise QabiasError(f"{path}: holds other examples.", "Remove the file and run the same command again.")
+            raise QabiasError(f"{path}: contains other examples.", "Remove the file and run the same command again.")
         answers.append(written)
     # A part in which no model thought has no column of thoughts.
     return pa.concat_tables(answers, promote_options="default") if answers else pa.table({}), n_missing
 
 
 def read_keys(run: RunFile, benchmark: Benchmark) -> pa.Table:
-    """The key columns of all answers of a run, in their order."""
+    """Read the key columns of all answers of a run, in order."""
     paths = sorted(part_path(run.folder, 0).parent.glob("part-*.parquet"))
     if not paths:
-        raise QabiasError(f"{run.folder}: holds no answers.", "Score the file that they came from again.")
+        raise QabiasError(f"{run.folder}: contains no answers.", "Score the original file again.")
     return pa.concat_tables([read_checked(path, run.digest).select(list(benchmark.key)) for path in paths])
 
 
 def read_all_answers(run: RunFile, benchmark: Benchmark, table: pa.Table) -> pa.Table:
-    """The answers of a whole run in the order of its examples."""
+    """Read the answers of a complete run in the order of its examples."""
     answers, n_missing = read_answers(run, benchmark, cut_parts(benchmark, table, run.units_per_part))
     if n_missing:
         raise QabiasError(f"{run.folder}: {n_missing} parts are missing.", "Run the same command again to finish it.")

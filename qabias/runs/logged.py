@@ -1,4 +1,4 @@
-"""Logs of other tools, as runs: scored, with tables and a report, and comparable with other runs."""
+"""Logs of other tools as runs: scored and reported, and comparable with other runs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from qabias.support.suggest import unknown
 
 @dataclass
 class _Counts:
-    """What went through a reader: all samples, those that failed, and why the first of these did."""
+    """Counts of samples and failures, and the first failure."""
 
     samples: int = 0
     failed: int = 0
     first: str = ""
 
     def through(self, samples: Iterator[Sample]) -> Iterator[Sample]:
-        """The same samples, counted from the beginning."""
+        """Yield the samples and count them."""
         self.samples = self.failed = 0
         for sample in samples:
             self.samples += 1
@@ -44,7 +44,7 @@ class _Counts:
 
 @dataclass
 class FoundLogs:
-    """What a folder holds."""
+    """Content of a folder."""
 
     logs: list[Log] = field(default_factory=list)
     unreadable: list[QabiasError] = field(default_factory=list)
@@ -53,7 +53,7 @@ class FoundLogs:
 
 
 def log_at(path: Path) -> Log | None:
-    """The log in a file, or the only one in a folder; None where there is none."""
+    """Read the log in a file, or the only one in a folder; None if there is none."""
     if not path.is_dir():
         return read_log(path) if path.is_file() else None
     content = find_logs(path)
@@ -61,12 +61,12 @@ def log_at(path: Path) -> Log | None:
         raise content.unreadable[0]
     if len(content.logs) > 1:
         names = ", ".join(str(log.path.relative_to(path)) for log in content.logs)
-        raise QabiasError(f"{path}: holds {len(content.logs)} logs ({names}).", "Score one of them.")
+        raise QabiasError(f"{path}: contains {len(content.logs)} logs ({names}).", "Score one of them.")
     return content.logs[0] if content.logs else None
 
 
 def find_logs(folder: Path) -> FoundLogs:
-    """Every file of a folder, by what it is."""
+    """Sort the files of a folder by type."""
     content = FoundLogs()
     for path, log in logs_in(folder, RUN_FILE):
         if path.is_dir():
@@ -89,7 +89,7 @@ def collect_log(
     rules: Mapping[str, str] | None = None,
     hints: Mapping[str, str] | None = None,
 ) -> Collected:
-    """Read the answers of a log and find the examples that they answer."""
+    """Read the answers of a log and match them with examples."""
     hints = hints or {}
     _check_names(hints)
     counts = _Counts()
@@ -128,12 +128,11 @@ def collect_log(
 
 
 def folder_name(log: Log) -> str:
-    """Return what the run folder of a log is called: the file's name without its ending."""
+    """Name of a log's run folder: the file's name without its ending."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", log.path.stem if log.path.is_file() else log.path.name).strip("-.") or "log"
 
 
 def _benchmark_of(log: Log, hints: Mapping[str, str], mirror: str | None) -> tuple[str, Logged]:
-    """The benchmark whose questions a log asked."""
     own = own_answers(log, mirror)
     if own is not None:
         return own
@@ -141,8 +140,8 @@ def _benchmark_of(log: Log, hints: Mapping[str, str], mirror: str | None) -> tup
     if log.tool == openai_batch.TOOL:
         if wanted is None:
             raise QabiasError(
-                f"{log.called}: results of a batch do not say what was asked.",
-                "Name it by --benchmark, and by --config, --source and --format.",
+                f"{log.called}: results of a batch do not include the questions.",
+                "Add --benchmark, --config, --source and --format.",
             )
         return wanted, batched(load_benchmark(wanted), log, hints, mirror)
     for name, benchmark in loadable_benchmarks().items():
@@ -154,13 +153,11 @@ def _benchmark_of(log: Log, hints: Mapping[str, str], mirror: str | None) -> tup
     kept = f"its samples keep {', '.join(first.asked) or 'nothing of the question'}" if first else "it has no sample"
     raise QabiasError(
         f"{log.called}: no benchmark here reads this task ({kept}).",
-        "`qabias list` names the benchmarks, and a table "
-        "with their key columns and a column of answers is read from any tool.",
+        "Score a table of key columns and answers instead. See: qabias list",
     )
 
 
 def _check_names(hints: Mapping[str, str]) -> None:
-    """Refuse what is the name of nothing."""
     if "benchmark" not in hints:
         return
     benchmark = load_benchmark(hints["benchmark"])
@@ -171,7 +168,7 @@ def _check_names(hints: Mapping[str, str]) -> None:
 
 
 def _check_hints(log: Log, hints: Mapping[str, str], arguments: RunArguments) -> None:
-    """Refuse what the caller says otherwise than the log."""
+    """Refuse arguments that contradict the log."""
     said = {
         "benchmark": arguments.benchmark,
         "config": arguments.config,
@@ -184,15 +181,13 @@ def _check_hints(log: Log, hints: Mapping[str, str], arguments: RunArguments) ->
             continue
         if said.get(name):
             raise QabiasError(
-                f"{log.called}: {name} is {value!r} here, but {said[name]!r} by the log.", "Leave it out."
+                f"{log.called}: {name} is {value!r} here, but {said[name]!r} in the log.", f"Remove {name}."
             )
-        raise QabiasError(
-            f"{log.called}: {name} is {value!r} here, but the log is of another tool's own.", "Leave it out."
-        )
+        raise QabiasError(f"{log.called}: {name} is {value!r} here, but the log has its own.", f"Remove {name}.")
 
 
 def _about_counts(log: Log, counts: _Counts, failed: str) -> list[str]:
-    """Return what is missing of a log, in sentences."""
+    """Describe missing samples of a log."""
     notes = []
     if counts.failed:
         notes.append(f"{counts.failed:,} of {counts.samples:,} samples failed and {failed}; the first, {counts.first}.")

@@ -1,4 +1,4 @@
-"""Means over runs or wordings beside the runs themselves: the analysis of the means, and one table for each score."""
+"""Averages over runs or prompts: their analysis, and one table per score."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOTE = (
 def measures_of(
     benchmark: Benchmark, question_only: bool = False, scores: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[Measure, ...]:
-    """The scores that are compared; where no model saw a context, with what is then to be said of them."""
+    """The compared scores; if no model saw a context, with a note about them."""
     measures = tuple(
         measure
         for measure in meaningful(benchmark, question_only)
@@ -54,12 +54,12 @@ def of_means(
     analysis: Analysis,
     what: str = "runs",
 ) -> Analysis:
-    """The analysis of means: tables of outcomes, mean, spread and single runs first, and the others marked as means."""
+    """Analysis of averages: outcomes, average, standard deviation and single runs first, then the other tables."""
     own = (
         *outcomes_tables(names, of_runs, what.removesuffix("s")),
         *(_table(benchmark, measure, names, scores, of_runs, what) for measure in measures),
     )
-    note = f"Every score is the mean of {len(names)} {what}; counts and shares of answers are those of all together."
+    note = f"Every score is the average of {len(names)} {what}. Counts and shares of answers are over all of them."
     means = benchmark.facts.means
     tables = tuple(_of_pool(table, table.name in means, what) for table in analysis.tables)
     return replace(analysis, tables=(*own, *tables), notes=(note, *analysis.notes))
@@ -74,7 +74,7 @@ def with_wordings(
     prompt_format: PromptFormat,
     rules: Rules,
 ) -> tuple[dict[str, Any], Analysis]:
-    """Add the scores of each wording of a set to the means over them."""
+    """Add the scores of each prompt variant to their averages."""
     tables = by_run(table)
     names = [wording[RUN][0].as_py() for wording in tables]
     n = answers.num_rows // len(tables)
@@ -90,7 +90,7 @@ def with_wordings(
 
 
 def _of_pool(table: Table, is_in_paper: bool, what: str) -> Table:
-    """The table of a run as one of means; the paper has some of them as such."""
+    """Mark the table of a run as a table of averages."""
     section = f"{table.section}: mean of the {what}" if table.section else f"Means of the {what}"
     return replace(table, section=section, source=table.source if is_in_paper else "")
 
@@ -103,7 +103,7 @@ def _table(
     of_runs: Sequence[Mapping[str, Any]],
     what: str,
 ) -> Table:
-    """The table of one score: groups by mean, spread and runs."""
+    """The table of one score: groups by average, standard deviation and runs."""
     means = benchmark.groups(scores, measure)
     by_run = [benchmark.groups(group_scores, measure) for group_scores in of_runs]
     note = _NOTE.format(clusters=benchmark.facts.clusters[0], what=what)

@@ -1,4 +1,4 @@
-"""One run from the folders of its shards, which machines that share no disk have computed."""
+"""Merges the run folders of shards that were computed on machines without a shared disk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_NAMED = 8
 
 
 def merge(folders: Sequence[Path], output: Path, mirror: str | None = None) -> RunResult:
-    """Put the parts of several run folders into one, and score it."""
+    """Merge the parts of several run folders, and score the run."""
     if (output / RUN_FILE).exists():
         folders = [output, *folders]
     else:
@@ -50,7 +50,7 @@ def merge(folders: Sequence[Path], output: Path, mirror: str | None = None) -> R
 
 
 def shards_of(parts: Sequence[int], n_parts: int) -> list[str]:
-    """The fewest shards "i/n" that compute these parts and no others."""
+    """Return the fewest shards "i/n" that compute exactly these parts."""
     wanted = set(parts)
     for n_shards in range(1, n_parts + 1):
         shards = {number % n_shards for number in wanted}
@@ -60,7 +60,7 @@ def shards_of(parts: Sequence[int], n_parts: int) -> list[str]:
 
 
 def _check_same(first: RunFile, other: RunFile) -> None:
-    """Refuse two folders that hold different runs, and name in what they differ."""
+    """Refuse folders of different runs, and name the fields that differ."""
     ours, theirs = asdict(first.arguments), asdict(other.arguments)
     differences = [f"{name} {ours[name]!r} and {theirs[name]!r}" for name in ours if ours[name] != theirs[name]]
     if not differences:
@@ -76,7 +76,7 @@ def _check_same(first: RunFile, other: RunFile) -> None:
 
 
 def _find_part(runs: Sequence[RunFile], benchmark: Benchmark, part: pa.Table, number: int) -> Path | None:
-    """Return the file of a part, after checking that all folders that have it agree; None if no folder has it."""
+    """Find the file of a part; all folders that have it must agree. None if it is missing."""
     first: tuple[Path, pa.Table] | None = None
     for run in runs:
         path, answers = part_path(run.folder, number), read_part(run, number)
@@ -101,7 +101,6 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _some(names: Any) -> str:
-    """The names as a list that a message can hold."""
     names = list(names)
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more

@@ -1,4 +1,4 @@
-"""What became of the answers that models wrote, and how scores are shown of which many answers are missing."""
+"""Outcomes of written answers, and scores of runs with many missing answers."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from qabias.benchmarks.caveats import MOST_MISSING, RANGE
 from qabias.tables.formatting import percent, show
 from qabias.tables.model import Column, Table, Value
 
-OUTCOMES_TABLE = "answers_by_run"
-"""Name of the table of the outcomes of runs."""
+OUTCOMES_TABLE = "answers_by_run"  # name of the table of outcomes
 
 
 def outcomes_of(scores: Mapping[str, Any]) -> dict[str, int]:
-    """The number of written answers of every outcome; empty where nothing was written."""
+    """Number of written answers per outcome; empty without written answers."""
     counts = scores.get("outcomes") or {}
     return {name: int(counts[name]) for name in OUTCOMES if name in counts}
 
 
 def answered_share(scores: Mapping[str, Any]) -> float | None:
-    """The share of the written answers that were answered; None where nothing was written."""
+    """Share of written answers that are answered; None without written answers."""
     counts = outcomes_of(scores)
     n = sum(counts.values())
     return counts[ANSWERED] / n if n else None
 
 
 def answered_in_words(scores: Mapping[str, Any]) -> str:
-    """Return how many written answers were answered and what became of the others; "" where nothing was written."""
+    """Describe the outcomes of written answers in a sentence; "" without written answers."""
     share = answered_share(scores)
     if share is None:
         return ""
@@ -39,7 +38,7 @@ def answered_in_words(scores: Mapping[str, Any]) -> str:
 
 
 def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], what: str = "run") -> list[Table]:
-    """A table of the outcomes of every run; none where no run has written answers."""
+    """Table of the outcomes of every run; () without written answers."""
     if not any(map(outcomes_of, scores)):
         return []
     rows: list[tuple[Value, ...]] = []
@@ -51,9 +50,8 @@ def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], w
             f"answers_by_{what}",
             "What became of the written answers",
             "",
-            "Refused: the model declines to answer. Truncated: its text ends before an answer. Filtered: held back by "
-            f"a service. Unread: it names no answer, or several. A dash: the {what} has no written answers. Scores say "
-            "in their own way what they make of answers that are not there.",
+            "Refused: the model declines to answer. Truncated: its text ends before an answer. Filtered: blocked by "
+            f"a service. Unparseable: it names no answer, or several. A dash: the {what} has no written answers.",
             (
                 Column(what, what.capitalize(), "text"),
                 Column("answered_share", "Share answered", "share"),
@@ -67,17 +65,16 @@ def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], w
 
 
 def missing_notes(names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what is said first of every run of which many answers are not there."""
+    """Notes on runs with many missing answers."""
     return [
-        f"{name}: only {answered_in_words(of_run)}; scores that lack such answers stand with the range that they could "
-        "take with them."
+        f"{name}: only {answered_in_words(of_run)}. Scores with missing answers show their possible range."
         for name, of_run in zip(names, scores, strict=True)
         if (share := answered_share(of_run)) is not None and share < 1 - MOST_MISSING
     ]
 
 
 def with_ranges_in_cells(table: Table) -> Table:
-    """The table as a terminal shows it: each range in round brackets behind its score, in place of a column."""
+    """Show each possible range in round brackets behind its score, for terminals."""
     places = {column.name: place for place, column in enumerate(table.columns)}
     ranges = {
         places[name.removeprefix(RANGE)]: place

@@ -1,4 +1,4 @@
-"""What a run asks, resolved once: benchmark, origin, examples, prompt format and signature, passed on as one object."""
+"""What a run asks: benchmark, origin, examples, prompt format and signature in one object."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from qabias.support.version import __version__
 
 @dataclass(frozen=True)
 class Examples:
-    """The examples that arguments name, and how much of the whole a sample is, "" where there is none."""
+    """The examples of a run, and the size of the sample; "" for all examples."""
 
     benchmark: Benchmark
     origin: Origin
@@ -53,7 +53,7 @@ class Question:
         return self.examples.table
 
     def format_of(self, part: pa.Table) -> PromptFormat:
-        """The prompt format of a part; of a set of wordings the one that the part is asked in."""
+        """Prompt format of a part: for a set of prompt variants, the part's own."""
         assert self.prompt_format is not None
         if not self.prompt_format.wordings:
             return self.prompt_format
@@ -67,7 +67,7 @@ class Question:
 
 
 def load_examples(arguments: RunArguments, mirror: str | None = None) -> Examples:
-    """The examples that the arguments name, sampled."""
+    """Load the examples that the arguments name, sampled."""
     benchmark = load_benchmark(arguments.benchmark)
     # The bundled examples are one fixed set; the seed then only draws the sample and random answers.
     seed = 0 if arguments.source == BUNDLED else arguments.seed
@@ -82,15 +82,16 @@ def load_examples(arguments: RunArguments, mirror: str | None = None) -> Example
 
 
 def _sampled(benchmark: Benchmark, table: pa.Table, whole: pa.Table) -> str:
-    """How many examples and strata a sample has."""
+    """Describe the size of a sample."""
     n, n_all = (len(np.unique(benchmark.units(one)[1])) for one in (table, whole))
     return f"Sample: {table.num_rows:,} of {whole.num_rows:,} examples, from {n:,} of {n_all:,} {benchmark.strata}."
 
 
 def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) -> pa.Table:
-    """Draw at most `limit` examples (at least one block) as whole blocks, one of every stratum before a second of any.
+    """Draw at most `limit` examples (at least one block) as whole blocks, one per stratum first.
 
-    A block is a unit. If a stratum has units of both sides (see `Benchmark.sides`), its blocks are one unit of each.
+    A block is a unit. If a stratum has units of both sides (see `Benchmark.sides`), its blocks are pairs of them.
+
     """
     if limit is None or limit >= table.num_rows:
         return table
@@ -116,13 +117,13 @@ def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) 
 
 
 def wordings_of(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...]:
-    """Names of the wordings in which every question is asked, where the format is a set of them."""
+    """Names of the prompt variants, if the format is a set of them."""
     prompt_format = benchmark.formats.get(arguments.format or "")
     return tuple(wording.name for wording in prompt_format.wordings) if prompt_format is not None else ()
 
 
 def load_examples_of(run: RunFile, mirror: str | None = None) -> Examples:
-    """The examples of a run that has been begun; of answers that others collected, those that they answer."""
+    """Load the examples of an existing run; for external answers, only answered examples."""
     examples = load_examples(run.arguments, mirror)
     _check_unchanged(run, examples)
     if not run.arguments.answers:
@@ -135,25 +136,24 @@ def load_examples_of(run: RunFile, mirror: str | None = None) -> Examples:
 
 
 def _check_unchanged(run: RunFile, examples: Examples) -> None:
-    """Refuse the answers to templates that have other texts by now: those of a user's own, or this project's."""
+    """Refuse answers to templates whose texts have changed."""
     then, now = signature_fields(run.signature).get("source"), examples.origin.version
     if then == now:
         return
     if is_folder(run.benchmark):
         raise QabiasError(
-            f"{run.folder}: the templates in {run.benchmark} have changed since ({then} then, {now} now), and its "
-            "answers are to the texts of then.",
-            "Put these back, or run again into another folder.",
+            f"{run.folder}: the templates in {run.benchmark} have changed since this run ({then} then, {now} now).",
+            "Restore them, or run again into another folder.",
         )
     if run.arguments.source == BUNDLED:
         raise QabiasError(
-            f"{run.folder}: its answers are to the texts {then}, and this is qabias {__version__} with {now}.",
+            f"{run.folder}: its answers are to texts {then}, but qabias {__version__} has {now}.",
             f"Read it with qabias {run.qabias_version}, or run again into another folder.",
         )
 
 
 def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, orders: int = 1) -> PromptFormat:
-    """The prompt format in which a scorer is asked; the scorer learns how long its answers may be."""
+    """The prompt format for a scorer; sets the scorer's answer length."""
     prompt_format = choose_format(benchmark.formats, name or benchmark.default_format(scorer))
     prompt_format = in_orders(benchmark, prompt_format, orders)
     if prompt_format.written and not isinstance(scorer, TextScorer):
@@ -167,7 +167,7 @@ def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, order
 
 
 def make_question(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question:
-    """Return what is asked when a scorer gets the examples."""
+    """Prepare the question to a scorer."""
     benchmark = examples.benchmark
     check_scorer(benchmark, scorer.name)
     prompt_format = fitting_format(benchmark, scorer, arguments.format, arguments.permutations)
@@ -176,7 +176,7 @@ def make_question(examples: Examples, arguments: RunArguments, scorer: Scorer) -
 
 
 def read_question(run: RunFile, mirror: str | None = None) -> Question:
-    """Return what a run that has been begun asks, as its folder says."""
+    """Read the question of an existing run from its folder."""
     examples = load_examples_of(run, mirror)
     prompt_format = examples.benchmark.formats.get(format_name(run.signature))
     return Question(examples, prompt_format, run.signature, run.units_per_part)

@@ -1,4 +1,4 @@
-"""Measuring a model: ask what has not been asked yet, then score when all parts are there."""
+"""Measuring a model: ask what is not answered yet, then score when all parts exist."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunResult:
-    """Where a run stands."""
+    """State of a run."""
 
     run: RunFile
     scores: Mapping[str, Any] | None
@@ -70,12 +70,12 @@ class RunResult:
 
     @property
     def signature(self) -> str:
-        """Return what was measured, in one line."""
+        """The signature."""
         return self.run.signature
 
 
 class Prepared(NamedTuple):
-    """A run that can begin."""
+    """A run that is ready to begin."""
 
     arguments: RunArguments
     folder: Path
@@ -91,7 +91,7 @@ def run(
     ask: str | None = None,
     handed_over: object = None,
 ) -> RunResult:
-    """Measure a model: ask what has not been asked yet, then score when all parts are there."""
+    """Measure a model: ask what is not answered yet, then score when all parts exist."""
     processes = launched_processes()
     with processes.together():
         arguments = arguments.resolve(machine, ask=ask, handed_over=handed_over)
@@ -102,9 +102,8 @@ def run(
         share, n_shares = processes.share(*machine.shard)
         if n_shares > 1 and isinstance(scorer, BatchScorer) and scorer.needs_single_process:
             raise QabiasError(
-                "a batch is written and read by one process for the whole run, because every share would replace the "
-                "request files of the others.",
-                "Leave out --shard and the launcher, or the batch.",
+                "a batch needs one process for the whole run, because shards overwrite each other's files.",
+                "Remove --shard and the launcher, or the option batch.",
             )
     begin = partial(claim, folder, arguments, question.signature, question.units_per_part)
     run_file = processes.on_first(begin)
@@ -115,7 +114,7 @@ def run(
 
 
 def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, machine: Machine) -> None:
-    """Ask what has not been answered yet of the parts that are this process's."""
+    """Ask the unanswered parts of this process."""
     processes = launched_processes()
     with processes.together():
         missing = [number for number in mine if not is_there(run, question, number)]
@@ -135,7 +134,7 @@ def prepare(
     handed_over: object = None,
     folder: Path | None = None,
 ) -> Prepared:
-    """Load the scorer and bind it to the examples; the arguments lose the options that do not change answers."""
+    """Load the scorer and prepare its question; the arguments lose options that do not change answers."""
     options = arguments.scorer_options
     # Which scorer a model is made for matters to options only.
     name = scorer_of(arguments.backend, arguments.model, arguments.revision, handed_over) if options else None
@@ -157,12 +156,12 @@ def prepare(
 
 
 def is_there(run: RunFile, question: Question, number: int) -> bool:
-    """Return whether a part of a run has been answered."""
+    """Return whether a part of a run is answered."""
     return is_complete(run, number, question.benchmark, question.parts[number])
 
 
 def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -> None:
-    """Ask a part of a run and write its answers, unless the scorer is still waiting for them."""
+    """Ask a part of a run and write its answers, unless the scorer is waiting for them."""
     part = question.parts[number]
     answers = question.benchmark.answer(part, scorer, question.format_of(part), run.arguments.norm)
     if not (isinstance(scorer, BatchScorer) and scorer.is_waiting()):
@@ -170,7 +169,7 @@ def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -
 
 
 def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return what the metric returns, and its warnings, which would else name a line of this package."""
+    """Compute the scores and collect the metric's warnings, which would otherwise name a line of this package."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         scores = question.benchmark.score(question.table, answers, rules)
@@ -178,23 +177,23 @@ def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict
 
 
 def score_run(folder: Path, mirror: str | None = None) -> RunResult:
-    """Score the predictions of a run folder and write `scores.json` and `analysis.json`."""
+    """Score the answers of a run folder; writes `scores.json` and `analysis.json`."""
     run_file = read_run(folder)
     question = read_question(run_file, mirror)
     result = finish(run_file, question)
     if result.scores is None:
         has_scores = (folder / SCORES_FILE).exists()
-        former = f"; {SCORES_FILE} is of a time when they were there, and stays" if has_scores else ""
+        former = f"; {SCORES_FILE} is older and stays" if has_scores else ""
         raise QabiasError(
-            f"{folder}: {result.n_missing_parts} of {len(question.parts)} parts are missing, so that nothing is "
+            f"{folder}: {result.n_missing_parts} of {len(question.parts)} parts are missing. Nothing was "
             f"scored{former}.",
-            "Finish the run by its `qabias run`, which scores it too.",
+            "Finish the run with `qabias run`, which also scores it.",
         )
     return result
 
 
 def finish(run_file: RunFile, question: Question) -> RunResult:
-    """Score the answers of a run and write its files, if all parts are there."""
+    """Score the answers of a run and write its files, if all parts exist."""
     benchmark, table = question.benchmark, question.table
     answers, n_missing = read_answers(run_file, benchmark, question.parts)
     if n_missing:
@@ -214,7 +213,7 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
 
 
 def _with_other_tool(analysis: Analysis, scores: Mapping[str, Any], folder: Path) -> Analysis:
-    """Add the figures and notes of the tool whose log was scored, if one was."""
+    """Add the figures and notes of the tool whose log was scored."""
     other = read_other_tool(folder)
     if other is None:
         return analysis
@@ -225,7 +224,7 @@ def _with_other_tool(analysis: Analysis, scores: Mapping[str, Any], folder: Path
 
 @contextmanager
 def lock_run(folder: Path, shard: tuple[int, int], processes: Processes) -> Iterator[None]:
-    """Let one command at a time compute a shard of a run; a second one for the same shard waits for the first."""
+    """Lock a shard of a run: a second command for it waits for the first."""
     name = ".lock" if shard[1] == 1 else f".lock-{shard[0]}-of-{shard[1]}"
     lock = filelock.FileLock(folder / name, poll_interval=0.2)
 
@@ -248,7 +247,7 @@ def lock_run(folder: Path, shard: tuple[int, int], processes: Processes) -> Iter
 
 
 class RunProgress:
-    """Shows how many examples are answered and the time left: a bar on a terminal, else a line a minute."""
+    """Shows the progress of a run: a bar on a terminal, else a line per minute."""
 
     def __init__(
         self, name: str, total: int, done: int, stream: TextIO | None, clock: Callable[[], float] = time.monotonic
@@ -262,7 +261,7 @@ class RunProgress:
 
     @contextmanager
     def part(self, n_examples: int) -> Iterator[None]:
-        """Show how far these examples are, as their scorer tells, and count them at the end."""
+        """Show the progress that the scorer reports within these examples."""
         begin = self._finished
         with listening(lambda share: self._show(begin + int(share * n_examples))):
             yield
@@ -270,7 +269,7 @@ class RunProgress:
         self._show(self._finished)
 
     def close(self) -> None:
-        """Leave the bar as it stands."""
+        """Close the bar."""
         if self._bar is not None:
             self._bar.close()
 

@@ -1,4 +1,4 @@
-"""A run with its scores: `scores.json` written and read."""
+"""A run with its scores: writes and reads `scores.json`."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class ScoredRun(NamedTuple):
 
     @property
     def arguments(self) -> RunArguments:
-        """Return what was measured."""
+        """The arguments."""
         return self.file.arguments
 
     @property
     def signature(self) -> str:
-        """The same in one line."""
+        """The signature."""
         return self.file.signature
 
     @property
@@ -49,28 +49,28 @@ class ScoredRun(NamedTuple):
 
     @property
     def format_name(self) -> str:
-        """Name of its prompt format; "" where it is not known."""
+        """Name of the prompt format; "" if unknown."""
         return format_name(self.signature)
 
     @property
     def is_baseline(self) -> bool:
-        """Return whether a baseline answered."""
+        """Whether a baseline answered."""
         return self.arguments.model.startswith(BASELINE_PREFIX)
 
     @property
     def is_question_only(self) -> bool:
-        """Return whether the model saw no context, so that only some scores mean anything."""
+        """Whether the model saw no context, which leaves only some scores meaningful."""
         return is_question_only(self.benchmark, self.signature)
 
 
 def is_question_only(benchmark: Benchmark, signature: str) -> bool:
-    """Return whether a signature names a format that leaves the context out."""
+    """Return whether a signature names a format without contexts."""
     prompt_format = benchmark.formats.get(format_name(signature))
     return prompt_format is not None and prompt_format.question_only
 
 
 def scores_content(benchmark: Benchmark, signature: str, scores: Mapping[str, Any]) -> dict[str, Any]:
-    """Scores as their file holds them: with the signature, and why what is undefined is so."""
+    """Content of `scores.json`: scores with signature, and reasons for undefined ones."""
     return {
         "benchmark": benchmark.name,
         "signature": signature,
@@ -80,7 +80,7 @@ def scores_content(benchmark: Benchmark, signature: str, scores: Mapping[str, An
 
 
 def write_scores(run: RunFile, scores: Mapping[str, Any]) -> ScoredRun:
-    """Write `scores.json`; returns what `read_scored` would read."""
+    """Write `scores.json` and return what `read_scored` would read."""
     benchmark = load_benchmark(run.benchmark)
     write_stored(run.folder / SCORES_FILE, scores_content(benchmark, run.signature, scores))
     return ScoredRun(_writable(run), strict(scores))
@@ -94,28 +94,28 @@ def read_scored(folder: Path) -> ScoredRun:
         content = read_fields(path, _score_again(folder))
     except FileNotFoundError as error:
         raise QabiasError(
-            f"{folder}: has no scores yet ({SCORES_FILE} does not exist).",
-            "Finish the run with `qabias run`, or make them with `qabias score`",
+            f"{folder}: has no scores yet (no {SCORES_FILE}).",
+            "Finish the run with `qabias run`, or score it with `qabias score`.",
         ) from error
     if content["signature"] != run.signature:
         raise QabiasError(
-            f"{path}: its signature {content['signature']!r} is not that of run.json, {run.signature!r}.",
+            f"{path}: its signature {content['signature']!r} differs from the one in run.json, {run.signature!r}.",
             f"{_score_again(folder)}.",
         )
     return ScoredRun(_writable(run), content["scores"])
 
 
 def read_tables(run: ScoredRun) -> Analysis:
-    """The tables of a run."""
+    """Read the tables of a run."""
     return read_analysis(run.folder / ANALYSIS_FILE)
 
 
 def _score_again(folder: Path) -> str:
-    return f"score the run again with `qabias score {folder}`"
+    return f"Score the run again with `qabias score {folder}`"
 
 
 def _writable(run: RunFile) -> RunFile:
-    """The same with a question mark for half of a surrogate pair: JSON can spell one, and no file can hold it."""
+    """Replace halves of surrogate pairs, which JSON can spell and files cannot contain."""
 
     def clean(text: str) -> str:
         return text.encode("utf-8", errors="replace").decode("utf-8")
@@ -125,13 +125,12 @@ def _writable(run: RunFile) -> RunFile:
 
 
 LOG_FILE = "log.json"
-OTHER_FIGURES = "other_tool"
-"""Name of the table of the other tool's figures."""
+OTHER_FIGURES = "other_tool"  # name of the table of the other tool's figures
 
 
 @dataclass(frozen=True)
 class OtherTool:
-    """The evaluation of another tool, whose answers a run scores."""
+    """The other tool whose log a run scores."""
 
     tool: str
     version: str
@@ -147,7 +146,7 @@ def write_other_tool(folder: Path, other: OtherTool) -> None:
 
 
 def read_other_tool(folder: Path) -> OtherTool | None:
-    """Return what `log.json` of a run folder holds; None where there is none."""
+    """Read `log.json` of a run folder; None if it is missing."""
     try:
         return read_stored(folder / LOG_FILE, OtherTool, "score the log again into another folder")
     except FileNotFoundError:
@@ -155,14 +154,14 @@ def read_other_tool(folder: Path) -> OtherTool | None:
 
 
 def without_reasons(other: OtherTool) -> OtherTool:
-    """Return what a tool said, beside scores that are counted by other rules than those of its reasons."""
-    note = "Answers are counted by other rules than those of the reasons why figures differ; none is given."
+    """Remove explanations of figures that do not apply after scoring by other rules."""
+    note = "Answers are counted by other rules here, which can explain different figures."
     figures = tuple(replace(figure, why="") for figure in other.figures)
     return replace(other, figures=figures, notes=(*other.notes, note))
 
 
 def other_figures(other: OtherTool, scores: Mapping[str, Any]) -> Table | None:
-    """The figures of another tool beside the scores of the same answers here; None where it printed none."""
+    """Table of another tool's figures next to the scores here; None if it printed none."""
     if not other.figures:
         return None
     rows = tuple((one.name, _defined(one.value), _defined(_ours(one, scores)), one.why) for one in other.figures)
@@ -171,7 +170,7 @@ def other_figures(other: OtherTool, scores: Mapping[str, Any]) -> Table | None:
         f"What {other.tool} printed",
         "",
         f"The figures of {other.tool} {other.version}".rstrip()
-        + f" for the same answers (task {other.task}), as fractions, and why they differ where they do.",
+        + f" for the same answers (task {other.task}), as fractions, with explanations of differences.",
         (
             Column("score", "Score there", "text"),
             Column("theirs", other.tool, "number"),
@@ -185,7 +184,7 @@ def other_figures(other: OtherTool, scores: Mapping[str, Any]) -> Table | None:
 
 
 def _ours(figure: OtherFigure, scores: Mapping[str, Any]) -> float | None:
-    """Return the score beside a figure; None where nothing corresponds, or it has no such group."""
+    """Return the score here for a figure of the other tool; None if there is none."""
     value: Any = scores
     for key in figure.ours:
         if not isinstance(value, Mapping) or key not in value:

@@ -9,8 +9,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.scorers.base import ConfiguredScorer, Scorer
 from qabias.support.version import __version__
 
-COLLECTED = "answers"
-"""What stands in place of a scorer where others have collected the answers."""
+COLLECTED = "answers"  # scorer name of external answers in signatures
 
 # What would end a field or a line, or cannot be shown, and the sign of an escape where it could be taken for one.
 _ESCAPED = re.compile(r"[|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|%(?=[0-9A-F]{2}|u[0-9A-F]{4})")
@@ -19,7 +18,7 @@ _ESCAPE = re.compile(r"%(?:([0-9A-F]{2})|u([0-9A-F]{4}))")
 
 
 def make_signature(arguments: RunArguments, origin: Origin, prompt_format: PromptFormat, scorer: Scorer) -> str:
-    """One line that pins what was measured; two scores may be compared where it says so."""
+    """Make the signature of a run that queries a model."""
     settings = scorer.settings if isinstance(scorer, ConfiguredScorer) else {}
     # What the benchmark's own options choose stands in the version of the origin.
     options = {**settings, **arguments.scorer_options}
@@ -41,7 +40,7 @@ def make_signature(arguments: RunArguments, origin: Origin, prompt_format: Promp
 
 
 def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: PromptFormat | None) -> str:
-    """One line that pins answers that others collected."""
+    """Make the signature of external answers."""
     is_drawn = arguments.source != BUNDLED
     fields = {
         "source": origin.version,
@@ -60,24 +59,24 @@ def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: 
 
 
 def with_rules(signature: str, rules: Mapping[str, str]) -> str:
-    """The signature of the same answers, counted by other rules."""
+    """Return the signature of the same answers with other scoring rules."""
     parts = [part for part in signature.split("|") if not part.startswith("score:")]
     place = next(number for number, part in enumerate(parts) if part.startswith("norm:")) + 1
     return "|".join([*parts[:place], *([f"score:{rules_text(rules)}"] if rules else []), *parts[place:]])
 
 
 def rules_text(rules: Mapping[str, str]) -> str:
-    """The field `score`: the rules by which answers are counted, where they are not the default."""
+    """The field `score`: the scoring rules that differ from the defaults."""
     return "+".join(f"{name}={rules[name]}" for name in sorted(rules))
 
 
 def joined(benchmark: str, fields: Mapping[str, object]) -> str:
-    """A signature of these fields; `signature_fields` reads them again, whatever characters they have."""
+    """Join fields to a signature; `signature_fields` reads any characters back."""
     return "|".join([benchmark, *(f"{name}:{escaped(str(value))}" for name, value in fields.items())])
 
 
 def escaped(text: str) -> str:
-    """A text as it stands in a field of a signature: "a|b" is "a%7Cb", so that no name can add a field or a line."""
+    """Escape a text for a field: "a|b" becomes "a%7Cb", which cannot add a field or a line."""
     return _ESCAPED.sub(lambda match: _code(ord(match[0])), text)
 
 
@@ -90,23 +89,23 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def signature_fields(signature: str) -> dict[str, str]:
-    """The fields of a signature by name, as they were given; its first part, the benchmark, has none."""
+    """Read the fields of a signature by name; its first part, the benchmark, has none."""
     parts = (part.partition(":") for part in signature.split("|")[1:])
     return {name: _ESCAPE.sub(_character, value) for name, _, value in parts}
 
 
 def format_name(signature: str) -> str:
-    """Name of the prompt format in a signature, without its version; "" where there is none."""
+    """Name of the prompt format in a signature, without its version; "" if there is none."""
     return signature_fields(signature).get("format", "").partition("@")[0]
 
 
 def scorer_name(signature: str) -> str:
-    """Name of the scorer in a signature, without its options; "" where there is none."""
+    """Name of the scorer in a signature, without its options; "" if there is none."""
     return signature_fields(signature).get("scorer", "").partition("+")[0]
 
 
 def coverage_of(arguments: RunArguments) -> str:
-    """Return how many of the examples have an answer, as a sentence; "" where all have, or a model was asked."""
+    """Return the share of answered examples as a sentence; "" if all are answered, or a model was queried."""
     counts = _counts(arguments)
     if counts is None:
         return ""
@@ -119,13 +118,13 @@ def coverage_of(arguments: RunArguments) -> str:
 
 
 def coverage_field(arguments: RunArguments) -> str:
-    """The same for a signature: "8/3680", or ""."""
+    """Return this share for a signature: "8/3680", or ""."""
     counts = _counts(arguments)
     return "" if counts is None else "{}/{}".format(*counts)
 
 
 def _counts(arguments: RunArguments) -> tuple[int, int] | None:
-    """The examples that have an answer, and all; None where these are the same, or a model was asked."""
+    """Answered examples and all examples; None if equal, or a model was queried."""
     covered = _COVERED.search(arguments.answers)
     if covered is None or covered[1] == covered[2]:
         return None

@@ -1,4 +1,4 @@
-"""Scorers: ways of asking a model. Each is one file that ends with its description, a `ScorerKind`."""
+"""Scorers: ways of querying a model. Each file ends with its description, a `ScorerKind`."""
 
 from qabias.scorers.registry import default_scorer as default_scorer
 from qabias.scorers.registry import lasting_options as lasting_options

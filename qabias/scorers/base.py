@@ -1,9 +1,9 @@
-"""What scorers take and give.
+"""Input and output of scorers, as Protocols.
 
-A scorer asks a model and knows no benchmark. There are five Protocols: an `OptionScorer` scores the options that may
-follow a text, a `TextScorer` lets the model write, a `PairScorer` classifies pairs of texts, a `SpanScorer` scores
-spans of contexts, and a `MaskScorer` scores words at masks. Which of them a scorer has is also in its description
-(`interfaces` of `qabias.scorers.kind.ScorerKind`), which can be read before a model is loaded.
+A scorer queries a model and does not depend on a benchmark. The Protocols: `OptionScorer` scores options after a
+text, `TextScorer` generates, `PairScorer` classifies pairs of texts, `SpanScorer` scores spans of contexts, and
+`MaskScorer` scores words at masks. `ScorerKind.interfaces` names them before a model is loaded.
+
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,7 @@ import numpy as np
 
 from qabias.answers.likelihoods import OptionScores as OptionScores
 
-MARK = "[MASK]"
-"""The mark of a mask in texts, whatever the model's own mask token."""
+MARK = "[MASK]"  # marks a mask in texts, for all models
 
 
 @dataclass(frozen=True)
@@ -24,10 +23,11 @@ class Request:
 
     Attributes:
         prefix: Text before the options, without a space at its end.
-        options: Continuations of `prefix`; the space that separates them from the prefix belongs to the option.
-        roles: Index of the option that plays a part in the benchmark (`"biased"`, `"counter_biased"`, `"unknown"`,
-            `"gold"`; -1 where undefined). Only baselines read it, models never see it.
+        options: Continuations of `prefix`, including the space that separates them.
+        roles: Index of the option with a role in the benchmark (`"biased"`, `"counter_biased"`, `"unknown"`, `"gold"`;
+            -1 if undefined). Only baselines read it.
         key: Stable identity of the question, e.g. `"Age/17"`; seeds the random baseline.
+
     """
 
     prefix: str
@@ -38,14 +38,15 @@ class Request:
 
 @dataclass(frozen=True)
 class SpanQuestions:
-    """Questions about contexts that name two subjects each.
+    """Questions about contexts with two subjects each.
 
     Attributes:
         contexts: Distinct contexts.
         questions: Distinct questions.
-        subjects: For each context its two subjects as they occur in it, apart from their case.
-        context_of: int array of shape (n_items,); for each item the number of its context.
-        question_of: int array of shape (n_items,); for each item the number of its question.
+        subjects: The two subjects of each context as they occur in it, apart from their case.
+        context_of: Number of each item's context; int, shape (n_items,).
+        question_of: Number of each item's question; int, shape (n_items,).
+
     """
 
     contexts: Sequence[str]
@@ -57,16 +58,17 @@ class SpanQuestions:
 
 @dataclass(frozen=True)
 class MaskedSentences:
-    """Sentences with a mask, and the two subjects whose probability there is asked.
+    """Sentences with a mask, and the two subjects to score there.
 
     Attributes:
         texts: Distinct texts, with one `MARK` each.
         subjects: Distinct subjects.
-        text_of: int array of shape (n_items,); for each item the number of its text.
-        subject_of: int array of shape (n_items, 2); for each item the numbers of its subjects.
-        contexts: Distinct texts without a mark that stand before others, joined by a space; empty if there are none.
-        context_of: int array of shape (n_items,); for each item the number of its context; None if there are none.
-        clusters: For each subject its cluster, e.g. `"female"`; needed for pronouns only.
+        text_of: Number of each item's text; int, shape (n_items,).
+        subject_of: Numbers of each item's subjects; int, shape (n_items, 2).
+        contexts: Distinct texts without a mark, prepended with a space; empty without contexts.
+        context_of: Number of each item's context; int, shape (n_items,); None without contexts.
+        clusters: Cluster of each subject, e.g. `"female"`; needed for pronouns only.
+
     """
 
     texts: Sequence[str]
@@ -79,11 +81,12 @@ class MaskedSentences:
 
 
 class Scorer(Protocol):
-    """One way of asking one model; what it is asked depends on the way.
+    """One way of querying one model.
 
     Attributes:
-        name: Name of the way, e.g. "causal".
-        model_signature: What pins the model beside its name (version and precision); empty for baselines.
+        name: Its name, e.g. "causal".
+        model_signature: Version and precision of the model; empty for baselines.
+
     """
 
     name: str
@@ -92,10 +95,11 @@ class Scorer(Protocol):
 
 @runtime_checkable
 class ConfiguredScorer(Protocol):
-    """A scorer with settings beside its options, which have a say in the answers.
+    """A scorer with settings that affect answers, besides its options.
 
     Attributes:
-        settings: What stands in the signature where no option of that name was given, name to value.
+        settings: Values by name, for the signature; an option of that name replaces one.
+
     """
 
     settings: Mapping[str, str]
@@ -106,26 +110,27 @@ class GeneratingScorer(Protocol):
     """A scorer that writes texts of a limited length."""
 
     def limit_new_tokens(self, new_tokens: int) -> None:
-        """Choose the most tokens of an answer, for a prompt format that needs so many; an option goes before it."""
+        """Set the maximum tokens of an answer as a prompt format needs; an option overrides it."""
         ...
 
 
 @runtime_checkable
 class BatchScorer(Protocol):
-    """A scorer whose answers may come later, in files.
+    """A scorer that may answer later, through files.
 
     Attributes:
-        needs_single_process: Whether one process must ask all of a run, because what is left to ask goes into files.
+        needs_single_process: Whether one process must ask the whole run, because it writes request files.
+
     """
 
     needs_single_process: bool
 
     def is_waiting(self) -> bool:
-        """Return whether a question since the last call has no answer yet; its placeholder is thrown away."""
+        """Return whether a question since the last call has no answer yet; its placeholder is dropped."""
         ...
 
     def write_requests(self) -> str:
-        """Write down what is left to ask, and say it to people; "" where nothing is to be said."""
+        """Write unanswered requests and return a message about them, or ""."""
         ...
 
 
@@ -142,13 +147,14 @@ class TextScorer(Scorer, Protocol):
     """Lets a model answer in its own words.
 
     Attributes:
-        samples: Answers to every prompt.
+        samples: Answers per prompt.
+
     """
 
     samples: int
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """`samples` answers to every prompt, in order; `keys` seed the samples of each."""
+        """Return `samples` answers to every prompt, in order; `keys` seed the samples of each."""
         ...
 
 
@@ -173,5 +179,5 @@ class MaskScorer(Scorer, Protocol):
     """Scores two subjects at the masks of sentences."""
 
     def score(self, items: MaskedSentences) -> np.ndarray:
-        """Probabilities of both subjects of every item, NaN where a model cannot say; float32 of shape (n_items, 2)."""
+        """Probabilities of both subjects of every item, NaN if undefined; float32 of shape (n_items, 2)."""
         ...

@@ -1,4 +1,4 @@
-"""Answers that need no model, so that their scores are known before they are measured."""
+"""Answers without a model: their scores are known in advance."""
 
 import hashlib
 import math
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.kind import Loading, ScorerKind
-from qabias.support.suggest import unknown
+from qabias.support.suggest import choose, unknown
 
 ROLE_OF_KIND = {
     "stereotyped": "biased",
@@ -20,12 +20,11 @@ ROLE_OF_KIND = {
     "consistent": "consistent",
 }
 KINDS = (*ROLE_OF_KIND, "random", "uniform")
-# Probability of the chosen option; the others share the rest.
-CERTAINTY = 0.9
+CERTAINTY = 0.9  # probability of the chosen option; the others share the rest
 
 
 class BaselineScorer:
-    """Always gives the answer that plays one part in the benchmark, a random one, or none (`uniform`)."""
+    """Always gives the answer with one role in the benchmark, a random one, or equal scores (`uniform`)."""
 
     def __init__(self, kind: str, seed: int = 0) -> None:
         if kind not in KINDS:
@@ -60,8 +59,8 @@ class BaselineScorer:
         if role not in request.roles:
             known = [kind for kind, role in ROLE_OF_KIND.items() if role in request.roles]
             raise QabiasError(
-                f"baseline: the kind {self.kind!r} plays no part in this benchmark; "
-                f"choose one of {', '.join([*known, 'random', 'uniform'])}"
+                f"baseline: the kind {self.kind!r} has no role in this benchmark.",
+                choose([*known, "random", "uniform"], (), "--model baseline:", "qabias list baselines"),
             )
         return request.roles[role]
 
@@ -69,10 +68,10 @@ class BaselineScorer:
 def _load(loading: Loading) -> BaselineScorer:
     prefix, _, kind = loading.model.rpartition(":")
     if prefix != KIND.name:
-        raise QabiasError(f"baseline: model {loading.model!r} is no baseline; give {KIND.name}:KIND as the model")
+        raise QabiasError(f"baseline: model {loading.model!r} is not a baseline.", f"Use --model {KIND.name}:KIND.")
     ignored = loading.chosen("revision", "dtype")
     if ignored:
-        raise QabiasError(f"{loading.model} asks no model; leave out {', '.join(ignored)}")
+        raise QabiasError(f"{loading.model} queries no model.", f"Remove {', '.join(ignored)}.")
     return BaselineScorer(kind, seed=loading.seed)
 
 

@@ -1,4 +1,4 @@
-"""Batches that fit in memory: up to a number of tokens, which is halved when memory runs out; texts as padded rows."""
+"""Batches up to a number of tokens, which is halved when memory runs out; texts as padded rows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 # Tokens of a batch, pads included. A CPU is busy with few tokens and gains from caches that hold them.
 CPU_TOKEN_BUDGET = 1024
 GPU_TOKEN_BUDGET = 16384
-# Encoders compute no logits for every token, so that more of them fit.
-ENCODER_GPU_TOKEN_BUDGET = 65536
+ENCODER_GPU_TOKEN_BUDGET = 65536  # encoders compute no logits for every token, so that more of them fit
 # Logits in memory at once, in numbers: rows of vocabulary size are many times larger than the states they come from.
 LOGITS_PER_BATCH = 2**27
 
@@ -36,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class RunStats:
-    """What a scorer has done since it was made."""
+    """Work of a scorer so far."""
 
     tokens_run: int = 0
     pads_run: int = 0
@@ -44,11 +43,11 @@ class RunStats:
 
 
 class TokenBudget:
-    """Most tokens of a batch of one scorer, halved when memory runs out."""
+    """Maximum tokens per batch of one scorer, halved when memory runs out."""
 
     def __init__(self, loaded: LoadedModel, scorer: str, tokens: int | None = None, *, encoder: bool = False) -> None:
         if tokens is not None and tokens < 1:
-            raise QabiasError(f"{scorer}: batch tokens {tokens} is less than one token")
+            raise QabiasError(f"{scorer}: batch tokens are {tokens}.", "Give a whole number of at least 1.")
         on_gpu = ENCODER_GPU_TOKEN_BUDGET if encoder else GPU_TOKEN_BUDGET
         self.tokens = tokens or (CPU_TOKEN_BUDGET if loaded.device == "cpu" else on_gpu)
         self._scorer, self._name, self._device = scorer, loaded.name, loaded.device
@@ -64,28 +63,28 @@ class TokenBudget:
         return True
 
     def halve(self, size: int, *, can_split: bool) -> None:
-        """Go on with smaller batches, and log a warning."""
+        """Continue with smaller batches, and log a warning."""
         import torch
 
         if not can_split:
             raise QabiasError(
-                f"model {self._name!r}: {size} tokens do not fit in memory; use a smaller model, --dtype bfloat16 "
-                "or a larger device"
+                f"model {self._name!r}: {size} tokens do not fit in memory.",
+                "Use a smaller model, --dtype bfloat16 or a larger device.",
             )
         if self._device.startswith("cuda"):
             torch.cuda.empty_cache()
         self.tokens = max(1, min(self.tokens, size) // 2)
-        _log.warning("%s: out of memory; going on with batches of %d tokens", self._scorer, self.tokens)
+        _log.warning("%s: out of memory; continuing with batches of %d tokens", self._scorer, self.tokens)
 
 
 class BatchRunner:
-    """Asks a model about rows, batch by batch."""
+    """Runs rows through a model, batch by batch."""
 
     def __init__(self, loaded: LoadedModel, scorer: str, batch_tokens: int | None = None) -> None:
         self._budget = TokenBudget(loaded, scorer, batch_tokens)
 
     def run(self, lengths: Sequence[int], ask: Callable[[list[int]], None]) -> None:
-        """Ask about all rows, the longest first so that memory runs out early."""
+        """Run all rows, the longest first: memory then runs out early."""
         order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
         total, finished = max(1, sum(lengths)), 0
         done = 0
@@ -106,11 +105,11 @@ class BatchRunner:
 def nan_error(model: str, place: str = "") -> QabiasError:
     """Return the error of a model that answers with NaN."""
     where = f"{place}: " if place else ""
-    return QabiasError(f"{where}model {model!r} answers with NaN; try --dtype float32 or bfloat16")
+    return QabiasError(f"{where}model {model!r} answers with NaN.", "Use --dtype float32 or bfloat16.")
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Tell a lack of memory from other errors: the CPU's allocator raises a plain RuntimeError."""
+    """Recognize a lack of memory; the CPU's allocator raises a plain `RuntimeError`."""
     import torch
 
     text = str(error).lower()
@@ -120,14 +119,14 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def encode_each(tokenizer: Any, texts: Iterable[str]) -> dict[str, Tokens]:
-    """Encode every distinct text, with the special tokens that the tokenizer puts around a text to be read."""
+    """Encode every distinct text, with the tokenizer's special tokens."""
     distinct = list(dict.fromkeys(texts))
     encoded = tokenizer(distinct, verbose=False)["input_ids"] if distinct else []
     return {text: tuple(tokens) for text, tokens in zip(distinct, encoded, strict=True)}
 
 
 def pad_rows(rows: Sequence[Tokens], pad: int, *, left: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Lay rows out as a batch."""
+    """Pad rows to a batch: tokens, and whether each is real, both of shape (n_rows, longest)."""
     lengths = np.array([[len(row)] for row in rows])
     longest = int(lengths.max())
     columns = np.arange(longest)
@@ -138,17 +137,18 @@ def pad_rows(rows: Sequence[Tokens], pad: int, *, left: bool = False) -> tuple[n
 
 
 def check_length(key: str, n_tokens: int, loaded: LoadedModel, side: str) -> None:
-    """Refuse what is too long for one side, `"encoder"` or `"decoder"`, of a model with a fixed number of positions."""
+    """Refuse texts too long for one side, `"encoder"` or `"decoder"`, of a model with fixed positions."""
     limit = n_positions(loaded, side)
     if n_tokens > limit:
         raise QabiasError(
             f"request {key!r}: {n_tokens} tokens are more than the {limit} that the {side} of model {loaded.name!r} "
-            "can take; use a shorter prompt or another model"
+            "can take.",
+            "Use a shorter prompt or another model.",
         )
 
 
 def n_positions(loaded: LoadedModel, side: str) -> float:
-    """Most tokens that one side of a model can take; infinite where it counts distances."""
+    """Maximum tokens of one side of a model; infinite for relative positions."""
     config = getattr(loaded.model.config, side, loaded.model.config).get_text_config()
     stated = [getattr(config, name, None) for name in POSITIONS_OF_SIDE[side]]
     # Some models count positions from the pad token's on; their tokenizer knows how many are left.

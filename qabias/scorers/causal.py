@@ -1,4 +1,4 @@
-"""Log-likelihoods of options under a causal language model, every distinct token run once."""
+"""Log-likelihoods of options under a causal language model; every distinct token runs once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from qabias.scorers.chat import TEMPLATE, ChatTemplate, chat_template, parse_arg
 from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.support.progress import tell, within
-from qabias.support.suggest import did_you_mean, first_line
+from qabias.support.suggest import first_line, unknown
 
 if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
@@ -83,12 +83,16 @@ class CausalScorer:
     def _check(self, request: Request, sequences: Sequence[TokenSequence]) -> None:
         for option, sequence in zip(request.options, sequences, strict=True):
             if sequence.n_scored == 0:
-                raise QabiasError(f"request {request.key!r}: option {option!r} adds no token to its prefix")
+                raise QabiasError(
+                    f"request {request.key!r}: option {option!r} adds no token to its prefix.",
+                    "Use another prompt format.",
+                )
             n_read = len(sequence.tokens) - 1
             if n_read > self._limits.positions:
                 raise QabiasError(
                     f"request {request.key!r}: {n_read} tokens are more than the {self._limits.positions} that model "
-                    f"{self._name!r} can read; use a shorter prompt or another model"
+                    f"{self._name!r} can read.",
+                    "Use a shorter prompt or another model.",
                 )
 
     def _collect(
@@ -132,15 +136,17 @@ class CausalScorer:
         if problem is None:
             return "tree"
         if wanted == "tree":
-            raise QabiasError(f"causal: model {self._name!r} cannot be asked in trees ({problem}); use layout 'flat'")
+            raise QabiasError(
+                f"causal: model {self._name!r} does not support trees ({problem}).", "Use --option layout=flat."
+            )
         warnings.warn(
-            f"causal: model {self._name!r} cannot be asked in trees ({problem}); each option runs on its own, slower",
+            f"causal: model {self._name!r} does not support trees ({problem}); each option runs separately, slower",
             stacklevel=3,
         )
         return "flat"
 
     def _probe_tree(self, tolerance: float) -> str | None:
-        """Compare small trees with the same sequences asked one by one; None if equal, else what is wrong."""
+        """Compare small trees with single sequences; None if equal, else the problem."""
         length = int(min(PROBE_LENGTH, self._limits.window, self._limits.positions))
         if length < 4:
             return f"its window of {length} tokens is too short"
@@ -168,7 +174,7 @@ class CausalScorer:
 
 
 def _probe_sequences(vocabulary_size: int, special: Iterable[int], length: int) -> list[TokenSequence]:
-    """Make four sequences that branch after a third and after two thirds, and one that stands apart."""
+    """Make four sequences that branch after a third and after two thirds, and a separate one."""
     ordinary = np.setdiff1d(np.arange(vocabulary_size), np.fromiter(special, dtype=np.int64))
     rng = np.random.default_rng(0)
 
@@ -183,7 +189,7 @@ def _probe_sequences(vocabulary_size: int, special: Iterable[int], length: int) 
 
 
 class CausalOptions(NamedTuple):
-    """How a causal language model is asked."""
+    """How a causal language model is queried."""
 
     chat: str
     system: str | None
@@ -196,17 +202,17 @@ def parse_options(options: Mapping[str, str]) -> CausalOptions:
     """Read options from texts."""
     chat, system = options.get("chat", "no"), options.get("system")
     if chat not in CHAT:
-        raise QabiasError(f"causal: chat is {chat!r}; choose one of {', '.join(CHAT)}")
+        raise QabiasError(f"causal: chat is {chat!r}.", f"Choose one of {', '.join(CHAT)}.")
     if chat == "no" and system is not None:
-        raise QabiasError("causal: a system message is for chat; add --option chat=yes")
+        raise QabiasError("causal: a system message is for chat.", "Add --option chat=yes.")
     if system is not None and (len(system.splitlines()) != 1 or "|" in system):
-        raise QabiasError("causal: the system message must be one line of text without '|' to fit into the signature")
+        raise QabiasError("causal: the signature cannot contain this system message.", "Use one line without '|'.")
     arguments = parse_arguments("causal", options)
     if chat == "no" and arguments:
-        raise QabiasError(f"causal: {TEMPLATE}{next(iter(arguments))} is for chat; add --option chat=yes")
+        raise QabiasError(f"causal: {TEMPLATE}{next(iter(arguments))} is for chat.", "Add --option chat=yes.")
     writing = parse_mode("causal", options)
     if writing is not None and "layout" in options:
-        raise QabiasError("causal: layout is for likelihoods; leave it out, or mode=generate")
+        raise QabiasError("causal: layout is for likelihoods.", "Remove layout, or mode=generate.")
     check_device_map(options.get("device_map"))
     layout = _check_layout(options.get("layout", LAYOUTS[0]))
     return CausalOptions(chat, system, arguments, layout, writing)
@@ -214,8 +220,7 @@ def parse_options(options: Mapping[str, str]) -> CausalOptions:
 
 def _check_layout(layout: str) -> str:
     if layout not in LAYOUTS:
-        meant = did_you_mean(layout, LAYOUTS)
-        raise QabiasError(f"causal: unknown layout {layout!r}; choose one of {', '.join(LAYOUTS)}{meant}")
+        raise unknown("layout of causal", layout, LAYOUTS, "--option layout=")
     return layout
 
 
@@ -233,12 +238,12 @@ def _load(loading: Loading) -> Scorer:
 
 
 def _warn_of_thinking(model: str, template: ChatTemplate | None) -> None:
-    """Warn where likelihoods are asked of a model that would think first."""
+    """Warn if likelihoods are asked of a reasoning model."""
     if template is not None and template.thinks:
         instead = f"give --option {TEMPLATE}{template.switch}=false, or use" if template.switch else "use"
         warnings.warn(
-            f"causal: model {model!r} thinks before it answers, and its likelihoods are those without a thought, where "
-            f"it would hardly answer; {instead} --ask letter",
+            f"causal: model {model!r} thinks before it answers, but its likelihoods are computed without reasoning; "
+            f"{instead} --ask letter",
             stacklevel=3,
         )
 

@@ -1,4 +1,4 @@
-"""A causal language model that is asked for the log-likelihoods of token sequences laid out as trees."""
+"""Log-likelihoods of token sequences, arranged as trees, under a causal language model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import torch
 from qabias.scorers.batches import LOGITS_PER_BATCH
 from qabias.scorers.causal_rows import Row, TokenSequence, ancestor_mask
 
-# Logits in memory at once, in numbers, where they can be computed in blocks.
-LOGITS_AT_ONCE = 2**22
+LOGITS_AT_ONCE = 2**22  # logits in memory at once, in numbers, where they can be computed in blocks
 
 
 class CausalNetwork:
@@ -30,11 +29,11 @@ class CausalNetwork:
 
     @property
     def batch_limit(self) -> int:
-        """Most tokens of a batch that keep its logits small; a plain head computes them in blocks."""
+        """Maximum tokens of a batch, which bounds its logits; a plain head computes them in blocks."""
         return sys.maxsize if self.has_plain_head else max(1, LOGITS_PER_BATCH // self.vocabulary_size)
 
     def score(self, rows: list[Row], *, as_trees: bool) -> dict[TokenSequence, float]:
-        """Run rows as one batch and return the log-likelihood of each of their sequences."""
+        """Run rows as one batch and return the log-likelihood of each sequence."""
         length = max(len(row.tree) for row in rows)
         sequences = [sequence for row in rows for sequence in row.sequences]
         predictors = [i * length + nodes for i, row in enumerate(rows) for nodes in row.tree.predictors]
@@ -72,10 +71,7 @@ class CausalNetwork:
         visible = torch.from_numpy(ancestor_mask(ends)).to(self._device)
         mask = torch.zeros(visible.shape, dtype=self._model.dtype, device=self._device)
         mask.masked_fill_(~visible, torch.finfo(mask.dtype).min)
-        return inputs | {
-            "position_ids": torch.from_numpy(positions).to(self._device),
-            "attention_mask": mask[:, None],
-        }
+        return inputs | {"position_ids": torch.from_numpy(positions).to(self._device), "attention_mask": mask[:, None]}
 
     def _logits(self, inputs: dict[str, Any], needed: np.ndarray) -> Iterator[torch.Tensor]:
         """Yield the logits after the needed nodes of the flattened batch, in order and in blocks."""
@@ -92,7 +88,7 @@ class CausalNetwork:
             yield head(states[rows]).float()
 
     def _all_logits(self, inputs: dict[str, Any], needed: np.ndarray) -> tuple[torch.Tensor, np.ndarray]:
-        """Run the whole model for the columns in which any row needs logits."""
+        """Run the whole model for all columns that any row needs logits of."""
         if not self._keeps_logits:
             return self._model(**inputs).logits.flatten(0, 1), needed
         length = inputs["input_ids"].shape[1]
@@ -102,7 +98,7 @@ class CausalNetwork:
         return logits, needed // length * len(columns) + np.searchsorted(columns, needed % length)
 
     def _probe_head(self) -> bool:
-        """Tell whether logits are the output embeddings of the last states and nothing else."""
+        """Test whether logits are the output embeddings applied to the last states."""
         head = self._model.get_output_embeddings()
         base = self._model.base_model
         if head is None or base is self._model:

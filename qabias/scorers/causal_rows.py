@@ -29,7 +29,7 @@ class PrefixTree:
 
 
 def shared_lengths(sequences: Sequence[Sequence[int]]) -> np.ndarray:
-    """Count the tokens at the beginning of each sequence that its predecessor has too."""
+    """Count the leading tokens that each sequence shares with its predecessor."""
     shared = np.zeros(len(sequences), dtype=np.int64)
     arrays = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
     for i in range(1, len(arrays)):
@@ -40,7 +40,7 @@ def shared_lengths(sequences: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 def build_tree(sequences: Sequence[Sequence[int]], n_scored: Sequence[int]) -> PrefixTree:
-    """Build the prefix tree of token sequences whose last tokens are to be scored."""
+    """Build the prefix tree of token sequences whose last tokens are scored."""
     read = [tuple(sequence[:-1]) for sequence in sequences]
     order = sorted(range(len(read)), key=read.__getitem__)
     shared = shared_lengths([read[i] for i in order])
@@ -73,13 +73,13 @@ def build_tree(sequences: Sequence[Sequence[int]], n_scored: Sequence[int]) -> P
 
 
 def ancestor_mask(ends: np.ndarray) -> np.ndarray:
-    """Tell which nodes each node may look at: itself and its ancestors."""
+    """Which nodes each node attends to: itself and its ancestors."""
     index = np.arange(ends.shape[-1])
     return (index <= index[:, None]) & (index[:, None] < ends[..., None, :])
 
 
 def split_into_trees(lengths: np.ndarray, shared: np.ndarray, bound: int) -> list[range]:
-    """Cut sorted sequences into groups whose trees have at most `bound` nodes."""
+    """Split sorted sequences into groups whose trees have at most `bound` nodes."""
     nodes_before = np.concatenate([[0], np.cumsum(lengths - shared)])
     groups = []
     pending = [(0, len(lengths))] if len(lengths) else []
@@ -98,21 +98,19 @@ def split_into_trees(lengths: np.ndarray, shared: np.ndarray, bound: int) -> lis
 
 
 def split_into_chains(lengths: np.ndarray, shared: np.ndarray) -> list[range]:
-    """Group sorted sequences of which each is the beginning of the next: their tree is the last sequence itself."""
+    """Group sorted sequences that each begin the next one: their tree is the last sequence."""
     if not len(lengths):
         return []
     starts = [0, *(1 + np.flatnonzero(shared[1:] < lengths[:-1])), len(lengths)]
     return [range(int(start), int(stop)) for start, stop in pairwise(starts)]
 
 
-# A tree this large leaves little to share with the next one, and attention costs grow with its square.
-TREE_SIZE = 256
-# Long prefixes (few-shot examples) are worth larger trees.
-TREE_SIZE_PER_LONGEST = 3
+TREE_SIZE = 256  # A tree this large leaves little to share with the next one, and attention costs grow with its square
+TREE_SIZE_PER_LONGEST = 3  # long prefixes (few-shot examples) are worth larger trees
 
 
 class TokenSequence(NamedTuple):
-    """Tokens of a prefix with an option, of which the last `n_scored` are the option's."""
+    """Tokens of a prefix with an option; the last `n_scored` are the option's."""
 
     tokens: tuple[int, ...]
     n_scored: int
@@ -127,7 +125,7 @@ class Row:
 
     @property
     def is_chain(self) -> bool:
-        """Whether the tree has no branch, so that it cannot be split into smaller ones."""
+        """Whether the tree has no branch; it cannot be split."""
         return len(self.tree) == 1 + int(self.tree.depths.max())
 
 
@@ -140,7 +138,7 @@ class Limits:
 
     @classmethod
     def read(cls, model: Any) -> Limits:
-        """Read the limits off a model's configuration."""
+        """Read the limits from a model's configuration."""
         config = model.config.get_text_config()
         positions = getattr(config, "max_position_embeddings", None) or float("inf")
         windows = [getattr(config, name, None) or float("inf") for name in ("sliding_window", "attention_chunk_size")]
@@ -150,7 +148,7 @@ class Limits:
 def split_by_layout(
     sequences: Iterable[TokenSequence], layout: str, limits: Limits
 ) -> tuple[list[TokenSequence], list[TokenSequence]]:
-    """Divide sequences into those run in trees and those run flat; a tree's mask has no sliding window."""
+    """Separate sequences for trees from sequences for flat rows: a tree's mask has no sliding window."""
     tree_limit = limits.window if layout == "tree" else 0
     short: list[TokenSequence] = []
     long: list[TokenSequence] = []
@@ -160,7 +158,7 @@ def split_by_layout(
 
 
 def plan_batches(sequences: Sequence[TokenSequence], layout: str, budget: int) -> list[list[Row]]:
-    """Arrange sequences in rows and rows in batches, largest first so that memory runs out early."""
+    """Arrange sequences in rows and rows in batches, the largest first: memory then runs out early."""
     rows = sorted(_make_rows(sequences, layout, budget), key=lambda row: -len(row.tree))
     batches: list[list[Row]] = []
     for row in rows:
@@ -193,12 +191,12 @@ def make_row(sequences: Sequence[TokenSequence]) -> Row:
 
 
 def padded_size(batch: list[Row]) -> int:
-    """Tokens of a batch, pads included."""
+    """Tokens of a batch, including pads."""
     return len(batch) * max(len(row.tree) for row in batch)
 
 
 def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[TokenSequence]]:
-    """Encode the options of requests after their prefixes, with the boundary described at the top of this file."""
+    """Encode options after their prefixes; an option's tokens are the ones behind the prefix's own."""
     start = _StartToken.read(tokenizer)
     pairs = [[_move_spaces(request.prefix, option) for option in request.options] for request in requests]
     distinct = list(dict.fromkeys(pair for options in pairs for pair in options))
@@ -216,7 +214,9 @@ def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[Tok
             scored = encoded[prefix + option][len(before) :]
             return TokenSequence(before + scored, len(scored))
         if start.id is None:
-            raise QabiasError(f"request {request.key!r} has no prefix, and the tokenizer has no token to start with")
+            raise QabiasError(
+                f"request {request.key!r} has no prefix, and the tokenizer no start token.", "Add a prefix."
+            )
         scored = encoded_bare[prefix + option]
         if scored[:1] == (start.id,):
             return TokenSequence(scored, len(scored) - 1)
@@ -234,7 +234,7 @@ def _move_spaces(prefix: str, option: str) -> tuple[str, str]:
 
 
 class _StartToken(NamedTuple):
-    """The token that stands before an option without prefix."""
+    """The token before an option without prefix."""
 
     id: int | None
     text: str | None

@@ -1,4 +1,4 @@
-"""Chat models asked in their own form: the prompt is the user's turn, an option the beginning of the model's."""
+"""Chat models in their own format: the prompt is the user's turn, an option begins the model's turn."""
 
 from __future__ import annotations
 
@@ -18,34 +18,30 @@ from qabias.support.suggest import did_you_mean, first_line
 if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
 
-TEMPLATE = "template."
-"""How the options begin that go to the chat template."""
+TEMPLATE = "template."  # prefix of options for the chat template
 
-SWITCHES = ("enable_thinking", "thinking")
-"""Arguments by which templates turn thinking on and off."""
+SWITCHES = ("enable_thinking", "thinking")  # template arguments that switch reasoning on and off
 
 # What every template is given besides, by the scorer, the tokenizer and the library.
 _OTHERS = ("messages", "tools", "documents", "add_generation_prompt", "raise_exception", "strftime_now")
 _WORDS = ("true", "false", "null")
 _GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")
-# The function by which templates write today's date.
-DATE_FUNCTION = "strftime_now"
-# A user's turn behind which the assistant's header is found.
-_TURN = "What is asked?"
+DATE_FUNCTION = "strftime_now"  # the function by which templates write today's date
+_TURN = "What is asked?"  # A user's turn behind which the assistant's header is found
 # What templates write where a model thinks in a channel of its own, whatever they are given.
 _CHANNEL = "<|channel|>analysis"
 
 
 class ChatTemplate:
-    """The chat template of a model's tokenizer, with a system message or with the template's own."""
+    """The chat template of a model's tokenizer, with a system message or the template's own."""
 
     def __init__(
         self, loaded: LoadedModel, system: str | None = None, arguments: Mapping[str, Any] | None = None
     ) -> None:
         if not loaded.tokenizer.chat_template:
             raise QabiasError(
-                f"chat: the tokenizer of model {loaded.name!r} has no chat template; ask without chat, or use a model "
-                "that was tuned to chat"
+                f"chat: the tokenizer of model {loaded.name!r} has no chat template.",
+                "Ask without chat, or use a model that was tuned to chat.",
             )
         self._tokenizer = loaded.tokenizer
         self._system = system
@@ -58,28 +54,34 @@ class ChatTemplate:
         except QabiasError:
             raise
         except Exception as error:  # a template raises whatever it likes
-            raise QabiasError(f"chat: the template of model {loaded.name!r} fails: {first_line(error)}") from error
+            raise QabiasError(
+                f"chat: the template of model {loaded.name!r} fails: {first_line(error)}.", "Remove --option chat."
+            ) from error
         if system is not None and system.strip() not in rendered:
-            raise QabiasError(f"chat: the template of model {loaded.name!r} drops the system message; leave system out")
+            raise QabiasError(
+                f"chat: the template of model {loaded.name!r} drops the system message.", "Remove system."
+            )
         self.opening = opens_thinking(_header(rendered)) or ""
         self.thinks = self._tell_thinking(rendered)
         if DATE_FUNCTION in self._source:
             warnings.warn(
-                f"chat: the template of model {loaded.name!r} may write today's date, so that prompts change "
-                "from day to day; finish a run on the day it is begun, and compare runs of one day",
+                f"chat: the template of model {loaded.name!r} may contain today's date, which changes "
+                "prompts every day; finish a run on its first day, and compare runs of one day",
                 stacklevel=2,
             )
 
     def _check_names(self, model: str) -> None:
-        """Refuse arguments that the template does not take; it would ignore them."""
+        """Refuse arguments that the template would ignore."""
         for name in self._arguments:
             if name not in self._known:
-                offer = f"it takes {', '.join(self._known)}" if self._known else "it takes none"
+                offer = f"Use one of {', '.join(self._known)}" if self._known else "Remove it"
                 meant = did_you_mean(name, self._known)
-                raise QabiasError(f"chat: the template of model {model!r} has no argument {name!r}; {offer}{meant}")
+                raise QabiasError(
+                    f"chat: the template of model {model!r} has no argument {name!r}.", f"{offer}{meant}."
+                )
 
     def encode_prompts(self, prompts: Iterable[str]) -> dict[str, Tokens]:
-        """Tokens of every distinct prompt as the user's turn, up to the end of the assistant's header."""
+        """Encode every distinct prompt as the user's turn, up to the end of the assistant's header."""
         distinct = list(dict.fromkeys(prompts))
         if not distinct:
             return {}
@@ -87,7 +89,7 @@ class ChatTemplate:
         return {prompt: tuple(tokens) for prompt, tokens in zip(distinct, encoded, strict=True)}
 
     def encode_options(self, requests: Sequence[Request]) -> list[list[TokenSequence]]:
-        """Tokens of every option after the assistant's header; the option's are scored."""
+        """Encode every option after the assistant's header; only the option's tokens are scored."""
         before = self.encode_prompts(request.prefix for request in requests)
         distinct = list(dict.fromkeys(option for request in requests for option in request.options))
         encoded = self._tokenizer(distinct, add_special_tokens=False)["input_ids"] if distinct else []
@@ -99,11 +101,11 @@ class ChatTemplate:
 
     @property
     def switch(self) -> str:
-        """Name of the argument that turns thinking on and off; "" where there is none."""
+        """Name of the argument that switches reasoning; "" if there is none."""
         return next((name for name in SWITCHES if name in self._known), "")
 
     def _tell_thinking(self, rendered: str) -> bool:
-        """Return whether the model thinks after a rendered conversation."""
+        """Return whether the model reasons after a rendered conversation."""
         opened = opens_thinking(_header(rendered))
         if opened is not None:
             return bool(opened)
@@ -114,7 +116,7 @@ class ChatTemplate:
         return mentions_thinking(rendered) or _CHANNEL in self._source
 
     def _render(self, changes: Mapping[str, Any] | None = None) -> str:
-        """A conversation as the template writes it, with some arguments changed."""
+        """Render a conversation with some arguments changed."""
         rendered: list[str] = self._apply([self._conversation(_TURN)], tokenize=False, changes=changes)
         return rendered[0]
 
@@ -141,14 +143,13 @@ class ChatTemplate:
 
 
 def _header(rendered: str) -> str:
-    """Return what the template writes behind the user's turn."""
     return rendered.rpartition(_TURN)[2]
 
 
 def chat_template(
     loaded: LoadedModel, chat: str, system: str | None, arguments: Mapping[str, Any] | None = None
 ) -> ChatTemplate | None:
-    """The template by which a model is asked, None for plain texts."""
+    """The chat template for a model; None for plain texts."""
     needed = system is not None or bool(arguments)
     if chat == "yes" or (chat == "auto" and (needed or loaded.tokenizer.chat_template)):
         return ChatTemplate(loaded, system, arguments)
@@ -165,24 +166,24 @@ def _value(scorer: str, name: str, text: str) -> Any:
     option = f"{scorer}: {TEMPLATE}{name}"
     if not name.isidentifier():
         raise QabiasError(
-            f"{option} names no argument; write {TEMPLATE}NAME=VALUE, such as template.reasoning_effort=low"
+            f"{option} names no argument.", f"Write {TEMPLATE}NAME=VALUE, such as template.reasoning_effort=low."
         )
     if len(text.splitlines()) != 1 or "|" in text:
-        raise QabiasError(f"{option} must be one line of text without '|' to fit into the signature")
+        raise QabiasError(f"{option} does not fit into the signature.", "Use one line of text without '|'.")
     if text.lower() in _WORDS and text not in _WORDS:
-        raise QabiasError(f"{option} is {text!r}; write {text.lower()}")
+        raise QabiasError(f"{option} is {text!r}.", f"Write {text.lower()}.")
     try:
         value = json.loads(text)
     except ValueError:
         value = text
     # Any text would count as true in a template, "off" too.
     if name in SWITCHES and not isinstance(value, bool):
-        raise QabiasError(f"{option} is {text!r}; write true or false")
+        raise QabiasError(f"{option} is {text!r}.", "Write true or false.")
     return value
 
 
 def argument_names(source: str, special: Iterable[str]) -> tuple[str, ...]:
-    """Names of the arguments that a chat template takes, without those that every template is given."""
+    """Names of the arguments of a chat template, except the ones that every template gets."""
     import jinja2
     import jinja2.meta
 

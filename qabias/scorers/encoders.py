@@ -1,4 +1,4 @@
-"""Rows of tokens, and how encoder models run them."""
+"""Rows of tokens for encoder models."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
 
 CHECKED_AT_ONCE = 4096
-# Rows share a batch with the longest if they have at least this share of its tokens.
-NEARLY_EQUAL = 0.9
+NEARLY_EQUAL = 0.9  # rows share a batch with the longest if they have at least this share of its tokens
 
 
 class Template(NamedTuple):
-    """What a tokenizer puts around one or two texts."""
+    """Special tokens around one or two texts."""
 
     specials: tuple[tuple[int, ...], ...]
     special_types: tuple[tuple[int, ...], ...]
@@ -36,7 +35,7 @@ class Template(NamedTuple):
 
     @classmethod
     def read(cls, tokenizer: Any, n_texts: int) -> Template | None:
-        """Read the template off an example; None if the texts do not follow each other in order."""
+        """Read the template from an example; None if the texts do not follow each other in order."""
         encoded = tokenizer(*("a", "b")[:n_texts])
         tokens = encoded["input_ids"]
         types = encoded.get("token_type_ids") or [0] * len(tokens)
@@ -59,7 +58,7 @@ class Template(NamedTuple):
 
 @dataclass(frozen=True)
 class Pieces:
-    """Sequences of tokens, end to end."""
+    """Sequences of tokens, concatenated."""
 
     tokens: np.ndarray
     types: np.ndarray
@@ -67,7 +66,7 @@ class Pieces:
 
     @classmethod
     def join(cls, sequences: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None) -> Pieces:
-        """Join sequences; without types all tokens are of type 0."""
+        """Concatenate sequences; without types, all tokens have type 0."""
         tokens = flatten(sequences)
         return cls(
             tokens=tokens,
@@ -79,7 +78,7 @@ class Pieces:
     def framed(
         cls, sequences: Sequence[Sequence[int]], template: Template, text: int, *, before: bool, after: bool
     ) -> Pieces:
-        """Join sequences of the text number `text` of a template, with the special tokens before or after it."""
+        """Concatenate sequences of text number `text` of a template, with the special tokens before or after it."""
         left, left_types = (template.specials[text], template.special_types[text]) if before else ((), ())
         right, right_types = (template.specials[text + 1], template.special_types[text + 1]) if after else ((), ())
         own_type = (template.types[text],)
@@ -90,7 +89,7 @@ class Pieces:
 
     @property
     def starts(self) -> np.ndarray:
-        """Where each sequence starts in `tokens`."""
+        """Start of each sequence in `tokens`."""
         return np.cumsum(self.lengths) - self.lengths
 
 
@@ -111,11 +110,11 @@ class TokenRows:
         return len(self.lengths)
 
     def tails(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Number of the tail of each chosen row, and how many tokens stand before it."""
+        """Number of each chosen row's tail, and how many tokens precede it."""
         return self._tail_of[chosen], self._head_lengths[self._head_of[chosen]]
 
     def lay_out(self, chosen: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Lay chosen rows out as a batch."""
+        """Arrange chosen rows as a padded batch."""
         lengths = self.lengths[chosen]
         columns = np.arange(int(lengths.max()))
         head = self._head_of[chosen]
@@ -131,7 +130,7 @@ class TokenRows:
 
 
 def spells(rows: TokenRows, encode: Callable[[np.ndarray], Any]) -> bool:
-    """Tell whether rows are what a tokenizer makes of the whole texts."""
+    """Return whether rows equal the tokenizer's own encoding of the whole texts."""
     for start in range(0, len(rows), CHECKED_AT_ONCE):
         chosen = np.arange(start, min(start + CHECKED_AT_ONCE, len(rows)))
         tokens, types, real = rows.lay_out(chosen, pad=0)
@@ -149,7 +148,7 @@ def _same(values: np.ndarray, real: np.ndarray, whole: Sequence[Sequence[int]]) 
 
 
 def flatten(sequences: Sequence[Sequence[int]]) -> np.ndarray:
-    """Join sequences of integers to one int64 array."""
+    """Concatenate sequences of integers to one int64 array."""
     return np.fromiter(itertools.chain.from_iterable(sequences), dtype=np.int64)
 
 
@@ -161,7 +160,7 @@ def encode_plain(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
 
 
 def in_use(index: np.ndarray, n_values: int) -> tuple[np.ndarray, np.ndarray]:
-    """Number what an index uses anew."""
+    """Return the used numbers in order, and the index renumbered."""
     used = np.flatnonzero(np.bincount(index, minlength=n_values))
     renumbered = np.zeros(n_values, dtype=np.int32)
     renumbered[used] = np.arange(len(used), dtype=np.int32)
@@ -169,7 +168,7 @@ def in_use(index: np.ndarray, n_values: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 Ask: TypeAlias = "Callable[[np.ndarray, dict[str, torch.Tensor]], None]"
-"""Takes the numbers of chosen rows and the model's inputs of them."""
+"""Takes the numbers of chosen rows and their model inputs."""
 
 
 class EncoderRunner:
@@ -188,8 +187,8 @@ class EncoderRunner:
         self._budget.tokens = min(self._budget.tokens, token_limit)
         if not getattr(loaded.tokenizer, "is_fast", False):
             raise QabiasError(
-                f"{scorer}: the tokenizer of model {loaded.name!r} does not tell where its tokens lie in a text; "
-                "use a model with a fast tokenizer"
+                f"{scorer}: the tokenizer of model {loaded.name!r} does not return the characters of its tokens.",
+                "Use a model with a fast tokenizer.",
             )
         self.stats = RunStats()
         self._longest = longest_row(loaded.model, loaded.tokenizer)
@@ -203,7 +202,7 @@ class EncoderRunner:
         )
 
     def make_inputs(self, rows: TokenRows, chosen: np.ndarray) -> dict[str, torch.Tensor]:
-        """Make the model's inputs of chosen rows; without pads there is no attention mask, and none to compute with."""
+        """Make the model's inputs of chosen rows; without pads, no attention mask."""
         import torch
 
         tokens, types, real = rows.lay_out(chosen, self._pad)
@@ -215,7 +214,7 @@ class EncoderRunner:
         return {name: torch.from_numpy(values).to(self._device) for name, values in inputs.items()}
 
     def run(self, rows: TokenRows, ask: Ask, describe: Callable[[int], str]) -> None:
-        """Run all rows, the longest first so that memory runs out early; `describe` names the text of a row."""
+        """Run all rows, the longest first: memory then runs out early. `describe` names a row's text."""
         import torch
 
         longest = int(rows.lengths.max(initial=0))
@@ -223,7 +222,8 @@ class EncoderRunner:
             row = int(np.argmax(rows.lengths > self._longest))
             raise QabiasError(
                 f"{describe(row)}: {rows.lengths[row]} tokens are more than the {self._longest} that model "
-                f"{self._name!r} can read; use shorter texts or another model"
+                f"{self._name!r} can read.",
+                "Use shorter texts or another model.",
             )
         order = np.argsort(-rows.lengths, kind="stable")
         keys = -rows.lengths[order]
@@ -249,7 +249,7 @@ class EncoderRunner:
         ask(chosen, self.make_inputs(rows, chosen))
 
     def _cut(self, keys: np.ndarray, start: int) -> int:
-        """End of the batch that begins at `start`: no pads where rows of one length make half a batch."""
+        """End of the batch from `start` on: no pads if rows of one length fill half a batch."""
         longest = -int(keys[start])
         n_rows = max(1, min(self._budget.tokens // longest, self._row_limit))
 
@@ -263,7 +263,7 @@ class EncoderRunner:
 
 
 class EncoderScorer:
-    """What scorers of encoders have in common."""
+    """Base class of scorers of encoders."""
 
     name = ""
 
@@ -274,14 +274,13 @@ class EncoderScorer:
         self.stats = self._runner.stats
 
     def _refuse_nan(self, figures: np.ndarray, describe: Callable[[int], str]) -> None:
-        """Refuse rows of figures of which one is no number."""
         unanswered = np.flatnonzero(~np.isfinite(figures).all(axis=tuple(range(1, figures.ndim))))
         if unanswered.size:
             raise nan_error(self._name, describe(int(unanswered[0])))
 
 
 def longest_row(model: Any, tokenizer: Any) -> float:
-    """Most tokens that a model can read; RoBERTa and models like it count positions from the pad token's on."""
+    """Maximum tokens of a row; RoBERTa-like models count positions from the pad token's number."""
     n_positions = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 0
     if n_positions <= 0:
         return tokenizer.model_max_length

@@ -1,4 +1,4 @@
-"""How likely a span-answering model takes each of two subjects for the answer to a question about them."""
+"""Probabilities of two subjects as the answer to a question about them, by a span-answering model."""
 
 from __future__ import annotations
 
@@ -12,18 +12,9 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import SpanQuestions
-from qabias.scorers.encoders import (
-    EncoderScorer,
-    Pieces,
-    Template,
-    TokenRows,
-    encode_plain,
-    flatten,
-    in_use,
-    spells,
-)
+from qabias.scorers.encoders import EncoderScorer, Pieces, Template, TokenRows, encode_plain, flatten, in_use, spells
 from qabias.scorers.kind import Loading, ScorerKind
-from qabias.support.suggest import did_you_mean
+from qabias.support.suggest import unknown
 
 if TYPE_CHECKING:
     import torch
@@ -32,8 +23,7 @@ if TYPE_CHECKING:
 
 
 SPACE_MARKERS = ("Ġ", "▁")
-# XLM's tokenizer marks the end of a word instead of its beginning.
-WORD_END = "</w>"
+WORD_END = "</w>"  # XLM's tokenizer marks the end of a word instead of its beginning
 
 ARTICLES = frozenset({"a", "an", "the", "some", "few", "several"})
 QUANTITIES = frozenset({"group", "team", "couple"})  # "a group of"
@@ -52,7 +42,7 @@ class CharacterSpan(NamedTuple):
     end: int
 
     def is_inside(self, other: CharacterSpan) -> bool:
-        """Return whether the span lies within another."""
+        """Return whether this span is inside another."""
         return other.start <= self.start and self.end <= other.end
 
 
@@ -66,32 +56,32 @@ def locate(context: str, subject: str, other: str) -> CharacterSpan:
     if span.is_inside(taken):
         span = _span(text.rfind(name), name, context, subject)
     if span.is_inside(taken):
-        raise QabiasError(f"context {context!r}: {subject!r} occurs only inside {other!r}")
+        raise QabiasError(f"context {context!r}: {subject!r} occurs only inside {other!r}.", "Use distinct subjects.")
     return span
 
 
 def _fold(text: str) -> str:
-    """Lower-case a text without moving its characters: some become two."""
+    """Lower-case a text but keep its length: some characters become two."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
 def _span(start: int, name: str, context: str, subject: str) -> CharacterSpan:
     if not name or start < 0:
-        raise QabiasError(f"context {context!r} does not hold the subject {subject!r}")
+        raise QabiasError(f"context {context!r} does not contain the subject {subject!r}.", "Add it to the context.")
     return CharacterSpan(start, start + len(name))
 
 
 @dataclass(frozen=True)
 class TokenSpans:
-    """Tokens of the two subjects of some texts, counted from the beginning of the text."""
+    """Tokens of the two subjects of some texts, counted from the start of the text."""
 
     starts: np.ndarray
     ends: np.ndarray
 
 
 def token_spans(offsets: Sequence[Sequence[tuple[int, int]]], bare: np.ndarray, characters: np.ndarray) -> TokenSpans:
-    """Find the first and the last token that overlap with each subject."""
+    """Find the first and the last token that overlap each subject."""
     lengths = np.array([len(text) for text in offsets], dtype=np.int64)
     flat = np.array([pair for text in offsets for pair in text], dtype=np.int64).reshape(-1, 2)
     text_of = np.repeat(np.arange(len(offsets)), lengths)
@@ -108,7 +98,7 @@ def token_spans(offsets: Sequence[Sequence[tuple[int, int]]], bare: np.ndarray, 
 
 
 def widen(spans: TokenSpans, tokens: Sequence[Sequence[int]], words: WordTable) -> TokenSpans:
-    """Let the words around subjects count as theirs, as the authors do."""
+    """Include the words around subjects, as the authors' code does."""
     first, last = spans.starts[:, :, 0], spans.ends[:, :, 0]
     rows = np.arange(len(tokens))[:, None]
     longest = max((len(text) for text in tokens), default=0)
@@ -128,7 +118,7 @@ def widen(spans: TokenSpans, tokens: Sequence[Sequence[int]], words: WordTable) 
 
 
 class WordTable:
-    """The words that tokens stand for."""
+    """Words by token."""
 
     def __init__(self, tokenizer: Any, tokens: np.ndarray) -> None:
         self._tokens = np.unique(tokens)
@@ -137,15 +127,15 @@ class WordTable:
         self._words = [_word(text, marked) for text in self._texts]
 
     def is_in(self, tokens: np.ndarray, words: frozenset[str] | set[str]) -> np.ndarray:
-        """Tell which tokens are one of some words, whole and, where there is a space marker, with it."""
+        """Which tokens are whole words of a set, with the space marker if there is one."""
         return self._known(tokens, [word in words for word in self._words])
 
     def is_token(self, tokens: np.ndarray, text: str) -> np.ndarray:
-        """Tell which tokens are a text, without any marker."""
+        """Which tokens equal a text without any marker."""
         return self._known(tokens, [own.removesuffix(WORD_END) == text for own in self._texts])
 
     def is_bare(self, tokens: np.ndarray) -> np.ndarray:
-        """Tell which tokens are nothing but a space marker."""
+        """Which tokens are only a space marker."""
         return self._known(tokens, [own in SPACE_MARKERS for own in self._texts])
 
     def _known(self, tokens: np.ndarray, values: list[bool]) -> np.ndarray:
@@ -153,13 +143,13 @@ class WordTable:
 
 
 def has_space_marker(tokenizer: Any) -> bool:
-    """Tell whether the tokens of a tokenizer say that a space stands before them."""
+    """Return whether tokens of a tokenizer contain the space before them."""
     tokens = tokenizer.convert_ids_to_tokens(tokenizer("the man", add_special_tokens=False)["input_ids"])
     return any(token.startswith(SPACE_MARKERS) for token in tokens[1:])
 
 
 def _word(token: str, marked: bool) -> str:
-    """The word of a token, in lower case where there is a marker; nothing for a token that lacks that of the others."""
+    """A token's word, lower-cased if tokens mark spaces; "" for a token without the others' marker."""
     if not marked:
         return token.removesuffix(WORD_END)
     return token[1:].lower() if token.startswith(SPACE_MARKERS) else ""
@@ -174,7 +164,7 @@ NEWSQA_HEADER = "[aug] yes no  [text] (CNN) --  "
 
 @dataclass(frozen=True)
 class SpanRows:
-    """What is run and where it is read off."""
+    """Rows, and spans to read there."""
 
     rows: TokenRows
     spans: TokenSpans
@@ -219,7 +209,7 @@ class ExtractiveQAScorer(EncoderScorer):
         return scores
 
     def prepare(self, items: SpanQuestions) -> SpanRows | None:
-        """Encode every context and every question once, for rows that are a question followed by a context."""
+        """Encode every context and question once, for rows of a question and a context."""
         template = self._released or Template.read(self._tokenizer, 2)
         if template is None:
             return None
@@ -233,7 +223,7 @@ class ExtractiveQAScorer(EncoderScorer):
         return SpanRows(TokenRows(heads, tails, items.question_of, items.context_of), spans)
 
     def _spells_pairs(self, questions: Sequence[str], contexts: Sequence[str], heads: Pieces, tails: Pieces) -> bool:
-        """Tell whether heads and tails make the pairs; asks every question and every context at least once."""
+        """Return whether heads and tails form the pairs; checks every question and context at least once."""
         if not questions or not contexts:
             return True
         number = np.arange(max(len(questions), len(contexts)))
@@ -270,7 +260,7 @@ class ExtractiveQAScorer(EncoderScorer):
     def _find_spans(
         self, items: SpanQuestions, tokens: Sequence[Sequence[int]], offsets: Sequence[Sequence[tuple[int, int]]]
     ) -> TokenSpans:
-        """Find the subjects of every context; -1 as a token stands for what is not the context's."""
+        """Find the subjects of every context; token -1 is outside the context."""
         characters = np.array(
             [
                 (locate(context, first, second), locate(context, second, first))
@@ -286,12 +276,12 @@ class ExtractiveQAScorer(EncoderScorer):
             context, subject = lost[0]
             raise QabiasError(
                 f"context {items.contexts[context]!r}: the tokenizer of model {self._name!r} makes no token of "
-                f"{items.subjects[context][subject]!r}"
+                f"{items.subjects[context][subject]!r}.",
+                "Use another model.",
             )
         return widen(spans, tokens, words) if self.span == "released" else spans
 
     def _run(self, items: SpanQuestions, prepared: SpanRows, scores: np.ndarray) -> None:
-        """Run the rows and write the scores of row i to `scores[i]`."""
         rows, spans = prepared.rows, prepared.spans
 
         def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
@@ -307,7 +297,7 @@ class ExtractiveQAScorer(EncoderScorer):
 
 
 def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray) -> torch.Tensor:
-    """Probabilities of tokens within their rows, the largest among those that count as the same."""
+    """Probabilities of tokens within their rows, the largest of equivalent ones."""
     import torch
 
     visible = logits.float() if mask is None else logits.float().masked_fill(mask == 0, float("-inf"))
@@ -317,15 +307,15 @@ def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray
 
 
 def _released_template(loaded: LoadedModel) -> Template:
-    """Return what the authors' code puts around question and context, whatever the tokenizer itself would."""
+    """Special tokens around question and context in the authors' code, for any tokenizer."""
     tokenizer = loaded.tokenizer
     first, last = tokenizer.bos_token_id, tokenizer.eos_token_id
     if first is None:
         first, last = tokenizer.cls_token_id, tokenizer.sep_token_id
     if first is None or last is None:
         raise QabiasError(
-            f"extractive_qa: the tokenizer of model {loaded.name!r} has no special tokens for layout=released; leave "
-            "the option out"
+            f"extractive_qa: the tokenizer of model {loaded.name!r} has no special tokens for layout=released.",
+            "Remove the option.",
         )
     return Template(specials=((first,), (last,), (last,)), special_types=((0,), (0,), (0,)), types=(0, 0))
 
@@ -343,7 +333,7 @@ def _each_pair(items: SpanQuestions) -> SpanQuestions:
 
 
 def _drop_unused(items: SpanQuestions) -> SpanQuestions:
-    """Leave out contexts and questions that no item asks: a part of a run holds those of the whole."""
+    """Drop contexts and questions that no item uses: a part of a run contains all of the run's."""
     contexts, context_of = in_use(items.context_of, len(items.contexts))
     questions, question_of = in_use(items.question_of, len(items.questions))
     return SpanQuestions(
@@ -356,7 +346,7 @@ def _drop_unused(items: SpanQuestions) -> SpanQuestions:
 
 
 class SpanOptions(NamedTuple):
-    """How spans are scored; see `ExtractiveQAScorer`."""
+    """Options of `ExtractiveQAScorer`."""
 
     span: str
     header: str
@@ -375,9 +365,7 @@ def parse_options(options: Mapping[str, str]) -> SpanOptions:
 
 def _check(option: str, value: str, known: Sequence[str]) -> str:
     if value not in known:
-        raise QabiasError(
-            f"extractive_qa: unknown {option} {value!r}; choose one of {', '.join(known)}{did_you_mean(value, known)}"
-        )
+        raise unknown(f"{option} of extractive_qa", value, known, f"--option {option}=")
     return value
 
 
@@ -392,9 +380,9 @@ KIND = ScorerKind(
     interfaces=("spans",),
     load=_load,
     options={
-        "span": "tokens that count as a subject: exact, or released for those of the authors' code",
-        "header": "text before every context; newsqa for that of models trained on NewsQA",
-        "layout": "special tokens around question and context: tokenizer, or released for those of the authors' code",
+        "span": "tokens of a subject: exact, or released (as in the authors' code)",
+        "header": "text before every context; newsqa for models trained on NewsQA",
+        "layout": "special tokens around question and context: tokenizer, or released (as in the authors' code)",
     },
     parse_options=parse_options,
     auto_class=MODELS.auto_class,

@@ -1,4 +1,4 @@
-"""A function of the caller's answers: texts, or log-likelihoods of options. It is given from Python only."""
+"""A caller's Python function as the model: it returns texts, or log-likelihoods of options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Asked = TypeVar("Asked", str, Request)
 
 
 class FunctionOptions(NamedTuple):
-    """How a function is asked."""
+    """How a function is called."""
 
     mode: str = GENERATE
     batch: int = BATCH
@@ -35,14 +35,14 @@ def parse_options(options: Mapping[str, str]) -> FunctionOptions:
     """Read options from texts."""
     mode, batch = options.get("mode", GENERATE), options.get("batch", str(BATCH))
     if mode not in MODES:
-        raise QabiasError(f"function: mode is {mode!r}; give {' or '.join(MODES)}")
+        raise QabiasError(f"function: mode is {mode!r}.", f"Give {' or '.join(MODES)}.")
     if not (batch.isascii() and batch.isdecimal() and int(batch) > 0):
-        raise QabiasError(f"function: batch is {batch!r}; give a whole number such as {BATCH}")
+        raise QabiasError(f"function: batch is {batch!r}.", f"Give a whole number such as {BATCH}.")
     return FunctionOptions(mode, int(batch))
 
 
 class _FunctionScorer:
-    """Calls a function, batch after batch, and keeps what it gives."""
+    """Calls a function, batch after batch, and stores its results."""
 
     name = "function"
     model_signature = ""
@@ -59,7 +59,7 @@ class _FunctionScorer:
         identify: Callable[[Asked], Mapping[str, Any]],
         read: Callable[[str, Asked, Any], Any],
     ) -> list[Any]:
-        """Return what the function gives for items; equal ones, and those that the journal has, are not asked."""
+        """Return the function's results; repeated items, and items in the journal, are not asked."""
         names = [request_hash(identify(item)) for item in items]
         missing = {name: item for name, item in zip(names, items, strict=True) if name not in self._journal}
         waiting = list(missing.items())
@@ -85,12 +85,12 @@ class _FunctionScorer:
         gave = f"{self._place} gave"
         if isinstance(result, str | bytes | Mapping) or not isinstance(result, Iterable):
             raise QabiasError(
-                f"{gave} {_type(result)} for a list of {len(items)}; give a list with one element for each"
+                f"{gave} {_type(result)} for a list of {len(items)}.", "Return a list with one element for each."
             )
         results = list(result)
         if len(results) != len(items):
             raise QabiasError(
-                f"{gave} {len(results)} elements for a list of {len(items)}; give one for each, in the same order"
+                f"{gave} {len(results)} elements for a list of {len(items)}.", "Return one for each, in the same order."
             )
         return results
 
@@ -106,7 +106,7 @@ class FunctionTextScorer(_FunctionScorer):
 
 
 class FunctionOptionScorer(_FunctionScorer):
-    """Log-likelihoods that a function gives."""
+    """Log-likelihoods that a function returns."""
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
@@ -132,12 +132,14 @@ def _read_answer(place: str, prompt: str, answer: Any) -> str:
 def _read_loglikelihoods(place: str, request: Request, answer: Any) -> list[float]:
     n_options = len(request.options)
     if isinstance(answer, str | bytes | Mapping) or not isinstance(answer, Iterable):
-        raise QabiasError(f"{place}: {_type(answer)} was given; give {n_options} log-likelihoods, one for each option")
+        raise QabiasError(
+            f"{place}: the result is {_type(answer)}.", f"Return {n_options} log-likelihoods, one for each option."
+        )
     values = [_number(place, number, value) for number, value in enumerate(answer)]
     if len(values) != n_options:
         raise QabiasError(
-            f"{place}: {len(values)} log-likelihoods were given for {n_options} options; give one for each, in the "
-            "order of request.options"
+            f"{place}: {len(values)} log-likelihoods were given for {n_options} options.",
+            "Return one for each, in the order of request.options.",
         )
     return values
 
@@ -149,8 +151,8 @@ def _number(place: str, number: int, value: Any) -> float:
         loglikelihood = math.nan
     if not loglikelihood <= 0:
         raise QabiasError(
-            f"{place}: the log-likelihood of option {number} is {value!r}; give the natural logarithm of a "
-            "probability: a number of 0 or less, -inf for what is impossible"
+            f"{place}: the log-likelihood of option {number} is {value!r}.",
+            "Return the natural logarithm of a probability: 0 or less, -inf if impossible.",
         )
     return loglikelihood
 
@@ -163,11 +165,12 @@ def _load(loading: Loading) -> Scorer:
     name = loading.model.removeprefix(FUNCTION_PREFIX)
     if not callable(loading.handed_over):
         raise QabiasError(
-            f"model {loading.model!r}: a function is given from Python: qabias.run(..., model=FUNCTION, name={name!r})"
+            f"model {loading.model!r}: a function works only in Python.",
+            f"Call qabias.run(..., model=FUNCTION, name={name!r}).",
         )
     ignored = loading.chosen("revision", "dtype", "device", "batch_tokens")
     if ignored:
-        raise QabiasError(f"function {name!r}: what it computes with is its own; leave out {', '.join(ignored)}")
+        raise QabiasError(f"function {name!r} sets these itself: {', '.join(ignored)}.", "Remove them.")
     options = parse_options(loading.options)
     scorer = FunctionOptionScorer if options.mode == SCORE else FunctionTextScorer
     return scorer(name, loading.handed_over, options.batch, loading.journal)

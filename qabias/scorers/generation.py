@@ -32,16 +32,15 @@ WRITTEN_OPTIONS = {
     "temperature": "of written answers; 0 takes the likeliest token",
     "max_new_tokens": "most tokens of a written answer; by default what the prompt format needs, 4096 to think first",
 }
-"""Options of the scorers whose models also write, each with one line for people."""
+"""Options of scorers of models that also write, with their help."""
 
-THINKING_TOKENS = 4096
-"""Most tokens of an answer of a model that thinks first, thoughts included."""
+THINKING_TOKENS = 4096  # maximum tokens of a reasoning model's answer, including the reasoning
 
 _DEFAULT_TOKENS = 64
 
 
 class Writing(NamedTuple):
-    """How answers are written; see `GenerationScorer`."""
+    """Options of `GenerationScorer`."""
 
     samples: int = 1
     temperature: float = 0.0
@@ -49,7 +48,7 @@ class Writing(NamedTuple):
 
 
 def asks_of_writers(options: Mapping[str, str] = MappingProxyType({})) -> dict[str, dict[str, str]]:
-    """Return how a model that writes can be asked: the options of each word of `qabias.scorers.kind.ASK_METHODS`."""
+    """Options for each of the `ASK_METHODS` of a model that writes."""
     return {ASK_METHODS[0]: {}} | {word: {**options, "mode": "generate"} for word in ASK_METHODS[2:-1]}
 
 
@@ -62,15 +61,15 @@ _READ: dict[str, tuple[Callable[[str], float], Callable[[float], bool], str]] = 
 
 
 def parse_mode(scorer: str, options: Mapping[str, str]) -> Writing | None:
-    """Read from the options of a scorer how its model writes answers; None where likelihoods are asked."""
+    """Read how the model writes answers; None for likelihoods."""
     mode = options.get("mode", MODES[0])
     if mode not in MODES:
-        raise QabiasError(f"{scorer}: mode is {mode!r}; give {' or '.join(MODES)}")
+        raise QabiasError(f"{scorer}: mode is {mode!r}.", f"Give {' or '.join(MODES)}.")
     written = {name: text for name, text in options.items() if name in _READ}
     if mode == "generate":
         return parse_writing(written)
     if written:
-        raise QabiasError(f"{scorer}: {next(iter(written))} is for written answers; add --option mode=generate")
+        raise QabiasError(f"{scorer}: {next(iter(written))} is for written answers.", "Add --option mode=generate.")
     return None
 
 
@@ -82,12 +81,12 @@ def parse_writing(options: Mapping[str, str]) -> Writing:
         with suppress(ValueError):
             values[name] = read(text)
         if name not in values or not is_valid(values[name]):
-            raise QabiasError(f"generation: {name} is {text!r}; give {wanted}")
+            raise QabiasError(f"generation: {name} is {text!r}.", f"Give {wanted}.")
     writing = Writing(**values)
     if writing.samples > 1 and writing.temperature == 0:
         raise QabiasError(
-            f"generation: {writing.samples} samples at temperature 0 would all be equal; give a temperature such as 1, "
-            "or samples=1"
+            f"generation: {writing.samples} samples at temperature 0 would all be equal.",
+            "Give a temperature such as 1, or samples=1.",
         )
     return writing
 
@@ -121,7 +120,7 @@ class GenerationScorer:
 
     @property
     def settings(self) -> dict[str, str]:
-        """How answers are drawn, where they end and whether the model thinks first, for the signature."""
+        """Sampling, maximum length and reasoning, for the signature."""
         settings = {
             "samples": str(self.samples),
             "temperature": f"{self._temperature:g}",
@@ -130,7 +129,7 @@ class GenerationScorer:
         return settings | ({"thinking": "yes"} if self._thinks else {})
 
     def limit_new_tokens(self, new_tokens: int) -> None:
-        """Choose the most tokens of an answer, unless they were given; a model that thinks gets `THINKING_TOKENS`."""
+        """Set the maximum tokens of an answer, unless an option did; reasoning models get `THINKING_TOKENS`."""
         if not self._is_limited:
             self._config.max_new_tokens = self._limit(new_tokens)
 
@@ -160,12 +159,12 @@ class GenerationScorer:
         return encode_each(self._loaded.tokenizer, prompts)
 
     def _stream(self, key: str, number: int) -> str:
-        """Name of the stream of noise for an answer; one for all where there is no noise."""
+        """Name of an answer's stream of noise; "" without noise."""
         return f"{self._seed}/{key}/{number}" if self._temperature > 0 else ""
 
     def _check(self, key: str, tokens: Tokens) -> None:
         if not tokens:
-            raise QabiasError(f"request {key!r} has an empty prompt")
+            raise QabiasError(f"request {key!r} has an empty prompt.", "Give it a prompt.")
         n_new = self._config.max_new_tokens
         if self.name == "seq2seq":
             check_length(key, len(tokens), self._loaded, "encoder")
@@ -208,12 +207,12 @@ class GenerationScorer:
         return [self._decode(new) for new in written[:, n_given:].tolist()]
 
     def _decode(self, tokens: list[int]) -> Written:
-        """The answer of some tokens; one that met no end token had to stop at the limit."""
+        """Decode an answer; one without an end token stopped at the limit."""
         return self._decoder.decode(tokens, "length" if set(self._ends).isdisjoint(tokens) else "stop")
 
 
 class WrittenDecoder:
-    """Decodes what a model wrote, and sets the thinking before an answer aside."""
+    """Decodes what a model wrote, and separates its reasoning from the answer."""
 
     def __init__(self, tokenizer: Any, opening: str = "") -> None:
         self._tokenizer = tokenizer
@@ -224,7 +223,7 @@ class WrittenDecoder:
         self._dropped = special - self._marks
 
     def decode(self, tokens: Sequence[int], finish: str) -> Written:
-        """The answer that tokens say."""
+        """Decode an answer and separate its reasoning."""
         if self._marks:
             tokens = [token for token in tokens if token not in self._dropped]
         text: str = self._tokenizer.decode(tokens, skip_special_tokens=not self._marks)
@@ -250,8 +249,6 @@ class GumbelNoise:
 
 
 def _refuse_nan(name: str) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Make a logits processor that refuses logits of which none is the largest."""
-
     def check(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         if scores.isnan().any():
             raise nan_error(name)
@@ -261,7 +258,7 @@ def _refuse_nan(name: str) -> Callable[[torch.Tensor, torch.Tensor], torch.Tenso
 
 
 def _decoding(loaded: LoadedModel, max_new_tokens: int) -> Any:
-    """Make the one way of decoding: one token after the other, the largest logit first, until the end token."""
+    """Make the only decoding: greedy, one token after the other, until the end token."""
     from transformers import GenerationConfig
 
     recommended = loaded.model.generation_config
@@ -281,7 +278,7 @@ def _decoding(loaded: LoadedModel, max_new_tokens: int) -> Any:
 
 @contextmanager
 def _set_aside(model: Any, config: Any) -> Iterator[None]:
-    """Set the recommended way of decoding aside: `generate` fills what a configuration leaves open from it."""
+    """Replace the recommended configuration, which `generate` fills gaps from."""
     recommended = model.generation_config
     model.generation_config = config
     try:

@@ -1,4 +1,4 @@
-"""What a server has answered, kept answer by answer, so that a run that was stopped asks nothing twice."""
+"""Stores every answer of a server: a resumed run repeats no request."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ _SUMMED = re.compile(rb'(.*), "crc": "([0-9a-f]{8})"\}', re.DOTALL)
 
 
 def request_hash(body: Mapping[str, Any]) -> str:
-    """SHA-256 of the body of a request, in hexadecimal digits; the order of its fields does not matter."""
+    """SHA-256 of the body of a request, in hexadecimal digits, for any order of its fields."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
@@ -35,7 +35,7 @@ class Journal:
 
     @property
     def _answers(self) -> dict[str, Any]:
-        """Read as late as can be: a command that waits for another one must not ask again what that one asked."""
+        """Read as late as possible: a command that waited for another one reuses its answers."""
         with self._reading:
             if self._known is None:
                 is_there = self._path is not None and self._path.exists()
@@ -50,11 +50,11 @@ class Journal:
         return self._answers[request]
 
     def get(self, request: str) -> Any:
-        """The answer to a request; None where there is none."""
+        """Return the answer to a request; None if it is missing."""
         return self._answers.get(request)
 
     def add(self, request: str, answer: Any) -> None:
-        """Keep an answer; it is in the file when this returns."""
+        """Store an answer; it is in the file on return."""
         begin = json.dumps({"request": request, "answer": answer}).encode()[:-1]
         line = b'%b, "crc": "%08x"}\n' % (begin, zlib.crc32(begin))
         known = self._answers
@@ -88,7 +88,7 @@ class Journal:
 
 
 def _entry(line: bytes) -> tuple[str, Any] | None:
-    """Return the request and the answer of a line; None if it is torn or damaged."""
+    """The request and the answer of a line; None if it is torn or damaged."""
     summed = _SUMMED.fullmatch(line)
     if summed is None or zlib.crc32(summed[1]) != int(summed[2], 16):
         return None

@@ -1,4 +1,4 @@
-"""What is known of a scorer before any model is loaded: one `ScorerKind` for each, in the scorer's own file."""
+"""Description of a scorer before a model is loaded: one `ScorerKind` in each scorer's file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from qabias.scorers.base import Scorer
 
 INTERFACES = ("options", "texts", "choices", "pairs", "spans", "masks")
-"""Ways of asking, each with a Protocol in `qabias.scorers.base`.
+"""Ways of querying, each with a Protocol in `qabias.scorers.base`.
 
-    options   how likely each option is after a text (`OptionScorer`)
-    texts     what the model writes (`TextScorer`)
-    choices   which option the model prefers, each read together with the text (`OptionScorer`)
-    pairs     how the model classifies pairs of texts (`PairScorer`)
-    spans     how likely spans of a context are the answer (`SpanScorer`)
-    masks     how likely words are at a mask (`MaskScorer`)
+options   likelihood of each option after a text (`OptionScorer`)
+texts     what the model writes (`TextScorer`)
+choices   which option the model prefers, each read together with the text (`OptionScorer`)
+pairs     classification of pairs of texts (`PairScorer`)
+spans     likelihood of spans of a context as the answer (`SpanScorer`)
+masks     likelihood of words at a mask (`MaskScorer`)
+
 """
 
 
@@ -45,14 +46,15 @@ class Loading:
 
     Attributes:
         model: A name or path that the scorer can load.
-        options: Options of the scorer by name, as texts; all of them known.
+        options: Known options of the scorer by name, as texts.
         revision: Branch, tag or commit of a Hub model.
         device: A torch device, or `"auto"`.
         dtype: Precision of the model, or `"auto"`.
-        batch_tokens: Tokens of a batch; None for the scorer's default.
-        seed: Of random baselines and sampled answers.
-        journal: File that keeps what a server or a function answers.
-        handed_over: What a caller hands over in place of a name: a model in memory, or what a scorer of its own takes.
+        batch_tokens: Tokens per batch; None for the scorer's default.
+        seed: Seed of random baselines and sampled answers.
+        journal: File for the answers of a server or a function.
+        handed_over: A model in memory instead of a name, or another object that the scorer takes.
+
     """
 
     model: str
@@ -66,14 +68,14 @@ class Loading:
     handed_over: object = None
 
     def load_model(self, models: ModelKind) -> LoadedModel:
-        """Load a model of a kind, see `qabias.models.loading.load_model`; one in memory is taken as it is."""
+        """Load a model of a kind, see `qabias.models.loading.load_model`; a model in memory is used directly."""
         if isinstance(self.handed_over, LoadedModel):
             ignored = self.chosen("revision", "dtype", "device")
             ignored += ["device_map"] if "device_map" in self.options else []
             if ignored:
                 raise QabiasError(
-                    f"model {self.model!r} is in memory already, where it is taken as it is.",
-                    f"Leave out {', '.join(ignored)}.",
+                    f"model {self.model!r} is in memory, and loading options do not apply.",
+                    f"Remove {', '.join(ignored)}.",
                 )
             check_kind(models, self.model, config_of(self.handed_over))
             check_head(models, self.handed_over)
@@ -88,7 +90,7 @@ class Loading:
         )
 
     def chosen(self, *names: str) -> list[str]:
-        """Return which of some attributes are not the default."""
+        """Return which of some attributes differ from their defaults."""
         return [name for name in names if getattr(self, name) != getattr(Loading, name)]
 
 
@@ -98,27 +100,25 @@ class ScorerKind:
 
     Attributes:
         name: Name on the command line and in signatures.
-        summary: One line for people.
-        interfaces: Which of `INTERFACES` it has; a benchmark that has one of them can be asked by it.
-        load: Loads a model and the way of asking it.
-        options: Options by name, each with one line for people.
-        open_options: Options of which only the beginning of the name is fixed, such as `template.`, each with one line
-            for people.
-        asks: Which of `ASK_METHODS` it has, each with the options that it sets.
-        default_mode: What the option `mode` is where it is not given; "" for a scorer that has none.
-        parse_options: Reads known options from texts; raises `QabiasError` where a value is wrong. It needs no model,
-            so that a plan refuses what a run refuses.
-        auto_class: Class of `transformers` that loads its models; "" if it loads none.
-        heads: Endings of the classes, as a model's configuration names them, that the scorer is made for.
-        made_for: Tells from a configuration whether the scorer is made for a model, where `heads` cannot.
-        passing_options: Options that do not determine answers; a run may go on with other values of them.
-        lists_options: Whether the options of a question must stand in its text, because the model is trained to see
-            them.
-        chats: Whether a model that writes is asked in the form of a chat, and so by letters rather than texts.
-        has_lengths: Whether scores are likelihoods of texts, which a length can normalise.
-        counts_tokens: Whether that length may be in tokens; one that does not know them has bytes alone.
-        reads_prompt: Whether it reads what a prompt format renders; encoders read the texts themselves.
-        many_at_once: Whether it gains from being asked thousands of questions in one call.
+        summary: One line of help.
+        interfaces: Its `INTERFACES`; it can answer benchmarks that use one of them.
+        load: Loads a model and returns the scorer.
+        options: Options by name, with their help.
+        open_options: Beginnings of option names, such as `template.`, with their help.
+        asks: Its `ASK_METHODS`, each with the options that it sets.
+        default_mode: Default of the option `mode`; "" for a scorer without modes.
+        parse_options: Reads known options from texts, without a model; raises `QabiasError` for a wrong value.
+        auto_class: Class of `transformers` that loads its models; "" for none.
+        heads: Endings of the model classes, as a configuration names them, that the scorer is made for.
+        made_for: Decides from a configuration whether the scorer is made for a model, if `heads` cannot.
+        passing_options: Options that do not affect answers; a run may resume with other values.
+        lists_options: Whether the prompt must list the options, because the model is trained to see them.
+        chats: Whether a model that writes is queried as a chat, and so by letters rather than texts.
+        has_lengths: Whether scores are likelihoods of texts, which a length can normalize.
+        counts_tokens: Whether that length may be in tokens, not only in bytes.
+        reads_prompt: Whether it reads the rendered prompt; encoders read the texts themselves.
+        many_at_once: Whether it is faster with thousands of questions per call.
+
     """
 
     name: str

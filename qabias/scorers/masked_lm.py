@@ -1,4 +1,4 @@
-"""How likely a masked language model puts each of two subjects in the place of a mask."""
+"""Probabilities of two subjects at a mask, by a masked language model."""
 
 from __future__ import annotations
 
@@ -12,15 +12,7 @@ from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import MARK, MaskedSentences
 from qabias.scorers.batches import nan_error
-from qabias.scorers.encoders import (
-    EncoderScorer,
-    Pieces,
-    Template,
-    TokenRows,
-    encode_plain,
-    in_use,
-    spells,
-)
+from qabias.scorers.encoders import EncoderScorer, Pieces, Template, TokenRows, encode_plain, in_use, spells
 from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:
@@ -52,9 +44,11 @@ class MaskedLMScorer(EncoderScorer):
         self.gathers = self._network.gathers  # only the states at the mask go through the head
         super().__init__(loaded, batch_tokens, row_limit=self._network.row_limit, token_limit=self._network.token_limit)
         if self._tokenizer.mask_token is None:
-            raise QabiasError(f"masked_lm: the tokenizer of model {self._name!r} has no mask token")
+            raise QabiasError(
+                f"masked_lm: the tokenizer of model {self._name!r} has no mask token.", "Use another model."
+            )
         if topk is not None and not 1 <= topk <= self._network.vocabulary_size:
-            raise QabiasError(f"masked_lm: topk {topk} is not between 1 and {self._network.vocabulary_size}")
+            raise QabiasError(f"masked_lm: topk is {topk}.", f"Give 1 to {self._network.vocabulary_size}.")
         self._topk = topk
         self._spellings = None if topk is None else _spellings(self._tokenizer)
         self._pronouns = {cluster: self._pronoun_tokens(pronoun) for cluster, pronoun in (pronouns or {}).items()}
@@ -76,7 +70,7 @@ class MaskedLMScorer(EncoderScorer):
         return scores
 
     def _score_asked(self, items: MaskedSentences, asked: np.ndarray, accepted: np.ndarray) -> np.ndarray:
-        """Score the asked items: every distinct row is run once, for all items that ask it."""
+        """Score the asked items; every distinct row runs once."""
         distinct, row_of = distinct_rows(items, asked)
         masked = self._make_rows(distinct)
         by_row = np.argsort(row_of, kind="stable")
@@ -97,7 +91,7 @@ class MaskedLMScorer(EncoderScorer):
         return scores
 
     def _make_rows(self, texts: _Texts) -> _MaskedRows:
-        """Encode texts; contexts and sentences once each where the tokenizer lets them be encoded apart."""
+        """Encode texts; contexts and sentences once each if the tokenizer allows separate encoding."""
         if not texts.contexts:
             return self._join_nothing(texts.sentences, texts.sentence_of)
         masked = self._join(texts)
@@ -118,7 +112,7 @@ class MaskedLMScorer(EncoderScorer):
         return _MaskedRows(rows, self._find_masks(tails, sentences))
 
     def _join(self, texts: _Texts) -> _MaskedRows | None:
-        """Make rows that are a context followed by a sentence; None if that is not what their texts encode to."""
+        """Make rows of a context and a sentence; None if the tokenizer encodes the whole differently."""
         template = Template.read(self._tokenizer, 1)
         if template is None:
             return None
@@ -133,7 +127,7 @@ class MaskedLMScorer(EncoderScorer):
         ):
             return None
         if (heads.tokens == self._tokenizer.mask_token_id).any():
-            raise QabiasError("masked_lm: a context holds the mask token of the model")
+            raise QabiasError("masked_lm: a context contains the mask token of the model.", "Remove it there.")
         rows = TokenRows(heads, tails, texts.context_of, texts.sentence_of)
         return _MaskedRows(rows, self._find_masks(tails, texts.sentences))
 
@@ -144,18 +138,19 @@ class MaskedLMScorer(EncoderScorer):
         return text.replace(MARK, self._tokenizer.mask_token)
 
     def _find_masks(self, tails: Pieces, sentences: Sequence[str]) -> np.ndarray:
-        """Find the mask of each tail; int64 array of shape (n_tails,)."""
+        """Position of the mask in each tail; int64 array of shape (n_tails,)."""
         masks = np.flatnonzero(tails.tokens == self._tokenizer.mask_token_id)
         tail_of = np.repeat(np.arange(len(sentences)), tails.lengths)[masks]
         wrong = np.flatnonzero(np.bincount(tail_of, minlength=len(sentences)) != 1)
         if wrong.size:
             raise QabiasError(
-                f"text {sentences[wrong[0]]!r}: the tokenizer of model {self._name!r} does not make one mask of it"
+                f"text {sentences[wrong[0]]!r}: the tokenizer of model {self._name!r} does not make one mask of it.",
+                "Put exactly one mask into every text.",
             )
         return masks - tails.starts
 
     def _single_tokens(self, words: Sequence[str]) -> list[int | None]:
-        """The token of each word as it stands inside a sentence; None if it has several or is unknown."""
+        """The token of each word inside a sentence; None if it has several or is unknown."""
         encoded = encode_plain(self._tokenizer, [f" {word}" for word in words])
         unknown = self._tokenizer.unk_token_id
         return [tokens[0] if len(tokens) == 1 and tokens[0] != unknown else None for tokens in encoded]
@@ -164,22 +159,25 @@ class MaskedLMScorer(EncoderScorer):
         forms = list(dict.fromkeys((pronoun, pronoun.capitalize())))
         tokens = {token for token in self._single_tokens(forms) if token is not None}
         if not tokens:
-            raise QabiasError(f"masked_lm: pronoun {pronoun!r} is not a single token of model {self._name!r}")
+            raise QabiasError(
+                f"masked_lm: pronoun {pronoun!r} is not a single token of model {self._name!r}.",
+                "Use --option pronouns=no.",
+            )
         return self._all_spellings(pronoun, tokens)
 
     def _all_spellings(self, word: str, tokens: set[int]) -> tuple[int, ...]:
-        """The tokens that count as a word: with `topk` all that spell it."""
+        """Tokens that count as a word: with `topk`, all with its spelling."""
         return tuple(sorted(tokens.union(self._spellings.get(word.lower(), ()) if self._spellings else ())))
 
     def _accepted_tokens(self, items: MaskedSentences, tokens: Sequence[int | None]) -> np.ndarray:
-        """Tokens whose largest probability is a subject's score; int64 array (n_subjects, k), some of them repeated."""
+        """Tokens whose largest probability is a subject's score; int64 array (n_subjects, k), some repeated."""
         accepted = [
             (0,) if token is None else self._all_spellings(subject, {token})
             for subject, token in zip(items.subjects, tokens, strict=True)
         ]
         if self._pronouns:
             if not items.clusters:
-                raise QabiasError("masked_lm: pronouns need the clusters of the subjects")
+                raise QabiasError("masked_lm: pronouns need the clusters of the subjects.", "Use --option pronouns=no.")
             accepted = [
                 own + self._pronouns.get(cluster, ()) for own, cluster in zip(accepted, items.clusters, strict=True)
             ]
@@ -201,14 +199,14 @@ class _Texts(NamedTuple):
 
 
 class _MaskedRows(NamedTuple):
-    """Rows, and where the mask is in each tail of them."""
+    """Rows, and the position of the mask in each tail."""
 
     rows: TokenRows
     masks: np.ndarray
 
 
 def _spellings(tokenizer: Any) -> dict[str, tuple[int, ...]]:
-    """All tokens by what they spell, without spaces around it and in lower case."""
+    """All tokens by their spelling, in lower case and without surrounding spaces."""
     tokens = sorted(tokenizer.get_vocab().values())
     words = tokenizer.batch_decode([[token] for token in tokens])
     spellings: dict[str, list[int]] = {}
@@ -218,7 +216,7 @@ def _spellings(tokenizer: Any) -> dict[str, tuple[int, ...]]:
 
 
 def distinct_rows(items: MaskedSentences, asked: np.ndarray) -> tuple[_Texts, np.ndarray]:
-    """The distinct texts of the asked items, and for each of these items the number of its text."""
+    """The distinct texts of the asked items, and the number of each item's text."""
     used, sentence_of = in_use(items.text_of[asked], len(items.texts))
     sentences = [items.texts[i] for i in used]
     if items.context_of is None:
@@ -232,7 +230,7 @@ def distinct_rows(items: MaskedSentences, asked: np.ndarray) -> tuple[_Texts, np
 
 
 class MaskOptions(NamedTuple):
-    """How words at masks are scored; see `MaskedLMScorer`."""
+    """Options of `MaskedLMScorer`."""
 
     topk: int | None
     pronouns: Mapping[str, str] | None
@@ -242,10 +240,10 @@ def parse_options(options: Mapping[str, str]) -> MaskOptions:
     """Read options from texts."""
     topk = options.get("topk", "all")
     if topk != "all" and not (topk.isdecimal() and int(topk) > 0):
-        raise QabiasError(f"masked_lm: topk is {topk!r}; give a whole number such as 10, or all")
+        raise QabiasError(f"masked_lm: topk is {topk!r}.", "Give a whole number such as 10, or all.")
     pronouns = options.get("pronouns", "no")
     if pronouns not in ("no", "yes"):
-        raise QabiasError(f"masked_lm: pronouns is {pronouns!r}; give yes or no")
+        raise QabiasError(f"masked_lm: pronouns is {pronouns!r}.", "Give yes or no.")
     return MaskOptions(
         topk=None if topk == "all" else int(topk),
         pronouns={"female": "she", "male": "he"} if pronouns == "yes" else None,
@@ -263,7 +261,7 @@ KIND = ScorerKind(
     interfaces=("masks",),
     load=_load,
     options={
-        "topk": "give 0 to subjects that are not among so many likeliest tokens; all for none",
+        "topk": "score 0 for subjects outside this number of likeliest tokens; all: no limit",
         "pronouns": "count she and he as subjects of their gender: yes or no",
     },
     parse_options=parse_options,

@@ -1,4 +1,4 @@
-"""A masked language model that is asked for the logits at one position of each row."""
+"""Logits of a masked language model at one position of each row."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class MaskedNetwork:
 
     @property
     def row_limit(self) -> int:
-        """Most rows of a batch that keep its logits small."""
+        """Maximum rows of a batch, which bounds its logits."""
         return max(1, batches.LOGITS_PER_BATCH // self.vocabulary_size)
 
     @property
     def token_limit(self) -> int:
-        """Most tokens of a batch that keep its logits small, where there are some for every token."""
+        """Maximum tokens of a batch that computes logits for every token."""
         return sys.maxsize if self.gathers else self.row_limit
 
     def probabilities(
@@ -53,7 +53,7 @@ class MaskedNetwork:
         return values.amax(dim=-1).cpu().numpy()
 
     def _logits(self, inputs: dict[str, torch.Tensor], masks: np.ndarray) -> torch.Tensor:
-        """Run a batch; float32 tensor of shape (n_rows, n_vocabulary), the logits at the mask of each row."""
+        """Run a batch; logits at the mask of each row, float32 tensor of shape (n_rows, n_vocabulary)."""
         places = torch.from_numpy(masks).to(self._device)
         if not self.gathers:
             return _at(self._model(**inputs).logits, places).float()
@@ -61,7 +61,7 @@ class MaskedNetwork:
             return self._model(**inputs).logits[:, 0].float()
 
     def _probe(self, tolerance: float) -> bool:
-        """Tell whether the head can be given the states of one position only, by comparing it with all positions."""
+        """Test whether the head accepts the states of one position, by comparison with all positions."""
         base = self._model.base_model
         if base is self._model:
             return False
@@ -81,7 +81,7 @@ class MaskedNetwork:
 
 @contextmanager
 def _states_at(base: Any, places: torch.Tensor) -> Iterator[None]:
-    """Let a base model return the states of one position of each row only."""
+    """Make a base model return the states of one position per row."""
 
     def pick(_module: Any, _inputs: Any, output: Any) -> Any:
         picked = _at(output[0], places)[:, None]

@@ -1,4 +1,4 @@
-"""How a model trained for multiple choice, e.g. on RACE, shares its belief out among the options of a request."""
+"""Probabilities of a request's options, by a model trained for multiple choice, e.g. on RACE."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MultipleChoiceScorer(EncoderScorer):
         self._template = Template.read(loaded.tokenizer, 2)
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
-        """Score every option of every request, in order; equal pairs of context and option are asked once."""
+        """Score every option of every request, in order; equal pairs of context and option run once."""
         if not requests:
             return []
         pairs = _distinct_pairs(requests)
@@ -60,7 +60,7 @@ class MultipleChoiceScorer(EncoderScorer):
         ]
 
     def _make_rows(self, pairs: _Pairs, endings: Sequence[Sequence[int]]) -> TokenRows:
-        """Encode pairs; every context once where the tokenizer puts it before the ending, else pair by pair."""
+        """Encode pairs; every context once if the tokenizer puts it first, else pair by pair."""
         if self._template is None:
             whole = self._tokenizer(
                 [pairs.contexts[i] for i in pairs.context_of],
@@ -98,7 +98,7 @@ def _distinct_pairs(requests: Sequence[Request]) -> _Pairs:
         rows = []
         for option in request.options:
             if not option.strip():
-                raise QabiasError(f"request {request.key!r}: option {option!r} is empty")
+                raise QabiasError(f"request {request.key!r}: option {option!r} is empty.", "Give it a text.")
             pair = context, endings.setdefault(option.strip(), len(endings))
             rows.append(pairs.setdefault(pair, len(pairs)))
         rows_of.append(np.array(rows, dtype=np.int64))
@@ -107,13 +107,13 @@ def _distinct_pairs(requests: Sequence[Request]) -> _Pairs:
 
 
 def _describe(requests: Sequence[Request], pairs: _Pairs, row: int) -> str:
-    """Name the first request that has a pair among its options."""
+    """Name the first request with a pair among its options."""
     number = next(number for number, own in enumerate(pairs.rows_of) if row in own)
     return f"request {requests[number].key!r}, option {pairs.endings[pairs.ending_of[row]]!r}"
 
 
 def _row_limit(loaded: LoadedModel) -> int:
-    """Most rows of a batch: rows run alone where a model reads pads like words, or wants them on the left."""
+    """Maximum rows of a batch: 1 if a model reads pads like words, or wants them on the left."""
     reads_mask = "attention_mask" in inspect.signature(loaded.model.forward).parameters
     return sys.maxsize if reads_mask and loaded.tokenizer.padding_side == "right" else 1
 

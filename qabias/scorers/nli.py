@@ -1,4 +1,4 @@
-"""How likely a classifier of sentence pairs takes a premise to contradict a hypothesis, leave it open or entail it."""
+"""Probabilities of contradiction, neutral and entailment, by a classifier of sentence pairs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LABEL_OF_NAME = {
 
 
 class NLIScorer(EncoderScorer):
-    """Gives the probabilities of the three labels of natural language inference."""
+    """Returns the probabilities of the three labels of natural language inference."""
 
     name = "nli"
 
@@ -37,15 +37,15 @@ class NLIScorer(EncoderScorer):
         n_outputs = loaded.model.config.num_labels
         if n_outputs != len(LABELS):
             raise QabiasError(
-                f"nli: model {loaded.name!r} has {n_outputs} outputs for {len(LABELS)} labels; use a model trained on "
-                "these, e.g. on MNLI"
+                f"nli: model {loaded.name!r} has {n_outputs} outputs for {len(LABELS)} labels.",
+                "Use a model trained on these, e.g. on MNLI.",
             )
         self.labels = parse_labels(labels) or _own_labels(loaded)
         self._places = [self.labels.index(label) for label in LABELS]
         super().__init__(loaded, batch_tokens, row_limit=_row_limit(loaded))
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Classify every pair of a premise and a hypothesis; equal pairs are asked once."""
+        """Classify every pair of a premise and a hypothesis; equal pairs run once."""
         if not pairs:
             return np.empty((0, len(LABELS)))
         numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
@@ -63,7 +63,6 @@ class NLIScorer(EncoderScorer):
         return probabilities[pair_of]
 
     def _encode(self, pairs: Sequence[tuple[str, str]]) -> TokenRows:
-        """Encode pairs by the tokenizer's own template, whole."""
         premises, hypotheses = map(list, zip(*pairs, strict=True))
         encoded = self._tokenizer(premises, hypotheses, truncation=False, padding=False, verbose=False)
         nothing = Pieces.join([()])
@@ -72,32 +71,32 @@ class NLIScorer(EncoderScorer):
 
 
 def _own_labels(loaded: LoadedModel) -> tuple[str, ...]:
-    """Read the labels off the names that a model gives its outputs."""
+    """Read the labels from the model's names of its outputs."""
     names = [str(name) for _, name in sorted(loaded.model.config.id2label.items())]
     labels = tuple(_LABEL_OF_NAME.get(name.strip().casefold(), "") for name in names)
     if sorted(labels) == sorted(LABELS):
         return labels
     raise QabiasError(
-        f"nli: model {loaded.name!r} calls its outputs {', '.join(names)}, which does not tell {', '.join(LABELS)}; if "
-        f"you know their order, pass it, e.g. --option labels={','.join(LABELS)}, else use another model"
+        f"nli: model {loaded.name!r} calls its outputs {', '.join(names)}, which does not name {', '.join(LABELS)}.",
+        f"Give their order, e.g. --option labels={','.join(LABELS)}.",
     )
 
 
 def parse_labels(text: str) -> tuple[str, ...]:
-    """Read the labels that a user gives; none for an empty text."""
+    """Read the labels that a user gives; () for an empty text."""
     if not text:
         return ()
     labels = tuple(_LABEL_OF_NAME.get(name.strip().casefold(), name.strip()) for name in text.split(","))
     if sorted(labels) != sorted(LABELS):
         raise QabiasError(
-            f"nli: labels is {text!r}; name the model's outputs in order by {', '.join(LABELS)}, each once, commas "
-            "between"
+            f"nli: labels is {text!r}.",
+            f"Name the model's outputs in order: {', '.join(LABELS)}, each once, separated by commas.",
         )
     return labels
 
 
 def _row_limit(loaded: LoadedModel) -> int:
-    """Most rows of a batch: a decoder finds the end of a text by its pads, so without a known pad rows run alone."""
+    """Maximum rows of a batch: a decoder finds the end of a text by its pads, so 1 without a known pad."""
     pad = loaded.model.config.pad_token_id
     known = pad is not None and loaded.tokenizer.pad_token_id in (None, pad)
     return sys.maxsize if known else 1
@@ -108,7 +107,7 @@ def _describe(pair: tuple[str, str]) -> str:
 
 
 def parse_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Check options as `NLIScorer` takes them."""
+    """Check options for `NLIScorer`."""
     parse_labels(options.get("labels", ""))
     return dict(options)
 

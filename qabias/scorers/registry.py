@@ -1,4 +1,4 @@
-"""Scorers found by name: those of this package, and those that others install."""
+"""Scorers by name: this package's, and scorers of installed packages."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def kinds() -> Mapping[str, ScorerKind]:
             ) from error
         if not isinstance(kind, ScorerKind) or kind.name != entry.name or not set(kind.interfaces) <= set(INTERFACES):
             raise QabiasError(
-                f"{entry.value} is no ScorerKind named {entry.name!r}.",
+                f"{entry.value} is not a ScorerKind named {entry.name!r}.",
                 f"Use interfaces among {', '.join(INTERFACES)}.",
             )
         if kind.name in known:
-            raise QabiasError(f"two scorers have the name {kind.name!r}.", f"{entry.value} is one of them.")
+            raise QabiasError(f"two scorers have the name {kind.name!r}.", f"Rename or uninstall {entry.value}.")
         known[kind.name] = kind
     return known
 
 
 def load_kind(name: str) -> ScorerKind:
-    """The scorer of that name."""
+    """Return a scorer by name."""
     known = kinds()
     if name not in known:
         names = [other for other in known if other not in (BASELINE, FUNCTION)]
@@ -64,7 +64,7 @@ def load_kind(name: str) -> ScorerKind:
 
 
 def kind_of(scorer: Scorer) -> ScorerKind:
-    """Return the description of a loaded scorer, made from its methods if it is not registered."""
+    """Return the description of a loaded scorer, derived from its methods if it is not registered."""
     known = kinds().get(scorer.name)
     if known is not None:
         return known
@@ -73,13 +73,13 @@ def kind_of(scorer: Scorer) -> ScorerKind:
 
 
 def scorers_for(ways: Iterable[str]) -> tuple[str, ...]:
-    """Names of the scorers that have one of some ways of asking."""
+    """Names of the scorers with one of these interfaces."""
     wanted = set(ways)
     return tuple(name for name, kind in kinds().items() if wanted & set(kind.interfaces))
 
 
 def default_scorer(model: str, revision: str | None = None) -> str:
-    """Name of the scorer that a model's head is made for; `causal` where its configuration does not show it."""
+    """Return the scorer for a model's head; `causal` if its configuration names none."""
     if model == BASELINE:
         raise QabiasError("--model baseline lacks its kind.", "Use --model baseline:KIND. See: qabias list baselines")
     if model == SMOLLM2:
@@ -88,7 +88,7 @@ def default_scorer(model: str, revision: str | None = None) -> str:
 
 
 def scorer_made_for(config: Any) -> str:
-    """Name of the scorer that the head of a model with that configuration is made for; `causal` where it is unclear."""
+    """Return the scorer for the head in a configuration; `causal` if it names none."""
     for kind in kinds().values():
         if kind.made_for is not None and kind.made_for(config):
             return kind.name
@@ -100,7 +100,7 @@ def scorer_made_for(config: Any) -> str:
 
 
 def scorer_of(scorer: str | None, model: str, revision: str | None = None, handed_over: object = None) -> str:
-    """Name of the scorer that asks a model: a baseline's, a function's, the one that is named, or the head's own."""
+    """Choose a model's scorer: a baseline's, a function's, the named one, or the head's."""
     for own, prefix in ((BASELINE, BASELINE_PREFIX), (FUNCTION, FUNCTION_PREFIX)):
         if model.startswith(prefix):
             return own
@@ -118,7 +118,7 @@ def load_scorer(
     handed_over: object = None,
     **loading: Any,
 ) -> Scorer:
-    """Load a model and the way of asking it."""
+    """Load a model and its scorer."""
     if model.startswith(BASELINE_PREFIX) and scorer not in (None, BASELINE):
         raise QabiasError(f"{model} queries no model.", f"Remove --backend {scorer}.")
     kind = load_kind(scorer_of(scorer, model, revision, handed_over))
@@ -128,13 +128,13 @@ def load_scorer(
 
 
 def lasting_options(scorer: str | None, options: Mapping[str, str]) -> dict[str, str]:
-    """The options that determine answers, without those that only say how a model is reached or an estimate made."""
+    """Options that affect answers, without those for the connection or for estimates."""
     passing = () if scorer is None else load_kind(scorer).passing_options
     return {name: value for name, value in options.items() if name not in passing}
 
 
 def check_options(kind: ScorerKind, options: Mapping[str, str]) -> Any:
-    """Read the options of a scorer as loading it would, without a model."""
+    """Read the options of a scorer as loading does, without a model."""
     refuse_options(kind, options)
     return kind.parse_options(options)
 
@@ -153,7 +153,7 @@ def refuse_options(kind: ScorerKind, options: Iterable[str]) -> None:
 
 
 def check_rule(scorer: Scorer, norm: str) -> None:
-    """Refuse a rule of scoring or of reading that does not fit a scorer."""
+    """Refuse a length normalization or parser that a scorer cannot use."""
     known: tuple[str, ...] = NORMS
     if isinstance(scorer, TextScorer):
         known = ("none", *PARSE_RULES)

@@ -1,4 +1,4 @@
-"""Log-likelihoods of options under a model that reads a text and writes another, such as T5."""
+"""Log-likelihoods of options under an encoder-decoder model, such as T5."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
     from qabias.models.loading import LoadedModel
 
-# What the library's models take for a label without a token.
-NO_LABEL = -100
+NO_LABEL = -100  # what the library's models take for a label without a token
 
 
 class Seq2SeqScorer:
-    """Scores options by the log-likelihood that the model writes them, and nothing more, after reading the prefix."""
+    """Scores options by the log-likelihood that the model writes exactly them after reading the prefix."""
 
     name = "seq2seq"
 
     def __init__(self, loaded: LoadedModel, *, batch_tokens: int | None = None) -> None:
         if not hasattr(loaded.model, "prepare_decoder_input_ids_from_labels"):
             raise QabiasError(
-                f"seq2seq: model {loaded.name!r}, a {type(loaded.model).__name__}, does not tell what its decoder "
-                "reads for a given text; use a model such as T5 or BART"
+                f"seq2seq: model {loaded.name!r}, a {type(loaded.model).__name__}, does not prepare "
+                "decoder inputs from labels.",
+                "Use a model such as T5 or BART.",
             )
         self.model_signature = loaded.signature
         self._loaded = loaded
@@ -54,7 +54,7 @@ class Seq2SeqScorer:
         return [self._collect(request, row, targets, values) for request, row in zip(requests, options, strict=True)]
 
     def _encode_targets(self, options: Iterable[str]) -> dict[str, Tokens]:
-        """Encode options as texts to be written: with an end, and without the token that every decoder starts from."""
+        """Encode options as outputs: with an end token, without the decoder's start token."""
         end = self._loaded.tokenizer.eos_token_id
         start = _start_token(self._loaded, 0 if end is None else end)
         distinct = list(dict.fromkeys(options))
@@ -67,10 +67,10 @@ class Seq2SeqScorer:
 
     def _check(self, request: Request, source: Tokens, targets: Sequence[Tokens]) -> None:
         if not source:
-            raise QabiasError(f"request {request.key!r} has no prefix for the encoder to read")
+            raise QabiasError(f"request {request.key!r} has no prefix for the encoder.", "Give it a prefix.")
         for option, target in zip(request.options, targets, strict=True):
             if not option.strip():
-                raise QabiasError(f"request {request.key!r}: option {option!r} is empty")
+                raise QabiasError(f"request {request.key!r}: option {option!r} is empty.", "Give it a text.")
             check_length(request.key, len(target), self._loaded, "decoder")
         check_length(request.key, len(source), self._loaded, "encoder")
 
@@ -130,11 +130,7 @@ class Seq2SeqScorer:
             return scored.double().masked_fill(labels == NO_LABEL, 0.0).sum(dim=1).tolist()
 
     def _collect(
-        self,
-        request: Request,
-        options: Sequence[str],
-        targets: dict[str, Tokens],
-        values: dict[tuple[str, str], float],
+        self, request: Request, options: Sequence[str], targets: dict[str, Tokens], values: dict[tuple[str, str], float]
     ) -> OptionScores:
         loglikelihoods = np.array([values[request.prefix, option] for option in options], dtype=np.float64)
         if np.isnan(loglikelihoods).any():
@@ -143,7 +139,7 @@ class Seq2SeqScorer:
 
 
 def _start_token(loaded: LoadedModel, written: int) -> int:
-    """Token that the decoder reads before it has written any; models state it under different names, so ask for one."""
+    """First token that the decoder reads; models name it differently, so this asks the model."""
     import torch
 
     labels = torch.tensor([[written]], device=loaded.device)
@@ -151,7 +147,7 @@ def _start_token(loaded: LoadedModel, written: int) -> int:
 
 
 def parse_options(options: Mapping[str, str]) -> Writing | None:
-    """Read options from texts: how the model writes answers, None where likelihoods are asked."""
+    """Read how the model writes answers; None for likelihoods."""
     check_device_map(options.get("device_map"))
     return parse_mode("seq2seq", options)
 

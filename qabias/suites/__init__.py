@@ -1,4 +1,4 @@
-"""The experiments of the papers as named suites: which models were asked what, and where the paper says so."""
+"""The experiments of the papers as suites: their models, prompts, and places in the papers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from qabias.support.suggest import closest, unknown
 
 @dataclass(frozen=True)
 class Experiment:
-    """A way of asking models."""
+    """One way of querying models."""
 
     name: str
     scorers: Sequence[str]
@@ -95,7 +95,7 @@ def load_suite(name: str) -> Suite:
 
 
 def choose_models(suite: Suite, names: Sequence[str]) -> list[SuiteModel]:
-    """The models of the paper, or those that are named: by the suite's table, or as `qabias run --model` takes them."""
+    """Choose the paper's models, or named ones: by the suite's table, or as in `qabias run --model`."""
     if not names:
         return [model for model in suite.models if model.in_paper]
     table = {model.name: model for model in suite.models}
@@ -119,7 +119,7 @@ def _own_model(suite: Suite, name: str) -> SuiteModel:
 
 
 def _folder_name(model: str) -> str:
-    """A name for folders: a Hub id keeps its owner, a folder only its own name."""
+    """Name of a model's folder: a Hub id keeps its owner, a path only its last part."""
     shown = Path(model).resolve().name if Path(model).is_dir() else model
     return re.sub(r"[^A-Za-z0-9.]+", "-", shown).strip("-.")
 
@@ -127,7 +127,7 @@ def _folder_name(model: str) -> str:
 def expand(
     suite: Suite, models: Sequence[SuiteModel], *, source: str | None = None, config: str | None = None, **changes: Any
 ) -> list[SuiteRun]:
-    """All runs of some models, model by model."""
+    """List all runs of some models, model by model."""
     runs = [
         SuiteRun(_run_name(suite, model, experiment, prompt_format), arguments, model, experiment)
         for model in models
@@ -152,7 +152,9 @@ def expand(
     names = [run.name for run in runs]
     for name in names:
         if names.count(name) > 1:
-            raise QabiasError(f"{suite.name}: two models would write to {name}; run one of them with another --output")
+            raise QabiasError(
+                f"{suite.name}: two models would write to {name}.", "Run one of them with another --output."
+            )
     return runs
 
 
@@ -173,7 +175,7 @@ def _experiments(suite: Suite, model: SuiteModel) -> list[Experiment]:
 
 
 def _run_name(suite: Suite, model: SuiteModel, experiment: Experiment, prompt_format: str) -> str:
-    """`<model>-<format>`; where several experiments use a format, all but the first stand between the two."""
+    """`<model>-<format>`; a further experiment with this format adds its name between the two."""
     first = next(other for other in _experiments(suite, model) if prompt_format in other.formats)
     middle = () if experiment is first else (experiment.name,)
     return "-".join((model.name, *middle, prompt_format))

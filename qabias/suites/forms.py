@@ -1,4 +1,4 @@
-"""One model measured on published and on parallel texts by one command, and the two set side by side."""
+"""Measures one model on published and on parallel texts, and compares the two runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from qabias.support.outputs import check_folder
 from qabias.support.suggest import unknown
 
 COMPARISON_FOLDER = "comparison"
-SEPARATOR = ","
-"""What stands between sources in `--source`."""
+SEPARATOR = ","  # separator of sources in `--source`
 
 
 class FormsResult(NamedTuple):
-    """Where the runs on two forms stand."""
+    """State of the two runs."""
 
     folder: Path
     runs: Sequence[RunResult]
@@ -34,7 +33,7 @@ class FormsResult(NamedTuple):
 
 
 def default_sources(name: str) -> str:
-    """The first published and the first parallel source of a benchmark, as `--source` names them."""
+    """Return the first published and the first parallel source of a benchmark, as in `--source`."""
     forms = forms_of(load_benchmark(name))
     if forms is None:
         able = [other for other, each in loadable_benchmarks().items() if forms_of(each) is not None]
@@ -43,24 +42,25 @@ def default_sources(name: str) -> str:
 
 
 def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
-    """The published and the parallel source that `--source` names, in this order."""
+    """Split `--source` into the published and the parallel source."""
     names = [name.strip() for name in text.split(SEPARATOR)]
     for name in filter(None, names):
         if name not in benchmark.sources:
             raise unknown("source", name, benchmark.sources)
     forms = forms_of(benchmark)
     if forms is None:
-        raise QabiasError(f"{benchmark.name} has no sources that are forms of each other; give one source at a time")
+        raise QabiasError(f"{benchmark.name} has no parallel texts to compare with.", "Use one source at a time.")
     published, parallel = ([name for name in names if name in kind] for kind in (forms.published, forms.parallel))
     if len(names) != 2 or not len(published) == len(parallel) == 1:
         raise QabiasError(
-            f"sources {text!r}: name one of {', '.join(forms.published)} and one of {', '.join(forms.parallel)}"
+            f"--source {text} does not name a published and a parallel source.",
+            f"Use one of {', '.join(forms.published)} and one of {', '.join(forms.parallel)}.",
         )
     return published[0], parallel[0]
 
 
 def arguments_of_forms(arguments: RunArguments) -> tuple[RunArguments, RunArguments]:
-    """The arguments of the runs on the published and on the parallel texts."""
+    """Arguments of the runs on the published and on the parallel texts."""
     published, parallel = split_sources(load_benchmark(arguments.benchmark), arguments.source)
     # The parallel texts have no known defects to fix.
     return replace(arguments, source=published), replace(arguments, source=parallel, fixes=False)
@@ -69,7 +69,7 @@ def arguments_of_forms(arguments: RunArguments) -> tuple[RunArguments, RunArgume
 def run_forms(
     arguments: RunArguments, output: Path | None = None, machine: Machine = HERE, *, ask: str | None = None
 ) -> FormsResult:
-    """Measure a model on published and on parallel texts, then set the two side by side."""
+    """Measure a model on published and on parallel texts, then compare the two runs."""
     both = [form.resolve(machine, ask=ask) for form in arguments_of_forms(arguments)]
     folder = output or default_folder(replace(both[0], source=SEPARATOR.join(form.source for form in both)))
     check_folder(folder)

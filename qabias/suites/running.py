@@ -1,4 +1,4 @@
-"""Running a suite: what is finished is skipped, what fails is reported at the end, and the rest goes on."""
+"""Runs a suite: skips finished runs, and reports failures at the end."""
 
 import functools
 import logging
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run of a suite."""
+    """The outcome of one run of a suite."""
 
     run: SuiteRun
     folder: Path
@@ -35,19 +35,19 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over the formats of an experiment that a paper prints."""
+    """An average over the formats of an experiment that a paper prints."""
 
     pool: Pool
     page: Path
 
 
 def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Callable[[str], object]) -> list[Outcome]:
-    """Make every run of a suite in a folder of its own."""
+    """Run all of a suite, each run in its own folder."""
 
     def measured(suite_run: SuiteRun, where: Path) -> str:
         model = suite_run.model
-        if model.made_by and not Path(model.model).exists():  # its name may be anybody's on the Hub
-            return f"there is no folder {model.model}; make it with: {model.made_by}"
+        if model.made_by and not Path(model.model).exists():  # the Hub may have another model of that name
+            return f"the folder {model.model} does not exist; make it with: {model.made_by}"
         n_missing = run(suite_run.arguments, where, machine).n_missing_parts
         return f"{n_missing} parts are missing; they come with the other shards" if n_missing else ""
 
@@ -55,7 +55,7 @@ def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Ca
 
 
 def check_published(runs: Sequence[SuiteRun]) -> None:
-    """Refuse a suite of a benchmark without published answers, and a wrong configuration, once for all runs."""
+    """Refuse benchmarks without published answers, and unknown configs, once for all runs."""
     for name, config in dict.fromkeys((one.arguments.benchmark, one.arguments.config) for one in runs):
         benchmark = load_benchmark(name)
         if not isinstance(benchmark, AuthorsAnswers):
@@ -66,7 +66,7 @@ def check_published(runs: Sequence[SuiteRun]) -> None:
 def take_published(
     runs: Sequence[SuiteRun], folder: Path, mirror: str | None, tell: Callable[[str], object]
 ) -> list[Outcome]:
-    """Make every run of a suite from what the authors published of its model's answers; no model is needed."""
+    """Score all runs of a suite from answers that the authors published, without a model."""
 
     @functools.cache
     def of_model(benchmark: str, model: str, config: str) -> list[ExternalAnswers]:
@@ -87,7 +87,7 @@ def take_published(
 
 
 def make_means(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) -> list[Mean]:
-    """Pool the formats of every experiment whose mean a paper prints, for each model of which all are finished."""
+    """Average the formats of every experiment whose average a paper prints, for each model with all of them."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         if outcome.run.experiment.mean:
@@ -102,7 +102,7 @@ def make_means(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) ->
 
 
 def compare_all(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) -> list[Path]:
-    """Compare all finished runs of the same questions, whatever their prompt, as the figures of a paper do."""
+    """Compare all finished runs of the same questions with any prompts, as the figures of a paper do."""
     pages: list[Path] = []
     for runs in comparable(outcomes, by_context=False):
         if len(runs) > 1:
@@ -115,7 +115,7 @@ def compare_all(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) -
 def _each(
     runs: Sequence[SuiteRun], folder: Path, tell: Callable[[str], object], make: Callable[[SuiteRun, Path], str]
 ) -> list[Outcome]:
-    """Make every run; `make` returns why there are no scores, "" if there are."""
+    """Make every run; `make` returns the reason for missing scores, or ""."""
     outcomes = []
     for number, suite_run in enumerate(runs, start=1):
         where = folder / suite_run.name
@@ -126,7 +126,7 @@ def _each(
             failure = "" if finished else make(suite_run, where)
         except QabiasError as error:
             failure = str(error)
-        except Exception as error:  # a long list of runs must not end with the first that fails
+        except Exception as error:  # one failure must not end a long list of runs
             _log.exception("%s failed", suite_run.name)
             failure = f"{type(error).__name__}: {error}"
         outcomes.append(Outcome(suite_run, where, failure))
@@ -134,16 +134,16 @@ def _each(
 
 
 def is_finished(folder: Path, arguments: RunArguments) -> bool:
-    """Whether a folder holds the scores of exactly this run, made by this version; reads two small files."""
+    """Whether a folder contains the scores of exactly this run by this version; reads two small files."""
     if not (folder / RUN_FILE).exists() or not (folder / SCORES_FILE).exists():
         return False
     scored = read_scored(folder)
-    # A folder that another version began is measured anew.
+    # A folder of another version is measured again.
     return scored.arguments == arguments and scored.file.qabias_version == __version__
 
 
 def comparable(outcomes: Sequence[Outcome], by_context: bool = True) -> list[list[ScoredRun]]:
-    """The scored runs, those of the same questions together, with `by_context` apart from those without contexts."""
+    """Group the scored runs by their questions; `by_context` separates runs without contexts."""
     groups: dict[object, list[ScoredRun]] = {}
     for outcome in outcomes:
         if not outcome.failure:

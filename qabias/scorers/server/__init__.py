@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 def _load(loading: Loading) -> ServerScorer:
     if loading.revision is not None or loading.dtype != "auto":
-        raise QabiasError("server: revision and dtype are the server's to choose; leave them out")
+        raise QabiasError("server: the server sets revision and dtype.", "Remove them.")
     if isinstance(loading.handed_over, LoadedModel):
-        raise QabiasError(f"server: model {loading.model!r} is in memory here; choose a scorer that asks it, or none")
+        raise QabiasError(f"server: model {loading.model!r} is in memory here.", "Use another --backend, or none.")
     from qabias.scorers.server.batch import BatchClient
     from qabias.scorers.server.client import Client
     from qabias.scorers.server.openai_client import OpenAIClient
@@ -60,7 +60,7 @@ KIND = ScorerKind(
     load=_load,
     options={
         "base_url": "base of the endpoint, e.g. http://host:8000/v1",
-        "mode": "chat for written answers, logprobs for probabilities of letters, or echo for those of texts",
+        "mode": "chat for written answers, logprobs for probabilities of letters, or echo for probabilities of texts",
         "max_connections": "most requests under way at once",
         "timeout": "seconds to wait for a sign of life; a whole request may take ten times as long",
         "max_new_tokens": "most tokens of a written answer; by default four times what the prompt format needs",

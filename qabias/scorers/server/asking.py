@@ -1,4 +1,4 @@
-"""Requests put to a server: several at a time, each once, every answer kept; the key is in no message and no answer."""
+"""Requests to a server: concurrent, each one once. Every answer is stored, without the key."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from qabias.errors import QabiasError
 from qabias.scorers.journal import Journal, request_hash
 from qabias.support.progress import tell
 
-KEY = "[key]"
-"""What replaces a key, and parts of it."""
+KEY = "[key]"  # replaces a key and parts of it
 
 MESSAGE_LENGTH = 300
 
@@ -31,20 +30,20 @@ Body = dict[str, Any]
 
 
 class RefusedError(QabiasError):
-    """The server does not take the request as it is."""
+    """The server rejects the request."""
 
-    def __init__(self, message: str, status: int, code: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, status: int, code: str = "", fix: str = "") -> None:
+        super().__init__(problem, fix)
         self.status = status
         self.code = code
 
 
 class NoChoiceError(QabiasError):
-    """The server answers, and has no choice for this prompt."""
+    """The server's answer has no choice for this prompt."""
 
 
 class StoppedError(Exception):
-    """Another request has failed for good."""
+    """Another request failed for good."""
 
 
 class Asker(ABC):
@@ -52,31 +51,31 @@ class Asker(ABC):
 
     needs_single_process = False
     has_answered = False
-    """Whether an answer has come, now or in the run before it was stopped."""
+    """Whether any answer came, now or before the run was resumed."""
 
     @abstractmethod
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
-        """Answer requests, each as `ask_one` gives it after `post`; None where an answer comes later."""
+        """Answer requests by `ask_one`, which calls `post`; None if an answer comes later."""
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
-        """Send one request; what only takes requests down sends none."""
+        """Send one request; clients that only write requests send none."""
         raise TypeError(f"{type(self).__name__} sends no request")
 
     def count_unread(self) -> int:
-        """Count an answer that has no choice; return how many there have been."""
+        """Count an answer without a choice; return the number so far."""
         return 0
 
     def is_waiting(self) -> bool:
-        """Return whether `ask` has left an answer out since the last call; a server answers at once."""
+        """Return whether `ask` skipped an answer since the last call; a server answers at once."""
         return False
 
     def write_requests(self) -> str:
-        """Write down what is left to ask, and return a note for people; "" if nothing is left."""
+        """Write unanswered requests, and return a note about them; "" if all are answered."""
         return ""
 
 
 class ConcurrentAsker(Asker):
-    """Asks several requests at a time, each once, and keeps every answer as it comes."""
+    """Sends several requests at a time, each one once, and stores every answer at once."""
 
     def __init__(self, concurrency: int, journal: Path | None, key: str = "") -> None:
         self._concurrency = concurrency
@@ -88,11 +87,11 @@ class ConcurrentAsker(Asker):
         self._unread = itertools.count(1)
 
     def count_unread(self) -> int:
-        """See `Asker.count_unread`."""
+        """See `Asker`."""
         return next(self._unread)
 
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
-        """Answer requests: from the journal where it has them, else by `ask_one`, several at a time, each body once."""
+        """Answer requests from the journal, else by `ask_one`, several at a time, each body once."""
         hashes = [request_hash(body) for body in bodies]
         missing = {name: body for name, body in zip(hashes, bodies, strict=True) if name not in self._journal}
         if missing:
@@ -137,14 +136,14 @@ class ConcurrentAsker(Asker):
 
 
 class Failure(NamedTuple):
-    """What an answer says of a failure."""
+    """Message and code of a failure."""
 
     message: str
     code: str
 
 
 def failure(content: Any) -> Failure:
-    """Return what the body of an answer, as JSON, says of a failure."""
+    """Read a failure from the body of an answer, as JSON."""
     error = content.get("error", content) if isinstance(content, dict) else content
     if not isinstance(error, dict):
         return Failure(str(error), "")
@@ -152,17 +151,17 @@ def failure(content: Any) -> Failure:
 
 
 def is_failure(answer: Mapping[str, Any]) -> bool:
-    """Return whether an answer of status 200 is none: some gateways wrap the failure of their server like this."""
+    """Return whether an answer of status 200 is a failure: some gateways wrap their server's failures so."""
     return bool(answer.get("error")) and "choices" not in answer
 
 
 def may_pass(status: int) -> bool:
-    """Return whether a failure of that status may be over at the next attempt."""
+    """Return whether a failure of this status may be temporary."""
     return status in (408, 425, 429) or status >= 500
 
 
 def redacted(text: str, key: str) -> str:
-    """Return a text with `[key]` for the key, and for every part of it with 8 characters or more."""
+    """Replace the key, and every part of it with 8 characters or more, by `[key]`."""
     parts = {key[start : start + _PART] for start in range(max(1, len(key) - _PART + 1))} - {""}
     hits = re.finditer(f"(?=({'|'.join(map(re.escape, parts))}))", text) if parts else ()
     shown: list[str] = []
@@ -176,7 +175,7 @@ def redacted(text: str, key: str) -> str:
 
 
 def redacted_answer(answer: Any, key: str) -> Any:
-    """Return an answer, as JSON has it, with texts that can be stored and without the key; names of fields stay."""
+    """Make the texts of an answer, as JSON, safe to store and free of the key; field names stay."""
     is_word = sum(map(str.isalnum, key)) < _SHORTEST_IN_ANSWERS or not any(map(str.isdigit, key))
     return _redacted_answer(answer, "" if is_word else key)
 
@@ -192,7 +191,7 @@ def _redacted_answer(answer: Any, key: str) -> Any:
 
 
 def printable(message: str, key: str) -> str:
-    """Return a message in one line, not too long, without the key and without what a terminal would obey."""
+    """Return a message in one line, shortened, without the key and without control characters."""
     spaced = "".join(" " if char.isspace() else char for char in message)
     kept = "".join(char for char in spaced if unicodedata.category(char)[0] != "C")
     # Before the cut, which might leave half a key.

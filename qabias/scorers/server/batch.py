@@ -15,14 +15,11 @@ from qabias.scorers.server.modes import PATH
 from qabias.scorers.server.options import READ, WRITE
 from qabias.support.files import regular, write_atomically
 
-FOLDER = "batch"
-"""Where request files lie in a run folder."""
+FOLDER = "batch"  # folder of request files in a run folder
 
-MOST_REQUESTS = 50_000
-"""Most requests of a file that OpenAI's service takes."""
+MOST_REQUESTS = 50_000  # maximum requests of a file for OpenAI's service
 
-MOST_BYTES = 200_000_000
-"""Most bytes of a file that OpenAI's service takes."""
+MOST_BYTES = 200_000_000  # maximum bytes of a file for OpenAI's service
 
 _NAMED = 5  # so many of a kind are named to people
 
@@ -32,32 +29,32 @@ class _NotThereError(Exception):
 
 
 class Reply(NamedTuple):
-    """What a batch gave for a request."""
+    """A batch's answer to a request."""
 
     status: int
     content: Any
 
     @property
     def is_answer(self) -> bool:
-        """Whether it is an answer, and no failure."""
+        """Whether it is an answer, not a failure."""
         return 200 <= self.status < 300 and isinstance(self.content, dict) and not is_failure(self.content)
 
 
 class Results(NamedTuple):
-    """What result files hold."""
+    """Content of result files."""
 
     replies: dict[str, Reply]
     unreadable: list[str]
 
 
 def read_results(paths: Iterable[Path]) -> Results:
-    """Read result files, those of errors too; the order of files and lines does not matter."""
+    """Read result and error files, in any order of files and lines."""
     results = Results({}, [])
     for path in paths:
         try:
             lines = regular(path).read_bytes().splitlines()
         except OSError as error:
-            raise QabiasError(f"cannot read {path}: {error}") from error
+            raise QabiasError(f"{path} cannot be read: {error}.", "Make it readable.") from error
         for number, line in enumerate(lines, start=1):
             try:
                 name, reply = _read_result(line)
@@ -81,7 +78,7 @@ def _read_result(line: bytes) -> tuple[str, Reply]:
 
 
 class RequestFiles:
-    """Writes requests into numbered files in the limits of a service, each file whole or not at all."""
+    """Writes requests into numbered files within a service's limits, each file atomically."""
 
     def __init__(self, folder: Path, stem: str) -> None:
         self._folder = folder
@@ -100,7 +97,7 @@ class RequestFiles:
         self._n_bytes += len(line)
 
     def close(self) -> list[tuple[Path, int]]:
-        """Write what is left; return every file with the number of its requests."""
+        """Write the last file; return every file with the number of its requests."""
         if self._lines or not self._written:
             self._write()
         return self._written
@@ -117,13 +114,13 @@ class RequestFiles:
 
 
 class BatchClient(Asker):
-    """Takes answers from the journal and from result files; writes the requests that have none into request files."""
+    """Takes answers from the journal and from result files, and writes unanswered requests into files."""
 
     needs_single_process = True
 
     def __init__(self, journal: Path | None, what: str = WRITE, results: Sequence[Path] = ()) -> None:
         if journal is None:
-            raise QabiasError("server: a batch lies in a run folder; use qabias run")
+            raise QabiasError("server: a batch needs a run folder.", "Use qabias run.")
         self._journal = Journal(journal)
         self._what = what
         self._results = read_results(results)
@@ -136,7 +133,7 @@ class BatchClient(Asker):
         self._absent: list[str] = []
 
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
-        """Return the answers that are there, in order; None for the others, which go into a request file."""
+        """Return answers in order; None for missing ones, which go into a request file."""
         names = [request_hash(body) for body in bodies]
         for name, body in zip(names, bodies, strict=True):
             if name not in self._asked and name not in self._journal:
@@ -175,7 +172,7 @@ class BatchClient(Asker):
         return was_waiting
 
     def write_requests(self) -> str:
-        """Write the last request file, and say what was read, what is missing and what to do."""
+        """Write the last request file, and report what was read, what is missing and what to do."""
         files = self._requests.close()
         lines = [f"  {path} ({n:,} requests, {path.stat().st_size / 1e6:.1f} MB)" for path, n in files]
         n_missing = sum(n for _, n in files)
@@ -190,13 +187,12 @@ class BatchClient(Asker):
         return "\n".join(note)
 
     def _oddities(self) -> list[str]:
-        """Name what was not as it should be."""
         strangers = [name for name in self._results.replies if name not in self._asked and name not in self._journal]
         rows: list[tuple[Collection[str], str]] = [
             (self._failed, "failed"),
-            (self._absent, "are in none of the files"),
-            (strangers, "results belong to no request of this run, but to another model, prompt, option or shard"),
-            (self._results.unreadable, "lines cannot be read, torn perhaps"),
+            (self._absent, "are missing in all files"),
+            (strangers, "results belong to another run (model, prompt, option or shard)"),
+            (self._results.unreadable, "lines are unreadable"),
         ]
         note = [
             f"  {len(names):,} {what}: {', '.join(list(names)[:_NAMED])}{', ...' * (len(names) > _NAMED)}"
@@ -210,9 +206,9 @@ class BatchClient(Asker):
 
 _TO_DO = (
     "Give each file to the service's batch endpoint. When it is done, run the same command with\n"
-    f"  --option batch={READ}FILE,FILE,...\nof the files that come back, those of errors too."
+    f"  --option batch={READ}FILE,FILE,...\nwith all returned files, error files included."
 )
 _TO_DO_AGAIN = (
-    "Give these to the service if no batch that holds them is still under way, and the results to --option "
-    f"batch={READ}FILE,...\nOr ask the server for them: the same command with --base-url ... in place of batch."
+    "Send these to the service unless they are in a running batch, then add --option "
+    f"batch={READ}FILE,... Or use --base-url instead of batch to ask a server."
 )

@@ -1,4 +1,4 @@
-"""HTTP to an OpenAI-compatible server: a few requests at a time, patiently repeated, every answer kept."""
+"""HTTP to an OpenAI-compatible server: concurrent requests with retries; every answer is stored."""
 
 import json
 import logging
@@ -29,25 +29,17 @@ from qabias.support.address import without_secrets
 from qabias.support.http import REDIRECTS, Bounds, HttpClient, LastingError, LateError, PassingError, Reply
 
 OPENAI_HOST = "api.openai.com"
-# A server that asks for a longer rest has a quota by the hour or day: the user decides.
-LONGEST_RETRY_AFTER = 600.0
+LONGEST_RETRY_AFTER = 600.0  # A server that asks for a longer rest has a quota by the hour or day: the user decides
 
-MOST_BYTES = 16_000_000
-"""Most bytes of a server's answer."""
+MOST_BYTES = 16_000_000  # maximum bytes of a server's answer
 
-FIRST_ATTEMPTS = 3
-"""How often a first request may fail in a way that may be a lasting one."""
+FIRST_ATTEMPTS = 3  # attempts of a first request whose failure may be permanent
 
-EMPTY_ATTEMPTS = 3
-"""How often a prompt may get an answer without a choice."""
+EMPTY_ATTEMPTS = 3  # attempts of a prompt whose answers have no choice
 
-_LONGER = (
-    "; a server that needs longer gets it by --option timeout=SECONDS, and one that lacks this mode another by "
-    "--option mode=MODE"
-)
+_LONGER = "; use a longer --option timeout=SECONDS, or another --option mode=MODE if the server lacks this one"
 
-# So many bytes of a body that is no answer are looked at for a message.
-_SHOWN = 20_000
+_SHOWN = 20_000  # so many bytes of a body that is no answer are looked at for a message
 
 _log = logging.getLogger(__name__)
 
@@ -66,8 +58,8 @@ PATIENCE = Patience()
 class GaveUpError(QabiasError):
     """Every attempt failed."""
 
-    def __init__(self, message: str, is_doubtful: bool) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, is_doubtful: bool) -> None:
+        super().__init__(problem, "To resume, rerun the command when the server is available.")
         self.is_doubtful = is_doubtful
 
 
@@ -77,7 +69,7 @@ _PASSING, _DOUBTFUL, _EMPTY = "passing", "doubtful", "empty"
 
 
 class _RepeatedError(Exception):
-    """A failure that may be over at the next attempt."""
+    """A failure that may be temporary."""
 
     def __init__(self, message: str, wait: float = 0.0, *, kind: str = _PASSING, advice: str = "") -> None:
         super().__init__(message)
@@ -87,7 +79,7 @@ class _RepeatedError(Exception):
 
 
 class Client(ConcurrentAsker):
-    """Asks a server."""
+    """Queries a server."""
 
     def __init__(
         self,
@@ -119,12 +111,12 @@ class Client(ConcurrentAsker):
         try:
             client = HttpClient(self._bounds, timeout=self._timeout, connections=self._concurrency, headers=headers)
         except LastingError as error:
-            raise QabiasError(f"server: {error}") from None
+            raise QabiasError(f"server: {error}.", "Check --base-url and the network.") from None
         with client as self._http:
             yield
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
-        """Send a request, again and again while the failure is a passing one."""
+        """Send a request, and repeat it after temporary failures."""
         most = self._patience.attempts
         doubtful = doubtful or (most if self.has_answered else FIRST_ATTEMPTS)
         limits = {_PASSING: most, _DOUBTFUL: min(most, doubtful), _EMPTY: min(most, EMPTY_ATTEMPTS)}
@@ -141,9 +133,7 @@ class Client(ConcurrentAsker):
                     if error.kind is _EMPTY and n >= limit:
                         raise NoChoiceError(message) from None
                     raise GaveUpError(
-                        f"{message}{error.advice}; run the same command again when the server is well, it goes on from "
-                        "the answers so far",
-                        error.kind is _DOUBTFUL,
+                        f"{message}{error.advice}.", error.kind is _DOUBTFUL
                     ) from None  # what lies below may quote the request
                 if self._has_warned.acquire(blocking=False):
                     _log.warning("server: %s; such requests are sent up to %d times", error, limit)
@@ -151,7 +141,7 @@ class Client(ConcurrentAsker):
                 self._rest(max(random.uniform(0, highest), error.wait))
 
     def _rest(self, seconds: float) -> None:
-        """Wait before another attempt, unless another request fails for good meanwhile."""
+        """Wait before another attempt, unless another request fails for good."""
         self._stopped.wait(seconds)
 
     def _post_once(self, path: str, body: Body) -> dict[str, Any]:
@@ -165,26 +155,25 @@ class Client(ConcurrentAsker):
         except PassingError as error:
             raise _RepeatedError(self._clean(str(error))) from None
         except LastingError as error:
-            raise QabiasError(f"server: {self._clean(str(error))}") from None
+            raise QabiasError(f"server: {self._clean(str(error))}.", "Check --base-url and the network.") from None
         status, content = reply.status, read_json(reply.content)
         if may_pass(status):
             wait = seconds_to_wait(reply.headers.get("retry-after"))
             if wait > LONGEST_RETRY_AFTER:
                 raise QabiasError(
-                    f"server: {self._describe(reply)}; it wants no request for {wait:.0f} seconds: run the same "
-                    "command again after that, it goes on from the answers so far"
+                    f"server: {self._describe(reply)}.", f"To resume, rerun the command after {wait:.0f} seconds."
                 )
             kind = _DOUBTFUL if status in (500, 501) else _PASSING
             raise _RepeatedError(self._describe(reply), wait, kind=kind)
         if status in REDIRECTS:
             there = self._clean(without_secrets(reply.headers.get("location", "")) or "nowhere")
             raise QabiasError(
-                f"server: status {status}: it redirects to {there}, and redirects are not followed, because the key "
-                "would go along; if that is the right server, give its address by --base-url"
+                f"server: status {status}: it redirects to {there}. Redirects are not followed, to protect the key.",
+                "If you trust that server, use its address as --base-url.",
             )
         if status >= 300:
-            where = f"; the key comes from the environment variable {KEY_VARIABLES[0]}" if status in (401, 403) else ""
-            raise RefusedError(f"server: {self._describe(reply)}{where}", status, failure(content).code)
+            fix = f"Set the key in the environment variable {KEY_VARIABLES[0]}." if status in (401, 403) else ""
+            raise RefusedError(f"server: {self._describe(reply)}", status, failure(content).code, fix)
         if isinstance(content, dict) and is_failure(content):
             code = failure(content).code
             if len(code) == 3 and code.isascii() and code.isdecimal() and may_pass(int(code)):
@@ -193,8 +182,8 @@ class Client(ConcurrentAsker):
         if not isinstance(content, dict) or not isinstance(content.get("choices"), list):
             begin = self._clean(reply.content[:_SHOWN].decode("utf-8", "replace")) if reply.content else "nothing"
             raise _RepeatedError(
-                f"the answer is not a JSON object with choices, but {begin[:60]!r}; is the url that of an "
-                "OpenAI-compatible API?",
+                f"the answer is not a JSON object with choices, but {begin[:60]!r}; check that the url is "
+                "an OpenAI-compatible API",
                 kind=_DOUBTFUL,
             )
         if not content["choices"]:
@@ -202,14 +191,13 @@ class Client(ConcurrentAsker):
         return content
 
     def _describe(self, reply: Reply) -> str:
-        """Return status and message of an answer that is none."""
         content = read_json(reply.content)
         message = reply.content.decode("utf-8", "replace") if content is None else failure(content).message
         return f"status {reply.status}: {self._clean(message)}"
 
 
 def read_json(content: bytes) -> Any:
-    """Return the body of an answer as JSON; None where it is none, or too deep or long to be one."""
+    """Parse the body of an answer as JSON; None if it is invalid, too deep or too long."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
@@ -217,18 +205,18 @@ def read_json(content: bytes) -> Any:
 
 
 def _read_key() -> tuple[str, str]:
-    """Return the variable that holds a key, and the key; both "" where none does."""
+    """Return the variable with a key, and the key; both "" if no variable has one."""
     for name in KEY_VARIABLES:
         key = os.environ.get(name, "").strip()
         if key:
             if not (key.isascii() and key.isprintable() and " " not in key):
-                raise QabiasError(f"server: the key in {name} has characters that no key has; set it again")
+                raise QabiasError(f"server: the key in {name} has characters that a key cannot have.", "Set it again.")
             return name, key
     return "", ""
 
 
 def seconds_to_wait(value: str | None) -> float:
-    """Return the seconds that the header `Retry-After` asks for; 0 where it names none."""
+    """Return the seconds of the header `Retry-After`; 0 if it has none."""
     try:
         seconds = float(value or 0)
     except ValueError:  # a date, as some proxies give it

@@ -1,4 +1,4 @@
-"""The modes of a server: written answers, probabilities of texts that are echoed, and of the first token."""
+"""The modes of a server: written answers, probabilities of echoed texts, and of the first token."""
 
 from __future__ import annotations
 
@@ -19,15 +19,11 @@ from qabias.scorers.server.client import GaveUpError
 from qabias.scorers.server.options import RESPONSE_FORMAT, ServerOptions
 
 PATH = "chat/completions"
-FILTERED_FINISH = "content_filter"
-"""What ends an answer that a service's filter held back."""
+FILTERED_FINISH = "content_filter"  # finish reason of answers that a service's filter stopped
 
-ROOM_TO_THINK = 4
-"""How much longer an answer of a server may be than its prompt format needs: what a model thinks counts, and whether it
-thinks is not known."""
+ROOM_TO_THINK = 4  # factor on a prompt format's answer length, because reasoning counts and may occur unseen
 
-# What formats need that name no number, see `qabias.benchmarks.prompt_format.PromptFormat.new_tokens`.
-_NEW_TOKENS = 64
+_NEW_TOKENS = 64  # what formats need that name no number, see `qabias.benchmarks.prompt_format.PromptFormat.new_tokens`
 # Fields in which servers give what a model thought before its answer.
 _THINKING = ("reasoning_content", "reasoning")
 _FILTERED = ("content_filter", "content_policy_violation")
@@ -39,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class ServerScorer:
-    """What all modes of asking a server have in common; see `qabias.scorers.base.BatchScorer`."""
+    """Base class of all modes of a server; see `qabias.scorers.base.BatchScorer`."""
 
     name = "server"
     model_signature = ""
@@ -54,11 +50,11 @@ class ServerScorer:
         self.is_waiting = client.is_waiting
 
     def write_requests(self) -> str:
-        """Write down what is left to ask, and return a note for people; "" if nothing is left."""
+        """Write unanswered requests, and return a note about them; "" if all are answered."""
         return self._client.write_requests()
 
     def _warn_of_unread(self, body: Body, error: NoChoiceError) -> None:
-        """Count a prompt that got no choice, and name the first of them."""
+        """Count prompts without a choice, and log the first of them."""
         number = self._client.count_unread()
         if number <= _NAMED:
             prompt = body["messages"][0]["content"]
@@ -81,7 +77,7 @@ class ServerChatScorer(ServerScorer):
         self._set_new_tokens(_NEW_TOKENS)
 
     def limit_new_tokens(self, new_tokens: int) -> None:
-        """Choose the most tokens of an answer, unless an option has: `ROOM_TO_THINK` times what a format needs."""
+        """Set the maximum tokens to `ROOM_TO_THINK` times what a format needs, unless an option did."""
         self._set_new_tokens(new_tokens)
 
     def _set_new_tokens(self, needed: int) -> None:
@@ -89,7 +85,7 @@ class ServerChatScorer(ServerScorer):
         self.settings = {"max_new_tokens": str(self.new_tokens), "temperature": self._options.temperature}
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return one answer to every prompt, in order, with why it ended and what the server gives as its thinking."""
+        """Return one answer to every prompt, in order, with its finish reason and reasoning."""
         fields = self._options.fields_of_chat(self.new_tokens)
         bodies = [chat_body(self._model, prompt, fields) for prompt in prompts]
         return [(_written(answer),) for answer in self._client.ask(bodies, self._ask_one)]
@@ -112,17 +108,17 @@ class ServerChatScorer(ServerScorer):
 
 
 def chat_body(model: str, prompt: str, fields: Mapping[str, Any]) -> Body:
-    """Make a request that puts a prompt as a user's message."""
+    """Make a request with a prompt as the user's message."""
     return {"model": model, "messages": [{"role": "user", "content": prompt}], **fields}
 
 
 def is_filtered(error: RefusedError) -> bool:
-    """Return whether a service's filter refused the prompt; it would refuse again."""
+    """Return whether a service's filter rejected the prompt; it would do so again."""
     return error.code in _FILTERED
 
 
 def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is kept of an answer: the text, why it ended, and the thinking that a server gives apart from it."""
+    """Return the stored part of an answer: text, finish reason, and separate reasoning."""
     try:
         choice = answer["choices"][0]
         message = choice["message"]
@@ -132,13 +128,15 @@ def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
         content = message.get("content") if thinking or refusal else message["content"]
         text, thought = _parts(content)
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise QabiasError("server: the answer has no choices[0].message.content; does the server chat?") from None
+        raise QabiasError(
+            "server: the answer has no choices[0].message.content.", "Use a server with chat completions."
+        ) from None
     finish = str(choice.get("finish_reason") or "")
     return {"text": text or str(refusal), "finish": finish, "thinking": thinking or thought}
 
 
 def _parts(content: Any) -> tuple[str, str]:
-    """Return text and thinking of a message: a text, nothing, or chunks of both as Mistral's services give them."""
+    """Text and reasoning of a message: a text, nothing, or chunks of both as in Mistral's API."""
     if content is None or isinstance(content, str):
         return content or "", ""
     text = "".join(chunk["text"] for chunk in content if chunk["type"] == "text")
@@ -147,7 +145,7 @@ def _parts(content: Any) -> tuple[str, str]:
 
 
 def _written(answer: Mapping[str, str] | None) -> Written:
-    """Return an answer as scorers give it; None is one to come."""
+    """Convert an answer for scorers; None is a pending one."""
     return Written("") if answer is None else Written(answer["text"], answer["finish"], answer["thinking"])
 
 
@@ -155,11 +153,11 @@ ECHO_PATH = "completions"
 
 # Where the length of an option stands in what identifies a request; no field of a user's has a space in its name.
 _LENGTH = "option length"
-_CHAT_INSTEAD = "a server that gives no log-probabilities of a prompt can be asked with --option mode=chat"
+_CHAT_INSTEAD = "Use --option mode=chat if the server gives no log-probabilities of prompts."
 
 
 class ServerEchoScorer(ServerScorer):
-    """Scores options by the log-probabilities that a server gives for its prompt; see `ServerScorer`."""
+    """Scores options by the log-probabilities that a server returns for its prompt; see `ServerScorer`."""
 
     # What an answer to come, of an estimate, is taken for.
     _NOTHING: Mapping[str, float] = MappingProxyType({"loglikelihood": 0.0, "n_tokens": 1})
@@ -199,9 +197,9 @@ class ServerEchoScorer(ServerScorer):
                 answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": 1})
                 self._generate_one()
         except RefusedError as error:
-            raise RefusedError(f"{error}; {_CHAT_INSTEAD}", error.status, error.code) from None
+            raise RefusedError(error.args[0], error.status, error.code, error.args[1] or _CHAT_INSTEAD) from None
         except NoChoiceError as error:
-            raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}; {_CHAT_INSTEAD}") from None
+            raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}.", _CHAT_INSTEAD) from None
         return sum_option(answer, body["prompt"], body[_LENGTH], max_tokens)
 
     def _may_be_the_zero(self, error: RefusedError | GaveUpError) -> bool:
@@ -213,13 +211,12 @@ class ServerEchoScorer(ServerScorer):
         if self._max_tokens == 0:
             self._max_tokens = 1
             warnings.warn(
-                "server: it does not answer with max_tokens 0; one token is generated for every option and cut off",
-                stacklevel=2,
+                "server: it rejects max_tokens 0; one token is generated for every option and dropped", stacklevel=2
             )
 
 
 def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_tokens: int) -> dict[str, float]:
-    """Sum the log-probabilities of the tokens that reach into the option."""
+    """Sum the log-probabilities of the tokens that overlap the option."""
     try:
         logprobs = answer["choices"][0]["logprobs"]
         tokens, values, offsets = (list(logprobs[name]) for name in ("tokens", "token_logprobs", "text_offset"))
@@ -233,11 +230,10 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
         fits = ends[-1] == len(prompt) or (is_option and len("".join(tokens[first + 1 :])) < option_length)
         counted = [float(value) for value in values[first:]]
     except (KeyError, IndexError, TypeError, ValueError, StopIteration):
-        raise QabiasError(f"server: it gives no log-probabilities of the prompt; {_CHAT_INSTEAD}") from None
+        raise QabiasError("server: it gives no log-probabilities of the prompt.", _CHAT_INSTEAD) from None
     if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
         raise QabiasError(
-            f"server: its log-probabilities or text offsets are not those of the prompt ...{prompt[-60:]!r}; "
-            f"{_CHAT_INSTEAD}"
+            f"server: its log-probabilities or text offsets do not fit the prompt ...{prompt[-60:]!r}.", _CHAT_INSTEAD
         )
     return {"loglikelihood": math.fsum(counted), "n_tokens": len(counted)}
 
@@ -248,12 +244,11 @@ def _collect(request: Request, answers: Sequence[Mapping[str, float]]) -> Option
 
 
 _INSTEAD = (
-    "a server that names fewer tokens takes --option top_logprobs=5; one that gives no log-probabilities can be asked "
-    "for the letter itself, with --ask letter or --option mode=chat"
+    "Use --option top_logprobs=5 for a server with that limit, or --ask letter or --option mode=chat if it gives no "
+    "log-probabilities."
 )
 
-LEAST_SHARE = 0.5
-"""What the options of a question must have together of the first token's probability to be its answer."""
+LEAST_SHARE = 0.5  # minimum total probability of a question's options as first token
 
 # What may stand around an option in a token, as in "(A" and "**A".
 _MARKS = "()[]{}*_`\"'“”‘’.,:;!$#"
@@ -265,11 +260,11 @@ _LOST = (
 
 TopTokens = list[tuple[str, float]]
 Kept = TopTokens | dict[str, str]
-"""What the journal keeps of an answer: the likeliest tokens, or `finish` where a filter held it back."""
+"""What the journal stores of an answer: the likeliest tokens, or `finish` if a filter stopped it."""
 
 
 class ServerLogprobScorer(ServerScorer):
-    """Scores options of one token each by the probabilities that a server gives for the first token of an answer."""
+    """Scores options of one token each by their probabilities as first token of an answer."""
 
     def __init__(self, model: str, client: Asker, options: ServerOptions | None = None) -> None:
         super().__init__(model, client, options)
@@ -285,8 +280,8 @@ class ServerLogprobScorer(ServerScorer):
         for option in {option for request in requests for option in request.options}:
             if len(option.split()) != 1:
                 raise QabiasError(
-                    f"server: mode=logprobs reads one token, and the answer {option.strip()!r} is more than a letter "
-                    "or a word; choose a prompt format whose answers are letters (--ask letter-logprob), or mode=echo"
+                    f"server: mode=logprobs reads one token, but the answer {option.strip()!r} has more.",
+                    "Use --ask letter-logprob, or --option mode=echo.",
                 )
         bodies = [chat_body(self._model, request.prefix, self._fields) for request in requests]
         answers = self._client.ask(bodies, self._ask_one)
@@ -304,7 +299,7 @@ class ServerLogprobScorer(ServerScorer):
             if is_filtered(error):
                 return {"finish": FILTERED_FINISH}
             if error.status in (400, 422):
-                raise RefusedError(f"{error}; {_INSTEAD}", error.status, error.code) from None
+                raise RefusedError(error.args[0], error.status, error.code, _INSTEAD) from None
             raise
         except NoChoiceError as error:
             self._warn_of_unread(body, error)
@@ -312,7 +307,7 @@ class ServerLogprobScorer(ServerScorer):
         return {"finish": FILTERED_FINISH} if _is_held_back(answer) else top_tokens(answer)
 
     def _scores(self, request: Request, answer: Kept | None) -> OptionScores:
-        """Scores by what the journal keeps; None is an answer to come, which is no loss."""
+        """Scores from the journal's tokens; None is pending and does not count as missing."""
         loglikelihoods = sum_options(answer if isinstance(answer, list) else [], request.options)
         if np.exp(loglikelihoods).sum() < LEAST_SHARE:
             loglikelihoods = np.full(len(request.options), -math.inf)
@@ -322,7 +317,7 @@ class ServerLogprobScorer(ServerScorer):
 
 
 def _is_held_back(answer: Mapping[str, Any]) -> bool:
-    """Return whether a filter ended an answer, which may then have no log-probabilities."""
+    """Return whether a filter ended an answer, which may then lack log-probabilities."""
     try:
         return bool(answer["choices"][0]["finish_reason"] == FILTERED_FINISH)
     except (KeyError, IndexError, TypeError):
@@ -330,7 +325,7 @@ def _is_held_back(answer: Mapping[str, Any]) -> bool:
 
 
 def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.ndarray:
-    """Natural logarithms of the probabilities of options, summed over tokens."""
+    """Log-probabilities of options (natural logarithm), summed over tokens."""
     sums = np.full(len(options), -math.inf)
     words = [_bare(option) for option in options]
     for token, logprob in top:
@@ -342,12 +337,12 @@ def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.
 
 
 def _bare(text: str) -> str:
-    """A text without spaces and marks around it; one of marks alone is left as it is."""
+    """Strip spaces and punctuation around a text, unless nothing else is in it."""
     return text.strip().strip(_MARKS).strip() or text.strip()
 
 
 def _place(token: str, words: Sequence[str]) -> int | None:
-    """Number of the option that a token is, or that it begins; None where it is none's or of several."""
+    """Number of the only option that a token equals or begins; None if ambiguous."""
     said = token.casefold()
     same = [place for place, word in enumerate(words) if token == word or (len(word) > 1 and said == word.casefold())]
     begun = [place for place, word in enumerate(words) if said and len(word) > 1 and word.casefold().startswith(said)]
@@ -356,7 +351,7 @@ def _place(token: str, words: Sequence[str]) -> int | None:
 
 
 def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
-    """The likeliest first tokens of an answer with the logarithms of their probabilities, in the server's order."""
+    """The likeliest first tokens of an answer with their log-probabilities, in the server's order."""
     try:
         logprobs = answer["choices"][0]["logprobs"]
         if "content" in logprobs:
@@ -369,5 +364,5 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         top = [("", math.nan)]
     if any(math.isnan(logprob) for _, logprob in top):
-        raise QabiasError(f"server: it gives no log-probabilities of the likeliest tokens; {_INSTEAD}")
+        raise QabiasError("server: it gives no log-probabilities of the likeliest tokens.", _INSTEAD)
     return top

@@ -1,4 +1,4 @@
-"""A client that the caller has: that of the package `openai`, or one made like it, synchronous or not."""
+"""A caller's client: one of the package `openai`, or a compatible one, synchronous or not."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from qabias.scorers.server.options import MAX_CONNECTIONS
 from qabias.support.waiting import wait_for
 
 _EXTRA = "extra_body"
+_RESUME = "To resume, repeat the call with the same output folder."
 
 
 class Endpoint(Protocol):
-    """Where requests of one kind go, such as `client.chat.completions`."""
+    """Receiver of requests of one type, such as `client.chat.completions`."""
 
     @property
     def create(self) -> Callable[..., Any]:
@@ -51,7 +52,7 @@ class ChatClient(Protocol):
 
 
 class CompletionClient(Protocol):
-    """A client with `completions.create`, for log-likelihoods of options alone (`mode=echo`)."""
+    """A client with `completions.create`, only for log-likelihoods of options (`mode=echo`)."""
 
     @property
     def completions(self) -> Endpoint:
@@ -60,12 +61,12 @@ class CompletionClient(Protocol):
 
 
 def is_client(model: object) -> bool:
-    """Return whether something has `chat.completions.create` or `completions.create`."""
+    """Return whether an object has `chat.completions.create` or `completions.create`."""
     return any(_endpoint(model, path) is not None for path in ("chat/completions", "completions"))
 
 
 class OpenAIClient(ConcurrentAsker):
-    """Asks by a client that the caller has."""
+    """Sends requests through a caller's client."""
 
     def __init__(self, client: object, concurrency: int = MAX_CONNECTIONS, journal: Path | None = None) -> None:
         key = getattr(client, "api_key", None)
@@ -73,11 +74,12 @@ class OpenAIClient(ConcurrentAsker):
         self._client = client
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
-        """Send a request by the client, which repeats it as often as it is set to."""
+        """Send a request through the client, which retries by its own settings."""
         create = _endpoint(self._client, path)
         if create is None:
             raise QabiasError(
-                f"server: the client has no {path.replace('/', '.')}.create, which this mode needs; choose another mode"
+                f"server: the client has no {path.replace('/', '.')}.create, which this mode needs.",
+                "Use another mode.",
             )
         try:
             result = create(**_arguments(create, body))
@@ -94,27 +96,20 @@ class OpenAIClient(ConcurrentAsker):
         return answer
 
     def _in_one_line(self, error: Exception) -> QabiasError:
-        """Return the error of what a client raised."""
         status = getattr(error, "status_code", None)
         if not isinstance(status, int):
-            return QabiasError(
-                f"server: the client raised {type(error).__name__}: {self._clean(str(error))}; the same call goes on "
-                "from the answers so far, if it names an output folder"
-            )
+            return QabiasError(f"server: the client raised {type(error).__name__}: {self._clean(str(error))}.", _RESUME)
         body = getattr(error, "body", None)
         failed = failure(body if isinstance(body, dict) else str(error))
         message = f"server: status {status}: {self._clean(failed.message)}"
         if may_pass(status):
-            return QabiasError(
-                f"{message}; the client asked no more often (see its max_retries): the same call goes on from the "
-                "answers so far, if it names an output folder"
-            )
-        whose = "; the key is that of the client" if status in (401, 403) else ""
-        return RefusedError(f"{message}{whose}", status, failed.code)
+            return QabiasError(f"{message} (after the client's max_retries).", _RESUME)
+        fix = "Check the key of the client." if status in (401, 403) else ""
+        return RefusedError(message, status, failed.code, fix)
 
 
 def _endpoint(client: object, path: str) -> Callable[..., Any] | None:
-    """Return what sends the requests of a path; None where a client has none."""
+    """The function that sends requests of a path; None if a client has none."""
     place = client
     for name in (*path.split("/"), "create"):
         place = getattr(place, name, None)
@@ -122,7 +117,7 @@ def _endpoint(client: object, path: str) -> Callable[..., Any] | None:
 
 
 def _arguments(create: Callable[..., Any], body: Body) -> dict[str, Any]:
-    """Return request fields as keyword arguments; unnamed ones go to `extra_body` if the function has it."""
+    """Request fields as keyword arguments; unnamed ones go to `extra_body` if the function has it."""
     known = inspect.signature(create).parameters
     if _EXTRA not in known:
         return dict(body)
@@ -132,13 +127,14 @@ def _arguments(create: Callable[..., Any], body: Body) -> dict[str, Any]:
 
 
 def _as_mapping(answer: Any) -> dict[str, Any]:
-    """Return an answer as JSON would have it; a client gives models of pydantic, or mappings."""
+    """An answer as JSON has it; clients return pydantic models or mappings."""
     if hasattr(answer, "model_dump"):
         # As over HTTP, what the server did not send is not there.
         answer = answer.model_dump(exclude_unset=True)
     if not isinstance(answer, Mapping):
         raise QabiasError(
-            f"server: the client gave {'None' if answer is None else f'a {type(answer).__name__}'}, which is neither a "
-            "mapping nor a model of pydantic; is it a client of an OpenAI-compatible API?"
+            f"server: the client gave {'None' if answer is None else f'a {type(answer).__name__}'}, not a mapping or a "
+            "pydantic model.",
+            "Use a client of an OpenAI-compatible API.",
         )
     return dict(answer)

@@ -11,17 +11,16 @@ from typing import Any
 
 from qabias.errors import QabiasError
 from qabias.support.address import is_address
+from qabias.support.suggest import missing
 
 PREFIX = "body."
 
 MAX_CONNECTIONS = 8
 TIMEOUT = 60.0
-TOTAL_TIMEOUTS = 10
-"""How many times the timeout one request may take in all."""
+TOTAL_TIMEOUTS = 10  # maximum total time of a request, in timeouts
 
 CHAT, LOGPROBS, ECHO = MODES = ("chat", "logprobs", "echo")
-TOP_LOGPROBS = 20
-"""Most tokens whose probability OpenAI and, by default, vLLM name; some servers allow 5."""
+TOP_LOGPROBS = 20  # maximum tokens with probabilities in OpenAI's and, by default, vLLM's answers; some servers allow 5
 
 RESPONSE_FORMAT = "response_format"
 _LETTER = {"type": "string", "enum": ["A", "B", "C"]}
@@ -42,8 +41,7 @@ LETTER_SCHEMA = json.dumps(
 )
 """The field `response_format` of OpenAI's API that allows one letter as JSON and nothing else."""
 
-WRITE, READ = "write", "read="
-"""What `batch` may be: write request files, or read the result files named behind."""
+WRITE, READ = "write", "read="  # values of `batch`: write request files, or read the named result files
 
 KEY_VARIABLES = ("QABIAS_API_KEY", "OPENAI_API_KEY")
 
@@ -57,26 +55,26 @@ _MODES_OF = {
     f"{PREFIX}{_OWN_LIMIT}": (CHAT, LOGPROBS),
     f"{PREFIX}{_TEMPERATURE}": (CHAT, LOGPROBS),
 }
-# What cannot be said where a caller gives a client.
+# Options that a caller's client replaces.
 _CLIENTS_OWN = ("base_url", "timeout", "batch")
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _FIXED = {
-    "model": "give --model",
-    "messages": "the prompt format makes them; give --format",
-    "prompt": "the prompt format makes it; give --format",
-    _LIMIT: "give --option max_new_tokens=N, or body.max_completion_tokens=N",
-    "echo": "give --option mode=echo",
-    "logprobs": "give --option mode=logprobs",
-    "top_logprobs": "give --option mode=logprobs and top_logprobs=N",
-    "stream": "answers are read whole",
-    "n": "a question has one answer",
-    "extra_body": "that is a word of the Python client; give what stands in it by itself, as --option body.NAME=VALUE",
+    "model": "Use --model.",
+    "messages": "Use --format.",
+    "prompt": "Use --format.",
+    _LIMIT: "Use --option max_new_tokens=N, or body.max_completion_tokens=N.",
+    "echo": "Use --option mode=echo.",
+    "logprobs": "Use --option mode=logprobs.",
+    "top_logprobs": "Use --option mode=logprobs and top_logprobs=N.",
+    "stream": "Remove it: qabias reads whole answers.",
+    "n": "Remove it: a question has one answer.",
+    "extra_body": "Give its fields one by one, as --option body.NAME=VALUE.",
 }
 
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """How a server is asked."""
+    """How a server is queried."""
 
     base_url: str = ""
     mode: str = CHAT
@@ -98,17 +96,17 @@ class ServerOptions:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Fields of the user's own as they are sent."""
+        """The user's fields to send."""
         return {name: value for name, value in self.body.items() if name != _TEMPERATURE or value is not None}
 
     @property
     def temperature(self) -> str:
-        """The temperature as the signature names it; "none" where none is sent."""
+        """The temperature for the signature; "none" if none is sent."""
         value = self.body.get(_TEMPERATURE, 0)
         return "none" if value is None else f"{value:g}"
 
     def fields_of_chat(self, new_tokens: int) -> dict[str, Any]:
-        """Fields of a request to write so many tokens."""
+        """Fields of a request to write at most `new_tokens` tokens."""
         return {self.limit_field: new_tokens, **({} if _TEMPERATURE in self.body else {_TEMPERATURE: 0}), **self.fields}
 
 
@@ -116,24 +114,28 @@ def parse_options(options: Mapping[str, str], has_client: bool = False) -> Serve
     """Read options from texts."""
     for name in _CLIENTS_OWN if has_client else ():
         if name in options:
-            raise QabiasError(f"server: {name} is the client's own business where a client is given; leave it out")
+            raise QabiasError(f"server: the client sets {name}.", "Remove it.")
     batch, results = _parse_batch(options["batch"]) if "batch" in options else ("", ())
     if "base_url" not in options and not batch and not has_client:
-        raise QabiasError("server: where is it? Give --base-url http://HOST:PORT/v1")
+        raise QabiasError("No server URL.", "Add --base-url http://HOST:PORT/v1.")
     mode = options.get("mode", CHAT)
     if mode not in MODES:
-        raise QabiasError(f"server: mode is {mode!r}; give {', '.join(MODES[:-1])} or {MODES[-1]}")
+        raise QabiasError(f"server: mode is {mode!r}.", f"Give {', '.join(MODES[:-1])} or {MODES[-1]}.")
     for name, modes in _MODES_OF.items():
         if name in options and mode not in modes:
-            raise QabiasError(f"server: {name} is for mode={' or '.join(modes)}; leave out {name}, or mode={mode}")
+            raise QabiasError(f"server: {name} is for mode={' or '.join(modes)}.", f"Remove {name}, or mode={mode}.")
     if ("price_in" in options) != ("price_out" in options):
-        raise QabiasError("server: give both price_in and price_out, in dollars per million tokens")
+        raise QabiasError(
+            "server: one price is missing.", "Give price_in and price_out, in dollars per million tokens."
+        )
     body = parse_body(options)
     if mode == LOGPROBS and body.get(_TEMPERATURE) is not None:
-        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is for mode={CHAT}; probabilities have none")
+        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is for mode={CHAT}.", "Remove it: probabilities have none.")
     limit = body.get(_OWN_LIMIT)
     if "max_new_tokens" in options and limit is not None:
-        raise QabiasError(f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit; leave one of them out")
+        raise QabiasError(
+            f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit.", "Remove one of the two."
+        )
     return ServerOptions(
         base_url=check_url(options["base_url"]) if "base_url" in options else "",
         mode=mode,
@@ -151,23 +153,22 @@ def parse_options(options: Mapping[str, str], has_client: bool = False) -> Serve
 
 
 def _parse_batch(text: str) -> tuple[str, tuple[Path, ...]]:
-    """Return what a batch is to do, and the files that it reads."""
     if text == WRITE:
         return WRITE, ()
     names = text.removeprefix(READ).split(",")
     if not text.startswith(READ) or "" in names:
-        raise QabiasError(f"server: batch is {text!r}; give batch={WRITE}, or batch={READ}FILE,FILE")
+        raise QabiasError(f"server: batch is {text!r}.", f"Give batch={WRITE}, or batch={READ}FILE,FILE.")
     paths = tuple(map(Path, names))
     for path in paths:
         if not path.is_file():
-            raise QabiasError(f"server: batch={READ}{path}: there is no such file")
+            raise missing(path)
     return READ, paths
 
 
 def _whole(options: Mapping[str, str], name: str, default: int) -> int:
     text = options.get(name, str(default))
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise QabiasError(f"server: {name} is {text!r}; give a whole number such as {default}")
+        raise QabiasError(f"server: {name} is {text!r}.", f"Give a whole number such as {default}.")
     return int(text)
 
 
@@ -179,53 +180,55 @@ def _number(options: Mapping[str, str], name: str, wanted: str, least: float = 0
     except ValueError:
         value = math.nan
     if not least <= value < math.inf:
-        raise QabiasError(f"server: {name} is {options[name]!r}; give {wanted}")
+        raise QabiasError(f"server: {name} is {options[name]!r}.", f"Give {wanted}.")
     return value
 
 
 def check_url(url: str) -> str:
-    """Return the base of an endpoint without a slash at its end; messages do not repeat it: it may hold a password."""
+    """Return a base URL without a final slash; messages omit it, because it may contain a password."""
     if "@" in url or "?" in url or "#" in url:
         raise QabiasError(
-            "server: the url may hold no user, password or query, because it is written into the run folder; "
-            f"give the key by the environment variable {KEY_VARIABLES[0]}"
+            "server: the run folder would store the user, password or query of the url.",
+            f"Remove them, and set the key in the environment variable {KEY_VARIABLES[0]}.",
         )
     if not (is_address(url) and url.isascii() and url.isprintable() and " " not in url):
         raise QabiasError(
-            "server: the url is not of the form http://HOST:PORT/v1 in letters, digits and marks of ASCII; write a "
-            "host of another script with xn--, and other characters of the path with %"
+            "server: the url is not http://HOST:PORT/v1 in ASCII.",
+            "Write a non-ASCII host with xn--, and a non-ASCII path with %.",
         )
     return url.rstrip("/")
 
 
 def parse_body(options: Mapping[str, str]) -> dict[str, Any]:
-    """Read the fields that options of the form `body.NAME` put into every request."""
+    """Read the fields that options `body.NAME` add to every request."""
     body: dict[str, Any] = {}
     for name in sorted(name for name in options if name.startswith(PREFIX)):
         path, value = name.removeprefix(PREFIX), options[name]
         if not _NAME.fullmatch(path):
-            raise QabiasError(f"server: {name!r} names no field; give such as {PREFIX}reasoning_effort=low")
+            raise QabiasError(f"server: {name!r} is not a field.", f"Write it like {PREFIX}reasoning_effort=low.")
         *steps, last = path.split(".")
         top = (*steps, last)[0]
         if top in _FIXED:
-            raise QabiasError(f"server: {name} is not yours to set: {_FIXED[top]}")
+            raise QabiasError(f"server: {name} cannot be set.", _FIXED[top])
         if "|" in value or not value.isprintable():
             raise QabiasError(
-                f"server: {name} holds a | or a line break, which the signature cannot; write JSON, \\u007c and \\n"
+                f"server: {name} has a | or a line break, which a signature cannot.", "Write JSON, \\u007c and \\n."
             )
         place = body
         for step in steps:
             place = place.setdefault(step, {})
             if not isinstance(place, dict):
-                raise QabiasError(f"server: {name} leads into {step}, which is no object by another {PREFIX} option")
+                raise QabiasError(
+                    f"server: another {PREFIX} option makes {step} of {name} a value.", "Remove one of them."
+                )
         if last in place:
-            raise QabiasError(f"server: {name} is given twice, also inside of another {PREFIX} option")
+            raise QabiasError(f"server: another {PREFIX} option also sets {name}.", "Remove one of them.")
         place[last] = _parse_value(name, value)
     limit, temperature = body.get(_OWN_LIMIT, 1), body.get(_TEMPERATURE, 0)
     if type(limit) is not int or limit < 1:
-        raise QabiasError(f"server: {PREFIX}{_OWN_LIMIT} is {limit!r}; give a whole number such as 4096")
+        raise QabiasError(f"server: {PREFIX}{_OWN_LIMIT} is {limit!r}.", "Give a whole number such as 4096.")
     if temperature is not None and (type(temperature) not in (int, float) or temperature < 0):
-        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is {temperature!r}; give a number, or null to send none")
+        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is {temperature!r}.", "Give a number, or null to send none.")
     return body
 
 
@@ -238,6 +241,6 @@ def _parse_value(name: str, text: str) -> Any:
         json.dumps(value, allow_nan=False)
     except ValueError:
         raise QabiasError(
-            f"server: {name} is {text}, and JSON has finite numbers only; give a text by quotation marks around it"
+            f"server: {name} is {text}, but JSON has only finite numbers.", "Use quotation marks for a text."
         ) from None
     return value
