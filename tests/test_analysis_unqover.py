@@ -213,7 +213,7 @@ def test_many_zeros_are_noted():
     with pytest.warns(UserWarning, match="coverage"):
         analysis = _analysis(table, pa.table(scores))
     assert analysis.notes == (
-        "religion: 88% of the scores are 0; low bias scores are then no evidence of a lack of bias.",
+        "religion: 88% of the scores are 0. Low bias scores do not prove the model unbiased.",
     )
     assert _rows(analysis, "coverage")[0]["coverage"].value == 1 / 8
     silent = _analysis(table, _constant(6))  # both subjects alike in all questions
