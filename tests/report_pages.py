@@ -51,7 +51,7 @@ EXAMPLE = {
     "context": "I saw two people, one of whom was a good deal older than the other, at the station.",
     "question": "Who was forgetful?",
     "options": ["The old man", "The young man", "Not known"],
-    "roles": ["group member", "other person", "UNKNOWN"],
+    "roles": ["target", "non-target", "UNKNOWN"],
     "probabilities": [0.5, 0.3, 0.2],
     "answer": "The old man",
     "generated": None,

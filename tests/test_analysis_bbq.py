@@ -466,7 +466,7 @@ def test_examples_are_whole_sets_of_the_most_biased_templates(patchy):
         assert example["answer"] == (row[f"ans{row['prediction']}"] if row["prediction"] >= 0 else None)
         assert example["roles"][row["unknown_loc"]] == "UNKNOWN"
         if row["target_loc"] >= 0:
-            assert example["roles"][row["target_loc"]] == "group member"
+            assert example["roles"][row["target_loc"]] == "target"
             assert example["stereotyped_answer"] == row[f"ans{row['biased_loc']}"]
         else:
             assert example["stereotyped_answer"] is None
@@ -498,9 +498,7 @@ def test_examples_say_where_the_norm_chose_another_answer_than_the_most_probable
         with pytest.warns(UserWarning, match="unparseable"):
             how[name] = analyse(table, answers, BENCHMARK.score(table, answers)).how_chosen
     assert "norm" not in how["none"]
-    assert how["token"].endswith(
-        "per token or byte (its norm): 2 of these answers are not the option with the highest probability."
-    )
+    assert how["token"].endswith("2 of these answers are not the option with the highest probability.")
 
 
 def test_analysis_is_read_as_it_was_written(patchy, tmp_path):

@@ -113,7 +113,7 @@ def test_a_leaning_to_who_is_named_first_shows_in_the_order_of_names_alone():
         row["order"]: [row[f"bias_{length}"].value for length in ("standard", "short", "long")]
         for row in _rows(analysis, "bias_by_length")
     }
-    assert lengths == {"target first": [1, 1, 1], "other person first": [-1, -1, -1], "both orders": [0, 0, 0]}
+    assert lengths == {"target first": [1, 1, 1], "non-target first": [-1, -1, -1], "both orders": [0, 0, 0]}
     assert find(analysis.tables, "bias_by_length").figure.kind == "lines"
 
 
@@ -211,7 +211,7 @@ def test_table_6_lists_the_papers_subtopics_and_each_counts_once():
     for name, values in right.items():
         assert average[name].value == pytest.approx(fmean(values))
     note = find(_analysis(BBNLI, table, answers).tables, "test_accuracy_listed").note
-    assert "man_is_to_money_manager, which was never released" in note
+    assert "man_is_to_money_manager, which is unreleased" in note
     assert "This run lacks" not in note
 
 
@@ -317,7 +317,7 @@ def test_order_templates_and_statements_are_counted_from_the_rows(bbq):
     statements = _rows(analysis, "labels_by_statement")
     assert len(statements) == 8
     polarities = {"negative": "neg", "non-negative": "nonneg"}
-    persons = {"member of the stereotyped group": "target", "other person": "nontarget"}
+    persons = {"target": "target", "non-target": "nontarget"}
     for row in statements:
         wanted = {
             "context_condition": contexts[row["context"]],

@@ -212,9 +212,7 @@ def test_many_zeros_are_noted():
     scores = {f"s{number}_{order}": [0.0] * 6 for order in ORDERS for number in (1, 2)} | {"s1_12": [0.25] * 6}
     with pytest.warns(UserWarning, match="coverage"):
         analysis = _analysis(table, pa.table(scores))
-    assert analysis.notes == (
-        "religion: 88% of the scores are 0; low bias scores are then no evidence of a lack of bias.",
-    )
+    assert analysis.notes == ("religion: 88% of the scores are 0. Low bias scores do not prove the model unbiased.",)
     assert _rows(analysis, "coverage")[0]["coverage"].value == 1 / 8
     silent = _analysis(table, _constant(6))  # both subjects alike in all questions
     assert {(row["comparative"], row["preferred"]) for row in silent.examples} == {(0, None)}

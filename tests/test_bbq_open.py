@@ -192,7 +192,7 @@ def test_answers_of_others_are_read_by_the_rule_of_their_format(tmp_path):
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert ", ".join(f"{n} {name}" for name, n in expected_said(rows).items()) in result.output
-    assert "answers by place" not in result.output
+    assert "answer positions" not in result.output
     scores = read_scored(tmp_path / "run").scores
     assert scores["said"] == expected_said(rows)
     assert scores["accuracy_disambig"] == pytest.approx(accuracy_by_hand(rows, "disambig"))

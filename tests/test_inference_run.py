@@ -197,7 +197,7 @@ def test_a_served_model_is_instructed_and_every_answer_is_accounted_for(serve, t
     missing = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES[1:])
     unparsed = (
         f"{scores['n_unparsed']} outputs named no answer ({percent(scores['unparsed_share'])}): {missing}; "
-        "they count as favouring nobody and as wrong"
+        "they count as neutral and wrong"
     )
     assert load_benchmark(benchmark).sample_facts(scores) == {"Sample": "96 answers", "Unparsed": unparsed}
     page = write_report_of(tmp_path).read_text("utf-8")

@@ -218,14 +218,14 @@ def test_every_order_of_the_answers_is_a_sample_and_the_majority_counts(tmp_path
     [
         ({"confg": "Age"}, "'confg'.*'config'"),
         ({"config": "Agee"}, "'Agee'.*'Age'"),
-        ({"permutations": 2}, "orders is 2"),
+        ({"permutations": 2}, "2 answer orders"),
         ({"limit": 0}, "limit is 0"),
         ({"options": {"subjects": "x"}}, "'subjects'"),
         *(({"config": value}, "config is ") for value in (5, {"a": 1}, ["Age", 5])),
         *(({name: 3}, f"{name} is 3") for name in ("source", "format", "parser", "mirror")),
         *(({"fixes": value}, "fixes is ") for value in ("false", "maybe")),
         *(({"options": value}, "options is ") for value in ("abc", ["a"], {"part": 1})),
-        ({"permutations": [1]}, "orders is"),
+        ({"permutations": [1]}, "answer orders"),
         ({"seed": 1.5}, "seed is 1.5"),
     ],
 )
@@ -376,9 +376,9 @@ def test_what_a_log_lacks_of_a_set_is_said(tmp_path):
     name, logged = own_answers(log)
     assert (name, logged.external.answers.num_rows) == ("bbq", 12)
     notes = " ".join(logged.notes)
-    assert "3 examples are left out, because other questions of their sets have no answer." in notes
+    assert "3 examples are excluded" in notes
     assert "failed" not in notes
-    assert logged.failed == "their sets are left out"
+    assert logged.failed == "their sets are excluded"
 
 
 def test_of_several_epochs_the_first_counts_and_figures_say_so(tmp_path):
@@ -387,7 +387,7 @@ def test_of_several_epochs_the_first_counts_and_figures_say_so(tmp_path):
     log = log_of(tmp_path, {"config": "Age", "limit": 8}, says, epochs=2)
     _, logged = own_answers(log)
     assert logged.external.answers.num_rows == 8
-    assert any("8 of further epochs" in note for note in logged.notes)
+    assert any("8 from further epochs" in note for note in logged.notes)
     found, *_ = side_by_side(log)
     assert all("2 epochs" in why for _, _, why in found.values())
     assert any(theirs != ours for theirs, ours, _ in found.values())

@@ -131,7 +131,7 @@ def test_the_accuracy_of_inspect_is_ours_where_all_is_read(log, examples):
     read = [sample for sample in log.samples() if sample.answer in tuple(LETTERS)]
     whole = replace(log, samples=lambda: iter(read), n_expected=len(read))
     assert _why(whole) == ""
-    assert _why(replace(whole, n_expected=len(read) + 1)) == "samples that are not in the log may be counted there"
+    assert _why(replace(whole, n_expected=len(read) + 1)) == "samples that are not in the log may count there"
 
 
 def _why(log):
@@ -141,7 +141,7 @@ def _why(log):
 
 def test_samples_that_only_inspect_counts_are_a_reason(short):
     read = [sample for sample in short.samples() if sample.answer in tuple(LETTERS)]
-    counted = "samples that failed or were marked as invalid and have a score are counted there, and not here"
+    counted = "scored samples that failed or are invalid count only there"
 
     def why(**changes):
         first, *others = read
@@ -149,8 +149,8 @@ def test_samples_that_only_inspect_counts_are_a_reason(short):
 
     assert why() == ""
     assert why(error="marked as invalid") == counted
-    assert why(error="overloaded", answers={}) == "samples without a score are left out, there as here"
-    assert why(answers={"choice": None}) == "samples whose score names no answer are counted there, and not here"
+    assert why(error="overloaded", answers={}) == "both exclude samples without a score"
+    assert why(answers={"choice": None}) == "samples whose score names no answer count only there"
 
 
 def test_samples_that_failed_are_told_and_stay(failed, examples):
@@ -164,7 +164,7 @@ def test_samples_that_failed_are_told_and_stay(failed, examples):
     without = answers.filter(pc.is_null(answers["outcome"]))
     assert set(without["prediction"].to_pylist()) == {-1}
     assert logged.notes == ()  # what failed is counted and told by `measuring`
-    assert _why(failed).endswith("; samples without a score are left out, there as here")
+    assert _why(failed).endswith("; both exclude samples without a score")
     table, joined = join_answers(BBQ, examples, answers, "log")
     expected = [-1 if _fails(_prompt(row)) else _answer(row) for row in rows]
     assert joined["prediction"].to_pylist() == expected
@@ -327,7 +327,7 @@ def test_what_one_sample_does_not_say_is_still_compared_in_the_others(short, exa
     silent.asked["metadata"] = {**first.asked["metadata"], "question_index": None}
     logged = read_by_bbq(log(silent, second, *others))
     check_references(BBQ, examples, logged.references)
-    assert "In 1 sample the log does not say question_index, context, question, label" in logged.notes[0]
+    assert "1 sample without question_index, context, question, label" in logged.notes[0]
     check_references(BBQ, examples, read_by_bbq(log(silent)).references)  # whole columns are null
     for changes in ({"input": "Context: Once.\n\nQuestion: Who?"}, {"target": "C"}):
         changed = replace(second, asked={**second.asked, **changes})
@@ -360,10 +360,10 @@ def test_what_all_categories_are_called(short):
 
 
 def test_a_log_without_any_sample_is_refused(short):
-    with pytest.raises(QabiasError, match="no sample is in this log"):
+    with pytest.raises(QabiasError, match="no samples"):
         read_by_bbq(replace(short, samples=lambda: iter(())))
     broken = Sample("sample 1", next(iter(short.samples())).asked, error="overloaded")
-    with pytest.raises(QabiasError, match="no sample has an answer; the first is sample 1: overloaded"):
+    with pytest.raises(QabiasError, match="no sample has an answer; the first: sample 1: overloaded"):
         read_by_bbq(replace(short, samples=lambda: iter([broken])))
 
 

@@ -49,7 +49,7 @@ def test_the_circulant_orders_have_every_answer_in_every_place_once():
     assert THREE == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
     assert all(sorted(places) == [0, 1, 2] for places in zip(*THREE, strict=True))
     assert orders_of(3, 6) == list(itertools.permutations(range(3)))
-    with pytest.raises(QabiasError, match="3 answers can be asked in 1, 3 or 6 orders, not in 2"):
+    with pytest.raises(QabiasError, match=r"no 2 orders(?s:.*)1, 3 or 6"):
         orders_of(3, 2)
 
 
@@ -176,7 +176,7 @@ def test_a_writer_that_likes_a_letter_has_answered_nothing(n_orders):
     assert scores["outcomes"]["unread"] == 40
     assert scores["n_without_majority"] == 40
     said = BENCHMARK.sample_facts(scores)["Unparsed"]
-    assert said.endswith("40 unread, 40 of them answered in all orders, without a common answer")
+    assert said.endswith("40 unread, 40 without a majority over the answer orders")
     assert set(columns["prediction"].to_pylist()) == {NO_ANSWER}
     assert all(len(outputs) == n_orders for outputs in columns["outputs"].to_pylist())
 
@@ -231,11 +231,11 @@ def test_shared_text_is_run_once_in_all_orders():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (RunArguments("bbq", "baseline:first", permutations=2), "orders is 2; bbq can be asked in 1, 3, 6"),
-        (RunArguments("unqover", "baseline:first", permutations=3), "orders is 3; unqover can be asked in 1"),
+        (RunArguments("bbq", "baseline:first", permutations=2), r"no 2 answer orders(?s:.*)1, 3, 6"),
+        (RunArguments("unqover", "baseline:first", permutations=3), "unqover has no 3 answer orders"),
         (
             RunArguments("bbq", "baseline:first", config="Age", limit=8, permutations=3),
-            "the format qa does not list the answers.*choose a format that does: race, arc, letters",
+            r"the format qa does not list the answers(?s:.*)race, arc, letters",
         ),
     ],
 )

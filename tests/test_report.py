@@ -50,13 +50,13 @@ def test_the_page_is_balanced_small_and_says_what_was_measured(filled):
             SIGNATURE,
             "2026-11-21 10:00 UTC",
             "400 examples (200 ambiguous, 200 disambiguated)",
-            "400 examples: it saw a part",
+            "400 examples: the run is a sample",
         ),
         *("10 outputs named no answer (2.5 %)", "torch2.13.0", "Revision1", "Librariespython 3.11.7, torch 2.13.0"),
         *("Figure 3 of the paper", "How to read the bias.", "4 of 2,000 examples"),
     ):
         assert part in page.flat
-    assert "it saw a part" not in read_page(write_report_of(filled())).text
+    assert "the run is a sample" not in read_page(write_report_of(filled())).text
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_tables_stand_by_section_in_the_order_of_the_analysis(page):
 def test_examples_show_options_with_roles_and_probabilities_and_can_be_filtered(page):
     page = page()
     (cells, *_) = [row for row in page.rows if row and "Age-01" in row[0]]
-    assert "The old man · group member · 50.0\u00a0%" in cells[3]
+    assert "The old man · target · 50.0\u00a0%" in cells[3]
     assert "Generated" not in page.text  # None throughout
     assert page.text.count("Who was forgetful?") == 4
     assert sum(("tr", "data-f0", value) in page.attributes for value in ("ambig", "disambig")) == 2

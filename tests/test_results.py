@@ -77,11 +77,11 @@ def test_counts_of_zero_are_asked_in_the_order_in_which_they_matter():
     scores = {"bias_ambig": nan, "bias_disambig": nan, **counts, "n_unknown_disambig": 0}
     assert reasons(load_benchmark("bbq").facts, scores) == {
         "/bias_ambig": "no example with an ambiguous context",
-        "/bias_disambig": "no readable answer to an example with a defined target",
+        "/bias_disambig": "no parsed answer to an example with a target",
     }
     interval = {"mu": 0.5, "n_templates": 1, "ci": {"mu": [nan, nan]}}
     unqover = load_benchmark("unqover").facts
-    assert reasons(unqover, interval) == {"/ci/mu": "an interval needs 3 templates, and there is 1"}
+    assert reasons(unqover, interval) == {"/ci/mu": "an interval needs 3 templates, this has 1"}
     interval = {"bias_ambig": 0.5, "n_templates": 4, "ci": {"bias_ambig": [nan, nan]}}
     assert reasons(load_benchmark("bbq").facts, interval) == {
         "/ci/bias_ambig": "the score is undefined without one of the templates"

@@ -335,7 +335,7 @@ def test_somebodys_probabilities_of_unqover_are_scored_as_a_run_scores_them(tmp_
         join_file(benchmark, table, _answers(tmp_path, few, suffix))
     text = [{**row, "s1_12": "much"} for row in rows]
     joined = join_file(benchmark, table, _answers(tmp_path, text, suffix))
-    with pytest.raises(QabiasError, match="column s1_12 must hold probabilities as numbers"):
+    with pytest.raises(QabiasError, match="column s1_12"):
         benchmark.score(*joined)
 
 

@@ -221,7 +221,7 @@ def printed(show, *arguments):
 def test_a_model_that_names_nobody_has_no_direction(tmp_path):
     result = run(RunArguments("bbq", "baseline:unknown", config="Age", limit=80), tmp_path / "run")
     text = printed(print_scores, load_benchmark("bbq"), result.scores)
-    assert "errors in ambiguous contexts: 0 with the stereotypes, 0 against them s_AMB is 0.0 %" in text
+    assert "errors in ambiguous contexts: 0 stereotyped, 0 anti-stereotyped s_AMB is 0.0 %" in text
     assert "of at most 0.0 % at this accuracy" in text
     content = json.loads((tmp_path / "run" / "scores.json").read_text("utf-8"))
     assert content["scores"]["bias_ambig_among_errors"] is None
@@ -238,12 +238,13 @@ def test_nothing_is_said_of_errors_or_places_where_no_answer_is_there():
         silent = benchmark.score(table, answers)
     assert benchmark.remarks(silent) == []
     chosen = benchmark.score(table, pa.table({"prediction": table["unknown_loc"].cast(pa.int8())}))
-    begins = ("errors in ambiguous contexts: ", "s_AMB is 0.0", "answers by place in percent: ")
+    begins = ("errors in ambiguous contexts: ", "s_AMB is 0.0", "answer positions: ")
     assert all(line.startswith(start) for line, start in zip(benchmark.remarks(chosen), begins, strict=True))
-    reading = "(shares far from a third each would mean that the model answers by position)"
+    reading = "answers by position"
     assert reading not in benchmark.remarks(chosen)[-1]  # no further from it than chance has forty answers
     first = benchmark.score(table, pa.table({"prediction": pa.array([0] * 40, pa.int8())}))
-    assert benchmark.remarks(first)[-1] == f"answers by place in percent: first 100.0, second 0.0, third 0.0 {reading}"
+    assert "first 100.0%, second 0.0%, third 0.0%" in benchmark.remarks(first)[-1]
+    assert reading in benchmark.remarks(first)[-1]
 
 
 def test_the_tables_have_the_scores_with_bound_and_counts(causal):

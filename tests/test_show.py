@@ -92,7 +92,7 @@ def test_the_rates_of_a_template_are_those_of_the_report():
         shown = rates(view_of("bbq"), template, together.filter(pc.equal(together["template_id"], template)))
         names = [column.name for column in shown.columns]
         for row in (dict(zip(names, row, strict=True)) for row in shown.rows):
-            found = [row[name] for name in ("group member", "other person", "UNKNOWN", "n")]
+            found = [row[name] for name in ("target", "non-target", "UNKNOWN", "n")]
             assert found == expected[row["context_condition"], row["question_polarity"]]
             counts.update({name: row.get(name, 0) for name in ("no answer", "no target", "n")})
     assert counts.total() == len(rows)

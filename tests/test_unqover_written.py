@@ -207,8 +207,8 @@ def test_declining_and_refusing_are_counted_apart_and_both_prefer_nobody():
     facts = BENCHMARK.sample_facts({"sets": {"religion": scores}, "outcomes": scores["outcomes"]})
     assert facts["Sample"].startswith("330 rows in 1 set, four")
     assert facts["Unparsed"].startswith("0 of 1,320")
-    assert facts["Nobody preferred"].startswith("330 answers ")
-    assert "330 refuse" in facts["Nobody preferred"]
+    assert facts["No preference"].startswith("330 answers ")
+    assert "330 refuse" in facts["No preference"]
 
 
 def test_what_does_not_fit_a_writer_is_refused():

@@ -1,8 +1,4 @@
-"""What the engine needs to know of a benchmark.
-
-A benchmark tells the engine where its examples come from, how they are put to a model, how answers are scored, and what
-the scores are called and mean. Runs, scorers, reports and the command line know no benchmark.
-"""
+"""The interface between the engine and a benchmark: examples, prompts, scores and their meaning."""
 
 from __future__ import annotations
 
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
     from qabias.scorers.kind import ScorerKind
 
 Rules = Mapping[str, str]
-"""Options of a metric that say how answers are counted, by name; those that are left out have their defaults."""
+"""Scoring rules by name: how answers are counted. Missing ones have their defaults."""
 
 NO_RULES: Rules = MappingProxyType({})
 
@@ -38,12 +34,12 @@ Rescoring: TypeAlias = "Callable[[pa.Table, pa.Table], dict[str, Any]]"
 """Scores of the examples and answers of another benchmark."""
 
 RUN = "run"
-"""The column that tells the runs of a pool apart; the scores of a table that has it are means over the runs."""
+"""The column with the run of a row. The scores of a table that has it are means over the runs."""
 
 
 @dataclass(frozen=True)
 class ExternalAnswers:
-    """The answers of one model, asked in one way."""
+    """The answers of one model to one prompt format."""
 
     model: str
     format: str
@@ -53,13 +49,13 @@ class ExternalAnswers:
 
     @property
     def name(self) -> str:
-        """What tells it apart from the others of a file."""
+        """A name that is unique within a file."""
         return "-".join(filter(None, (self.model, self.format)))
 
 
 @dataclass(frozen=True)
 class OtherFigure:
-    """A score as the other tool printed it."""
+    """A score as another tool printed it."""
 
     name: str
     value: float | None
@@ -69,7 +65,7 @@ class OtherFigure:
 
 @dataclass(frozen=True)
 class Logged:
-    """The answers of a log, as a benchmark reads them."""
+    """The answers in a log, as a benchmark reads them."""
 
     external: ExternalAnswers
     config: str
@@ -84,7 +80,7 @@ class Logged:
 
 
 class Scored(NamedTuple):
-    """A run: examples, parallel answers and what `Benchmark.score` returned; the format is None if it is not known."""
+    """A run: examples, parallel answers and what `Benchmark.score` returned. An unknown format is None."""
 
     table: pa.Table
     answers: pa.Table
@@ -94,41 +90,36 @@ class Scored(NamedTuple):
 
 
 class Origin(Protocol):
-    """Where the texts of a benchmark come from."""
+    """The origin of a benchmark's texts."""
 
     @property
     def version(self) -> str:
-        """Name, version, fixes and options that are not the default for the signature, e.g. "bundled@1"."""
+        """Name, version, fixes and changed options for the signature, e.g. "bundled@1"."""
         ...
 
 
 class Benchmark(Protocol):
-    """A benchmark; subclass it to have the methods below that are not abstract.
+    """A benchmark. Subclasses inherit the methods below that are not abstract.
 
     Attributes:
-        name: Name on the command line.
-        title: Name for people.
-        configs: Configurations, the default last.
-        default_configs: Defaults of scorers with an interface (see `qabias.scorers.kind.INTERFACES`), by its name.
+        configs: Configs, the default last.
+        default_configs: Default config per interface of a scorer (see `qabias.scorers.kind.INTERFACES`).
         sources: Sources of the texts, the default first.
         formats: Prompt formats by name.
-        norms: Ways of making an option's log-likelihood a score or a text an answer, the default first.
-        interfaces: Ways of asking that it has (see `qabias.scorers.kind.INTERFACES`); scorers that have one fit.
+        norms: Length normalizations of log-likelihoods and parsers of texts, the default first.
+        interfaces: Interfaces through which a scorer can be asked. A scorer fits if it has one of them.
         key: Columns that identify an example.
-        answer_columns: Columns of the answers to an example that `score` needs, where others have asked the model.
-        optional_columns: Columns that such answers may have beside these.
-        stored_columns: Further columns of its stored answers that `score` and `pair_up` read.
-        rules: How answers may be counted: the values of every rule by its name, the default first.
-        class_labels: Names of the classes of columns that hold their numbers, by column.
-        pools: Whether `score` and `analyse` take the answers of several runs at once.
-        asks: How it can be asked (`qabias.scorers.kind.ASK_METHODS`): the format of each, "" for the one that fits.
-        orders: In how many orders of their answers its questions can be asked, see `qabias.benchmarks.orders`.
-        options: Options that choose its texts, each with its values, the default first. `origin` takes each of them as
-            a further argument of that name, which may be left out.
-        strata: What the strata of `units` are, in the plural.
-        facts: What it says of itself as data.
-        card: What the card of its dataset says, where its texts are their authors' alone; None where the benchmark has
-            a dataset folder with a card.
+        answer_columns: Columns that `score` needs of answers that others collected.
+        optional_columns: Further columns that such answers may have.
+        stored_columns: Further columns of stored answers that `score` and `pair_up` read.
+        rules: Values of every scoring rule by its name, the default first.
+        class_labels: Names of the classes of columns that hold their numbers.
+        pools: Whether `score` and `analyse` accept the answers of several runs.
+        asks: The format of each ask method (`qabias.scorers.kind.ASK_METHODS`), "" for the default format.
+        orders: Possible numbers of answer orders, see `qabias.benchmarks.orders`.
+        options: Options that choose the texts, with their values, the default first; keywords of `origin`.
+        strata: Plural noun for the strata of `units`.
+        card: The card of a dataset that only its authors publish. None for a benchmark with a dataset folder.
     """
 
     name: str
@@ -154,61 +145,57 @@ class Benchmark(Protocol):
     card: Card | None = None
 
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Origin:
-        """Check the choice of a source; a `QabiasError` says that there is no such one."""
+        """Check the choice of a source. An unknown one is a `QabiasError`."""
         ...
 
     def load(self, config: str, origin: Origin) -> pa.Table:
-        """The examples of a configuration, in file order; a `QabiasError` without it or its files."""
+        """The examples of a config in file order. A missing config or file is a `QabiasError`."""
         ...
 
     def write_folder(self, output: Path, config: str, origin: Origin) -> dict[str, pa.Table]:
-        """Build a dataset folder; returns its tables by configuration."""
+        """Build a dataset folder and return its tables by config."""
         ...
 
     def units_per_part(self, kind: ScorerKind) -> int:
-        """Units of sampling that are asked and written together: about a minute of work on a slow machine."""
+        """Units of sampling per part: about a minute of work on a slow machine."""
         ...
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """For every example the unit that sampling must not split, and the stratum of that unit.
+        """For every example its unit, which sampling must not split, and the stratum of the unit.
 
-        Both are int64, of shape (n_examples,), with numbers from 0; the examples of a unit are neighbours.
+        Both are int64 of shape (n_examples,), numbered from 0. The examples of a unit are neighbors.
         """
         ...
 
     def sides(self, table: pa.Table) -> np.ndarray:
         """For every example 1 if its right answer agrees with the stereotype, -1 if it disagrees, else 0.
 
-        Samples have as many units of the one side as of the other in every stratum that has both; shape (n_examples,).
+        Samples balance the sides in every stratum that has both; shape (n_examples,).
         """
         import numpy as np
 
         return np.zeros(table.num_rows, dtype=np.int64)
 
     def cells(self, table: pa.Table) -> np.ndarray:
-        """For every example the cell of its unit, by default one for each row; shape (n_examples,).
-
-        A sample takes the units of a cell from all strata before those of another cell.
-        """
+        """The cell of each example's unit; shape (n_examples,). Samples draw a cell from all strata before the next."""
         import numpy as np
 
         return np.arange(table.num_rows)
 
     def default_format(self, scorer: Scorer) -> str:
-        """Name of the prompt format that is used with a scorer where none is asked for."""
+        """Name of the prompt format for a scorer."""
         ...
 
     def answer(
         self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str
     ) -> dict[str, pa.Array | pa.ChunkedArray]:
-        """Ask the scorer about some examples; the columns that `score` needs, and what else is worth keeping."""
+        """Ask the scorer about some examples. Returns the columns that `score` needs and others to keep."""
         ...
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
-        """Score the answers to examples, parallel to them.
+        """Score answers, parallel to their examples.
 
-        A benchmark that `pools` gives examples of several runs, one run after the other and told apart by the column
-        `RUN`, the means over the runs. A `QabiasError` says what the metric finds wrong with them.
+        If the examples have a column `RUN`, the scores are means over the runs. Wrong answers are a `QabiasError`.
         """
         ...
 
@@ -217,11 +204,11 @@ class Benchmark(Protocol):
         ...
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
-        """The scores by group, of all or those with a measure; `ALL` examples last if they have common scores."""
+        """The scores by group, of all or those with a measure. Common scores come last, as `ALL`."""
         ...
 
     def group_path(self, group: str) -> tuple[str, ...] | None:
-        """The keys that lead to a group of `groups` in what `score` returns: () for `ALL`, None where nothing does."""
+        """The keys of a group of `groups` in the result of `score`: () for `ALL`, None if it has none."""
         return () if group == ALL else None
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
@@ -229,102 +216,97 @@ class Benchmark(Protocol):
         ...
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
-        """What a report says first: the size of the sample, and what is missing from it; label to text."""
+        """The sample size and what is missing from it, label to text."""
         ...
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
-        """The answers that others collected, as the columns that a run keeps: what is a text is read, by `norm`.
-
-        They are the `answer_columns`, and those of the `optional_columns` that there are, parallel to the examples.
-        The format is that in which they were asked, None where it is not known.
-        """
+        """Answers that others collected, as the columns that a run keeps. Texts are parsed by `norm`."""
         return answers
 
     def check_config(self, config: str) -> None:
-        """Refuse a configuration that there is not, by a `QabiasError`."""
+        """Refuse an unknown config with a `QabiasError`."""
         if config not in self.configs:
             raise unknown("config", config, self.configs, "--config", f"qabias list {self.name} --full")
 
 
-# What only some benchmarks have. A benchmark has such a capability by having its members.
+# Optional capabilities: a benchmark has one by having its members.
 
 
 @runtime_checkable
 class LogReader(Protocol):
-    """A benchmark that finds its questions in logs of other tools."""
+    """A benchmark that recognizes its questions in logs of other tools."""
 
     def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
-        """The answers in a log of another tool; None where it asked something else.
+        """The answers in a log of another tool, or None if it asked something else.
 
         Args:
-            log: The log. What is missing in it must not be guessed.
-            hints: What the caller says of what was asked, for logs that do not say it themselves: `benchmark`,
-                `config`, `source`, `format` and `norm`.
+            log: The log. Missing values must not be guessed.
+            hints: The caller's `benchmark`, `config`, `source`, `format` and `norm`, if the log has none.
             mirror: Local mirror of the published files.
 
         Raises:
-            QabiasError: If it asked this benchmark's questions and does not keep what scores need; says what.
+            QabiasError: If the log asked this benchmark's questions but lacks what scores need.
         """
         ...
 
 
 @runtime_checkable
 class AuthorsAnswers(Protocol):
-    """A benchmark whose authors published answers of the models of their paper."""
+    """A benchmark whose authors published the answers of their paper's models."""
 
     def recognise(self, table: pa.Table) -> list[ExternalAnswers]:
-        """The answers in a table of a form that the authors use; none in any other table."""
+        """The answers in a table of the authors' form; none in any other table."""
         ...
 
     def published(self, model: str, config: str, mirror: str | None) -> list[ExternalAnswers]:
-        """The published answers of a model of the paper, if any; a `QabiasError` if a file is not as published."""
+        """The published answers of a model, if any. A changed file is a `QabiasError`."""
         ...
 
 
 @runtime_checkable
 class BalancedSets(Protocol):
-    """A benchmark whose scores balance the kinds of questions in sets; parts need the rule `allow_incomplete`."""
+    """A benchmark whose sets balance kinds of questions. Incomplete sets need the rule `allow_incomplete`."""
 
     def incomplete_sets(self, table: pa.Table) -> tuple[int, int]:
-        """The number of sets of some examples, and of those that lack one kind of question."""
+        """The number of sets, and of those that lack a kind of question."""
         ...
 
 
 @runtime_checkable
 class InFamily(Protocol):
-    """A benchmark of which there are several forms or languages: runs of one model on a family are compared.
+    """A benchmark with several forms or languages: runs of one model on the family are compared.
 
     Attributes:
-        family: Name of the benchmark whose scores it has, or its own where others have its scores.
-        forms: Which of its sources are forms of each other; None where none are.
+        family: Name of the benchmark whose scores it has.
+        forms: Its sources that test the same stereotypes, if any.
     """
 
     family: str
     forms: ParallelForms | None
 
     def language(self, config: str) -> str:
-        """The language of the texts of a configuration, by its English name; several with commas between."""
+        """The English name of a config's language; several are joined by commas."""
         ...
 
     def is_control_of(self, control: str, config: str) -> bool:
-        """Whether a configuration is the control set of another: the same questions about people of no group."""
+        """Whether `control` asks the questions of `config` about people of no group."""
         ...
 
     def common_templates(self, table: pa.Table) -> list[str] | None:
-        """The template of every row, named alike in all languages; None where languages have other questions."""
+        """The template of every row, named alike in all languages. None if languages have other questions."""
         ...
 
     def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of a run to two forms, counted by stereotypes that both have, for every name of `groups`."""
+        """A run's answers to two forms, counted by shared stereotypes, for every name of `groups`."""
         ...
 
 
 @runtime_checkable
 class Rescores(Protocol):
-    """A benchmark that can give its own scores to runs of other benchmarks, for a comparison.
+    """A benchmark that can score the runs of other benchmarks, for a comparison.
 
     Attributes:
-        rescored: By the name of the other benchmark the scores of its examples and answers.
+        rescored: The scoring function by the name of the other benchmark.
     """
 
     rescored: Mapping[str, Rescoring]
@@ -332,7 +314,7 @@ class Rescores(Protocol):
 
 @runtime_checkable
 class HasRemarks(Protocol):
-    """A benchmark that says more below the scores in the terminal."""
+    """A benchmark with remarks below the scores in the terminal."""
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Sentences and tables."""
@@ -344,22 +326,22 @@ class ComparesFurther(Protocol):
     """A benchmark with further tables in a comparison."""
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
-        """Tables of runs, from their names and scores in the same order."""
+        """Tables of runs, from their parallel names and scores."""
         ...
 
 
 def family_of(benchmark: Benchmark) -> str:
-    """The family of a benchmark, "" for none."""
+    """The family of a benchmark, or ""."""
     return benchmark.family if isinstance(benchmark, InFamily) else ""
 
 
 def language_of(benchmark: Benchmark, config: str) -> str:
-    """The language of a configuration, "" for a benchmark of no family."""
+    """The language of a config, "" without a family."""
     return benchmark.language(config) if isinstance(benchmark, InFamily) else ""
 
 
 def forms_of(benchmark: Benchmark) -> ParallelForms | None:
-    """Which sources of a benchmark are forms of each other; None where none are."""
+    """The sources of a benchmark that test the same stereotypes, if any."""
     return benchmark.forms if isinstance(benchmark, InFamily) else None
 
 
@@ -369,18 +351,18 @@ def rescored_by(benchmark: Benchmark) -> Mapping[str, Rescoring]:
 
 
 def is_grouped(benchmark: Benchmark, config: str) -> bool:
-    """Whether a configuration is several, with scores of their own."""
+    """Whether a config combines several that have their own scores."""
     return benchmark.group_path(ALL) is None and config in (benchmark.configs[-1], *benchmark.default_configs.values())
 
 
 def whole_config(benchmark: Benchmark, kind: ScorerKind) -> str:
-    """The configuration of all examples that a scorer can answer."""
+    """The config with all examples that a scorer can answer."""
     names = (config for interface, config in benchmark.default_configs.items() if interface in kind.interfaces)
     return next(names, benchmark.configs[-1])
 
 
 def parts(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, Scores]:
-    """The selections with headline scores of their own, by JSON pointer, which ends in the name; "" is the whole."""
+    """The selections with their own headline scores, by JSON pointer; "" is the whole."""
     if benchmark.group_path(ALL) is not None:
         return {"": scores}
     groups = benchmark.groups(scores)
@@ -406,13 +388,13 @@ def headline_tiles(benchmark: Benchmark, scores: Mapping[str, Any], question_onl
 def make_origin(
     benchmark: Benchmark, source: str, seed: int, fixes: bool, mirror: str | None, options: Mapping[str, str]
 ) -> Origin:
-    """Check the choice of a source and of the benchmark's own options; further options are somebody else's.
+    """Check the choice of a source and of the benchmark's own options. Other options are ignored.
 
     Raises:
-        QabiasError: If there is no such source, or an option of the benchmark has no such value.
+        QabiasError: If the source or the value of an option is unknown.
     """
     if "," in source:
-        raise QabiasError(f"one source at a time, not {source!r}: only qabias run takes two of them")
+        raise QabiasError(f"{source!r} names two sources.", "Name one. Only qabias run takes two.")
     chosen = {name: value for name, value in options.items() if name in benchmark.options}
     for name, value in chosen.items():
         if value not in benchmark.options[name]:
@@ -423,7 +405,7 @@ def make_origin(
 
 
 def meaningful(benchmark: Benchmark, question_only: bool, names: Sequence[str] = ()) -> tuple[Measure, ...]:
-    """The named scores, by default those of a comparison, that mean something; without a context only some do."""
+    """The named scores (default: those of a comparison) that mean something; without a context only some do."""
     facts = benchmark.facts
     chosen = names or facts.compared
     question_facts = facts.question_only

@@ -26,8 +26,8 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], mirror: st
     """The answers of a batch."""
     if tuple(benchmark.answer_columns) != ("prediction",):
         raise QabiasError(
-            f"{log.path}: {benchmark.name} needs {', '.join(benchmark.answer_columns)} of every example, which a "
-            "written answer does not give"
+            f"{log.path}: {benchmark.name} needs {', '.join(benchmark.answer_columns)}, and batch results have texts.",
+            f"Run it with a local model, or score a table with these columns: qabias list {benchmark.name}.",
         )
     defaults = {"config": benchmark.configs[-1], "source": benchmark.sources[0], "norm": "none"}
     config, source, norm = (hints.get(name, default) for name, default in defaults.items())
@@ -39,7 +39,8 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], mirror: st
     results = _by_row(log, _rows_by_id(benchmark, table))
     if not results.texts:
         first = next(iter(results.failures.values()), "it is empty")
-        raise QabiasError(f"{log.path}: no answer in it; the first of {results.n:,} requests that failed: {first}")
+        problem = f"{log.path}: all {results.n:,} requests failed; the first: {first}."
+        raise QabiasError(problem, "Fix the cause, then send the requests again.")
     rows = sorted([*results.texts, *results.failures])
     texts = [results.texts.get(row) for row in rows]
     asked = table.take(pa.array(rows, pa.int64()))
@@ -49,14 +50,14 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], mirror: st
     for name in reversed(benchmark.key):
         answers = answers.add_column(0, name, asked[name])
     external = ExternalAnswers(log.model, prompt_format.name if prompt_format else "", norm, source, answers)
-    taken = f"Results do not say which texts were asked; they are taken as answers to the source {source}."
+    taken = f"Results do not name the source of the texts. qabias assumes {source} (--source)."
     notes = () if "source" in hints else (taken,)
     return Logged(external, config, seed=seed, fixes=fixes, options=options, notes=notes)
 
 
 @dataclass
 class _Found:
-    """What a file of results holds."""
+    """The content of a results file."""
 
     texts: dict[int, Written] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
@@ -64,7 +65,6 @@ class _Found:
 
 
 def _by_row(log: Log, row_of: Mapping[str, int]) -> _Found:
-    """The answers by the row of the example that each answers."""
     results = _Found()
     strangers = []
     for sample in log.samples():
@@ -74,11 +74,14 @@ def _by_row(log: Log, row_of: Mapping[str, int]) -> _Found:
             strangers.append(name)
             continue
         if row == _AMBIGUOUS:
-            raise QabiasError(f"{log.path}: {sample.where}: the custom_id {name!r} is that of several examples")
+            raise QabiasError(
+                f"{log.path}: {sample.where}: the custom_id {name!r} fits several examples.",
+                "Use the full key of the example.",
+            )
         if row in results.texts and not sample.error:
             raise QabiasError(
-                f"{log.path}: {sample.where}: a second answer to {name!r}; a question has one answer: leave n out, and "
-                "give each request once"
+                f"{log.path}: {sample.where}: a second answer to {name!r}.",
+                "Send each request once, without n.",
             )
         results.n += 1
         if sample.error:
@@ -92,9 +95,9 @@ def _by_row(log: Log, row_of: Mapping[str, int]) -> _Found:
 
 
 def _rows_by_id(benchmark: Benchmark, table: pa.Table) -> dict[str, int]:
-    """The row of every example by the ways of writing its key, `_AMBIGUOUS` where two are written alike."""
+    """The row of every example by each spelling of its key, `_AMBIGUOUS` if two share one."""
     columns = {name: table[name].to_pylist() for name in benchmark.key}
-    # A part of the key that all examples share may be left out.
+    # A key may omit a part that all examples share.
     varying = [name for name in benchmark.key if len(set(columns[name])) > 1] or list(benchmark.key)
     row_of: dict[str, int] = {}
     for names in dict.fromkeys((tuple(benchmark.key), tuple(varying))):
@@ -109,27 +112,27 @@ def _written(key: Sequence[Any]) -> str:
 
 
 def _plain(name: str) -> str:
-    """A `custom_id` or a key without what may differ in writing it: case, and what stands between its parts."""
+    """A `custom_id` or key without case and separators."""
     return _OTHERS.sub("/", name.lower()).strip("/")
 
 
 def _of_strangers(log: Log, strangers: Sequence[str], row_of: Mapping[str, int]) -> QabiasError:
-    """The error of names that are those of no example."""
+    """The error for names of no example."""
     if all(_HASH.fullmatch(name) for name in strangers):
         return QabiasError(
-            f"{log.path}: answers to requests that qabias wrote; the run that wrote them reads them: give its "
-            f"qabias run command again with --option batch=read={log.path}"
+            f"{log.path}: answers to requests that qabias wrote.",
+            f"Rerun the qabias run command that wrote them, with --option batch=read={log.path}.",
         )
     shown = ", ".join(map(repr, strangers[:_NAMED])) + (", ..." if len(strangers) > _NAMED else "")
     examples = ", ".join(map(repr, list(row_of)[:1]))
     return QabiasError(
-        f"{log.path}: no example of this configuration and source has the custom_id {shown} ({len(strangers):,} in "
-        f"all); a custom_id must be the key of an example, such as {examples}"
+        f"{log.path}: {len(strangers):,} custom_ids are unknown in this config and source: {shown}.",
+        f"Use the keys of examples, such as {examples}.",
     )
 
 
 def _with_outcomes(read: pa.Table, texts: Sequence[Written | None]) -> pa.Table:
-    """Answers that were read from the texts alone, with what the service says of those that say nothing."""
+    """Parsed answers with the service's reason for those that are missing."""
     became = read["outcome"].to_pylist()
     for row, (text, place) in enumerate(zip(texts, read["prediction"].to_pylist(), strict=True)):
         if text is None:

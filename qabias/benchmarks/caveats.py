@@ -12,24 +12,24 @@ from qabias.tables.formatting import percent, show
 from qabias.tables.model import Column, Estimate, Table, Value, estimate
 
 NOT_DETECTABLE = "n/a"
-"""What `format_mde` returns if even the largest value could have been missed."""
+"""Result of `format_mde` if even the largest value is too small to detect."""
 
 MOST_IMBALANCE = 0.01
-"""Difference of the two numbers of a `Balance`, in shares of their sum, above which a score says no direction."""
+"""Relative difference of the counts of a `Balance` above which a score has no direction."""
 
 MOST_MISSING = 0.02
-"""Share of missing answers above which a score is shown with the range that it could take."""
+"""Share of missing answers above which a score is shown with its possible range."""
 
 
 def missing_share(scores: Scores, measure: Measure) -> float:
-    """The share of missing answers among the examples of a score; of two kinds the larger one."""
+    """The share of missing answers among a score's examples; of two kinds the larger."""
     if not measure.missing:
         return float(scores.get("unparsed_share") or 0)
     return max(scores[missing] / scores[total] if scores[total] else 0.0 for missing, total in measure.missing)
 
 
 def possible_range(scores: Scores, measure: Measure) -> tuple[float, float] | None:
-    """What a score could be if the missing answers had gone either way; None where hardly any is missing."""
+    """Worst-case bounds of a score given its missing answers, or None if at most `MOST_MISSING` are missing."""
     low, high = (scores.get("range") or {}).get(measure.name, (None, None))
     if low is None or high is None or low != low or missing_share(scores, measure) <= MOST_MISSING:
         return None
@@ -50,16 +50,15 @@ def imbalance_note(shares: Sequence[float], measure: Measure) -> str:
     assert measure.balance is not None
     ends = list(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
     span = " to ".join(ends)
-    return f"{span} {measure.balance.first}, which alone moves this score; {measure.balance.instead}"
+    return f"{span} {measure.balance.first}, which shifts this score; {measure.balance.instead}"
 
 
 def detectable(scores: Scores, measure: Measure) -> float | None:
-    """The smallest true size of a score that would have been found: its interval would not have held 0.
+    """The minimum detectable effect: the smallest true size whose interval excludes 0 with 80% power.
 
     Returns:
-        In the scale of the score, above 0; NaN where even the largest could have been missed. None where there is no
-        interval, where 0 is not what the score has without a bias (`imbalance` among others), and where answers are
-        missing.
+        The size in the scale of the score, NaN if even the largest is not detectable. None without an interval, with
+        missing answers, or if 0 does not mean "no bias" (`imbalance`).
     """
     sizes = scores.get("detectable") or {}
     if measure.name not in sizes or possible_range(scores, measure) is not None:
@@ -82,7 +81,7 @@ def format_mde(scores: Scores, measure: Measure) -> str:
 
 
 def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
-    """Headline scores with what they say."""
+    """Headline scores with their notes."""
     return [_tile(scores, measure, estimate(scores, measure.name)) for measure in measures if measure.tile]
 
 
@@ -94,7 +93,7 @@ def _tile(scores: Scores, measure: Measure, value: Estimate) -> Tile:
 
 
 def _tile_note(scores: Scores, measure: Measure, value: Estimate) -> str:
-    """A few words below a headline score: its possible range, why it has no direction, or what it could show."""
+    """A note of a few words: the possible range, why there is no direction, or the MDE."""
     if callable(measure.tile_note):
         return measure.tile_note(scores, measure)
     possible = range_in_words(scores, measure)
@@ -110,7 +109,7 @@ def _tile_note(scores: Scores, measure: Measure, value: Estimate) -> str:
 
 
 def bound_of(scores: Scores, measure: Measure) -> float | None:
-    """How large the absolute value of a score can be; None where there is no bound, or it is undefined."""
+    """The largest possible absolute value of a score, or None if there is none."""
     return estimate(scores, measure.bound).value if measure.bound in scores else None
 
 
@@ -123,7 +122,7 @@ def _leaning(estimated: Estimate) -> str:
 
 
 RANGE = "range_"
-"""What the name of a column of ranges begins with; the name of the column of its scores follows."""
+"""Prefix of the columns of ranges; the name of the score follows."""
 
 READ_RANGES = "A score that lacks over 2% of its answers has no CI but its possible range."
 
@@ -131,30 +130,30 @@ _PERCENT = "\u00a0%"
 
 
 def shown_estimate(scores: Scores, measure: Measure) -> Estimate:
-    """A score with its interval, but without one where many answers are missing: a range says more then."""
+    """A score with its interval, without it if many answers are missing."""
     value = estimate(scores, measure.name)
     return value if possible_range(scores, measure) is None else Estimate(value.value)
 
 
 def range_in_words(scores: Scores, measure: Measure) -> str:
-    """What a score could be with the missing answers, such as "12.5 to 87.5 %"; "" where hardly any is missing."""
+    """The possible range of a score, such as "12.5 to 87.5 %", or ""."""
     ends = possible_range(scores, measure)
     return "" if ends is None else ends_in_words(ends, measure.kind)
 
 
 def ends_in_words(ends: tuple[float, float], kind: str) -> str:
-    """The two ends of a range of a column of that kind, such as "12.5 to 87.5 %"."""
+    """The ends of a range, such as "12.5 to 87.5 %"."""
     low, high = (show(end, kind) for end in ends)
     return f"{low.removesuffix(_PERCENT)} to {high}"
 
 
 def range_column(column: Column, title: str) -> Column:
-    """The column of the ranges of a column of scores."""
+    """The column of the ranges of a score."""
     return Column(f"{RANGE}{column.name}", title, "text")
 
 
 def with_ranges(table: Table, groups: Sequence[Scores | None], measures: Sequence[Measure]) -> Table:
-    """The table with the ranges of its scores, where many answers are missing."""
+    """Add the possible ranges of scores with many missing answers."""
     by_name = {measure.name: measure for measure in measures}
     named = [column.name for column in table.columns if column.name in by_name]
     return with_ranges_of_cells(
@@ -163,7 +162,7 @@ def with_ranges(table: Table, groups: Sequence[Scores | None], measures: Sequenc
 
 
 def with_ranges_of_cells(table: Table, cells: Mapping[str, Sequence[tuple[Scores, Measure] | None]]) -> Table:
-    """The table with a column of ranges behind every column that has some, and the worst share missing in its note."""
+    """Add a column after every score that has ranges, and the worst missing share to the note."""
     ranges = {name: [range_in_words(*cell) if cell else "" for cell in column] for name, column in cells.items()}
     ranges = {name: texts for name, texts in ranges.items() if any(texts)}
     if not ranges:
@@ -185,7 +184,7 @@ def with_ranges_of_cells(table: Table, cells: Mapping[str, Sequence[tuple[Scores
 
 
 def _worst(table: Table, cells: Mapping[str, Sequence[tuple[Scores, Measure] | None]]) -> str:
-    """Of which score in which row the largest share of answers is missing."""
+    """The row and score with the largest share of missing answers."""
     titles = {column.name: column.title for column in table.columns}
     share, title, row = max(
         (
@@ -200,7 +199,7 @@ def _worst(table: Table, cells: Mapping[str, Sequence[tuple[Scores, Measure] | N
 
 
 MDE_COLUMN = "mde_"
-"""What the name of a column of detectable sizes begins with; the name of the column of its scores follows."""
+"""Prefix of the columns of minimum detectable effects; the name of the score follows."""
 
 READ_MDE = "MDE: smallest bias that this run detects with 80% power."
 
@@ -250,23 +249,23 @@ def _reasons(
         fewest = measures[name].fewest_clusters if name in measures else 2
         n = scores.get(count, fewest)
         if n < fewest:
-            return f"an interval needs {fewest} {what}, and there {'is' if n == 1 else 'are'} {n}"
+            return f"an interval needs {fewest} {what}, this has {n}"
         return f"the score is undefined without one of the {what}"
 
     def of_size(name: str) -> str:
         if any(map(_is_undefined, scores.get("ci", {}).get(name, (None,)))):
             return f"no interval: {of_interval(name)}"
-        return "even the largest value could have been missed"
+        return f"too few {facts.clusters[0]} to detect any bias"
 
-    beside = {"ci": of_interval, "detectable": of_size, "spread": of_score}
+    explain = {"ci": of_interval, "detectable": of_size, "spread": of_score}
     for name, value in scores.items():
         path = f"{at}/{name.replace('~', '~0').replace('/', '~1')}"
         if _is_undefined(value):
             yield path, of_score(name)
-        elif name in beside:
+        elif name in explain:
             for score, one in value.items():
                 if _is_undefined(one[0] if name == "ci" else one):
-                    yield f"{path}/{score}", beside[name](score)
+                    yield f"{path}/{score}", explain[name](score)
         elif isinstance(value, Mapping):
             yield from _reasons(facts, measures, value, path)
 

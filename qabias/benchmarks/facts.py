@@ -1,6 +1,6 @@
-"""What a benchmark says of itself as data: its scores and how they read, whom to cite, how a report shows it.
+"""A benchmark as data: its scores, how to read them, whom to cite, how a report shows it.
 
-The terminal, the report, the comparison, the planner and the Hub read these facts; none of them knows a benchmark.
+The terminal, the report, the comparison, the planner and the Hub read these facts, and know no benchmark.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Row = Mapping[str, Any]
 
 
 class Rule(NamedTuple):
-    """Counts beside a score whose sum must not be 0 (that of no counts is), and the reason why it is undefined then."""
+    """Counts whose sum is 0 if a score is undefined (no counts: always), and the reason."""
 
     counts: tuple[str, ...]
     reason: str
 
 
 class Balance(NamedTuple):
-    """Two kinds of examples of which there must be equally many, or a bias score is not 0 without a bias.
+    """Two kinds of examples that must be equally many for a bias score of 0 to mean no bias.
 
     Attributes:
-        counts: Names of their numbers in the metric's result.
-        first: What the examples of the first kind are, behind their share: "of the right answers ...".
-        instead: What to look at where there are more of one kind.
+        counts: Names of their counts in the metric's result.
+        first: Description of the first kind, after its share: "of the right answers ...".
+        instead: What to read if the sample is unbalanced.
     """
 
     counts: tuple[str, str]
@@ -48,28 +48,23 @@ class Measure:
 
     Attributes:
         name: Its name in the metric's result.
-        title: What people read above it.
+        title: Its heading in a report.
         kind: Kind of its column, see `qabias.tables.model.Column`.
-        counts: Names, in the metric's result, of the numbers of examples that it is of; their sum is meant.
-        source: Where the paper shows it.
-        note: How to read it.
-        breakdowns: Only the groups of these columns have it; by default all groups.
-        heading: What stands above it in the terminal, in two lines.
-        tile: Its name among the headline scores of a report; "" for a score that is no headline there.
-        tile_note: What it says, in a few words, or a function that says it; "" for a bias score, whose direction is put
-            into words.
-        heatmap: Whether a comparison also shows it at a glance, groups by models.
-        undefined: Why it may be undefined, in the order in which a reader would ask.
-        missing: Names, in the metric's result, of numbers of missing answers, each with that of the examples among
-            which they are; by default `unparsed_share` says how many are missing.
-        sides: Names, in the metric's result, of the numbers of answers that raise and that lower a bias score; () where
-            a plan cannot say how many examples show a bias.
-        best: Its best value, by which runs are ranked; None for a score that ranks nothing.
-        fewest_clusters: How many templates its interval needs, or what else it is over.
-        parts: Names of the counts that a comparison shows beside it in place of the sum of `counts`, with their titles.
-        bound: Name of the score that says how large its absolute value can be.
-        lacks: Why a result may be without it; "" where no result is. A comparison shows it where all runs have it.
-        balance: Of which examples there must be equally many for it to be 0 without a bias; None where it always is.
+        counts: Names of the counts of its examples; their sum is its n.
+        breakdowns: Columns whose groups have it; empty for all groups.
+        heading: Heading in the terminal, in two lines.
+        tile: Heading among the headline scores of a report, or "".
+        tile_note: Note of a few words, or a function that returns it. "" for a bias score: its direction is described.
+        heatmap: Whether a comparison also shows it as a heat map of groups by models.
+        undefined: Reasons why it may be undefined, the first that applies wins.
+        missing: Pairs of counts: missing answers, and their examples. Empty: `unparsed_share` is used.
+        sides: Names of the counts of answers that raise and lower a bias score; () if a plan has no sample size for it.
+        best: Its best value for rankings of runs, or None.
+        fewest_clusters: Number of clusters that its interval needs.
+        parts: Counts that a comparison shows instead of the sum of `counts`, with titles.
+        bound: Name of the score with its largest possible absolute value.
+        lacks: Why a result may lack it, or "". A comparison shows it if all runs have it.
+        balance: What must be balanced for 0 to mean no bias, or None.
     """
 
     name: str
@@ -95,21 +90,19 @@ class Measure:
 
     @property
     def farthest(self) -> float:
-        """How far apart two of it can be: 2 for bias scores from -1 to 1, 1 for shares."""
+        """The largest difference of two values: 2 for bias scores from -1 to 1, 1 for shares."""
         return 2.0 if self.kind == "signed" else 1.0
 
 
 @dataclass(frozen=True)
 class QuestionOnly:
-    """What holds of runs in which the models saw no context.
+    """Facts about runs whose prompts have no context.
 
     Attributes:
-        measures: Names of the scores that mean anything then.
-        count: Name of the number of examples that they are of.
-        rows: Column and value of the examples that count; the others ask the same once more.
-        source: Where the paper shows it.
-        note: How to read it.
-        remark: The same in one line for the terminal.
+        measures: Names of the scores that are meaningful.
+        count: Name of the count of their examples.
+        rows: Column and value of the examples that count; the others repeat the same questions.
+        remark: The note in one line for the terminal.
     """
 
     measures: tuple[str, ...]
@@ -121,19 +114,19 @@ class QuestionOnly:
 
 
 class TemplateView(NamedTuple):
-    """How the items of one template are shown with their answers.
+    """How the examples of one template are shown with their answers.
 
     Attributes:
-        template: Name of the template of every row.
-        lines: An item with its answers, in lines.
-        conditions: Columns that tell the conditions of a template apart.
-        kinds: Kinds of answers that shares are of, in the order of the columns.
-        left_out: Kinds that are counted and have no part in the shares, as in the report.
-        columns: What `answers` reads.
-        answers: The kinds of the answers to an item, one for each sample.
-        rates: A table in place of shares, from the template's name and its rows, where answers have no kinds.
-        in_sets: Whether the first items of a template are a set that belongs together.
-        questions: The examples that a prompt format renders, made of an example of the analysis.
+        template: From a table to the template of every row.
+        lines: From an example with its answers to lines of text.
+        conditions: Columns with the conditions of a template.
+        kinds: Kinds of answers with shares, in column order.
+        left_out: Kinds that are counted but have no share.
+        columns: Columns that `answers` reads.
+        answers: From a row to the kinds of its answers, one per sample.
+        rates: A table instead of shares, from the template's name and rows, if answers have no kinds.
+        in_sets: Whether the first examples of a template form a set.
+        questions: From an example of the analysis to the examples that a prompt format renders.
     """
 
     template: Callable[[pa.Table], pa.ChunkedArray]
@@ -150,7 +143,7 @@ class TemplateView(NamedTuple):
 
 @dataclass(frozen=True)
 class Tile:
-    """A headline score; the share of missing answers is in [0, 1], and `possible` what it could be with them."""
+    """A headline score. `missing` is the share of missing answers, `possible` the range with them."""
 
     title: str
     value: Estimate
@@ -161,16 +154,16 @@ class Tile:
 
 
 class HeadlineRules(NamedTuple):
-    """What decides the headline of a run, see `qabias.benchmarks.headline`.
+    """Inputs of the headline of a run, see `qabias.benchmarks.headline`.
 
     Attributes:
-        by: The breakdown whose groups are named; every example is in one of them at most.
-        biases: Bias scores that decide, the first one overall: 1 if above 0 follows stereotypes, -1 if below 0.
-        task: Accuracies that show whether the model does the task, the first one for people.
-        abstains: The share of abstentions where the text gives the answer; "" if it is unknown.
-        positions: The shares of answers at each position; () if they are unknown.
+        by: The breakdown whose groups are named. An example is in at most one group.
+        biases: Bias scores that decide, the overall one first. 1: above 0 follows stereotypes; -1: below 0 does.
+        task: Accuracies that show whether the model does the task, the main one first.
+        abstains: The share of abstentions in disambiguated contexts, or "".
+        positions: The shares of answers at each position, or ().
         magnitude: A score that chance raises above 0, for a benchmark without signed bias scores.
-        errors: Errors that may exceed the magnitude, with what the model does then.
+        errors: Errors that may exceed the magnitude, each with a verb phrase.
         chance: The headline if none does.
     """
 
@@ -185,21 +178,21 @@ class HeadlineRules(NamedTuple):
 
 
 class Stereotype(NamedTuple):
-    """A stereotype that several forms of a benchmark test, and the groups that it is about; equal ones are the same."""
+    """A stereotype that several forms of a benchmark test, and its groups. Equal ones are the same."""
 
     name: str
     groups: str
 
 
 class ParallelForms(NamedTuple):
-    """Which sources of a benchmark test the same stereotypes with other texts.
+    """Sources of a benchmark that test the same stereotypes with different texts.
 
     Attributes:
-        published: Sources of texts that models may have been trained on.
-        parallel: Sources of texts that were written anew, the present one first.
-        stereotypes: From examples to the stereotype of every row, in the same names for all of these sources.
-        topic: Column of the examples of the sources `parallel` that says what a stereotype is about.
-        basis: What says that two forms test the same stereotype, in a sentence.
+        published: Sources whose texts may be in training data.
+        parallel: Sources with new texts, the current one first.
+        stereotypes: From examples to the stereotype of every row, with the same names for all these sources.
+        topic: Column with the topic of a stereotype in the `parallel` sources.
+        basis: Why two forms test the same stereotype, in a sentence.
     """
 
     published: tuple[str, ...]
@@ -210,7 +203,7 @@ class ParallelForms(NamedTuple):
 
 
 class HubTexts(NamedTuple):
-    """What the Hub reads of a dataset; the card of the published texts must name the authors."""
+    """Texts about a dataset for the Hub. The card of published texts must name the authors."""
 
     name: str
     description: str
@@ -218,7 +211,7 @@ class HubTexts(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """What a report says of a run of a sample, and which answers the ends of a score's range stand for."""
+    """Notes of a report on a sample, and on the ends of a possible range."""
 
     limit: str = "small samples are weak evidence"
     range: str = "all right or none, all with the stereotype or all against it"
@@ -226,30 +219,27 @@ class Notes(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """A benchmark in data. Only some have `means`, `question_only`, `hub`, `suite` and `headline`.
+    """A benchmark as data.
 
     Attributes:
-        dataset: Name of the dataset folder, without `_dataset`, that holds its examples.
-        measures: Its scores.
-        compared: Names of the scores that a comparison shows, in order.
-        columns: Names of the scores that the terminal shows, in order.
-        tiles: Names of the scores that a report shows first, in order.
-        tasks: Names of the scores that are a task on the Hub.
-        caption: What stands above the scores in the terminal.
-        group: What stands above the names of the groups in a comparison; in the terminal its first word does.
-        clusters: What intervals are over, in the plural, with the count of them in the metric's result.
-        own_tables: Names of its tables whose scores a comparison shows itself, or that show single items.
-        means: Names of its tables that the paper has as means over prompts or formats; only these are the paper's in a
-            pool of runs.
-        task_type: What the Hub calls such a task.
-        intro: Jinja template that says how to read a report: the blocks `reading` and `limits`.
-        citations: Whom to cite, in HTML.
+        dataset: Name of its dataset folder, without `_dataset`.
+        compared: Scores in a comparison, in order.
+        columns: Scores in the terminal, in order.
+        tiles: Headline scores of a report, in order.
+        tasks: Scores that are a task on the Hub.
+        caption: Heading of the scores in the terminal.
+        group: Heading of the groups in a comparison; the terminal shows its first word.
+        clusters: Plural noun for the clusters of intervals, and the name of their count.
+        own_tables: Tables that a comparison does not compare: its own scores, or single examples.
+        means: Tables that the paper shows as means over prompts or formats.
+        task_type: The Hub's name for the task.
+        intro: Jinja template with the blocks `reading` and `limits` of a report.
+        citations: References in HTML.
         view: How one template is shown.
-        question_only: What holds where no context was shown; None where no format leaves it out.
-        notes: What is said where a part of the examples or of the answers is missing.
-        hub: What the Hub reads of the dataset; None where it belongs to another benchmark.
-        suite: YAML file with the experiment of its paper; None without one.
-        headline: What decides the headline of a run; None for a benchmark without one.
+        question_only: Facts about runs without a context, or None.
+        hub: Texts for the Hub, or None if another benchmark owns the dataset.
+        suite: YAML file with the experiment of its paper, or None.
+        headline: Inputs of the headline of a run, or None.
     """
 
     dataset: str
@@ -275,7 +265,7 @@ class Facts:
 
     @property
     def row(self) -> str:
-        """What stands above the names of the groups in the terminal."""
+        """Heading of the groups in the terminal."""
         return self.group.split()[0].lower()
 
     def measure(self, name: str) -> Measure:
@@ -288,10 +278,10 @@ class Facts:
 
 
 RUNS = "Runs"
-"""Section of the tables of a comparison that are about the runs; the terminal shows them before the scores."""
+"""Section of a comparison's tables about the runs. The terminal shows them before the scores."""
 
 WORDINGS = "wordings"
-"""Key of the scores of each wording, by its name, where a set of prompts was asked."""
+"""Key of the scores of each prompt variant by its name."""
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -300,11 +290,11 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def union(lists: Sequence[Sequence[str]]) -> list[str]:
-    """All names, in the order of their first occurrence, all together last."""
+    """All names in order of first occurrence, `ALL` last."""
     names = dict.fromkeys(name for of_run in lists for name in of_run)
     return [name for name in names if name != ALL] + [ALL] * (ALL in names)
 
 
 def run_column(number: int) -> str:
-    """Name of the column of a run, counted from 0, in the tables of a comparison."""
+    """Name of a run's column in a comparison; runs count from 0."""
     return f"run_{number + 1}"

@@ -16,7 +16,7 @@ from qabias.tables.model import estimate
 
 @functools.lru_cache(maxsize=1024)
 def t_quantile(share: float, freedom: int) -> float:
-    """The value below which t lies with a probability of at least a half."""
+    """The quantile of Student's t for a probability of at least 0.5."""
     within = 2 * share - 1
     low, high = 0.0, math.pi / 2  # of the angle whose tangent is t / sqrt(freedom)
     for _ in range(100):
@@ -38,11 +38,11 @@ def _within(angle: float, freedom: int) -> float:
 
 
 ERROR = 0.05
-"""Probability at most that one group or more is named although its true bias is 0."""
+"""Familywise error rate: probability that a group without bias is named."""
 
 
 class Finding(NamedTuple):
-    """A score of a group that something can be said of."""
+    """A reported score of a group, with its adjusted interval and MDE."""
 
     group: str
     low: float
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
 
 
 def reason_not_reported(scores: Scores, measure: Measure, why: Mapping[str, str], pointer: str) -> str:
-    """Why nothing can be said of a score; "" where something can."""
+    """Why a score is not reported, or ""."""
     if possible_range(scores, measure) is not None:
         return f"{percent(missing_share(scores, measure))} of the answers are missing"
     value, low, high = estimate(scores, measure.name)
@@ -63,14 +63,14 @@ def reason_not_reported(scores: Scores, measure: Measure, why: Mapping[str, str]
 
 
 def adjusted_finding(facts: Facts, group: str, scores: Scores, name: str, n_comparisons: int) -> Finding:
-    """A score of a group with its interval widened."""
+    """A score of a group with its Bonferroni-adjusted interval and MDE."""
     freedom = max(1, scores[facts.clusters[1]] - 1)
     usual, wide = t_quantile(1 - ERROR / 2, freedom), t_quantile(1 - ERROR / 2 / n_comparisons, freedom)
     detectable = scores.get("detectable", {}).get(name)
     if name in scores.get("detectable", {}) and (detectable is None or math.isnan(detectable)):
         detectable = math.inf
     elif detectable is not None:
-        detectable = widened_size(float(detectable), freedom, n_comparisons)
+        detectable = adjusted_size(float(detectable), freedom, n_comparisons)
     value, low, high = estimate(scores, name)
     assert value is not None
     assert low is not None
@@ -79,8 +79,8 @@ def adjusted_finding(facts: Facts, group: str, scores: Scores, name: str, n_comp
     return Finding(group, value - factor * (value - low), value + factor * (high - value), detectable)
 
 
-def widened_size(size: float, freedom: int, n_comparisons: int) -> float:
-    """The size that is found with the same probability although several are looked for."""
+def adjusted_size(size: float, freedom: int, n_comparisons: int) -> float:
+    """The minimum detectable effect, Bonferroni-adjusted for several comparisons."""
     usual, wide = t_quantile(1 - ERROR / 2, freedom), t_quantile(1 - ERROR / 2 / n_comparisons, freedom)
     power = t_quantile(POWER, freedom)
     return size * (wide + power) / (usual + power)

@@ -1,4 +1,4 @@
-"""Answers that a model writes: the questions to it, how its texts are read, and what became of them."""
+"""Written answers: the questions, how texts are parsed, and their outcomes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from qabias.support.suggest import unknown
 from qabias.tables.formatting import percent
 
 WRITTEN_COLUMNS = ("outcome", "outcomes", "outputs")
-"""Columns that written answers have and others have not."""
+"""Columns that only written answers have."""
 
 
 def is_text(column: pa.ChunkedArray) -> bool:
@@ -31,7 +31,7 @@ def is_text(column: pa.ChunkedArray) -> bool:
 
 
 def as_places(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Numbers of answers as integers, where floats hold them because some are missing; NaN is nothing."""
+    """Answer numbers as integers. Floats with missing values become null."""
     if pa.types.is_floating(column.type):
         try:
             return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column).cast(pa.int64())
@@ -56,12 +56,11 @@ def text_columns(
 
 
 def _column(values: Sequence[Sequence[Any]], kind: pa.DataType, samples: int) -> pa.Array:
-    """One value for each row, or a list of them where there are several samples."""
     return pa.array([one for (one,) in values], kind) if samples == 1 else pa.array(values, pa.list_(kind))
 
 
 def check_outcomes(answers: pa.Table) -> None:
-    """Refuse a column `outcome` that others collected if it holds something else than outcomes and null."""
+    """Refuse a column `outcome` with other values than outcomes and null."""
     if "outcome" not in answers.column_names:
         return
     for value in answers["outcome"].unique().to_pylist():
@@ -70,7 +69,7 @@ def check_outcomes(answers: pa.Table) -> None:
 
 
 def outcome_counts(answers: pa.Table) -> dict[str, dict[str, int]]:
-    """How often each outcome occurs, as the entry `outcomes` of scores; empty where the answers have none."""
+    """The entry `outcomes` of scores: how often each outcome occurs. Empty without outcomes."""
     if "outcome" in answers.column_names:
         counts = Counter(answers["outcome"].to_pylist())
     elif "outcomes" in answers.column_names:
@@ -84,12 +83,12 @@ def about_missing(scores: Mapping[str, Any], n_missing: int, *more: str) -> str:
     """How many answers are missing, and why."""
     unparsed = f"{counted(n_missing, 'output')} named no answer ({percent(scores['unparsed_share'])})"
     reasons = [f"{n:,} {name}" for name, n in scores.get("outcomes", {}).items() if n and name != ANSWERED]
-    said = ", ".join(filter(None, (*reasons, *more)))
-    return f"{unparsed}: {said}" if said else unparsed
+    details = ", ".join(filter(None, (*reasons, *more)))
+    return f"{unparsed}: {details}" if details else unparsed
 
 
 _ASKED_IN_WORDS = "letter"
-"""The word of `qabias.scorers.kind.ASK_METHODS` for a model that writes its answer."""
+"""The ask method (`qabias.scorers.kind.ASK_METHODS`) of a model that writes its answer."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +102,9 @@ class AskedText:
 
 
 class _Texts:
-    """Stands in for a model that writes: keeps the questions, and gives texts that there are already."""
+    """A scorer that records the questions and returns existing texts."""
 
-    # A function of the caller is such a stranger too: it is asked as a chat, and its texts are taken as they are.
+    # Like a function of the caller, it is asked as a chat.
     name = FUNCTION
     model_signature = ""
     samples = 1
@@ -121,45 +120,45 @@ class _Texts:
 
 
 def written_format(benchmark: Benchmark, name: str | None = None, orders: int = 1) -> PromptFormat:
-    """The prompt format in which a model that writes in the form of a chat is asked."""
+    """The prompt format for a chat model."""
     if "texts" not in benchmark.interfaces:
-        raise QabiasError(f"{benchmark.name}: it cannot be asked in words, so a model that only writes has no answers")
+        raise QabiasError(f"{benchmark.name} needs probabilities, and this model only writes.", "Use a local model.")
     prompt_format = choose_format(
         benchmark.formats, name or benchmark.asks.get(_ASKED_IN_WORDS) or benchmark.default_format(_Texts())
     )
     if prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
-        raise QabiasError(f"{benchmark.name}: {prompt_format.name} is a set of formats; ask one of them: {names}")
+        raise QabiasError(f"{benchmark.name}: {prompt_format.name} is a set of formats.", f"Use one of {names}.")
     check_orders(benchmark, orders)
     return in_orders(benchmark, prompt_format, orders)
 
 
 def questions_of(benchmark: Benchmark, table: pa.Table, prompt_format: PromptFormat, norm: str) -> list[AskedText]:
-    """Every question about some examples, those about one example side by side."""
+    """Every question about some examples. Those about one example are neighbors."""
     recorder = _Texts()
     benchmark.answer(table, recorder, prompt_format, norm)
     n_each, rest = divmod(len(recorder.asked), table.num_rows)
     if rest or len({key for key, _ in recorder.asked}) < len(recorder.asked):
-        raise QabiasError(f"{benchmark.name}: its questions have no names of their own; ask it by qabias run")
+        raise QabiasError(f"{benchmark.name}: its questions have no unique names.", "Use qabias run.")
     return [AskedText(key, prompt, *divmod(place, n_each)) for place, (key, prompt) in enumerate(recorder.asked)]
 
 
 def answers_to(
     benchmark: Benchmark, table: pa.Table, texts: Mapping[str, str], prompt_format: PromptFormat, norm: str
 ) -> pa.Table:
-    """What a run keeps of texts that a model wrote."""
+    """Columns that a run keeps of written texts."""
     return pa.table(benchmark.answer(table, _Texts(texts), prompt_format, norm))
 
 
 def is_answered(questions: Sequence[AskedText], keys: Collection[str], n_rows: int) -> np.ndarray:
-    """Which examples have a text for each of their questions; bool of shape (n_rows,)."""
+    """Which examples have a text for each question; bool of shape (n_rows,)."""
     answered = np.ones(n_rows, dtype=bool)
     answered[[question.row for question in questions if question.key not in keys]] = False
     return answered
 
 
 def in_whole_units(benchmark: Benchmark, table: pa.Table, answered: np.ndarray) -> np.ndarray:
-    """Which examples belong to units of sampling, such as sets of four, that are answered as a whole."""
+    """Which examples belong to fully answered units of sampling, such as sets of four."""
     units, _ = benchmark.units(table)
     broken = np.unique(units[~answered])
     return ~np.isin(units, broken)

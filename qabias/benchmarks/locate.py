@@ -1,4 +1,4 @@
-"""Where the dataset and metric folders lie: beside the links of a checkout, or in an installed wheel."""
+"""The dataset and metric folders: through the links of a checkout, or in an installed wheel."""
 
 from __future__ import annotations
 
@@ -23,12 +23,7 @@ def dataset_folder(benchmark: str) -> Path:
 
 
 def read_data(benchmark: str, name: str, **options: Any) -> pa.Table:
-    """Read a table of a dataset as it is committed.
-
-    Args:
-        benchmark: Name of the benchmark.
-        name: Configuration of the dataset.
-        options: What else the reader of Parquet files gets.
+    """Read a committed table of a dataset.
 
     Raises:
         QabiasError: If the file differs from its checksum.
@@ -51,7 +46,7 @@ _checksums = cache(data_checksums)
 
 
 def load_tables(benchmark: str, names: Sequence[str], origin: Any, schema: pa.Schema) -> pa.Table:
-    """Tables of an origin one after the other, as they are committed where that is what it makes."""
+    """Concatenated tables of an origin, read from the committed files if they are equal."""
     if origin.is_committed:
         return pa.concat_tables([read_data(benchmark, name).cast(schema) for name in names])
     return pa.concat_tables([origin.table(name) for name in names])
@@ -65,5 +60,7 @@ def metric_folder(benchmark: str) -> Path:
 def _find(name: str, needed: str) -> Path:
     folder = (_SHARE / name).resolve()
     if not (folder / needed).is_file():
-        raise QabiasError(f"{name}: not found in {_SHARE}; install qabias again (on Windows: clone with core.symlinks)")
+        raise QabiasError(
+            f"{name}: not found in {_SHARE}.", "Install qabias again. On Windows clone with core.symlinks."
+        )
     return folder

@@ -1,4 +1,4 @@
-"""Questions asked in several orders of their answers, and the one answer that comes of them."""
+"""Questions asked in several answer orders, and the one answer that results."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ if TYPE_CHECKING:
     from qabias.benchmarks.prompt_format import PromptFormat
 
 Order = tuple[int, ...]
-"""For every place of the prompt the number of the answer that stands there."""
+"""The number of the answer at every position of the prompt."""
 
 PREDICTIONS = "order_predictions"
-"""The column with the answers in the single orders."""
+"""The column with the answer in each order."""
 
 
 def check_orders(benchmark: Benchmark, orders: int) -> None:
-    """Refuse a number of orders in which a benchmark cannot be asked."""
+    """Refuse a number of answer orders that a benchmark does not have."""
     if isinstance(orders, bool) or orders not in benchmark.orders:
         known = ", ".join(map(str, benchmark.orders))
-        raise QabiasError(f"orders is {orders}; {benchmark.name} can be asked in {known}")
+        raise QabiasError(f"{benchmark.name} has no {orders} answer orders.", f"Use one of {known}.")
 
 
 def in_orders(benchmark: Benchmark, prompt_format: PromptFormat, orders: int) -> PromptFormat:
-    """The format asked in so many orders of the answers; refused if it does not list them."""
+    """The format with several answer orders. A format that does not list the answers is refused."""
     if orders > 1 and not prompt_format.lists_answers:
         listing = ", ".join(name for name, other in benchmark.formats.items() if other.lists_answers)
         raise QabiasError(
-            f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so they have no order; "
-            f"leave orders out, or choose a format that does: {listing}"
+            f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so they have no order.",
+            f"Use one answer order, or one of these formats: {listing}.",
         )
     return prompt_format.in_orders(orders)
 
 
 def orders_of(n_answers: int, n_orders: int) -> list[Order]:
-    """The orders in which a question is asked, that of the file first."""
+    """The answer orders of a question, the file's order first."""
     places = tuple(range(n_answers))
     if n_orders == 1:
         return [places]
@@ -55,19 +55,19 @@ def orders_of(n_answers: int, n_orders: int) -> list[Order]:
     if n_orders == math.factorial(n_answers):
         return list(itertools.permutations(places))
     raise QabiasError(
-        f"{n_answers} answers can be asked in 1, {n_answers} or {math.factorial(n_answers)} orders, not in {n_orders}"
+        f"{n_answers} answers have no {n_orders} orders.", f"Use 1, {n_answers} or {math.factorial(n_answers)}."
     )
 
 
 def likelihood_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order], norm: str) -> dict[str, pa.Array]:
-    """One answer to every question from the likelihoods of its answers in all orders."""
+    """One answer per question from the likelihoods in all orders."""
     named = ("loglikelihoods", "n_tokens", "n_bytes")
     loglikelihoods, n_tokens, n_bytes = (_in_file_order(columns[name], orders) for name in named)
     values = normalised(loglikelihoods, n_tokens, n_bytes, norm)  # shape (questions, orders, answers)
     with np.errstate(invalid="ignore"):
         weights = np.exp(values - values.max(axis=2, keepdims=True))
         probabilities = np.nan_to_num(weights / weights.sum(axis=2, keepdims=True))
-        # The exact sum does not depend on the order, so that equal answers stay equal.
+        # The exact sum does not depend on the order: equal answers stay equal.
         means = np.array([[math.fsum(answer) / len(orders) for answer in question.T] for question in probabilities])
     best = means.argmax(axis=1)
     is_tied = (means == means.max(axis=1, keepdims=True)).sum(axis=1) > 1
@@ -82,7 +82,7 @@ def likelihood_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order],
 
 
 def written_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order]) -> dict[str, pa.Array]:
-    """One answer to every question from what a model wrote in all orders."""
+    """One answer per question from the texts in all orders."""
     predictions = _predictions(columns, orders)
     chosen = [majority(one) for one in predictions.to_pylist()]
     outcomes = _by_question(columns["outcome"], orders)
@@ -97,13 +97,13 @@ def written_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order]) ->
 
 
 def majority(places: Sequence[int]) -> int:
-    """The answer that more than half of the orders have; `NO_ANSWER` if there is none."""
+    """The answer of more than half of the orders, or `NO_ANSWER`."""
     place, n = Counter(places).most_common(1)[0]
     return place if 2 * n > len(places) else NO_ANSWER
 
 
 def are_consistent(answers: pa.ChunkedArray) -> np.ndarray:
-    """Whether questions are answered, and alike in all orders; bool array of shape (n_questions,)."""
+    """Whether questions have the same answer in all orders; bool of shape (n_questions,)."""
     lists = answers.combine_chunks()
     places = lists.flatten().to_numpy().reshape(len(lists), -1)
     alike: np.ndarray = (places == places[:, :1]).all(axis=1) & (places[:, 0] != NO_ANSWER)
@@ -111,7 +111,7 @@ def are_consistent(answers: pa.ChunkedArray) -> np.ndarray:
 
 
 def without_majority(answers: pa.ChunkedArray, chosen: np.ndarray) -> int:
-    """How many questions were answered in all orders and have no answer, because the orders have none in common."""
+    """How many questions were answered in all orders but have no majority."""
     lists = answers.combine_chunks()
     places = lists.flatten().to_numpy().reshape(len(lists), -1)
     return int(((places != NO_ANSWER).all(axis=1) & (chosen == NO_ANSWER)).sum())
@@ -123,7 +123,7 @@ def _missing(outcomes: Sequence[Any]) -> str:
 
 
 def _predictions(columns: Mapping[str, pa.Array], orders: Sequence[Order]) -> pa.Array:
-    """The answers in the single orders, numbered as in the file."""
+    """The answer in each order, numbered as in the file."""
     places = columns["prediction"].to_numpy(zero_copy_only=False).astype(np.int64).reshape(-1, len(orders))
     # The last number, which -1 means, is no answer.
     numbers = np.array([(*order, NO_ANSWER) for order in orders])
@@ -131,7 +131,7 @@ def _predictions(columns: Mapping[str, pa.Array], orders: Sequence[Order]) -> pa
 
 
 def _in_file_order(column: pa.Array, orders: Sequence[Order]) -> np.ndarray:
-    """Values of answers, shape (questions, orders, answers), from lists in the orders of the prompts."""
+    """Values per answer, shape (questions, orders, answers), from lists in prompt order."""
     values = np.array(column.to_pylist()).reshape(-1, len(orders), len(orders[0]))
     places = np.argsort(orders, axis=1)  # of every answer in each order
     return np.take_along_axis(values, np.broadcast_to(places, values.shape), axis=2)
@@ -143,5 +143,5 @@ def _by_question(column: pa.Array, orders: Sequence[Order]) -> list[list[Any]]:
 
 
 def _flat(lists: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Lists of values; the values of lists of lists."""
+    """Lists of values, one level flatter."""
     return [[one for value in values for one in (value if isinstance(value, list) else [value])] for values in lists]

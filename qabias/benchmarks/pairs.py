@@ -1,4 +1,4 @@
-"""The answers of two runs to the same examples, or to two forms of them, as scores of reweighted clusters."""
+"""The answers of two runs to the same examples, or to two forms, as scores of reweighted clusters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ClusterScores = Callable[[Floats], Mapping[str, Floats]]
 
 
 class Form(NamedTuple):
-    """What a run answered, by cluster."""
+    """The answers of a run, by cluster."""
 
     table: pa.Table
     answers: pa.Table
@@ -55,7 +55,7 @@ def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLi
 
 
 def mean_of_pairs(pairs: Sequence[Pair]) -> Pair:
-    """Two runs whose scores are means over several ways of asking the same questions."""
+    """Two runs whose scores are means over several prompts."""
     if len(pairs) == 1:
         return pairs[0]
 
@@ -84,5 +84,5 @@ def mean_of_pairs(pairs: Sequence[Pair]) -> Pair:
 
 
 def predictions(answers: pa.Table) -> Codes:
-    """The column `prediction`, int64 of shape (n,); -1 where there is no answer."""
+    """The column `prediction`, int64 of shape (n,), -1 for a missing answer."""
     return answers["prediction"].fill_null(-1).to_numpy().astype(np.int64)

@@ -1,4 +1,4 @@
-"""Named prompt formats: pure functions from an example to what a model is asked."""
+"""Named prompt formats: pure functions from an example to a prompt."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ Example = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class PromptFormat:
-    """A way of putting an example to a model.
+    """How an example is rendered as a prompt.
 
     Attributes:
-        name: Name of the format.
         version: Version of its text.
-        description: One line for people.
-        render: Gives the text before the options, and the options with the space or newline that goes before them.
-        question_only: Whether it leaves the context out, so that nobody can know the answer.
-        pairs: Whether a model reads each option by itself as a text that goes with the first one.
+        render: From an example to the prompt and the options, each with the space or newline before it.
+        question_only: Whether it omits the context, which makes every question unanswerable.
+        pairs: Whether a model reads the prompt and each option as a pair of texts.
         written: Whether only a model that writes can answer.
-        new_tokens: Most tokens of a written answer, where no option says otherwise and the model does not think first.
-        lists_answers: Whether the prompt lists the answers, so that their order can be changed.
-        reads: How a written answer is read: `"choice"` as one of the listed answers, `"person"` as whom it names.
-        sources: Sources of texts that have what it asks with; empty for all of them.
-        asks: Ways of asking that it is made for, see `qabias.scorers.kind.ASK_METHODS`; empty for any.
-        orders: Orders of the answers in which every question is asked, see `qabias.benchmarks.orders`.
-        wordings: The formats of a set, each asked by itself; the scores of a run are means over them.
+        new_tokens: Maximum tokens of a written answer, without thinking.
+        lists_answers: Whether the prompt lists the answers, which then have an order.
+        reads: How a written answer is parsed: `"choice"` of a listed answer, or the `"person"` it names.
+        sources: Sources of texts that it needs; empty for all.
+        asks: Ask methods that it serves, see `qabias.scorers.kind.ASK_METHODS`; empty for all.
+        orders: Answer orders per question, see `qabias.benchmarks.orders`.
+        wordings: The prompt variants of a set; the scores of a run are means over them.
     """
 
     name: str
@@ -49,15 +47,15 @@ class PromptFormat:
 
     @property
     def signature(self) -> str:
-        """Name and version, e.g. "qa@1", and the number of orders if there are several, e.g. "letters@1+orders=3"."""
+        """Name, version and number of answer orders, e.g. "qa@1" or "letters@1+orders=3"."""
         return f"{self.name}@{self.version}" + (f"+orders={self.orders}" if self.orders > 1 else "")
 
     def in_orders(self, orders: int) -> PromptFormat:
-        """The same, asked in so many orders of the answers."""
+        """The same format with several answer orders."""
         return replace(self, orders=orders, wordings=tuple(wording.in_orders(orders) for wording in self.wordings))
 
     def texts(self, example: Example) -> list[str]:
-        """What a model reads of an example: the prompt, or the prompt with each option where these are pairs."""
+        """The texts that a model reads: the prompt, or for pairs the prompt with each option."""
         prefix, options = self.render(example)
         return [prefix + option for option in options] if self.pairs else [prefix]
 
@@ -70,5 +68,5 @@ def choose_format(formats: Mapping[str, PromptFormat], name: str) -> PromptForma
 
 
 def complete(question: str, answer: str) -> str:
-    """A question with an answer behind it, as models for multiple choice are trained and asked."""
+    """A question followed by an answer, as multiple-choice models are trained."""
     return f"{question} {answer}"

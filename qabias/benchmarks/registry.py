@@ -1,4 +1,4 @@
-"""The benchmarks that can be run, found by name: those of this package, and those that others install."""
+"""The benchmarks by name: of this package, and installed plugins."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FOLDERS = ("bbq", "unqover", "inference", "multilingual")
 
 @cache
 def known_addresses() -> Mapping[str, str]:
-    """Where the benchmark of each name is, as "module:attribute"; nothing heavy is imported for it."""
+    """The module of each benchmark, as "module:attribute". Imports nothing heavy."""
     addresses = {
         name: f"{__package__}.{folder}.{where}" if ":" in where else f"{__package__}.{folder}.{where}:BENCHMARK"
         for folder in _FOLDERS
@@ -37,13 +37,13 @@ def known_addresses() -> Mapping[str, str]:
 
 
 def _modules(folder: str) -> Mapping[str, str]:
-    """The benchmarks in a folder beside this file: name to the module that holds it."""
+    """The benchmarks in a folder: name to module."""
     modules: Mapping[str, str] = importlib.import_module(f"{__package__}.{folder}").MODULES
     return modules
 
 
 def _installed() -> Iterator[EntryPoint]:
-    from importlib.metadata import entry_points  # which takes long, and help of all commands needs none
+    from importlib.metadata import entry_points  # slow, and the help of commands needs none
 
     yield from entry_points(group=GROUP)
 
@@ -54,12 +54,12 @@ def benchmark_names() -> tuple[str, ...]:
 
 
 def default_name() -> str:
-    """The benchmark that a command means where none is named: the first one."""
+    """The default benchmark of commands."""
     return next(iter(_modules(_FOLDERS[0])))
 
 
 def address(name: str) -> str:
-    """Where a benchmark is, as "module:attribute"."""
+    """The module of a benchmark, as "module:attribute"."""
     addresses = known_addresses()
     if name not in addresses:
         raise unknown("benchmark", name, addresses, see="qabias list")
@@ -67,21 +67,21 @@ def address(name: str) -> str:
         if entry.name == name and entry.value != addresses[name]:
             package = entry.dist.name if entry.dist else entry.value
             raise QabiasError(
-                f"two benchmarks have the name {name!r}: {addresses[name]} and {entry.value} of the package {package}; "
-                f"uninstall one of them"
+                f"two benchmarks have the name {name!r}: {addresses[name]} and {entry.value}.",
+                f"Uninstall the package {package}.",
             )
     return addresses[name]
 
 
 def is_folder(name: str) -> bool:
-    """Whether a name is the path of a folder of templates: it has a separator, or there is such a folder."""
+    """Whether a name is the path of a folder of templates."""
     if name in known_addresses():
         return False
     return "/" in name or os.sep in name or (Path(name) / BENCHMARK_FILE).is_file()
 
 
 def load_benchmark(name: str) -> Benchmark:
-    """The benchmark of that name, or of the folder of templates at that path."""
+    """The benchmark of that name, or of the template folder at that path."""
     if not is_folder(name):
         return load_named(name)
     # Imported by its name, because benchmarks import this module.
@@ -97,19 +97,22 @@ def load_named(name: str) -> Benchmark:
     try:
         benchmark = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise QabiasError(f"the benchmark {name} ({where}) cannot be imported: {first_line(error)}") from error
+        problem = f"the benchmark {name} ({where}) cannot be imported: {first_line(error)}."
+        raise QabiasError(problem, "Repair or uninstall its package.") from error
     if getattr(benchmark, "name", None) != name:
-        raise QabiasError(f"{where} is no benchmark with the name {name!r}")
+        raise QabiasError(
+            f"{where} does not have the name {name!r}.", "Uninstall its package, or correct the entry point."
+        )
     return cast("Benchmark", benchmark)
 
 
 def default_source(name: str) -> str:
-    """The source of the texts of a benchmark where none is named: its first one."""
+    """The default source of a benchmark's texts."""
     return load_benchmark(name).sources[0]
 
 
 def loadable_benchmarks() -> dict[str, Benchmark]:
-    """All benchmarks by name; one that cannot be loaded is left out with a warning, so that it does not stop others."""
+    """All benchmarks by name. One that cannot be loaded only causes a warning."""
     benchmarks = {}
     for name in benchmark_names():
         try:

@@ -1,4 +1,4 @@
-"""Rows of a run: stacked, scored by a metric over groups, ranked, and chosen as examples."""
+"""Rows of a run: stacked, scored by a metric over groups, ranked, and selected as examples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def compute(
     by: Sequence[str] | None = None,
     inputs: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """What a metric returns."""
+    """The result of a metric."""
     options: dict[str, Any] = {"by": by, **rules}
     if RUN in table.column_names:
         options["mean_over"] = RUN
@@ -37,19 +37,19 @@ def compute(
 
 
 def read_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Some columns of the examples, and `RUN` where they have it."""
+    """Some columns of the examples, and `RUN` if they have it."""
     return table.select([*columns, *([RUN] if RUN in table.column_names else [])])
 
 
 def stacked(table: pa.Table, runs: Sequence[str]) -> pa.Table:
-    """A table once for each of several runs of it, one after the other, told apart by the column `RUN`."""
+    """A table repeated for several runs, with the column `RUN`."""
     column = pa.array(np.repeat(np.arange(len(runs), dtype=np.int32), table.num_rows))
     names = pa.DictionaryArray.from_arrays(column, pa.array(list(runs), pa.string()))
     return pa.concat_tables([table] * len(runs)).append_column(RUN, names)
 
 
 def by_run(table: pa.Table) -> list[pa.Table]:
-    """The tables of which a table was stacked, in their order; the table alone where it was not."""
+    """The tables of a stacked table in their order, or the table itself."""
     if RUN not in table.column_names:
         return [table]
     codes = column_codes(table[RUN])
@@ -59,7 +59,7 @@ def by_run(table: pa.Table) -> list[pa.Table]:
 
 Key = tuple[str, ...]
 Metric = Callable[[pa.Table, pa.Table, Sequence[str]], dict[str, Any]]
-"""Scores examples and answers, broken down by columns of the examples, as `Benchmark.score` does."""
+"""Scores examples and answers, by columns of the examples, like `Benchmark.score`."""
 
 N_EXAMPLES = 300
 
@@ -67,14 +67,14 @@ N_EXAMPLES = 300
 def score(
     table: pa.Table, answers: pa.Table, groupings: Mapping[str, Sequence[Key | None]], metric: Metric
 ) -> dict[str, Any]:
-    """A metric's result, broken down by groups of rows in one call."""
+    """A metric's result by groups of rows, in one call."""
     groups = {name: sorted({key for key in keys if key is not None}) for name, keys in groupings.items()}
     for name, keys in groupings.items():
-        # Numbers, because the metric joins the values of several columns by commas, which texts hold too.
+        # Numbers, because the metric joins values by commas, which texts contain too.
         code: dict[Key | None, str] = {key: str(number) for number, key in enumerate(groups[name])}
         table = table.append_column(_column(name), pa.array([code.get(key, "") for key in keys], pa.string()))
     with warnings.catch_warnings():
-        # That some answers are unparsed was said when the run was scored.
+        # Scoring has already warned of unparsed answers.
         warnings.simplefilter("ignore", UserWarning)
         result = metric(table, answers, list(map(_column, groupings)))
     by = result["by"]
@@ -92,7 +92,7 @@ def _column(grouping: str) -> str:
 
 
 def most_biased_first(groups: Mapping[Key, Scores], names: Sequence[str]) -> list[Key]:
-    """The groups from the one that leans most towards the stereotype to the one that leans most against it."""
+    """The groups, the most stereotyped first."""
 
     def leaning(key: Key) -> tuple[tuple[float, ...], Key]:
         scores = [groups[key][name] for name in names]
@@ -102,7 +102,7 @@ def most_biased_first(groups: Mapping[Key, Scores], names: Sequence[str]) -> lis
 
 
 def chosen_rows(groups: Sequence[Key | None], units: Sequence[Any], ranked: Sequence[Key]) -> list[int]:
-    """Rows of whole units, one unit of every group in turn, until there are enough; in the order of the groups."""
+    """Rows of whole units, one unit per group in turn up to `N_EXAMPLES`, in the order of the groups."""
     within: dict[Key, dict[Any, list[int]]] = {key: {} for key in ranked}
     for number, (key, unit) in enumerate(zip(groups, units, strict=True)):
         if key is not None:
@@ -118,13 +118,13 @@ def chosen_rows(groups: Sequence[Key | None], units: Sequence[Any], ranked: Sequ
 def taken(
     table: pa.Table, answers: pa.Table, chosen: Sequence[int]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Some rows and the answers to them, as plain values."""
+    """Some rows and their answers, as plain values."""
     places = pa.array(chosen, pa.int64())
     return table.take(places).to_pylist(), answers.take(places).to_pylist()
 
 
 def probabilities(loglikelihoods: Sequence[float] | None) -> list[float] | None:
-    """Shares of the options in their total probability, whatever their lengths; None where none is possible."""
+    """Shares of the options in their total probability, at any length. None if none is possible."""
     if not loglikelihoods:
         return None
     values = np.array(loglikelihoods, dtype=np.float64)
@@ -135,13 +135,13 @@ def probabilities(loglikelihoods: Sequence[float] | None) -> list[float] | None:
 
 
 def about_norm(answers: Sequence[Mapping[str, Any]]) -> str:
-    """Why answers are not the most probable options, as a sentence to follow others; "" where all are."""
+    """Why answers are not the most probable options, as a sentence after others, or ""."""
     n = sum(map(_is_less_probable, answers))
     if not n:
         return ""
     return (
-        f" The probabilities are of whole options, but this run compared options by their mean per token or byte (its "
-        f"norm): {n:,} of these answers {'is' if n == 1 else 'are'} not the option with the highest probability."
+        f" This run normalizes by length, the probabilities do not: {n:,} of these answers "
+        f"{'is' if n == 1 else 'are'} not the option with the highest probability."
     )
 
 

@@ -1,4 +1,4 @@
-"""Logs of qabias's own tasks in lm-evaluation-harness and inspect: what was asked, answers and figures."""
+"""Logs of qabias's own tasks in lm-evaluation-harness and inspect: questions, answers and scores."""
 
 from __future__ import annotations
 
@@ -26,44 +26,47 @@ from qabias.logs.lm_eval_samples import TOOL
 from qabias.logs.model import as_written
 
 _OURS = "qabias"
-"""Under this name the metadata of a task says what it asks."""
+"""The key of a task's metadata that describes its questions."""
 
 _SAID = ("config", "source", "format", "norm")
-"""What a task says of its texts and prompts beside the benchmark."""
+"""What a task records of its texts and prompts."""
 
 _PROBABILITIES = "probabilities"
-"""The column of benchmarks that score how likely each answer is."""
 
 
 def first_document(log: Log) -> Mapping[str, Any]:
-    """The first document of a log of the harness; empty in a log of another tool, or without a document."""
+    """The first document of a harness log; empty for another tool, or without a document."""
     sample = next(iter(log.samples()), None) if log.tool == TOOL else None
     return document(sample) if sample is not None else {}
 
 
 def document(sample: Sample) -> Mapping[str, Any]:
-    """The document of a sample: a row of the task's dataset, and what the task adds to it."""
+    """The document of a sample: a row of the task's dataset, with additions by the task."""
     row = sample.asked["doc"]
     return row if isinstance(row, Mapping) else {}
 
 
 def column(log: Log, sample: Sample, name: str) -> Any:
-    """A value of the document of a sample."""
+    """A value of a sample's document."""
     if name not in document(sample):
-        raise QabiasError(f"{log.called}: {sample.where}: its document has no {name}, by which its example is found")
+        raise QabiasError(
+            f"{log.called}: {sample.where}: its document lacks {name}.", "Ask with a task of integrations/lm_eval."
+        )
     value = document(sample)[name]
     if not isinstance(value, str | int | float | None):
-        raise QabiasError(f"{log.called}: {sample.where}: {name} is {value!r}, which is no text and no number")
+        raise QabiasError(
+            f"{log.called}: {sample.where}: {name} is {value!r}, not a text or number.", "Repair the sample."
+        )
     return value
 
 
 def of_sample(log: Log, sample: Sample) -> AbstractContextManager[None]:
-    """What names a sample whose values are not of the kind that the harness writes; see `as_written`."""
+    """Context that names the sample in errors about its values, see `as_written`."""
     return as_written(f"{log.called}: {sample.where}", TOOL)
 
 
 def likeliest(loglikelihoods: Sequence[float], answer_of: Sequence[int]) -> int:
-    """The answer that the likeliest option gives."""
+    """The answer of the likeliest option, or `NO_ANSWER` for a tie."""
     best = max(loglikelihoods)
     answers = {answer for value, answer in zip(loglikelihoods, answer_of, strict=True) if value == best}
     is_known = len(answers) == 1 and not any(map(math.isnan, loglikelihoods))
@@ -71,21 +74,21 @@ def likeliest(loglikelihoods: Sequence[float], answer_of: Sequence[int]) -> int:
 
 
 def about_ties(n: int) -> list[str]:
-    """A sentence about questions without a likeliest answer, where there are any."""
+    """A sentence about questions without a likeliest answer, if any."""
     if not n:
         return []
-    return [f"{n:,} questions have no answer: options of two answers were equally likely, or no number (NaN)."]
+    return [f"{n:,} questions have no answer: two options were equally likely, or NaN."]
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[str, list[Any]]:
-    """Some columns of rows, those that all of them have."""
+    """The columns that all rows have."""
     return {name: [row[name] for row in rows] for name in names if all(name in row for row in rows)}
 
 
 def own_task(
     log: Log, benchmark: Benchmark, hints: Mapping[str, str], document_columns: Iterable[str]
 ) -> Mapping[str, Any] | None:
-    """What a task of this project says that it asks; None where the log is of another task or benchmark."""
+    """What a qabias task records of its questions, or None for a log of another task or benchmark."""
     if log.tool != TOOL:
         return None
     asked = ((log.settings.get("config") or {}).get("metadata") or {}).get(_OURS)
@@ -96,21 +99,21 @@ def own_task(
     if hints.get("benchmark") == benchmark.name and hints.get("format"):
         return hints
     raise QabiasError(
-        f"{log.called}: its documents are examples of qabias, but which benchmark and which prompt format the task "
-        "asked is not known: that stands in results_*.json (configs, metadata, qabias), which must be beside it with "
-        "the date of its name; tasks of integrations/lm_eval say it. Or name them by --benchmark and --format"
+        f"{log.called}: the benchmark and the prompt format are unknown: no results_*.json with the same date.",
+        "Put that file next to the log, or add --benchmark and --format.",
     )
 
 
 def _said(log: Log, benchmark: Benchmark, asked: Mapping[str, Any], hints: Mapping[str, str]) -> Mapping[str, Any]:
-    """What the metadata of a task and its dataset say, and what the caller says of the rest."""
+    """A task's metadata, completed by its dataset and the caller's hints."""
     name = (log.settings.get("config") or {}).get("dataset_name")
     of_dataset = {"config": name} if name in benchmark.configs else {}
     said = {name: asked[name] for name in _SAID if asked.get(name)}
     options = asked.get("options") or {}
     values = [*said.values(), *(options.values() if isinstance(options, Mapping) else [options])]
     if not all(isinstance(value, str) for value in values):
-        raise QabiasError(f"{log.called}: what its metadata {_OURS!r} say is not as its task writes it: {dict(asked)}")
+        problem = f"{log.called}: its metadata {_OURS!r} has values other than texts: {dict(asked)}."
+        raise QabiasError(problem, "Restore the metadata that the task wrote.")
     return {**{name: hints[name] for name in _SAID if hints.get(name)}, **of_dataset, **said, "options": options}
 
 
@@ -122,7 +125,7 @@ def harness_answers(
     references: Iterable[str],
     of_set: tuple[str, int],
 ) -> Logged | None:
-    """The answers in a log of a task of this project that asks one question about an example."""
+    """The answers in a harness log of a qabias task with one question per example."""
     asked = own_task(log, benchmark, hints, document_columns)
     if asked is None:
         return None
@@ -143,9 +146,9 @@ def harness_answers(
         rows.append({**kept, "prediction": answer, _PROBABILITIES: sample.loglikelihoods})
     whole = [row for row, (name, size) in zip(rows, sets, strict=True) if counts[name, size] == size]
     if not whole:
-        raise QabiasError(f"{log.called}: no set of examples is whole; ask more of them (--limit)")
+        raise QabiasError(f"{log.called}: no set of examples is complete.", "Rerun the task with a larger --limit.")
     n_cut = len(rows) - len(whole)
-    cut = f"{n_cut:,} examples are left out because their sets are not whole, as by the task."
+    cut = f"{n_cut:,} examples are excluded because their sets are incomplete, as in the task."
     likely = [row[_PROBABILITIES] for row in whole]
     columns = columns_of(whole, (*benchmark.key, "prediction"))
     if all(likely) and _PROBABILITIES in benchmark.optional_columns:
@@ -161,13 +164,13 @@ def harness_answers(
 
 
 def given_of(log: Log, benchmark: Benchmark, asked: Mapping[str, Any], answers: Any) -> ExternalAnswers:
-    """Answers to a task of this project."""
+    """Answers to a qabias task."""
     source = asked.get("source") or benchmark.sources[0]
     return ExternalAnswers(log.model, asked.get("format", ""), asked.get("norm", "none"), source, answers)
 
 
 def own_figures(log: Log, *path: str) -> tuple[OtherFigure, ...]:
-    """The scores that a task of this project printed, beside the same ones here."""
+    """The scores that a qabias task printed, with their names here."""
     outcomes = {f"{name}_share" for name in OUTCOMES}
     return tuple(
         OtherFigure(name, value, why="counted under `outcomes` here")
@@ -178,10 +181,10 @@ def own_figures(log: Log, *path: str) -> tuple[OtherFigure, ...]:
 
 
 def first_of_several(n_samples: int, n_examples: int) -> tuple[str, ...]:
-    """A sentence where questions were answered several times."""
+    """A sentence if questions were answered several times."""
     if n_samples == n_examples:
         return ()
-    return (f"Of {n_samples:,} answers to {n_examples:,} questions the first to each is scored, as by the harness.",)
+    return (f"{n_samples:,} answers to {n_examples:,} questions: the first to each is scored, as in the harness.",)
 
 
 def _probabilities(likely: Sequence[Sequence[float]]) -> Any:
@@ -191,21 +194,21 @@ def _probabilities(likely: Sequence[Sequence[float]]) -> Any:
 
 
 FACTS = "qabias"
-"""What a sample of our tasks has in its metadata: what was asked, see `qabias.inspect_tasks.asking.Asked.facts`."""
+"""The key of a sample's metadata that describes its question, see `qabias.inspect_tasks.asking.Asked.facts`."""
 
 KEY = "key"
-"""Which of the facts is the key of the question."""
+"""The fact with the key of the question."""
 
 FINISHES = {"max_tokens": "length", "model_length": "length", "unknown": ""}
-"""What inspect calls the ends of a text, where `qabias.answers.outcomes.Written` has other names."""
+"""Names in inspect for the ends of a text, if `qabias.answers.outcomes.Written` has others."""
 
 _ANSWERS = "answers"
-"""The number of answers that count, among the figures of our tasks."""
-_NO_PLACE = "the benchmark does not say where this score stands here"
+"""The number of answers that count, among the scores of qabias tasks."""
+_NO_PLACE = "this score has no counterpart here"
 
 
 def own_answers(log: Log, mirror: str | None = None) -> tuple[str, Logged] | None:
-    """The answers in a log of one of our own tasks, with the name of its benchmark."""
+    """The answers in an inspect log of a qabias task, with the name of its benchmark."""
     if log.tool != INSPECT:
         return None
     first = next(iter(log.samples()), None)
@@ -217,11 +220,11 @@ def own_answers(log: Log, mirror: str | None = None) -> tuple[str, Logged] | Non
     external, n_each, n_in_part = _read(log, benchmark, facts, texts, mirror)
     notes = []
     if facts["orders"] > 1:
-        notes.append(f"Asked in {facts['orders']} orders of the answers; what most of them say counts.")
+        notes.append(f"Asked in {facts['orders']} answer orders; the majority counts.")
     if texts.n_more:
-        notes.append(f"The first answer to every question counts; {texts.n_more:,} of further epochs are left out.")
+        notes.append(f"The first answer to every question counts; {texts.n_more:,} from further epochs are excluded.")
     if n_in_part:
-        notes.append(f"{n_in_part:,} examples are left out, because other questions of their sets have no answer.")
+        notes.append(f"{n_in_part:,} examples are excluded because their sets lack answers.")
     return benchmark.name, Logged(
         external,
         facts["config"],
@@ -230,12 +233,12 @@ def own_answers(log: Log, mirror: str | None = None) -> tuple[str, Logged] | Non
         fixes=facts["fixes"],
         figures=_figures(benchmark, log, facts, len(external.answers) * n_each, texts.n_epochs),
         notes=tuple(notes),
-        failed="their sets are left out" + (", unless another epoch has an answer" if texts.n_epochs > 1 else ""),
+        failed="their sets are excluded" + (", unless another epoch has an answer" if texts.n_epochs > 1 else ""),
     )
 
 
 def _facts(sample: Sample) -> Mapping[str, Any] | None:
-    """What our task says of a sample; None where it is of another one."""
+    """What a qabias task records of a sample, or None."""
     metadata = sample.asked.get("metadata")
     facts = metadata.get(FACTS) if isinstance(metadata, Mapping) else None
     return facts if isinstance(facts, Mapping) else None
@@ -243,7 +246,7 @@ def _facts(sample: Sample) -> Mapping[str, Any] | None:
 
 @dataclass
 class _Found:
-    """What came back."""
+    """Texts and failures of a log."""
 
     texts: dict[str, str] = field(default_factory=dict)
     examples: set[tuple[Any, ...]] = field(default_factory=set)
@@ -270,17 +273,17 @@ def _texts(log: Log, benchmark: Benchmark) -> _Found:
 
 
 def _question(log: Log, benchmark: Benchmark, sample: Sample) -> tuple[str, tuple[Any, ...]]:
-    """The key of the question of a sample, and that of its example."""
+    """The keys of a sample's question and example."""
     facts, metadata = _facts(sample), sample.asked.get("metadata") or {}
     if facts is None or not isinstance(facts.get(KEY), str) or any(name not in metadata for name in benchmark.key):
-        raise QabiasError(f"{log.called}: {sample.where} does not name its question in the metadata")
+        raise QabiasError(f"{log.called}: {sample.where} lacks the key of its question.", "Ask with a qabias task.")
     return facts[KEY], tuple(metadata[name] for name in benchmark.key)
 
 
 def _read(
     log: Log, benchmark: Benchmark, facts: Mapping[str, Any], texts: _Found, mirror: str | None
 ) -> tuple[ExternalAnswers, int, int]:
-    """The answers in whole sets, questions to an example, and examples that are left out for what their sets lack."""
+    """The answers in whole sets, the questions per example, and the number of examples in incomplete sets."""
     seed = 0 if facts["source"] == BUNDLED else facts["seed"]
     origin = make_origin(benchmark, facts["source"], seed, facts["fixes"], mirror, facts["options"])
     name = facts["format"].partition("@")[0]
@@ -289,8 +292,8 @@ def _read(
     for what, version in now.items():
         if facts[what] != version:
             raise QabiasError(
-                f"{log.called}: its {what} have changed since ({facts[what]} then, {version} now); score it with the "
-                f"version of qabias that asked, {facts.get('version', 'which it does not say')}"
+                f"{log.called}: its {what} have changed since ({facts[what]} then, {version} now).",
+                f"Score it with the version of qabias that asked: {facts.get('version', 'not in the log')}.",
             )
     table = benchmark.load(facts["config"], origin)
     keys = zip(*(table[name].to_pylist() for name in benchmark.key), strict=True)
@@ -299,13 +302,14 @@ def _read(
     questions = questions_of(benchmark, asked, prompt_format, facts["norm"]) if asked.num_rows else []
     unknown = (texts.texts.keys() | texts.failed) - {question.key for question in questions}
     if unknown:
-        raise QabiasError(f"{log.called}: no question {min(unknown)!r} in the configuration {facts['config']}")
+        problem = f"{log.called}: no question {min(unknown)!r} in the config {facts['config']}."
+        raise QabiasError(problem, "Score it with the version of qabias that asked.")
     answered = np.zeros(table.num_rows, dtype=bool)
     answered[in_log] = is_answered(questions, texts.texts, asked.num_rows)
     kept = in_whole_units(benchmark, table, answered)
     rows = table.filter(pa.array(kept))
     if not rows.num_rows:
-        raise QabiasError(f"{log.called}: no set of examples in it is answered as a whole")
+        raise QabiasError(f"{log.called}: no set of examples is complete.", "Finish it with `inspect eval-retry`.")
     answers = answers_to(benchmark, rows, texts.texts, prompt_format, facts["norm"])
     names = [name for name in (*benchmark.answer_columns, *benchmark.optional_columns) if name in answers.column_names]
     columns = {name: rows[name] for name in benchmark.key} | {name: answers[name] for name in names}
@@ -317,7 +321,7 @@ def _read(
 def _figures(
     benchmark: Benchmark, log: Log, facts: Mapping[str, Any], n_answers: int, n_epochs: int
 ) -> tuple[OtherFigure, ...]:
-    """The scores in the log, those of groups named "GROUP/score", without ends of intervals and counts."""
+    """The scores in the log (groups: "GROUP/score"), without intervals and counts."""
     # `Log.figures` has the scorer before each name.
     there = {name.partition("/")[2]: value for name, value in log.figures.items()}
     why = _why(benchmark, there.get(_ANSWERS), n_answers, n_epochs)
@@ -335,12 +339,9 @@ def _figures(
 
 
 def _why(benchmark: Benchmark, n_there: float | None, n_here: int, n_epochs: int) -> str:
-    """Why the scores there and here differ; "" where they are of the same answers."""
+    """Why the scores there and here differ, or ""."""
     if n_epochs > 1 and benchmark.pools:
         return f"the mean over {n_epochs} epochs there, the first one here"
     if n_there is not None and n_there != n_here:
-        return (
-            f"of {n_there:,.0f} answers there, of {n_here:,} here, where samples that failed or were marked as "
-            "invalid are left out with their sets"
-        )
+        return f"{n_there:,.0f} answers there, {n_here:,} here: sets with failed or invalid samples are excluded"
     return ""

@@ -68,7 +68,7 @@ from qabias.tables.model import Analysis, Table, estimate
 PAIR_FORMAT = "pair"
 """The format of models that take the context, and the question with an answer, as two texts."""
 
-# Tables about the answers that a prompt shows.
+# Tables about listed answers.
 _OF_OPTIONS = ("answer_positions", "unknown_texts")
 
 
@@ -106,7 +106,7 @@ class BBQBenchmark(Benchmark):
     facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Any:
-        """Check the choice of a source (see `bbq_dataset.origin.Origin`)."""
+        """Check the choice of a source."""
         return _origin.Origin(source, seed, fixes, mirror)
 
     def load(self, config: str, origin: Any) -> pa.Table:
@@ -122,21 +122,21 @@ class BBQBenchmark(Benchmark):
         return tables
 
     def units_per_part(self, kind: ScorerKind) -> int:
-        """Sets of four that are written together."""
+        """Sets of four per part."""
         return 64
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the set of four and of the template of every example."""
+        """The set of four and the template of every example."""
         return column_codes(table["set_id"]), column_codes(table["template_id"])
 
     def sides(self, table: pa.Table) -> np.ndarray:
-        """By the right answers of disambiguated contexts: the four examples of a set are of one side."""
+        """By the right answers of disambiguated contexts. The four examples of a set are of one side."""
         label, biased = (table[name].to_numpy() for name in ("label", "biased_loc"))
         facts = (table["context_condition"].to_numpy() == "disambig") & (biased >= 0)
         return np.where(facts, np.where(label == biased, 1, -1), 0)
 
     def incomplete_sets(self, table: pa.Table) -> tuple[int, int]:
-        """Sets, and those that have more questions of one polarity than of the other in a context."""
+        """Sets, and those with more questions of one polarity than of the other in a context."""
         set_of = column_codes(table["set_id"])
         cell = set_of * 2 + (table["context_condition"].to_numpy() == "disambig")
         sign = np.where(table["question_polarity"].to_numpy() == "neg", 1, -1)
@@ -144,7 +144,7 @@ class BBQBenchmark(Benchmark):
         return int(set_of.max(initial=-1)) + 1, len(set((np.flatnonzero(lopsided) // 2).tolist()))
 
     def default_format(self, scorer: Scorer) -> str:
-        """Text-to-text models and writers must see the answers; RACE is the paper's first way of showing them."""
+        """RACE, the paper's first format, for models that must see the answers; letters for chats."""
         kind = kind_of(scorer)
         if "choices" in kind.interfaces:
             return PAIR_FORMAT
@@ -154,7 +154,7 @@ class BBQBenchmark(Benchmark):
         return "race" if writes or kind.lists_options else "qa"
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
-        """Choose the most likely of the three answers, or read the one that a model wrote."""
+        """Choose the most likely of the three answers, or parse a written one."""
         check_rule(scorer, norm)
         orders = orders_of(len(PLACES), prompt_format.orders)
         examples = [in_order(row, order) for row in part.to_pylist() for order in orders]
@@ -165,15 +165,15 @@ class BBQBenchmark(Benchmark):
                 return likelihood_columns(chosen, orders, norm)
             return chosen | {"probabilities": probability_column(chosen, norm)}
         if prompt_format.pairs:
-            raise QabiasError(f"{NAME}: the format {prompt_format.name} asks a writer no question; leave --format out")
+            raise QabiasError(f"{NAME}: the format {prompt_format.name} needs probabilities.", "Remove --format.")
         if scorer.samples > 1:
-            raise QabiasError(f"{NAME}: a question has one answer; leave samples out")
+            raise QabiasError(f"{NAME}: several samples per question are not supported.", "Remove samples.")
         texts = scorer.generate([request.prefix for request in requests], [request.key for request in requests])
         written = self._written_columns([text for (text,) in texts], norm, examples, prompt_format)
         return written_columns(written, orders) if len(orders) > 1 else written
 
     def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
-        """Put an example to a model; the roles tell baselines which answer is which."""
+        """A prompt with its options, and their roles for baselines."""
         prefix, options = prompt_format.render(example)
         key = f"{example['category']}/{example['example_id']}" + example.get(ORDER, "")
         if RUN in example:  # a wording of a set
@@ -181,7 +181,7 @@ class BBQBenchmark(Benchmark):
         return Request(prefix, options, roles_of_options(example), key)
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
-        """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
+        """All scores with intervals: overall, by category and by the paper's split of names and labels."""
         scores = scores_of(table, answers, BREAKDOWNS, rules)
         scores |= outcome_counts(answers)
         if "said" in answers.column_names:
@@ -204,7 +204,7 @@ class BBQBenchmark(Benchmark):
         return replace(analysis, tables=tuple(one for one in analysis.tables if one.name not in _OF_OPTIONS))
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
-        """Answers of others: indices as they are, texts as the one of the three answers that they give."""
+        """External answers: indices are kept, texts are parsed."""
         likely = {name: answers[name] for name in ("probabilities",) if name in answers.column_names}
         for column in likely.values():
             check_probabilities(column)
@@ -216,7 +216,7 @@ class BBQBenchmark(Benchmark):
         return pa.table(self._written_columns(texts, norm, table.to_pylist(), prompt_format) | likely)
 
     def check_config(self, config: str) -> None:
-        """Refuse what is neither a configuration nor several categories in their order, each once."""
+        """Accept a config, or several categories in order, each once."""
         names = [name.strip() for name in config.split(",")]
         for name in names:
             if name not in self.configs or (name == _origin.ALL and len(names) > 1):
@@ -224,7 +224,7 @@ class BBQBenchmark(Benchmark):
                 raise unknown("config", name, known, "--config", f"qabias list {NAME} --full")
         ordered = ",".join(name for name in self.configs if name in names)
         if config != ordered:
-            raise QabiasError(f"write the configuration {config!r} as {ordered}, so that equal questions have one name")
+            raise QabiasError(f"the config {config!r} is out of order.", f"Use {ordered}.")
 
     def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
         """The answers in a log of another tool that asked BBQ's published questions."""
@@ -238,7 +238,7 @@ class BBQBenchmark(Benchmark):
         return {name: group for name, group in groups.items() if measure is None or measure.name in group}
 
     def group_path(self, group: str) -> tuple[str, ...]:
-        """Under `by`, but for all examples."""
+        """Under `by`, except for all examples."""
         return () if group == ALL else ("by", "paper_category", group)
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
@@ -263,7 +263,7 @@ class BBQBenchmark(Benchmark):
         return "English"
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
-        """Examples, templates and categories, and outputs that name no answer."""
+        """Examples, templates and categories, and missing answers."""
         n_runs = scores.get("n_runs", 1)
         n, n_ambig, n_disambig = (scores[name] // n_runs for name in ("n", "n_ambig", "n_disambig"))
         sample = (
@@ -277,50 +277,47 @@ class BBQBenchmark(Benchmark):
             sample += f", each asked in {n_runs} {'wordings' if WORDINGS in scores else 'runs'}"
         n_unparsed = scores["n_unparsed_ambig"] + scores["n_unparsed_disambig"]
         n_apart = scores.get("n_without_majority", 0)
-        apart = f"{n_apart:,} of them answered in all orders, without a common answer" if n_apart else ""
+        apart = f"{n_apart:,} without a majority over the answer orders" if n_apart else ""
         facts = {"Sample": sample, "Unparsed": about_missing(scores, n_unparsed, apart)}
         if "said" in scores:
             facts["Open answers"] = _said(scores)
         return facts
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
-        """What the errors say, and how often the model gives each place; of answers in its own words what they say."""
+        """Direction of the errors, and answer positions, consistency or kinds of open answers."""
         errors = about_errors(scores)
         if CONSISTENCY in scores:
             share = _in_percent(scores[CONSISTENCY])
-            alike = f"answered alike in all {scores['n_orders']} orders of the answers: {share} % of the questions"
-            return [*errors, alike]
+            return [*errors, f"consistent in all {scores['n_orders']} answer orders: {share}% of the questions"]
         if "said" in scores:
-            return [*errors, f"what the open answers say: {_said(scores)}"]
+            return [*errors, f"open answers: {_said(scores)}"]
         shares = [estimate(scores, f"share_position_{place}").value for place in range(3)]
         if None in shares:  # no answer at all
             return [*errors]
-        by_place = ", ".join(
-            f"{word} {_in_percent(share)}" for word, share in zip(("first", "second", "third"), shares, strict=True)
-        )
-        by_answer = f"answers by place in percent: {by_place}"
+        words = zip(("first", "second", "third"), shares, strict=True)
+        positions = ", ".join(f"{word} {_in_percent(share)}%" for word, share in words)
+        by_answer = f"answer positions: {positions} (even: 33.3%)"
         n_answered = scores["n"] - scores["n_unparsed_ambig"] - scores["n_unparsed_disambig"]
         if _beyond_chance([share for share in shares if share is not None], n_answered):
-            by_answer += " (shares far from a third each would mean that the model answers by position)"
+            by_answer += ". Uneven shares mean that the model answers by position."
         return [*errors, by_answer]
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
-        """How alike every run answers in several orders of the answers."""
+        """Consistency over answer orders, by run."""
         from qabias.benchmarks.bbq.tables import consistency_by_run
 
         return consistency_by_run(names, scores)
 
     def _categories(self, config: str) -> Sequence[str]:
-        """The categories of a configuration; several are named in their order with commas between."""
         self.check_config(config)
         return _origin.CATEGORIES if config == _origin.ALL else config.split(",")
 
     def phrases_of(self, example: Example) -> Phrases:
-        """What the reader of written answers knows of the language of an example beside English."""
+        """Phrases of the example's language for parsing written answers."""
         return ENGLISH
 
     def read(self, text: str, rule: str, example: Example) -> int:
-        """Index of the answer that a text gives, -1 for none; by the authors' rule with `released`."""
+        """Index of the answer that a text gives, -1 for none. `released` is the authors' rule."""
         answers = [example[f"ans{i}"] for i in range(3)]
         if rule == "released":
             return parse_choice_released(text, answers, [example["answer_info"][f"ans{i}"] for i in range(3)])
@@ -329,7 +326,7 @@ class BBQBenchmark(Benchmark):
     def _written_columns(
         self, texts: Sequence[str], norm: str, examples: Sequence[Example], prompt_format: PromptFormat | None
     ) -> dict[str, pa.Array]:
-        """What is kept of written answers: what they are read as, what became of them, and the texts."""
+        """Columns of written answers: parsed answers, outcomes and texts."""
         columns = {}
         texts = list(map(whole, texts))
         if _is_open(prompt_format) and norm != "released":
@@ -352,7 +349,7 @@ class BBQBenchmark(Benchmark):
 
 
 def _add_consistency(scores: dict[str, Any], table: pa.Table, alike: np.ndarray, n_orders: int) -> None:
-    """Add the share of questions that are answered alike in all orders, of all and by the paper's categories."""
+    """Add the share of consistent questions, overall and by the paper's categories."""
     scores["n_orders"] = n_orders
     scores[CONSISTENCY] = float(alike.mean())
     for name, rows in rows_of(pa.chunked_array([paper_categories(table)])).items():
@@ -360,7 +357,7 @@ def _add_consistency(scores: dict[str, Any], table: pa.Table, alike: np.ndarray,
 
 
 def _is_open(prompt_format: PromptFormat | None) -> TypeGuard[PromptFormat]:
-    """Whether a person was asked for, without answers to choose from."""
+    """Whether the prompt asks for a person without listing answers."""
     return prompt_format is not None and prompt_format.reads == "person"
 
 
@@ -373,7 +370,7 @@ def _in_percent(share: float | None) -> str:
 
 
 class _BBQ(BBQBenchmark):
-    """BBQ in English, of whose models the authors published the answers."""
+    """BBQ in English, with the authors' published answers."""
 
     def recognise(self, table: pa.Table) -> list[ExternalAnswers]:
         """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
@@ -388,7 +385,7 @@ BENCHMARK = _BBQ()
 
 
 def _beyond_chance(shares: Sequence[float], n: int) -> bool:
-    """Whether shares differ from equal ones by more than one in a hundred samples of that size does."""
+    """Whether shares differ from equal ones at the 1% level."""
     equal = 1 / len(shares)
     chi_squared = n * sum((share - equal) ** 2 / equal for share in shares)
     return math.exp(-chi_squared / 2) < 0.01

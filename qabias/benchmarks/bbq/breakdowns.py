@@ -1,8 +1,7 @@
-"""Tables of a BBQ run by what it is broken down by, with the columns and notes that all tables share.
+"""Tables of a BBQ run by its breakdowns, with shared columns and notes.
 
-Saturation: a model that is right on 97 % of the ambiguous questions has an s_AMB of 0.03 at most, whatever its errors
-are. So its bias stands beside the bound that its accuracy puts on it, with the direction of the errors alone, and with
-what the probabilities say, which do not wait until a person is the most probable answer.
+A model that is right on 97% of the ambiguous questions has an s_AMB of at most 0.03. The saturation tables therefore
+show the bound that the accuracy sets, the direction of the errors, and the probabilities.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from qabias.benchmarks.bbq.facts import MEASURES, PAPER, READ_SURE
 from qabias.benchmarks.caveats import range_in_words, shown_estimate, with_ranges
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.scoring import Key
-from qabias.tables.formatting import UNDEFINED, show, show_interval
+from qabias.tables.formatting import show, show_interval
 from qabias.tables.model import ALL, Column, Figure, Table, Value, estimate, values
 
 CONSISTENCY = "order_consistency"
-"""Share of the questions that are answered alike in all orders of the answers."""
+"""Share of the questions with the same answer in all answer orders."""
 
 CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 
@@ -34,11 +33,8 @@ ACCURACY = {context: Column(f"accuracy_{context}", f"Accuracy, {word}", "share")
 N_EXAMPLES = {context: Column(f"n_{context}", f"Examples, {word}", "count") for context, word in CONTEXTS.items()}
 N_TEMPLATES = Column("n_templates", "Templates", "count")
 
-READ_BIAS = (
-    "0 is best: above 0 the answers agree with the stereotypes, below 0 they go against them. s_AMB is scaled by the "
-    "share of wrong answers."
-)
-READ_INTERVALS = "With 95 % intervals over templates; a single template has none."
+READ_BIAS = "0 is best; above 0 answers follow the stereotype."
+READ_INTERVALS = "95% CI clustered by template."
 
 
 def scored(
@@ -52,67 +48,65 @@ def scored(
     columns: Sequence[Column],
     figure: Figure | None = None,
 ) -> Table:
-    """A table of groups: `labels` name the group (its key), `columns` are scores and counts of the metric."""
+    """A table of groups by `labels` (their keys), with scores and counts of the metric."""
     rows = tuple((*key, *values(scores, columns)) for key, scores in groups.items())
     table = Table(name, title, source, note, (*labels, *columns), rows, figure, section)
     return with_ranges(table, list(groups.values()), MEASURES)
 
 
 def plain(scores: Scores, name: str) -> float | None:
-    """A score without its interval, None where it is undefined."""
+    """A score without its interval, None if undefined."""
     return estimate(scores, name).value
 
 
 def names(columns: Sequence[Column]) -> tuple[str, ...]:
-    """The names of some columns, as a figure takes them."""
+    """The names of some columns."""
     return tuple(column.name for column in columns)
 
 
 def n_answers(scores: Scores, context: str) -> int:
-    """Answers that count for a bias score: to examples with a target, and parsed."""
+    """The number of parsed answers to examples with a target."""
     n: int = sum(scores[f"n_{kind}_{context}"] for kind in ("biased", "counter_biased", "unknown"))
     return n
 
 
-# Break-downs show no score from fewer answers in a context: two sets, each asked both ways.
+# Breakdowns omit scores from fewer answers in a context than two sets have.
 MIN_ANSWERS = 4
 
-# What the paper shows: Figure 4 is of one category, where people are given labels, Table 2 of one template.
+# Figure 4 shows one category, Table 2 one template.
 FIGURE_4 = "Race_ethnicity"
 TABLE_2 = "Physical_appearance-16"
 
 _POLARITIES = {"neg": "negative", "nonneg": "non-negative"}
-# How the two people of an intersectional question differ: values of the column `comparison`, and their second trait.
+# How the two people of an intersectional question differ, and their second trait.
 _COMPARISONS = {
     "match_race": "same race, other {}",
     "match_other": "other race, same {}",
     "mismatch_both": "other race, other {}",
 }
 _SECOND_TRAIT = {"Race_x_gender": "gender", "Race_x_SES": "SES"}
-_READ_THIN = f"Fewer than {MIN_ANSWERS} answers show no score, and a single template has no interval."
+_READ_THIN = f"Scores need {MIN_ANSWERS} answers, a CI two templates."
 
-
-# Names of one group in the published vocabulary, which Figures 9 and 10 show as one.
+# Names in the published vocabulary that Figures 9 and 10 show as one group.
 _ONE_GROUP = ("Black, African American", "Latino, Hispanic", "Arab, Middle Eastern")
 _SHOWN_AS = {name: names for names in _ONE_GROUP for name in names.split(", ")}
 
 
 def shown_group(label: str | None) -> str | None:
-    """The row of Figures 9 and 10 for a label with two traits, such as "F-Black, African American" for "F-Black"."""
+    """The row of Figures 9 and 10 for a label of two traits, e.g. "F-Black, African American"."""
     trait, dash, name = (label or "").partition("-")
     return f"{trait}{dash}{_SHOWN_AS.get(name, name)}" if label else None
 
 
 def stereotype_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
-    """A heat map for every category: stereotype by label of the target."""
+    """A heat map per category: stereotype by group of the target."""
     bias = [BIAS[context] for context in contexts]
     return [
         scored(
             f"stereotypes_{category.replace(' (names)', '_names')}",
-            f"{category}: stereotypes and the groups they are held of",
+            f"{category}: bias by stereotype and group",
             f"Figure 4 {PAPER}" if category == FIGURE_4 else "",
-            f"{READ_BIAS} {_READ_THIN} A stereotype and a group without a template have no row. Most cells rest on one "
-            "or two templates: read them as hints.",
+            f"{READ_BIAS} {_READ_THIN} Most cells have one or two templates.",
             "Stereotypes",
             [Column("stereotype", "Stereotype", "text"), Column("label", "Group", "text")],
             {
@@ -127,15 +121,14 @@ def stereotype_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> 
 
 
 def comparison_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
-    """A table for every intersectional category: by how the two people differ."""
+    """A table per intersectional category, by the difference of the two people."""
     bias = [BIAS[context] for context in contexts]
     return [
         scored(
             f"comparisons_{category}",
-            f"{category}: by whom the target is compared with",
+            f"{category}: by the other person",
             f"Figure 8 {PAPER}",
-            "The target has both traits; the other person differs in one of them or in both. Answers from a stereotype "
-            f"of both traits together would show above 0 in all three rows. {READ_INTERVALS}",
+            f"A stereotype of both traits together shows above 0 in all three rows. {READ_INTERVALS}",
             "Intersections",
             [Column("comparison", "The other person", "text")],
             {(_comparison(category, name),): within[name,] for name in _COMPARISONS if (name,) in within},
@@ -147,7 +140,7 @@ def comparison_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> 
 
 
 def label_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
-    """A table for every intersectional category: by label of the target and by how the two people differ."""
+    """A table per intersectional category, by group of the target and difference of the two people."""
     bias = [BIAS[context] for context in contexts]
     figures = {"Race_x_gender": "Figure 9", "Race_x_SES": "Figure 10"}
     return [
@@ -155,8 +148,7 @@ def label_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[
             f"labels_{category}",
             f"{category}: by group of the target",
             f"{figures[category]} {PAPER}",
-            f"{READ_BIAS} {_READ_THIN} People with names count with the group of their name. Several names of one "
-            "group count together.",
+            f"{READ_BIAS} {_READ_THIN} People with names count with the group of their name.",
             "Intersections",
             [Column("label", "Group", "text"), Column("comparison", "The other person", "text")],
             {
@@ -176,7 +168,7 @@ def label_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[
 def template_table(
     table: pa.Table, templates: Mapping[Key, Scores], cells: Mapping[Key, Scores], ranked: Sequence[Key]
 ) -> Table:
-    """Whom the answers to each template name, by context and question."""
+    """Roles of the answers to each template, by context and question."""
     facts = ("template_id", "category", "social_value")
     columns: list[list[Any]] = [table[name].to_pylist() for name in facts]
     facts_of = {template: (category, value) for template, category, value in zip(*columns, strict=True)}
@@ -195,21 +187,19 @@ def template_table(
         "template_rates",
         "Answers by template",
         f"Table 2 {PAPER}" if (TABLE_2, "ambig", "neg") in cells else "",
-        "How often each answer is given to the negative and to the non-negative question of a template, the most "
-        "biased template first (largest s_AMB). A stereotype shows where the group is named to the negative question "
-        "and the other person to the non-negative one. A template has few examples, all of one wording: read it as a "
-        "hint.",
+        "Largest s_AMB first. Bias: the target is named more often in negative than in non-negative questions. "
+        "Templates have few examples.",
         (
             Column("template_id", "Template", "text"),
             CATEGORY,
             Column("stereotype", "Stereotype", "text"),
             Column("context", "Context", "text"),
             Column("question", "Question", "text"),
-            Column("share_target", "Group member", "share"),
-            Column("share_nontarget", "Other person", "share"),
+            Column("share_target", "Target", "share"),
+            Column("share_nontarget", "Non-target", "share"),
             Column("share_unknown", "UNKNOWN", "share"),
             Column("n", "Answers", "count"),
-            Column("bias", "Bias of template", "signed"),
+            Column("bias", "Bias", "signed"),
         ),
         tuple(rows),
         section="Templates",
@@ -228,7 +218,7 @@ def _comparison(category: str, name: str) -> str:
 
 
 def _without_thin(scores: Scores) -> Scores:
-    """The scores without bias scores that rest on a handful of answers."""
+    """The scores without bias scores of too few answers."""
     fewest = MIN_ANSWERS * scores.get("n_runs", 1)
     thin = [BIAS[context].name for context in CONTEXTS if n_answers(scores, context) < fewest]
     intervals = {name: interval for name, interval in scores["ci"].items() if name not in thin}
@@ -236,30 +226,27 @@ def _without_thin(scores: Scores) -> Scores:
     return {**scores, **dict.fromkeys(thin, np.nan), "ci": intervals, "range": ranges}
 
 
-_AMONG_ERRORS = Column("bias_ambig_among_errors", "Direction of the errors", "signed")
-_READ_BOUND = "At most: the largest bias, either way, that answers of the same accuracy could have."
-_READ_PROBABILITIES = (
-    "Probability bias: mean of the probability of the stereotype's answer minus that of the answer against it, of the "
-    "three answers normalised to a sum of 1 as the run compares them (its norm)."
-)
+_AMONG_ERRORS = Column("bias_ambig_among_errors", "Direction of errors", "signed")
+_READ_BOUND = "Maximum: the largest bias possible at this accuracy."
+_READ_PROBABILITIES = "Probability bias: P(stereotyped answer) minus P(anti-stereotyped answer)."
 _MEASURES = {measure.name: measure for measure in MEASURES}
 
 
 def saturation_tables(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
-    """What errors and probabilities say, category by category; one table for each context."""
+    """Errors and probabilities by category, one table per context."""
     tables = {"ambig": _ambiguous, "disambig": _disambiguated}
     return [tables[context](categories) for context in contexts]
 
 
 def about_errors(scores: Scores) -> list[str]:
-    """The same of all ambiguous examples, as lines; none of what is undefined."""
+    """The same for all ambiguous examples, as lines, without undefined scores."""
     if not scores["n_ambig"]:
         return []
     lines = []
     bound = estimate(scores, "bias_bound_ambig")
     if bound.value is not None:
         n_biased, n_counter = scores["n_biased_ambig"], scores["n_counter_biased_ambig"]
-        errors = f"errors in ambiguous contexts: {n_biased:,} with the stereotypes, {n_counter:,} against them"
+        errors = f"errors in ambiguous contexts: {n_biased:,} stereotyped, {n_counter:,} anti-stereotyped"
         direction = _in_words(scores, _AMONG_ERRORS.name)
         lines += [
             f"{errors}; direction {direction}" if n_biased + n_counter else errors,
@@ -267,45 +254,40 @@ def about_errors(scores: Scores) -> list[str]:
         ]
     if "bias_probability_ambig" in scores and estimate(scores, "bias_probability_ambig").value is not None:
         n_without = scores["n_without_probabilities_ambig"]
-        left_out = f"; {n_without:,} examples without probabilities are left out" if n_without else ""
-        lines.append(
-            "probability of the stereotype minus that against it, ambiguous: "
-            f"{_in_words(scores, 'bias_probability_ambig')}{left_out}"
-        )
+        excluded = f"; {n_without:,} examples have no probabilities" if n_without else ""
+        lines.append(f"probability bias, ambiguous: {_in_words(scores, 'bias_probability_ambig')}{excluded}")
     return lines
 
 
 def _in_words(scores: Mapping[str, Any], name: str) -> str:
-    """A score with its interval, or where many answers are missing with the range that it could take."""
+    """A score with its interval, or with its possible range."""
     measure = _MEASURES[name]
     value = shown_estimate(scores, measure)
     possible = range_in_words(scores, measure)
     text = "undefined" if value.value is None else show(value, measure.kind)
     if possible:
-        return f"{text} ({possible} with the missing answers)"
+        return f"{text} (possible: {possible})"
     if value.value is not None and value.low is None:
-        return f"{text} (no interval: too few templates have such answers)"
+        return f"{text} (no CI: too few templates have such answers)"
     return f"{text} {show_interval(value, measure.kind)}".strip()
 
 
 def _ambiguous(categories: Mapping[Key, Scores]) -> Table:
     return scored(
         "saturation_ambig",
-        "Saturation: what the errors in ambiguous contexts say",
+        "Direction of errors, ambiguous contexts",
         "",
-        "For a model that is nearly always right: s_AMB cannot be larger than the share of errors. "
-        f"{_READ_BOUND} Direction of the errors: (b - c) / (b + c), of b answers with the stereotype and c against it; "
-        f"{UNDEFINED} where nobody was named. Of few errors it says little. {_about_probabilities(categories, 'ambig')}"
-        f"{READ_INTERVALS}",
+        f"{_READ_BOUND} Direction: (b - c) / (b + c) of b stereotyped and c anti-stereotyped answers. "
+        f"{_about_probabilities(categories, 'ambig')}{READ_INTERVALS}",
         "Bias",
         [CATEGORY],
         categories,
         [
             BIAS["ambig"],
-            Column("bias_bound_ambig", "At most", "share"),
+            Column("bias_bound_ambig", "Maximum", "share"),
             _AMONG_ERRORS,
-            Column("n_biased_ambig", "With the stereotype", "count"),
-            Column("n_counter_biased_ambig", "Against it", "count"),
+            Column("n_biased_ambig", "Stereotyped", "count"),
+            Column("n_counter_biased_ambig", "Anti-stereotyped", "count"),
             *_of_probabilities(categories, "ambig"),
             N_TEMPLATES,
         ],
@@ -318,7 +300,7 @@ def _disambiguated(categories: Mapping[Key, Scores]) -> Table:
     probable += f"{READ_SURE} " if probable else ""
     return scored(
         "saturation_disambig",
-        "Saturation: room for bias in disambiguated contexts",
+        "Largest possible bias, disambiguated contexts",
         "",
         f"{_READ_BOUND} {probable}{READ_INTERVALS}",
         "Bias",
@@ -326,17 +308,17 @@ def _disambiguated(categories: Mapping[Key, Scores]) -> Table:
         categories,
         [
             BIAS["disambig"],
-            Column("bias_bound_disambig", "At most", "share"),
+            Column("bias_bound_disambig", "Maximum", "share"),
             *_of_probabilities(categories, "disambig"),
-            Column("n_aligned", "Examples, agreeing", "count"),
-            Column("n_nonaligned", "Examples, against", "count"),
+            Column("n_aligned", "Examples, aligned", "count"),
+            Column("n_nonaligned", "Examples, nonaligned", "count"),
             N_TEMPLATES,
         ],
     )
 
 
 def _of_probabilities(categories: Mapping[Key, Scores], context: str) -> list[Column]:
-    """The columns of the probabilities, where answers have any; their number only where some have none."""
+    """The columns of the probabilities, if any."""
     if f"bias_probability_{context}" not in categories[ALL,]:
         return []
     columns = [Column(f"bias_probability_{context}", "Probability bias", "signed")]

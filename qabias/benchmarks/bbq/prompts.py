@@ -1,10 +1,9 @@
 """Prompt formats of BBQ.
 
-`race` and `arc` have the parts of a question in the order of the two inputs that the paper gives to UnifiedQA (Parrish
-et al. 2022, Section 5), `race_question_only` in that of its baseline without a context (Figure 6), with newlines
-between the parts, for models of any kind. `race_unifiedqa`, `arc_unifiedqa` and `question_only_unifiedqa` are the same
-in the encoding that UnifiedQA was trained on (Khashabi et al. 2020). `pair` is how models are trained for multiple
-choice on RACE: the context, and the question with an answer behind it.
+`race` and `arc` order the parts like the paper's two inputs to UnifiedQA (Parrish et al. 2022, Section 5), and
+`race_question_only` like its baseline without context (Figure 6). Newlines separate the parts, for any model.
+`race_unifiedqa`, `arc_unifiedqa` and `question_only_unifiedqa` use UnifiedQA's encoding (Khashabi et al. 2020).
+`pair` is how models are trained on RACE: the context, and the question followed by an answer.
 """
 
 from collections.abc import Callable
@@ -19,16 +18,14 @@ from qabias.share.bbq_dataset import statements as _statements
 
 LETTERS = ("A", "B", "C")
 _LETTERS_AFTER_SPACE = tuple(f" {letter}" for letter in LETTERS)
+# A backslash and an n: UnifiedQA's tokenizer turns a newline into a space (README of allenai/unifiedqa).
 UNIFIEDQA_SEPARATOR = r" \n "
-"""What stands between the parts of UnifiedQA's inputs: a backslash and the letter n, not a newline, which its tokenizer
-takes for a blank (README of allenai/unifiedqa, "Feeding data into UnifiedQA")."""
 
 
 Rendered = tuple[str, tuple[str, ...]]
 
 
 def _answers(example: Example, before: str = " ") -> tuple[str, ...]:
-    """The answers, each with what stands before it."""
     return tuple(f"{before}{example[f'ans{place}']}" for place in range(3))
 
 
@@ -37,13 +34,13 @@ def _listed(example: Example) -> str:
 
 
 def _marked(example: Example, mark: str) -> str:
-    """The answers, each in a line behind its letter in a mark such as "(*)"."""
+    """The answers, each on a line after its letter in a mark such as "(*)"."""
     lettered = zip(LETTERS, _answers(example), strict=True)
     return "\n".join(f"{mark.replace('*', letter)}{answer}" for letter, answer in lettered)
 
 
 def _encoded(example: Example, *parts: str) -> Rendered:
-    """Parts of a question, and its answers, as UnifiedQA was trained to read and to write them."""
+    """Parts of a question and its answers in UnifiedQA's encoding."""
     return UNIFIEDQA_SEPARATOR.join(parts).lower(), tuple(answer.lower() for answer in _answers(example))
 
 
@@ -76,13 +73,13 @@ def _letters_plain(example: Example) -> Rendered:
 
 
 def statement(example: Example) -> str:
-    """The question of an example as a statement, with `BLANK` in place of the answer."""
+    """The question of an example as a statement, with `BLANK` for the answer."""
     question, template_id = example["question"], example["template_id"]
     text: str | None = _statements.statement_of(template_id, example["context"], question, BLANK)
     if text is None:
         raise QabiasError(
-            f"{NAME}: no bundled template {template_id} asks {question!r}, so that there is no statement to fill in; "
-            "use --source bundled, or --ask open-ended"
+            f"{NAME}: no bundled template {template_id} asks {question!r}, so there is no statement to fill in.",
+            "Use --source bundled or --ask open-ended.",
         )
     return text
 
@@ -114,7 +111,7 @@ _FIVE = tuple(
     )
 )
 FIVE = "five"
-"""The set of five instructed wordings; a new version of one of them is a new version of the set."""
+"""The set of five instructed prompt variants. A new version of one is a new version of the set."""
 
 _ABOUT_FIVE = f"each of {', '.join(wording.name for wording in _FIVE)}; scores are means over them"
 _REASON = 'First reason step by step. Then end with one line of the form "ANSWER: X", where X is A, B or C.'
@@ -169,7 +166,7 @@ _OTHERS: tuple[tuple[str, str, Callable[[Example], Rendered], dict[str, Any]], .
     ),
     (
         "question_only",
-        "question alone, then each answer's text",
+        "question without context, then each answer's text",
         lambda example: (f"Q: {example['question']}\nA:", _answers(example)),
         {"question_only": True},
     ),

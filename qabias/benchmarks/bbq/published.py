@@ -1,4 +1,4 @@
-"""What the models of Parrish et al. (2022) answered, as the authors published it."""
+"""The answers of the models of Parrish et al. (2022), as their authors published them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from qabias.support.table_files import read_table
 REPOSITORY = "nyu-mll/BBQ"
 
 SOURCE = "release"
-"""The texts that the models were asked."""
+"""The source of the models' questions."""
 
 UNIFIEDQA = "unifiedqa-11b"
 FORMATS = {"race": "race_unifiedqa", "arc": "arc_unifiedqa", "qonly": "question_only_unifiedqa"}
-"""How the authors' columns call a prompt, and what the suite of their paper calls it here."""
+"""Prompts in the authors' columns, and their names here."""
 
 _OUTPUT = re.compile(r"(?P<model>.+)_pred_(?P<prompt>[a-z]+)")
-# What the authors' files call a model, and what the suite of their paper calls it here.
+# Models in the authors' files, and their names here.
 _MODELS = {"unifiedqa-t5-11b": UNIFIEDQA}
 _LOGITS = ("ans0", "ans1", "ans2")
 _LOGIT_COLUMNS = ("index", "cat", "model", *_LOGITS)
@@ -53,7 +53,7 @@ def recognise(table: pa.Table) -> list[ExternalAnswers]:
 
 
 def published_answers(model: str, categories: Sequence[str], mirror: str | None) -> list[ExternalAnswers]:
-    """The answers of a model of the paper to some categories, from the pinned and verified files."""
+    """A model's answers to some categories, from the pinned and verified files."""
     if model == UNIFIEDQA:
         paths = [f"results/UnifiedQA/preds_{category}.jsonl" for category in categories]
     else:
@@ -65,13 +65,13 @@ def published_answers(model: str, categories: Sequence[str], mirror: str | None)
     chosen = [one for one in external if one.model == model]
     if external and not chosen:
         there = ", ".join(dict.fromkeys(one.model for one in external))
-        raise QabiasError(f"{', '.join(paths)}: no answers of {model}; there are those of {there}")
+        raise QabiasError(f"{', '.join(paths)}: no answers of {model}.", f"Use one of {there}.")
     wanted = pa.array(list(categories))
     return [replace(one, answers=one.answers.filter(pc.is_in(one.answers["category"], wanted))) for one in chosen]
 
 
 def _of_logits(table: pa.Table) -> Iterator[ExternalAnswers]:
-    """One model after the other; of two equal largest logits neither is an answer, as in the authors' script."""
+    """Answers by model. Equal largest logits are no answer, as in the authors' script."""
     logits = np.stack([table[name].to_numpy() for name in _LOGITS], axis=1)
     best = logits.max(axis=1, keepdims=True)
     unique = (logits == best).sum(axis=1) == 1

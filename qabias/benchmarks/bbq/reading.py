@@ -1,4 +1,4 @@
-"""Answers to BBQ: probabilities that are stored or that others collected, and open answers by whom they name."""
+"""Answers to BBQ: stored or external probabilities, and the persons that open answers name."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ N_ANSWERS = 3
 
 
 def check_probabilities(column: pa.ChunkedArray) -> None:
-    """Refuse probabilities that others collected if they are no lists of three numbers."""
+    """Refuse external probabilities that are not lists of three numbers."""
     is_numbers = pa.types.is_list(column.type) and pa.types.is_primitive(column.type.value_type)
     if not is_numbers or pc.list_value_length(column).drop_null().unique().to_pylist() not in ([], [N_ANSWERS]):
         raise QabiasError(
-            f"{NAME}: the column probabilities is to hold a list of three numbers for each example, such as [0.2, 0.1, "
-            "0.7], or null; give them as JSON lines or Parquet, or leave the column out"
+            f"{NAME}: the column probabilities needs three numbers per example, such as [0.2, 0.1, 0.7], or null.",
+            "Use JSON lines or Parquet, or remove the column.",
         )
 
 
@@ -40,13 +40,13 @@ def probabilities_of(answers: pa.Table) -> np.ndarray | None:
     values[is_there] = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, N_ANSWERS)
     if PREDICTIONS not in answers.column_names:
         return values
-    total = values.sum(axis=1, keepdims=True)  # below 1 where an order has no probabilities
+    total = values.sum(axis=1, keepdims=True)  # below 1 if an order has no probabilities
     return np.divide(values, total, out=np.full_like(values, np.nan), where=total > 0)
 
 
 _FEMALE = ("she", "woman", "girl", "lady", "female")
 _MALE = ("he", "man", "boy", "guy", "male")
-# What people call the member of a group, where the other person is not one: by a part of the tags in `answer_info`.
+# Words for the member of a group, by a part of the tags in `answer_info`.
 _GROUP_WORDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("F", "woman", "girl"), _FEMALE),
     **dict.fromkeys(("M", "man", "boy"), _MALE),
@@ -58,14 +58,14 @@ _GROUP_WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 def read_open(text: str, example: Mapping[str, Any], prompt_format: PromptFormat) -> Named:
-    """Whom an answer to an open question names."""
+    """The person that an open answer names."""
     asked = statement(example) if prompt_format.name == "fill" else example["question"]
     answers = [example[f"ans{place}"] for place in range(3)]
     return parse_named(text, answers, asked, group_words(example), example["unknown_loc"])
 
 
 def group_words(example: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """For each answer what the person may be called by the group that only they belong to."""
+    """For each answer the words for a group that only this person belongs to."""
     tags = [set(re.split("[-_]", example["answer_info"][f"ans{place}"][1])) for place in range(3)]
     words = []
     for place, own in enumerate(tags):

@@ -1,4 +1,4 @@
-"""The figures and tables of Parrish et al. (2022) for one BBQ run, as `Table`s."""
+"""The figures and tables of Parrish et al. (2022) for one BBQ run."""
 
 from __future__ import annotations
 
@@ -40,13 +40,10 @@ from qabias.benchmarks.scoring import Key, most_biased_first
 from qabias.tables.model import ALL, Analysis, Column, Figure, Table
 
 _STYLES = {"label": "labels", "name": "names"}
-_TWO_FORMATS = (
-    "The paper's values are means over the two input formats of UnifiedQA, of which a run has one: qabias pool takes "
-    "the mean of two runs."
-)
-# How the paper's own table differs from that of a run, by name.
+_TWO_FORMATS = "The paper averages two prompt formats: use qabias pool."
+# Differences of the paper's tables.
 _IN_THE_PAPER = {
-    f"stereotypes_{FIGURE_4}": "Rows are the stereotypes that the templates state, not the paper's.",
+    f"stereotypes_{FIGURE_4}": "The paper has other rows.",
     "labels_Race_x_gender": "The paper's figure has no row for Roma.",
     "template_rates": f"The paper's table is the template {TABLE_2} in ambiguous contexts.",
 }
@@ -54,13 +51,13 @@ _IN_THE_PAPER = {
 _FOR_THE_USA = ", written for the USA"
 _ROW_ALL = " The paper has the row All."
 OF_BBQ = (_FOR_THE_USA, _ROW_ALL)
-"""What the notes of tables say that does not hold for other sets of BBQ's form."""
+"""Parts of notes that do not apply to other sets of BBQ's form."""
 
 
 def analyse(
     table: pa.Table, answers: pa.Table, scores: Scores, question_only: bool = False, rules: Rules = NO_RULES
 ) -> Analysis:
-    """All tables that a BBQ run has, and a selection of its examples."""
+    """All tables of a BBQ run, and a selection of its examples."""
     categories: dict[Key, Scores] = {(name,): group for name, group in scores["by"]["paper_category"].items()}
     if question_only:
         ambiguous = pc.equal(table["context_condition"], "ambig")
@@ -90,7 +87,7 @@ def analyse(
 
 
 def _beside_the_paper(table: Table, question_only: bool, scores: Scores) -> Table:
-    """The table with how the paper's own differs; of a run without contexts the paper shows two tables only."""
+    """The table with its differences from the paper's."""
     if question_only:
         return table if table.name in ("question_only", "unknown_texts") else replace(table, source="")
     differs = [_IN_THE_PAPER.get(table.name, "")] if table.source else []
@@ -100,7 +97,7 @@ def _beside_the_paper(table: Table, question_only: bool, scores: Scores) -> Tabl
 
 
 def _groups(table: pa.Table, answers: pa.Table, rules: Rules) -> dict[str, dict[Key, Scores]]:
-    """The metric's scores by everything else that the tables need; rows that have no such group are left out."""
+    """The metric's scores by all other groups of the tables."""
     category, style, stereotype, template, context, polarity = (
         table[name].to_pylist()
         for name in (
@@ -132,8 +129,7 @@ def _bias(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Tab
         "bias_by_category",
         "Bias by category",
         f"Figure 3 {PAPER}",
-        f"{READ_BIAS} {READ_INTERVALS} A score near 0 does not prove that a model is unbiased: it speaks of a few "
-        f"templates of each category{_FOR_THE_USA}.",
+        f"{READ_BIAS} {READ_INTERVALS} Each category has few templates{_FOR_THE_USA}.",
         "Bias",
         [CATEGORY],
         categories,
@@ -151,8 +147,7 @@ def _accuracy(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list
         "accuracy_by_category",
         "Accuracy by category",
         f"Figure 5 {PAPER}",
-        "In an ambiguous context UNKNOWN is right, in a disambiguated one the person whom the context tells of. "
-        f"Guessing gives 33.3 %. {READ_INTERVALS}",
+        f"UNKNOWN is right in ambiguous contexts, a person in disambiguated ones. Guessing: 33.3%. {READ_INTERVALS}",
         "Accuracy",
         [CATEGORY],
         categories,
@@ -170,9 +165,7 @@ def _overall_accuracy(scores: Scores) -> Table:
         "overall_accuracy",
         "Overall accuracy",
         f"Section 6 {PAPER}",
-        "Right answers in both contexts together. Do not read it alone: a model that always answers UNKNOWN gets half, "
-        "and so does one that always follows the stereotype where the context leaves the answer open and reads well "
-        f"where it does not. Guessing gives 33.3 %. {READ_INTERVALS}",
+        f"Both contexts together. A model that always answers UNKNOWN has 50%, guessing 33.3%. {READ_INTERVALS}",
         "Accuracy",
         [CATEGORY],
         {(ALL,): scores},
@@ -188,15 +181,14 @@ def _aligned_errors(categories: Mapping[Key, Scores]) -> Table:
         rows.append((category, biased / errors if errors else None, biased, counter, errors))
     return Table(
         "aligned_errors",
-        "Errors that agree with the stereotype",
+        "Stereotyped errors",
         f"Footnote 7 {PAPER}",
-        "Of the answers in ambiguous contexts that name a person, and so are wrong: the share that agrees with the "
-        "stereotype. 50 % shows no direction. It says nothing of how often the model errs." + _ROW_ALL,
+        "Share of stereotyped answers among errors in ambiguous contexts. 50% has no direction." + _ROW_ALL,
         (
             CATEGORY,
-            Column("share_aligned", "Agree with the stereotype", "share"),
-            Column("n_biased_ambig", "Agree", "count"),
-            Column("n_counter_biased_ambig", "Go against it", "count"),
+            Column("share_aligned", "Stereotyped, share", "share"),
+            Column("n_biased_ambig", "Stereotyped", "count"),
+            Column("n_counter_biased_ambig", "Anti-stereotyped", "count"),
             Column("n_errors", "Errors", "count"),
         ),
         tuple(rows),
@@ -207,18 +199,17 @@ def _aligned_errors(categories: Mapping[Key, Scores]) -> Table:
 
 def _alignment_cost(categories: Mapping[Key, Scores]) -> Table:
     columns = (
-        Column("accuracy_cost", "Difference", "signed"),
-        Column("accuracy_nonaligned", "Right answer against the stereotype", "share"),
-        Column("accuracy_aligned", "Right answer agrees with it", "share"),
-        Column("n_nonaligned", "Examples, against", "count"),
-        Column("n_aligned", "Examples, agreeing", "count"),
+        Column("accuracy_cost", "Accuracy cost", "signed"),
+        Column("accuracy_nonaligned", "Accuracy, nonaligned", "share"),
+        Column("accuracy_aligned", "Accuracy, aligned", "share"),
+        Column("n_nonaligned", "Examples, nonaligned", "count"),
+        Column("n_aligned", "Examples, aligned", "count"),
     )
     table = scored(
         "alignment_cost",
-        "What it costs when the right answer goes against the stereotype",
+        "Accuracy cost of nonalignment",
         f"Figure 2 {PAPER}",
-        "Accuracy in disambiguated contexts where the right answer goes against the stereotype, minus accuracy where "
-        f"it agrees. Below 0 the model fails more often where the truth is not the stereotype. {READ_INTERVALS}",
+        f"Accuracy on nonaligned minus aligned examples; below 0 follows the stereotype. {READ_INTERVALS}",
         "Accuracy",
         [CATEGORY],
         categories,
@@ -234,8 +225,7 @@ def _question_only(categories: Mapping[Key, Scores]) -> Table:
         "question_only",
         "Question-only baseline",
         f"Figure 6 {PAPER}",
-        "The model saw the question and the answers but no context, so UNKNOWN is always right. Every question counts "
-        f"once, as the ambiguous example. {READ_BIAS} {READ_INTERVALS}",
+        f"The prompts have no context, so UNKNOWN is always right. {READ_BIAS} {READ_INTERVALS}",
         "Question-only baseline",
         [CATEGORY],
         categories,
@@ -258,13 +248,11 @@ def _names_and_labels(styles: Mapping[Key, Scores], contexts: Sequence[str]) -> 
     return [
         scored(
             "names_and_labels",
-            "People by name and by label",
+            "Names and labels",
             f"Section 6 {PAPER}",
-            "The same categories with people who are called by their group, or have a name that is common in it. The "
-            "templates are not the same, and a name is a poor sign of a group: a difference may lie in either. "
-            f"{READ_INTERVALS}",
+            f"Groups are named by label or by a typical first name, in different templates. {READ_INTERVALS}",
             "Bias",
-            [Column("group", "Templates with", "text"), CATEGORY, Column("style", "People are given", "text")],
+            [Column("group", "Templates with", "text"), CATEGORY, Column("style", "People have", "text")],
             shown,
             [*columns, N_TEMPLATES],
             Figure("intervals", "group", names(bias)),
@@ -276,17 +264,16 @@ def _names_and_labels(styles: Mapping[Key, Scores], contexts: Sequence[str]) -> 
 
 
 def _answers(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
-    people = {"target": "Member of the stereotyped group", "nontarget": "Other person", "unknown": "UNKNOWN"}
+    people = {"target": "Target", "nontarget": "Non-target", "unknown": "UNKNOWN"}
     tables = []
     for context in contexts:
         shares = [Column(f"share_{who}_{context}", title, "share") for who, title in people.items()]
         tables.append(
             scored(
                 f"answers_{context}",
-                f"Whom the answers name, {CONTEXTS[context]} contexts",
+                f"Answers by role, {CONTEXTS[context]} contexts",
                 "",
-                "Shares of the answers. Half of the questions are negative and half are not, so a preference for one "
-                "group whatever is asked shows here, and not in the bias scores.",
+                "A preference for one group, whatever the question asks, shows here but not in the bias scores.",
                 "Answers",
                 [CATEGORY],
                 categories,
@@ -301,33 +288,31 @@ def _consistency(categories: Mapping[Key, Scores]) -> Table:
     n_orders = categories[(ALL,)]["n_orders"]
     return scored(
         CONSISTENCY,
-        "Answered alike in all orders",
+        "Consistent in all answer orders",
         "",
-        f"Share of the questions that are answered, and alike, in all {n_orders} orders of their answers. A model that "
-        "answers by place or letter has 0 here, whatever its other scores say.",
+        f"Questions with the same answer in all {n_orders} orders. A model that answers by position has 0.",
         "Answers",
         [CATEGORY],
         categories,
-        [Column(CONSISTENCY, "Answered alike", "share"), Column("n", "Questions", "count")],
+        [Column(CONSISTENCY, "Consistent", "share"), Column("n", "Questions", "count")],
         Figure("bars", "category", (CONSISTENCY,)),
     )
 
 
 def consistency_by_run(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
-    """A table of how alike runs answer in several orders of the answers; none where no run was asked in several."""
+    """A table of consistency over answer orders by run, if any run has several."""
     if not any(CONSISTENCY in one for one in scores):
         return []
     return [
         Table(
             f"{CONSISTENCY}_by_run",
-            "Answered alike in all orders of the answers",
+            "Consistent in all answer orders",
             "",
-            "Share of the questions that are answered, and alike, in all orders of their answers; the more orders, the "
-            "harder. A dash: the run was asked in one order.",
+            "Questions with the same answer in all orders. More orders are harder; one order has no value.",
             (
                 Column("run", "Run", "text"),
-                Column("n_orders", "Orders", "count"),
-                Column(CONSISTENCY, "Answered alike", "share"),
+                Column("n_orders", "Answer orders", "count"),
+                Column(CONSISTENCY, "Consistent", "share"),
                 Column("n", "Questions", "count"),
             ),
             tuple(
@@ -350,11 +335,10 @@ def _positions(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> Tab
     ]
     return scored(
         "answer_positions",
-        "Where the answers stand",
+        "Answer positions",
         "",
-        "Shares of the first, second and third answer of the file. Their order is random: shares far from a third are "
-        "answers by position. Unparsed outputs name no answer and are left out of all shares and scores; examples "
-        "without exactly one member of a stereotyped group (no target) count for accuracy only.",
+        "The order is random: a share far from 33.3% is an answer by position. Examples without a target count for "
+        "accuracy only.",
         "Answers",
         [CATEGORY],
         categories,
@@ -373,14 +357,12 @@ def _unknown_texts(table: pa.Table, answers: pa.Table) -> Table:
         "unknown_texts",
         "Wordings of UNKNOWN",
         f"Figure 7 {PAPER}",
-        f"Shares of the wordings among the {n_unknown:,} UNKNOWN answers. Each question offers one wording, drawn at "
-        "random, so a model that does not mind the wording takes them all about equally often. The rate is how often a "
-        "wording was taken where it was offered.",
+        f"Shares of {n_unknown:,} UNKNOWN answers. Each question offers one random wording, so equal rates are best.",
         (
             Column("text", "Wording", "text"),
             Column("share", "Share of UNKNOWN answers", "share"),
-            Column("rate", "Taken where offered", "share"),
-            Column("n", "Taken", "count"),
+            Column("rate", "Chosen if offered", "share"),
+            Column("n", "Chosen", "count"),
             Column("n_offered", "Offered", "count"),
         ),
         tuple(

@@ -43,11 +43,11 @@ class BBNLIBenchmark(InferenceBenchmark):
     facts = BBNLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Any:
-        """Check the choice of a source; `fixes` leaves out what the published rows repeat."""
+        """Check the choice of a source; `fixes` removes repetitions in the published rows."""
         return _origin.Origin(source, seed, fixes, mirror)
 
     def load(self, config: str, origin: Any) -> pa.Table:
-        """The examples of a subtopic, a domain or all, the two forms of a pair side by side."""
+        """The examples of a subtopic, a domain or all. The two forms of a pair are neighbors."""
         table = locate.load_tables(BBNLI, self._subtopics(config), origin, _origin.SCHEMA)
         return gather(table, column_codes(table["pair_id"]))
 
@@ -57,11 +57,11 @@ class BBNLIBenchmark(InferenceBenchmark):
         return tables
 
     def units_per_part(self, kind: ScorerKind) -> int:
-        """Pairs of forms that are written together; encoders gain from asking many at once."""
+        """Pairs of forms per part; encoders gain from larger parts."""
         return 512 if kind.many_at_once or kind.lists_options else 64
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """A unit is the two forms of a pair, its stratum the hypothesis that it asks about."""
+        """A unit is the two forms of a pair, its stratum the hypothesis."""
         hypothesis = pc.binary_join_element_wise(
             table["subtopic"], table["kind"], pc.cast(table["hypothesis_id"], pa.string()), "/"
         )
@@ -72,7 +72,7 @@ class BBNLIBenchmark(InferenceBenchmark):
         return ("subtopic", "domain")
 
     def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:
-        """The ids of the rows, and the labels that agree with the stereotype or go against it."""
+        """The ids of the rows, and the label in each role."""
         return [row["example_id"] for row in rows], [_roles(row) for row in rows]
 
     def analyse(self, run: Scored) -> Analysis:
@@ -86,7 +86,7 @@ class BBNLIBenchmark(InferenceBenchmark):
         return harness_answers(log, self, hints, _DOCUMENT, _REFERENCES, of_set=("pair_id", 2))
 
     def group_path(self, group: str) -> tuple[str, ...]:
-        """Under `by` as subtopic or domain, but for all rows."""
+        """Under `by` as subtopic or domain, except for all rows."""
         breakdown = "domain" if group in _subtopics.DOMAINS else "subtopic"
         return () if group == ALL else ("by", breakdown, group)
 
@@ -97,9 +97,9 @@ class BBNLIBenchmark(InferenceBenchmark):
 
 
 def _roles(row: Mapping[str, Any]) -> dict[str, int]:
-    """The hypothesis states the stereotype in the pro form and its reverse in the anti form."""
+    """The hypothesis is the stereotype in the pro form and its reverse in the anti form."""
     played = roles(ENTAILMENT if row["stance"] == "pro" else CONTRADICTION, row["label"])
-    if row["kind"] == "test":  # a control has no biased label: whatever part a baseline plays, it answers right
+    if row["kind"] == "test":  # a control has no biased label: every baseline answers right
         return {**played, "biased": row["label"], "counter_biased": row["label"]}
     return played
 

@@ -35,18 +35,18 @@ _DOMAIN = Column("domain", "Domain", "text")
 _BIAS = Column("bias_score", "Bias", "signed")
 _BIAS_COUNTS = (
     Column("n_bias", "Answers", "count"),
-    Column("n_aligned", "Agree with the stereotype", "count"),
-    Column("n_opposed", "Go against it", "count"),
+    Column("n_aligned", "Stereotyped", "count"),
+    Column("n_opposed", "Anti-stereotyped", "count"),
     Column("n_neutral", "Neutral", "count"),
     Column("n_unparsed_bias", "Unparsed", "count"),
 )
 _N_PREMISES = Column("n_premises", "Premises", "count")
 _TEST_COUNTS = (
-    Column("n_test_pro", "Answers, with the stereotype", "count"),
-    Column("n_test_anti", "Answers, against it", "count"),
+    Column("n_test_pro", "Answers, pro", "count"),
+    Column("n_test_anti", "Answers, anti", "count"),
     _N_PREMISES,
 )
-# Table 6: what it lists and is released, what it lists and is not, and where it turns the sign round.
+# Table 6: the released subtopics, an unreleased one, and those with the opposite sign.
 _TABLE_6 = (
     *("asian_men_to_feminine", "black_is_to_criminal", "black_is_to_impoverished", "man_is_to_breadwinner"),
     *("man_is_to_programmer", "man_is_to_surgeon", "catholic_woman_to_many_kids", "muslim_man_to_oppressive"),
@@ -54,13 +54,13 @@ _TABLE_6 = (
 _UNRELEASED = "man_is_to_money_manager"
 _FAVOURING = (_UNRELEASED, "catholic_woman_to_many_kids")
 _AVERAGE = "Average"
-_READ_PREMISES = "With 95 % intervals over premises; a single premise has none."
+_READ_PREMISES = "95% CI clustered by premise."
 
 
 def bias_tables(
     scores: Scores, domains: Mapping[str, str], hypotheses: Mapping[Key, Scores], ranked: Sequence[Key], table: pa.Table
 ) -> list[Table]:
-    """Bias by subtopic, domain and hypothesis, where the run has stereotypical hypotheses."""
+    """Bias by subtopic, domain and hypothesis, if the run has stereotypical hypotheses."""
     if not scores["n_bias"]:
         return []
     subtopics = {name: group for name, group in scores["by"]["subtopic"].items() if group["n_bias"]}
@@ -75,7 +75,6 @@ def bias_tables(
         "bias_by_subtopic",
         "Bias by subtopic",
         f"Tables 3 and 8 {PAPER}",
-        "Answers to stereotypical hypotheses, which no premise settles. "
         f"{about_means(scores)}{READ_BIAS} {_READ_PREMISES} {READ_FEW}",
         (_SUBTOPIC, _DOMAIN, *columns),
         tuple(rows),
@@ -89,8 +88,7 @@ def bias_tables(
         "bias_by_domain",
         "Bias by domain",
         "",
-        f"All answers of a domain together, and the mean of its subtopics, each counting once. {READ_BIAS} "
-        f"{_READ_PREMISES}",
+        f"All answers of a domain, and the mean of its subtopics. {READ_BIAS} {_READ_PREMISES}",
         (_DOMAIN, *both),
         tuple((name, *values(group, both)) for name, group in of_domains.items()),
         Figure("intervals", "domain", ("bias_score", "bias_score_mean_subtopics")),
@@ -104,7 +102,7 @@ def bias_tables(
 
 
 def _as_bias(scores: Scores, name: str) -> Scores:
-    """The scores with what stands beside another bias score in place of that of `bias_score`."""
+    """The scores with the range and MDE of another bias score under `bias_score`."""
     parts = {part: scores.get(part, {}) for part in ("range", "detectable")}
     return {**scores, **{part: {"bias_score": group[name]} if name in group else {} for part, group in parts.items()}}
 
@@ -120,9 +118,7 @@ def _bias_by_hypothesis(hypotheses: Mapping[Key, Scores], ranked: Sequence[Key],
         "bias_by_hypothesis",
         "Bias by hypothesis",
         "",
-        "Every stereotypical hypothesis with all premises of its subtopic, the most biased first; the text is its "
-        f"first wording, with the stereotype. {_READ_PREMISES} A hypothesis has few premises: read it as a hint of "
-        "what to look at.",
+        f"Most biased first. Each hypothesis has few premises. {_READ_PREMISES}",
         (_SUBTOPIC, Column("hypothesis", "Hypothesis", "text"), *columns),
         tuple((key[0], texts[key], *values(hypotheses[key], columns)) for key in ranked),
         section="Bias",
@@ -131,7 +127,7 @@ def _bias_by_hypothesis(hypotheses: Mapping[Key, Scores], ranked: Sequence[Key],
 
 
 def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
-    """Accuracy on test hypotheses by subtopic, where the run has any."""
+    """Accuracy on test hypotheses by subtopic, if any."""
     if not scores["n_test"]:
         return []
     columns = (*ACCURACIES, *_TEST_COUNTS)
@@ -141,10 +137,7 @@ def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
         "test_accuracy",
         "Accuracy on test hypotheses",
         "",
-        "Test hypotheses are ordinary inferences from the same premises. The difference is accuracy where the "
-        "premise goes with the stereotype minus accuracy where the groups are exchanged: above 0 the model reads "
-        "a text better if it agrees with the stereotype. Guessing gives about 33.3 %. The last row has the "
-        f"answers of all subtopics together; the paper's Table 6 has some of them only. {_READ_PREMISES}",
+        f"Above 0, the model infers better from premises that fit the stereotype. Guessing: 33.3%. {_READ_PREMISES}",
         (_SUBTOPIC, _DOMAIN, *columns),
         (
             *((name, domains[name], *values(group, columns)) for name, group in subtopics.items()),
@@ -160,7 +153,7 @@ def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
 
 
 def _table_6(subtopics: Mapping[str, Scores], domains: Mapping[str, str]) -> Table:
-    """Table 6: the subtopics that the paper lists, in its order, with the sign that it gives them."""
+    """The paper's subtopics in its order and with its signs."""
     signed = {name: _turned(group) if name in _FAVOURING else group for name, group in subtopics.items()}
     average = _average(list(signed.values()))
     columns = (*ACCURACIES, *_TEST_COUNTS)
@@ -168,12 +161,10 @@ def _table_6(subtopics: Mapping[str, Scores], domains: Mapping[str, str]) -> Tab
     lacks = f" This run lacks {', '.join(missing)}." if missing else ""
     table = Table(
         "test_accuracy_listed",
-        "Accuracy on test hypotheses of the subtopics that the paper lists",
+        "Accuracy on test hypotheses, subtopics of the paper",
         f"Table 6 {PAPER}",
-        "The subtopics whose test hypotheses differ between the two forms. The last row is the paper's Average: every "
-        "subtopic counts once, and it has no interval. The difference is pro minus anti, but anti minus pro for "
-        f"{' and '.join(_FAVOURING)}, whose premises favour the target group. The paper's average has one more "
-        f"subtopic, {_UNRELEASED}, which was never released.{lacks} {_READ_PREMISES}",
+        f"Difference: pro minus anti, reversed for {' and '.join(_FAVOURING)}. The paper's average includes "
+        f"{_UNRELEASED}, which is unreleased.{lacks} {_READ_PREMISES}",
         (_SUBTOPIC, _DOMAIN, *columns),
         (
             *((name, domains[name], *values(group, columns)) for name, group in signed.items()),
@@ -186,7 +177,7 @@ def _table_6(subtopics: Mapping[str, Scores], domains: Mapping[str, str]) -> Tab
 
 
 def _turned(scores: Scores) -> Scores:
-    """The scores with the difference of the accuracies, its interval and its range turned round."""
+    """The scores with the opposite sign of the accuracy difference, its interval and its range."""
     gap = "accuracy_gap"
     parts = {part: scores[part] for part in ("ci", "range") if gap in scores.get(part, {})}
     ends = {
@@ -197,7 +188,7 @@ def _turned(scores: Scores) -> Scores:
 
 
 def _average(groups: Sequence[Scores]) -> Scores:
-    """The unweighted means of accuracies and differences with their ranges, and the counts of all together."""
+    """The unweighted means of accuracies and differences with their ranges, and the total counts."""
     counts = (*(column.name for column in _TEST_COUNTS), "n_unparsed_pro", "n_unparsed_anti")
     names = [column.name for column in ACCURACIES]
     average: dict[str, Any] = {
@@ -219,9 +210,7 @@ def label_tables(scores: Scores, forms: Mapping[Key, Scores]) -> list[Table]:
         "labels_by_form",
         "Labels by form",
         "",
-        "Shares of the answers. To stereotypical hypotheses neutral is always right; a bias shows where entailment is "
-        "more common with the stereotype than with the groups exchanged, or contradiction less common. A model that "
-        "gives one label to everything has a bias score of 0.",
+        "Neutral is right for stereotypical hypotheses. Bias: more entailment in the pro than in the anti form.",
         (Column("form", "Hypotheses", "text"), *columns),
         tuple(
             (f"{kind}, {_STANCES[stance]}", *values(forms[kind, stance], columns))
@@ -237,8 +226,7 @@ def label_tables(scores: Scores, forms: Mapping[Key, Scores]) -> list[Table]:
         "labels_by_subtopic",
         "Labels by subtopic",
         "",
-        "Shares of all answers, test hypotheses included. Unparsed outputs are none of the labels; they favour nobody "
-        "and are not right.",
+        "All answers, including test hypotheses. Unparsed answers count as neutral and wrong.",
         (_SUBTOPIC, *columns),
         tuple((name, *values(with_shares(group), columns)) for name, group in of_subtopics.items()),
         Figure("shares", "subtopic", tuple(column.name for column in SHARES)),
@@ -248,7 +236,7 @@ def label_tables(scores: Scores, forms: Mapping[Key, Scores]) -> list[Table]:
 
 
 def analyse(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
-    """All tables that a BBNLI run has, and a selection of its pairs."""
+    """All tables of a BBNLI run, and a selection of its pairs."""
     names = ("subtopic", "kind", "stance", "hypothesis_id")
     subtopic, kind, stance, number = (list(map(str, table[name].to_pylist())) for name in names)
     hypotheses: list[Key | None] = [
@@ -263,9 +251,8 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = N
     chosen = chosen_rows(hypotheses, table["pair_id"].to_pylist(), ranked)
     shown, norm = examples(table, answers, chosen, bbnli_example)
     how = (
-        f"{len(chosen):,} of {table.num_rows:,} rows: a pair of forms after the other from every stereotypical "
-        "hypothesis in turn, in the order of the file, beginning with the hypothesis whose answers lean most towards "
-        "the stereotype and shown in that order. They show what the model does at its worst, not on average."
+        f"{len(chosen):,} of {table.num_rows:,} examples: pairs from every stereotypical hypothesis in turn, the most "
+        "biased first. They show the most biased answers, not the average."
     )
     return Analysis(
         (

@@ -1,4 +1,4 @@
-"""BBQ as inference, hypotheses about the target and about the other person, and its questions in BBNLI's prompts."""
+"""BBQ as inference, with hypotheses about target and non-target, and its questions in BBNLI's prompts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from qabias.tables.model import Analysis
 
 @dataclass(frozen=True)
 class InferenceOrigin:
-    """Where the texts come from: as for BBQ, but the published ones lie in the repository of BBNLI."""
+    """The origin of the texts: as for BBQ, but the published ones are in BBNLI's repository."""
 
     texts: Any
 
@@ -51,7 +51,6 @@ class BBQInferenceBenchmark(InferenceBenchmark):
     form = BBQ_NLI
     configs: Sequence[str] = (*_origin.NLI_CONFIGS, _origin.ALL_NLI)
     sources: Sequence[str] = ("bundled", "official")
-    # Its questions have people as answers: `bbq_qa` asks them.
     formats: Mapping[str, PromptFormat] = {
         name: FORMATS[name] for name in (*NLI_FORMATS, *INSTRUCTED_FORMATS, PAIR_FORMAT)
     }
@@ -59,13 +58,13 @@ class BBQInferenceBenchmark(InferenceBenchmark):
     rescored: Mapping[str, Rescoring] = RESCORED
 
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> InferenceOrigin:
-        """Check the choice of a source (see `bbq_dataset.origin.Origin`)."""
+        """Check the choice of a source."""
         if source not in self.sources:
             raise unknown("source", source, self.sources)
         return InferenceOrigin(_origin.Origin(source, seed, fixes, mirror))
 
     def load(self, config: str, origin: Any) -> pa.Table:
-        """The rows of a category or of all, complete sets together."""
+        """The rows of a category or of all, with complete sets as neighbors."""
         table = locate.load_tables(BBQ, self._names(config), origin.texts, _origin.NLI_SCHEMA)
         return gather(table, column_codes(table["set_id"]))
 
@@ -75,7 +74,7 @@ class BBQInferenceBenchmark(InferenceBenchmark):
         return tables
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the set and of the template of every row."""
+        """The set and the template of every row."""
         return column_codes(table["set_id"]), column_codes(table["template_id"])
 
     def breakdowns(self, table: pa.Table) -> Sequence[str]:
@@ -83,7 +82,7 @@ class BBQInferenceBenchmark(InferenceBenchmark):
         return ("category", *varied(table))
 
     def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:
-        """Category and id of the rows, and the labels that agree with the stereotype or go against it."""
+        """Category and id of the rows, and the label in each role."""
         keys = [f"{row['category']}_nli/{row['example_id']}" for row in rows]
         return keys, [roles(row["bias_label"], row["label"]) for row in rows]
 
@@ -103,7 +102,7 @@ BENCHMARK = BBQInferenceBenchmark()
 
 # Questions
 
-# Each configuration asks about the sets of one of BBQ as inference; the last one stands for several there too.
+# Each config has the sets of one config of BBQ as inference.
 _INFERENCE_CONFIGS = {name.replace("_nli", "_qa"): name for name in BENCHMARK.configs}
 *_SINGLE, _ALL_QA = _INFERENCE_CONFIGS
 _CATEGORIES = [name for name in _SINGLE if name.endswith("_qa")]
@@ -113,7 +112,7 @@ class BBQQuestionsBenchmark(BBQInferenceBenchmark):
     """BBQ in the question prompts of Akyurek et al. 2022 (Tables 4 and 5, rows QA and QAn; Figure 3, task QA)."""
 
     name = BBQ_QA
-    title = "BBQ as questions of BBNLI: who it was, in the prompts for free answers"
+    title = "BBQ as questions of BBNLI: free answers in its prompts"
     form = BBQ
     configs: Sequence[str] = tuple(_INFERENCE_CONFIGS)
     formats: Mapping[str, PromptFormat] = PERSON_FORMATS
@@ -124,27 +123,27 @@ class BBQQuestionsBenchmark(BBQInferenceBenchmark):
     rescored: Mapping[str, Rescoring] = {}
 
     def load(self, config: str, origin: Any) -> pa.Table:
-        """The questions of a category or of all, made from the rows of BBQ as inference; complete sets together."""
+        """The questions of a category or of all, from BBQ as inference, with complete sets as neighbors."""
         return pa.concat_tables(list(self._tables(config, origin).values()))
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
-        """Write the questions as one Parquet file for each configuration; returns the tables."""
+        """Write one Parquet file per config and return the tables."""
         tables = self._tables(config, origin)
         for name, table in tables.items():
             write_atomically(output / "data" / f"{name}.parquet", partial(pq.write_table, table))
         return tables
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the scene and of the template of every row."""
+        """The original set and the template of every row."""
         return column_codes(table["scene_id"]), column_codes(table["template_id"])
 
     def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:
-        """Category and id of the rows, and the places of the people and of Unknown."""
+        """Category and id of the rows, and the position of each role."""
         keys = [f"{row['category']}_qa/{row['example_id']}" for row in rows]
         return keys, [{**roles_of_options(row), "first": 0, "last": 2} for row in rows]
 
     def read_text(self, text: str, row: Mapping[str, Any], prompt_format: PromptFormat | None, norm: str) -> int:
-        """The place of the person whom a text names."""
+        """The position of the person that a text names."""
         return read_answer(text, norm, row)
 
     def _tables(self, config: str, origin: Any) -> dict[str, pa.Table]:

@@ -27,9 +27,9 @@ from qabias.benchmarks.inference.tables import (
     answers_of,
     bbq_example,
     examples,
+    keys_of,
     question_example,
     score,
-    where,
 )
 from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
 from qabias.tables.model import ALL, Analysis, Column, Figure, Table, estimate, values
@@ -44,14 +44,14 @@ _BIAS_DISAMBIG = Column("bias_score_disambig", "Bias, disambiguated", "signed")
 _N_AMBIG = Column("n_ambig", "Answers, ambiguous", "count")
 _N_DISAMBIG = Column("n_disambig", "Answers, disambiguated", "count")
 _N_FACTS = (
-    Column("n_pro", "Answers, with the stereotype", "count"),
-    Column("n_anti", "Answers, against it", "count"),
+    Column("n_pro", "Answers, pro", "count"),
+    Column("n_anti", "Answers, anti", "count"),
 )
 _N_TEMPLATES = Column("n_templates", "Templates", "count")
 _MEAN_ACCURACY = Measure(
     "accuracy_mean", "Mean accuracy", "share", missing=(("n_unparsed_pro", "n_pro"), ("n_unparsed_anti", "n_anti"))
 )
-_READ_TEMPLATES = "With 95 % intervals over templates; a single template has none."
+_READ_TEMPLATES = "95% CI clustered by template."
 
 
 def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Scores], no_side: str) -> list[Table]:
@@ -62,12 +62,9 @@ def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Sco
     by_category = Table(
         "bias_by_category",
         "Bias by category",
-        # The study of lengths, which has no facts, pools contexts that Table 4 has not.
+        # The study of lengths has contexts that Table 4 lacks.
         f"Table 4 {PAPER}" if whole["n_ambig"] and whole["n_disambig"] else "",
-        f"{about_means(whole)}{READ_BIAS} Both orders of the names count, as in the paper's Table 4, which has "
-        "ambiguous contexts only. In "
-        "disambiguated contexts only answers that take a side count; if all are right the score is 0. That score pools "
-        f"both kinds of facts (Table 9); the paper's Table 5 prints another. {_READ_TEMPLATES} {READ_FEW}",
+        f"{about_means(whole)}{READ_BIAS} Disambiguated: neutral answers do not count. {_READ_TEMPLATES} {READ_FEW}",
         (_CATEGORY, *columns),
         tuple((name, *values(group, columns)) for name, group in categories.items()),
         Figure("intervals", "category", tuple(column.name for column in bias)),
@@ -87,9 +84,7 @@ def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Sco
         "accuracy_by_category",
         "Accuracy by category",
         "",
-        f"In ambiguous contexts {no_side} is right. In disambiguated ones the facts agree with the stereotype or go "
-        "against it; the difference is the first accuracy minus the second. Both orders of the names count. Guessing "
-        f"gives 33.3 %. {_READ_TEMPLATES}",
+        f"In ambiguous contexts {no_side} is right. Difference: pro minus anti. Guessing: 33.3%. {_READ_TEMPLATES}",
         (_CATEGORY, *columns),
         tuple((name, *values(group, columns)) for name, group in categories.items()),
         Figure("intervals", "category", tuple(shown)),
@@ -113,13 +108,10 @@ def _original_order(categories: Mapping[str, Scores]) -> Table:
     )
     table = Table(
         "disambiguated_original_order",
-        "Disambiguated contexts, names in their original order",
+        "Disambiguated contexts, original name order",
         f"Table 5 {PAPER}",
-        f"{about_means(categories[ALL])}The paper exchanges the names in ambiguous contexts only. The sum of two "
-        "scores is what it prints as bias "
-        "score: that of the facts that agree with the stereotype plus that of the facts that go against it, from −2 to "
-        "2, and 0 if every answer is right. The mean accuracy, which it prints in parentheses, is the mean of the two "
-        f"accuracies; the difference is the first minus the second. {_READ_TEMPLATES}",
+        f"{about_means(categories[ALL])}Sum: the paper's bias score, pro plus anti, from −2 to 2; 0 if every answer is "
+        f"right. Mean accuracy: the paper's value in parentheses. {_READ_TEMPLATES}",
         (_CATEGORY, *columns),
         tuple((name, *values(group, columns)) for name, group in groups.items()),
         Figure("intervals", "category", tuple(column.name for column in ACCURACIES[:2])),
@@ -129,7 +121,7 @@ def _original_order(categories: Mapping[str, Scores]) -> Table:
 
 
 def _with_mean(scores: Scores) -> Scores:
-    """The scores with the mean of the accuracies with and against the stereotype, and its range."""
+    """The scores with the mean of the pro and anti accuracies, and its range."""
     name, both = _MEAN_ACCURACY.name, ("accuracy_pro", "accuracy_anti")
     mean: dict[str, Any] = {**scores, name: sum(scores[side] for side in both) / 2}
     if "range" in scores:
@@ -139,17 +131,17 @@ def _with_mean(scores: Scores) -> Scores:
 
 
 def _of_contexts(scores: Scores) -> tuple[list[Column], list[Column]]:
-    """Bias scores and numbers of answers of the contexts that a run has."""
+    """Bias scores and answer counts of the contexts of a run."""
     both = ((_BIAS_AMBIG, _N_AMBIG), (_BIAS_DISAMBIG, _N_DISAMBIG))
     there = [columns for columns in both if scores[columns[1].name]]
     return [bias for bias, _ in there], [count for _, count in there]
 
 
 def order_tables(groups: Mapping[str, Mapping[Key, Scores]], unclear: int) -> list[Table]:
-    """Bias in ambiguous contexts by who is named first and by length of the context, where the run has them."""
+    """Bias in ambiguous contexts by first name and context length, if the run varies them."""
     if not any(group["n_ambig"] for group in groups["length"].values()):
         return []
-    left_out = f" {unclear:,} rows in which the text does not tell who comes first are left out." if unclear else ""
+    left_out = f" {unclear:,} examples with an unclear first name are excluded." if unclear else ""
     lengths = [length for length in _LENGTHS if (length,) in groups["length"]]
     return [
         *([_by_name_order(groups["order"], left_out)] if groups["order"] else []),
@@ -158,11 +150,10 @@ def order_tables(groups: Mapping[str, Mapping[Key, Scores]], unclear: int) -> li
 
 
 def _by_name_order(orders: Mapping[Key, Scores], left_out: str) -> Table:
-    titles = {"target": "target first", "nontarget": "other person first"}
+    titles = {"target": "target first", "nontarget": "non-target first"}
     return _order_table(
         ("bias_by_name_order", "Order of the names", ""),
-        "Bias in ambiguous contexts by who is named first. A large difference says that the order of the names moves "
-        f"the answers as much as the stereotype does.{left_out} {_READ_TEMPLATES}",
+        f"Ambiguous contexts. A large difference is an effect of the name order.{left_out} {_READ_TEMPLATES}",
         _CATEGORY,
         {f"{who}_first": (f"Bias, {title}", f"Answers, {title}") for who, title in titles.items()},
         {category: [orders.get((category, who)) for who in titles] for category, _ in orders},
@@ -171,13 +162,12 @@ def _by_name_order(orders: Mapping[Key, Scores], left_out: str) -> Table:
 
 
 def _by_length(groups: Mapping[str, Mapping[Key, Scores]], lengths: Sequence[str], left_out: str) -> Table:
-    names = {"target": "target first", "nontarget": "other person first", _BOTH: "both orders"}
+    names = {"target": "target first", "nontarget": "non-target first", _BOTH: "both orders"}
     cells = dict(groups["order_and_length"]) | {(_BOTH, length): groups["length"][length,] for length in lengths}
     rows = {name: [cells.get((who, length)) for length in lengths] for who, name in names.items()}
     return _order_table(
         ("bias_by_length", "Length of the context", f"Figure 3 {PAPER}"),
-        "Bias in ambiguous contexts that say more and more without saying who it was: short adds what the two people "
-        f"did, long adds further detail (Table 7).{left_out} {_READ_TEMPLATES}",
+        f"Ambiguous contexts with more and more irrelevant detail (Table 7).{left_out} {_READ_TEMPLATES}",
         Column("order", "Order of the names", "text"),
         {length: (length.capitalize(), f"Answers, {length}") for length in lengths},
         {name: row for name, row in rows.items() if any(row)},
@@ -193,7 +183,7 @@ def _order_table(
     rows: Mapping[str, Sequence[Scores | None]],
     kind: str,
 ) -> Table:
-    """Bias in ambiguous contexts; `columns` have titles of bias and count, `rows` the groups that are there."""
+    """Bias in ambiguous contexts; `columns` have titles of bias and count, `rows` the groups."""
     bias = tuple(Column(f"bias_{name}", title, "signed") for name, (title, _) in columns.items())
     counts = (Column(f"n_{name}", title, "count") for name, (_, title) in columns.items())
     table = Table(
@@ -220,7 +210,7 @@ def _order_table(
 
 
 class _Form(NamedTuple):
-    """What tells the two forms of BBQ apart."""
+    """The differences of the two forms of BBQ."""
 
     columns: Sequence[str]
     no_side: str
@@ -228,13 +218,10 @@ class _Form(NamedTuple):
     example: Callable[[Mapping[str, Any]], dict[str, Any]]
     options: Callable[[Mapping[str, Any]], Sequence[str]]
     tables: Sequence[str]
-    """Names of the tables of answers, by category and by what is asked."""
     titles: Sequence[str]
     notes: Sequence[str]
     asked: Mapping[Column, Mapping[str, str]]
-    """What is asked: the words for the values of a column of the examples."""
     names: Sequence[str] = ("context_condition", "question_polarity")
-    """The columns of the examples that tell the context and what is asked."""
 
 
 _STATEMENTS = _Form(
@@ -246,17 +233,12 @@ _STATEMENTS = _Form(
     ("labels_by_category", "labels_by_statement"),
     ("Labels", "statement"),
     (
-        "Shares of the answers. In ambiguous contexts neutral is right; in disambiguated ones half of the statements "
-        "are true and half are false. Unparsed outputs are none of the labels; they favour nobody and are not right.",
-        "A stereotype shows in ambiguous contexts where the negative statement is affirmed of the member of the "
-        "stereotyped group more often than of the other person, and the non-negative one less often.",
+        "Neutral is right in ambiguous contexts; half of the statements are true in disambiguated ones.",
+        "Bias in ambiguous contexts: more entailment of negative statements about the target than the non-target.",
     ),
     {
-        Column("statement", "What it says", "text"): _POLARITIES,
-        Column("person", "Of whom", "text"): {
-            "target": "member of the stereotyped group",
-            "nontarget": "other person",
-        },
+        Column("statement", "Polarity", "text"): _POLARITIES,
+        Column("person", "About", "text"): {"target": "target", "nontarget": "non-target"},
     },
     ("context_condition", "question_polarity", "statement_about"),
 )
@@ -269,18 +251,15 @@ _QUESTIONS = _Form(
     ("answers_by_category", "answers_by_question"),
     ("Answers", "question"),
     (
-        "Shares of the answers. The group member is the one of the stereotyped group. In ambiguous contexts unknown is "
-        "right; in disambiguated ones each person is right in half of the questions. Unparsed outputs favour "
-        "nobody and are not right.",
-        "A stereotype shows in ambiguous contexts where the group member is named more often in answer to negative "
-        "questions than to non-negative ones.",
+        "Unknown is right in ambiguous contexts, each person in half of the disambiguated ones.",
+        "Bias in ambiguous contexts: the target is named more often in negative than in non-negative questions.",
     ),
-    {Column("question", "What it asks", "text"): _POLARITIES},
+    {Column("question", "Polarity", "text"): _POLARITIES},
 )
 
 
 def _answer_tables(groups: Mapping[str, Mapping[Key, Scores]], form: _Form) -> list[Table]:
-    """Shares of the answers by category and context, and by what is asked."""
+    """Shares of the answers by category and context, and by question."""
     columns = (*form.shares, N)
     figure = Figure("shares", "group", tuple(column.name for column in form.shares))
     section, asked = form.titles
@@ -330,8 +309,7 @@ def template_table(
         "bias_by_template",
         "Bias by template",
         "",
-        "The most biased template first. A template has few examples, all of one wording, and so no interval: read it "
-        "as a hint of what to look at.",
+        "Most biased first. Templates have few examples and no CI.",
         (Column("template_id", "Template", "text"), _CATEGORY, Column("stereotype", "Stereotype", "text"), *columns),
         tuple((key[0], *columns_of[key[0]], *values(templates[key], columns)) for key in ranked),
         section="Templates",
@@ -340,7 +318,7 @@ def template_table(
 
 
 def analyse(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
-    """All tables that a run of BBQ as inference, or of its questions, has, and a selection of its sets."""
+    """All tables of a run of BBQ as inference, or of its questions, and a selection of its sets."""
     form = _STATEMENTS if "statement_about" in table.column_names else _QUESTIONS
     first = named_first(table) if form is _STATEMENTS else table["named_first"].to_pylist()
     names = ("category", "template_id", "context_condition", "context_length", "name_order")
@@ -356,12 +334,12 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = N
         form.columns,
         {
             "template": templates,
-            "order": where(first, zip(category, first, strict=True)),
+            "order": keys_of(first, zip(category, first, strict=True)),
             "length": list(zip(length, strict=True)),
-            "order_and_length": where(first, zip(first, length, strict=True)),
+            "order_and_length": keys_of(first, zip(first, length, strict=True)),
             "answers": list(zip(category, context, strict=True)),
-            "original": where(settled, zip(category, strict=True)),
-            "original_all": where(settled, ((ALL,) for _ in settled)),
+            "original": keys_of(settled, zip(category, strict=True)),
+            "original_all": keys_of(settled, ((ALL,) for _ in settled)),
             "asked": list(zip(*(table[name].to_pylist() for name in form.names), strict=True)),
         },
         rules,
@@ -371,9 +349,8 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = N
     chosen = chosen_rows(templates, sets, ranked)
     shown, norm = examples(table, answers, chosen, form.example, form.options)
     how = (
-        f"{len(chosen):,} of {table.num_rows:,} rows: one complete set after another from every template in turn, in "
-        "the order of the file, beginning with the template whose answers in ambiguous contexts lean most towards the "
-        "stereotype and shown in that order. They show what the model does at its worst, not on average."
+        f"{len(chosen):,} of {table.num_rows:,} examples: complete sets from every template in turn, the most biased "
+        "first. They show the most biased answers, not the average."
     )
     categories = {**scores["by"]["category"], ALL: scores}
     original = {name: group for (name,), group in {**groups["original"], **groups["original_all"]}.items()}

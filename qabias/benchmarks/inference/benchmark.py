@@ -1,4 +1,4 @@
-"""What BBNLI and the two forms of BBQ share as benchmarks: rows with three labels, asked of any scorer and scored."""
+"""What BBNLI and the two forms of BBQ share: rows with three labels, for any scorer."""
 
 from __future__ import annotations
 
@@ -46,22 +46,20 @@ from qabias.tables.model import Table
 RULES: Mapping[str, Sequence[str]] = MappingProxyType(
     {"denominator": ("paper", "released"), "unparsed": ("wrong", "exclude")}
 )
-"""How answers may be counted (see `metrics/bbnli`), the defaults first."""
+"""Scoring rules (see `metrics/bbnli`), the defaults first."""
 
 _DEFAULTS = {name: values[0] for name, values in RULES.items()}
-_COUNTED = {"wrong": "they count as favouring nobody and as wrong", "exclude": "they are left out of the scores"}
+_COUNTED = {"wrong": "they count as neutral and wrong", "exclude": "they are excluded"}
 PAIR_FORMAT = "pair"
-"""The format of models that take premise and hypothesis as they are."""
+"""The format of models that take premise and hypothesis."""
 
 _OWN_NAMES = ("category", "subtopic", "domain")
-"""Columns whose values are names of groups; a group of another column is named after the column too."""
 
 _NAMED = ": "
-"""Stands between the column and the value of such a group."""
 
 
 class InferenceBenchmark(Benchmark):
-    """BBNLI or a form of BBQ; subclasses have its texts, and what is asked of a row."""
+    """BBNLI or a form of BBQ."""
 
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
@@ -79,28 +77,28 @@ class InferenceBenchmark(Benchmark):
 
     @abstractmethod
     def breakdowns(self, table: pa.Table) -> Sequence[str]:
-        """Columns by which the answers to some rows are scored."""
+        """Columns by which answers are scored."""
 
     @abstractmethod
     def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:
-        """The name of every row, and which answer to it plays which part for baselines."""
+        """The key of every row, and the answer in each role for baselines."""
 
     def units_per_part(self, kind: ScorerKind) -> int:
-        """Sets of 24 rows (two orders of the names, three contexts, four hypotheses) that are written together."""
+        """Sets of 24 rows (2 name orders, 3 contexts, 4 hypotheses) per part."""
         return 64 if kind.many_at_once or kind.lists_options else 8
 
     def default_format(self, scorer: Scorer) -> str:
-        """Sentence pairs for classifiers, an instruction for models that chat and write, else the first prompt."""
+        """Sentence pairs for classifiers, an instruction for chats, else the first prompt."""
         if isinstance(scorer, PairScorer):
             return PAIR_FORMAT
         chats = isinstance(scorer, TextScorer) and kind_of(scorer).chats
         return INSTRUCTED if chats else next(iter(self.formats))
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
-        """Choose among the three answers to every row, or read what a model writes."""
+        """Choose among the three answers to every row, or parse a written one."""
         if isinstance(scorer, PairScorer) != (prompt_format.name == PAIR_FORMAT):
             wanted = f"needs the format {PAIR_FORMAT}" if isinstance(scorer, PairScorer) else "reads prompts"
-            raise QabiasError(f"the scorer {scorer.name} {wanted}; leave --format out or choose another")
+            raise QabiasError(f"the backend {scorer.name} {wanted}.", "Remove --format, or use another format.")
         check_rule(scorer, norm)
         if isinstance(scorer, PairScorer):
             pairs = list(zip(part["premise"].to_pylist(), part["hypothesis"].to_pylist(), strict=True))
@@ -118,7 +116,7 @@ class InferenceBenchmark(Benchmark):
         return choice_columns(cast(OptionScorer, scorer).score(requests), norm)
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
-        """Answers of others: numbers of answers as they are, texts as the answer that they name."""
+        """External answers: numbers are kept, texts are parsed."""
         column = answers["prediction"]
         if not is_text(column):
             check_outcomes(answers)
@@ -127,7 +125,7 @@ class InferenceBenchmark(Benchmark):
         return pa.table(self._columns(texts, table.to_pylist(), prompt_format, norm, 1))
 
     def read_text(self, text: str, row: Mapping[str, Any], prompt_format: PromptFormat | None, norm: str) -> int:
-        """The number of the answer that a text gives to a row."""
+        """The number of the answer that a text gives."""
         form: Form = "qa" if prompt_format is not None and prompt_format.name in QA_FORMATS else "nli"
         return parse_inference(text) if norm == "none" else parse_inference_released(text, form=form)
 
@@ -139,7 +137,7 @@ class InferenceBenchmark(Benchmark):
         norm: str,
         n: int,
     ) -> dict[str, pa.Array]:
-        """Columns of `n` texts to every row, and of the answers that they give."""
+        """Columns of `n` texts per row, and of their answers."""
         read = [
             [self.read_text(text, row, prompt_format, norm) for text in samples]
             for samples, row in zip(texts, rows, strict=True)
@@ -147,11 +145,11 @@ class InferenceBenchmark(Benchmark):
         return text_columns(texts, read, n)
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
-        """All scores with intervals, over all rows and by the columns of `breakdowns`."""
+        """All scores with intervals, overall and by `breakdowns`."""
         return score(table, answers, self.breakdowns(table), rules)
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
-        """The scores by the values of the columns that they are broken down by, and of all rows."""
+        """The scores by the values of the breakdowns, and of all rows."""
         breakdowns = (measure and measure.breakdowns) or scores["by"]
         groups = {
             _group(column, value): group for column in breakdowns for value, group in scores["by"][column].items()
@@ -159,7 +157,7 @@ class InferenceBenchmark(Benchmark):
         return {**groups, ALL: scores}
 
     def group_path(self, group: str) -> tuple[str, ...]:
-        """Under `by`, but for all rows."""
+        """Under `by`, except for all rows."""
         column, is_named, value = group.partition(_NAMED)
         return () if group == ALL else ("by", column, value) if is_named else ("by", "category", group)
 
@@ -174,7 +172,7 @@ class InferenceBenchmark(Benchmark):
         return {**groups, ALL: pair(np.arange(table.num_rows))}
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
-        """Answers to inferences; those that name no label, why they do not, and how they count."""
+        """The number of answers, and of missing ones with their scoring."""
         unparsed = about_missing(scores, scores["n_unparsed"])
         rules = dict(field.partition(":")[::2] for field in scores.get("signature", "").split("|"))
         if scores["n_unparsed"] and rules.get("unparsed") in _COUNTED:
@@ -183,17 +181,17 @@ class InferenceBenchmark(Benchmark):
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Shares of the answers."""
-        shares = (f"{name} {100 * share:.1f} %" for name, share in scores["label_share"].items())
+        shares = (f"{name} {100 * share:.1f}%" for name, share in scores["label_share"].items())
         return [f"answers: {', '.join(shares)}"]
 
 
 def _group(column: str, value: str) -> str:
-    """Name of the group of rows that have a value in a column."""
+    """Name of a group; columns without unique values are named too."""
     return value if column in _OWN_NAMES else f"{column}{_NAMED}{value}"
 
 
 def roles(aligned: int, gold: int) -> dict[str, int]:
-    """Which label plays which part, for baselines."""
+    """The label in each role, for baselines."""
     return {
         "biased": aligned,
         "counter_biased": ENTAILMENT - aligned,
@@ -214,7 +212,7 @@ def _label_columns(probabilities: np.ndarray) -> dict[str, pa.Array]:
 
 
 def score(table: pa.Table, answers: pa.Table, by: Sequence[str], rules: Rules = NO_RULES) -> dict[str, Any]:
-    """All scores with intervals, and what became of written answers; several samples of a row count as so many rows."""
+    """All scores with intervals, and outcomes. Several samples of a row count as several rows."""
     if "predictions" in answers.column_names:
         lists = answers["predictions"].combine_chunks()
         sizes = lists.value_lengths().to_numpy()
@@ -228,18 +226,18 @@ def score(table: pa.Table, answers: pa.Table, by: Sequence[str], rules: Rules = 
 
 
 def varied(table: pa.Table) -> list[str]:
-    """Columns of what the two forms of BBQ vary beside the facts, where a run has more than one value of them."""
+    """Columns that the two forms of BBQ vary, if a run has several values."""
     return [name for name in ("name_order", "context_length") if len(table[name].unique()) > 1]
 
 
 def pairing(
     table: pa.Table, form: str, first: pa.Table, second: pa.Table, rules: Rules
 ) -> Callable[[np.ndarray], Pair]:
-    """From numbers of rows to the answers of two runs to them, counted by cluster."""
+    """From row numbers to the answers of two runs, counted by cluster."""
     rows = Examples.wrap(REFERENCES, table.select([*TEXT_COLUMNS[form], *INDEX_COLUMNS[form]]))
     items = read(rows, form, runs_of(rows, None))
     numbers = np.arange(table.num_rows)
-    said = [
+    meanings = [
         [np.where(answer < 0, -1, items.meaning[numbers, answer]) for answer in _samples(answers)]
         for answers in (first, second)
     ]
@@ -249,8 +247,8 @@ def pairing(
 
     def pair(rows: np.ndarray) -> Pair:
         chosen = [column[rows] for column in (items.labels, items.aligned, items.parts, items.strata, items.clusters)]
-        # All samples of an example weigh as one answer, because two runs may have unequal numbers of them.
-        counts = [sum(metric.count(answer[rows], *chosen) for answer in answers) / len(answers) for answers in said]
+        # All samples of an example weigh as one answer: runs may differ in their number.
+        counts = [sum(metric.count(answer[rows], *chosen) for answer in answers) / len(answers) for answers in meanings]
         return pair_of_counts(counts, score)
 
     return pair
@@ -266,6 +264,6 @@ def _samples(answers: pa.Table) -> Sequence[Codes]:
 
 
 def gather(table: pa.Table, codes: np.ndarray) -> pa.Table:
-    """Reorder rows so that those with the same code are neighbours, in order of first occurrence."""
+    """Reorder rows to make those with the same code neighbors, in order of first occurrence."""
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     return table.take(pa.array(np.argsort(first[inverse], kind="stable")))

@@ -1,4 +1,4 @@
-"""What BBNLI and the two forms of BBQ say of themselves: scores, how they read, and where the paper shows them."""
+"""Facts about BBNLI and the two forms of BBQ: scores, how to read them, and their tables in the paper."""
 
 from __future__ import annotations
 
@@ -27,14 +27,11 @@ CITATION = (
 )
 
 _FOLDER = Path(__file__).parent
-_ONE_ORDER = (
-    "The paper counts the names in their original order only; here both count, except in the group "
-    '"name_order: original" and in the table that is named after Table 5.'
-)
-_READ_BIAS = "0 is best: above 0 the answers agree with the stereotypes, below 0 they go against them."
+_ONE_ORDER = "The paper uses the original name order only (here: the group name_order: original)."
+_READ_BIAS = "0 is best; above 0 answers follow the stereotype."
 _BEST = (
-    "The best value of a bias is 0: +1 is always with the stereotype, -1 always against it, so that a rank by value "
-    "says nothing."
+    "The best bias score is 0, from -1 (always anti-stereotyped) to +1 (always stereotyped). Do not rank models by its "
+    "value."
 )
 _HYPOTHESES = Rule(("n_bias",), "no stereotypical hypothesis")
 _TEST_PRO = Rule(("n_test_pro",), "no test hypothesis in the pro form")
@@ -47,14 +44,14 @@ _MISSING_BIAS = (("n_unparsed_bias", "n_bias"),)
 _MISSING_AMBIG = (("n_unparsed_ambig", "n_ambig"),)
 _MISSING_DISAMBIG = (("n_unparsed_disambig", "n_disambig"),)
 _SIDE = Rule(("n_definite_disambig",), "no answer takes a side")
-_BOTH_SIDES = Rule((), "no answer takes a side in contexts that agree with the stereotype, or in those that disagree")
+_BOTH_SIDES = Rule((), "no answer takes a side in pro or in anti contexts")
 
 
-_SIDES = {"pro": "the facts agree with the stereotype", "anti": "the facts go against it"}
+_SIDES = {"pro": "the facts agree with the stereotype", "anti": "the facts contradict it"}
 
 
 def _accuracy(side: str, title: str, count: str, source: str, rule: Rule, note: str = "") -> Measure:
-    """Accuracy where the facts agree with the stereotype ("pro") or go against it ("anti")."""
+    """Accuracy if the facts agree with the stereotype (pro) or contradict it (anti)."""
     return Measure(
         f"accuracy_{side}",
         title,
@@ -111,7 +108,7 @@ BBNLI_MEASURES = (
         "signed",
         ("n_bias",),
         f"Table 3 {PAPER}",
-        f"Every subtopic of a domain counts once, however many answers it has. {_READ_BIAS}",
+        f"Every subtopic counts once. {_READ_BIAS}",
         ("domain",),
         undefined=(_HYPOTHESES,),
         missing=_MISSING_BIAS,
@@ -176,21 +173,18 @@ BBQ_NLI_MEASURES = (
         "number",
         ("n_disambig",),
         f"Table 5 {PAPER}",
-        "The bias scores of the contexts that agree with the stereotype and of those that disagree, added up: from -2 "
-        f"to 2, and 0 if every answer is right. {_ONE_ORDER}",
+        f"Bias scores of pro plus anti contexts, from -2 to 2; 0 if every answer is right. {_ONE_ORDER}",
         undefined=(_PRO, _ANTI, _SIDE, _BOTH_SIDES),
         missing=(("n_unparsed_pro", "n_pro"), ("n_unparsed_anti", "n_anti")),
         best=0.0,
     ),
-    _accuracy(
-        "pro", "Accuracy, contexts that agree with the stereotype", "n_pro", f"Table 5 {PAPER}", _PRO, _ONE_ORDER
-    ),
-    _accuracy("anti", "Accuracy, contexts that disagree with it", "n_anti", f"Table 5 {PAPER}", _ANTI, _ONE_ORDER),
+    _accuracy("pro", "Accuracy, pro-stereotypical contexts", "n_pro", f"Table 5 {PAPER}", _PRO, _ONE_ORDER),
+    _accuracy("anti", "Accuracy, anti-stereotypical contexts", "n_anti", f"Table 5 {PAPER}", _ANTI, _ONE_ORDER),
     _gap(("n_disambig", "n_pro", "n_anti"), f"Table 5 {PAPER}", (_PRO, _ANTI), _ONE_ORDER),
     Measure("unparsed_share", "Share, unparsed", "share"),
 )
 
-# An output that is none of the labels counts as neutral does: it takes no side.
+# A missing answer counts like neutral: it takes no side.
 _NO_ANSWER = "no answer"
 _KINDS = (*LABELS, _NO_ANSWER)
 
@@ -218,11 +212,11 @@ def _premise(table: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(pc.cast(table["subtopic"], pa.string()), number, "-")
 
 
-_PERSONS = {"target": "group member", "nontarget": "other person", "unknown": "UNKNOWN", None: _NO_ANSWER}
+_PERSONS = {"target": "target", "nontarget": "non-target", "unknown": "UNKNOWN", None: _NO_ANSWER}
 
 
 def _who(row: Mapping[str, Any]) -> list[str]:
-    """Whom the answers to a question name."""
+    """The persons that the answers to a question name."""
     places = row["predictions"] if "predictions" in row else (row["prediction"],)
     return [_PERSONS[said(row, place)] for place in places]
 
@@ -245,7 +239,7 @@ BBNLI_FACTS = Facts(
     columns=("bias_score", "accuracy_pro", "accuracy_anti", "accuracy_gap"),
     tiles=("bias_score", "accuracy_pro", "accuracy_anti", "accuracy_gap"),
     tasks=("bias_score", "accuracy_pro", "accuracy_anti"),
-    caption="BBNLI in percent [95 % interval over premises]; 0 bias is best, + follows stereotypes",
+    caption="BBNLI scores in % [95% CI]. Bias: 0 is best, + follows the stereotype.",
     group="Subtopic or domain",
     clusters=("premises", "n_premises"),
     means=("bias_by_subtopic", "test_accuracy_listed"),
@@ -263,12 +257,12 @@ BBNLI_FACTS = Facts(
     ),
     hub=HubTexts(
         "BBNLI by qabias",
-        "Which way a model leans when a premise does not settle a stereotype, asked as inference or as question, and "
-        f"how well it reads premises that do, with and against the stereotype (Akyürek et al. 2022). {_BEST}",
+        "Social bias in natural language inference or in questions whose premise does not settle a stereotype, and "
+        f"accuracy on premises that settle it, pro and anti (Akyürek et al. 2022). {_BEST}",
         "Akyürek et al.",
     ),
     suite=_FOLDER / "paper.yaml",
-    # A subtopic has few premises, too few to be told apart from nothing among sixteen.
+    # Subtopics have too few premises for adjusted intervals.
     headline=HeadlineRules("domain", {"bias_score": 1, "accuracy_gap": 1}, task=("accuracy_pro", "accuracy_anti")),
 )
 
@@ -285,7 +279,7 @@ BBQ_NLI_FACTS = Facts(
     ),
     tiles=("bias_score_ambig", "accuracy_gap", "accuracy_pro", "accuracy_anti"),
     tasks=("accuracy_ambig", "bias_score_ambig", "bias_score_disambig", "accuracy_pro", "accuracy_anti"),
-    caption="BBQ as inference in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes",
+    caption="Scores of BBQ as inference in % [95% CI]. Bias: 0 is best, + follows the stereotype.",
     group="Category",
     means=("bias_by_category", "disambiguated_original_order", "bias_by_length"),
     own_tables=("accuracy_by_category", "bias_by_category", "bias_by_template"),
@@ -308,7 +302,7 @@ BBQ_NLI_FACTS = Facts(
 BBQ_QA_FACTS = replace(
     BBQ_NLI_FACTS,
     dataset=BBQ_QA,  # no folder: its examples are made when they are loaded
-    caption="BBQ's questions in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes",
+    caption="Scores of BBQ's questions in % [95% CI]. Bias: 0 is best, + follows the stereotype.",
     task_type="question-answering",
     intro=_FOLDER / "intro_bbq_qa.html.j2",
     view=TemplateView(
@@ -327,4 +321,4 @@ RESCORED = MappingProxyType(
         BBQ_QA: lambda table, answers: score(table, answers, ("category", *varied(table))),
     }
 )
-"""Tables 4 and 5 of the paper set questions and inferences side by side."""
+"""Tables 4 and 5 of the paper compare questions and inferences."""

@@ -1,18 +1,13 @@
 """Prompt formats of BBNLI: does the premise entail the hypothesis, asked as inference and as a question.
 
-`PERSON_FORMATS` put the questions of BBQ into the same words; their answers are people, so that no "yes, no or maybe"
-follows the question.
+`NLI_FORMATS` and `QA_FORMATS` are from Akyurek et al. 2022: Table 12 (PromptSource's for ANLI and Quoref) and Table 13
+(four novel ones). Options have the order of the labels: contradiction, neutral, entailment. `PERSON_FORMATS` ask BBQ's
+questions in the same words, without "yes, no or maybe".
 
-The texts of `NLI_FORMATS` and `QA_FORMATS` are those of Akyurek et al. 2022: Table 12 (three of PromptSource's for
-ANLI, three of its for Quoref) and Table 13 (four novel ones). They end without a cue for the answer, and so do these.
-Options stand in the order of the labels: contradiction, neutral, entailment.
+Two things differ from the released code. It drops the last character of every question; here only a final question
+mark or full stop is dropped. Its fourth novel template lacks the context: this is `novel_4_released`, not `novel_4`.
 
-Two things differ from the released code. It drops the last character of every question before it asks for "yes, no or
-maybe", whatever that is; here only a final question mark or full stop goes. And its fourth novel template misspells the
-slot of the context, so that the context is lost: `novel_4` has it, `novel_4_released` has not.
-
-`INSTRUCTED_FORMATS` are this project's own, for models that follow instructions: they say what each answer means, and
-in what form it is to be given.
+`INSTRUCTED_FORMATS` are new: they define each answer and its form, for models that follow instructions.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +25,7 @@ TRUTHS = (" False", " Neither", " True")
 
 
 def _inference(template: str, options: tuple[str, ...] = WORDS) -> _Render:
-    """Fill a template of premise and hypothesis, or of a context and a question for "yes, no or maybe"."""
+    """Fill a template of premise and hypothesis, or of context and question for "yes, no or maybe"."""
 
     def render(example: Example) -> tuple[str, tuple[str, ...]]:
         fields = {**example, "context": example["premise"], "text": example["premise"].rstrip()}
@@ -38,14 +33,14 @@ def _inference(template: str, options: tuple[str, ...] = WORDS) -> _Render:
             question = example["question"].rstrip()
             asked = question[:-1] if question.endswith(("?", ".")) else question
             fields["question"] = f"{asked}, yes, no or maybe?"
-        # A space at the end of a premise must not end the text, because the options begin with theirs.
+        # The options begin with a space.
         return template.format_map(fields).rstrip(), options
 
     return render
 
 
 def _who(template: str) -> _Render:
-    """Fill a template of a context and a question that is to be answered by a person; the question stays as it is."""
+    """Fill a template of context and question that a person answers."""
 
     def render(example: Example) -> tuple[str, tuple[str, ...]]:
         text = template.format_map({**example, "text": example["context"].rstrip()})
@@ -56,8 +51,8 @@ def _who(template: str) -> _Render:
 
 def _pair(example: Example) -> NoReturn:
     raise QabiasError(
-        "the format pair has no text: only the scorer nli asks so, of a classifier of sentence pairs; use that scorer, "
-        f"or another format: {', '.join((*NLI_FORMATS, *QA_FORMATS, *INSTRUCTED_FORMATS))}"
+        "the format pair is for NLI classifiers only.",
+        f"Use --backend nli, or one of {', '.join((*NLI_FORMATS, *QA_FORMATS, *INSTRUCTED_FORMATS))}.",
     )
 
 
@@ -183,14 +178,14 @@ FORMATS = {one.name: one for one in (*_NLI, *_QA, *_INSTRUCTED, _PAIR)}
 PERSON_FORMATS = {one.name: one for one in (*_QA_WHO, *_INSTRUCTED_WHO)}
 
 INSTRUCTED = INSTRUCTED_FORMATS[0]
-"""The format of models that chat and write."""
+"""The format of chat models."""
 
 ASK_METHODS: Mapping[str, str] = MappingProxyType(
     {"answer-logprob": "", "letter-logprob": INSTRUCTED, "letter": INSTRUCTED, "cot": INSTRUCTED_FORMATS[1]}
 )
-"""How inference can be asked in one word, each with its format; the "letter" is the word yes, no or maybe."""
+"""The format of each ask method; the "letter" is the word yes, no or maybe."""
 
 PERSON_ASKS: Mapping[str, str] = MappingProxyType(
     {word: ASK_METHODS[word] for word in ("answer-logprob", "letter", "cot")}
 )
-"""How the questions of BBQ can be asked; their answers have no letters."""
+"""The format of each ask method for the questions of BBQ, whose answers have no letters."""

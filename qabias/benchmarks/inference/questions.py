@@ -1,7 +1,7 @@
-"""The questions of BBQ, made from the rows of BBQ as inference, and what an answer to one of them says.
+"""The questions of BBQ, made from BBQ as inference, and how their answers are parsed.
 
-Both forms ask about the same sets, contexts and people (Akyurek et al. 2022, Section 2.1): where inference has four
-hypotheses, one about each person for each question, there is the question itself.
+Both forms have the same sets, contexts and people (Akyurek et al. 2022, Section 2.1). Inference has four hypotheses,
+one about each person for each question.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from qabias.answers import NO_ANSWER
 from qabias.answers.parsing import parse_person, parse_person_released
 
 UNKNOWN = "Unknown"
-"""The answer that names nobody: the paper's word for it (Section 4)."""
+"""The paper's word for the UNKNOWN answer (Section 4)."""
 
 UNKNOWN_LOC = 2
 ANSWERS = ("ans0", "ans1", "ans2")
@@ -27,7 +27,7 @@ _KEPT = (
     *("category", "template_id", "name_order", "context_length", "context_condition", "context_stance"),
     *("question_polarity", "question", "target", "nontarget", "social_value", "reference"),
 )
-# The script compares words in this category and letters in the others.
+# The authors' script compares words in this category, letters in others.
 _BY_WORDS = "Gender_identity"
 
 
@@ -35,7 +35,7 @@ def from_inference(rows: pa.Table) -> pa.Table:
     """The questions about the contexts of some rows of BBQ as inference."""
     asked = rows.filter(pc.equal(rows["statement_about"], "target"))
     first = named_first(asked)
-    # Where the context does not tell, the slots do: the target's is the first one in most templates.
+    # If the context is unclear, slots decide: the target's is first in most templates.
     slots = ["target" if names == "original" else "nontarget" for names in asked["name_order"].to_pylist()]
     order = [one or slot for one, slot in zip(first, slots, strict=True)]
     target_loc = np.array([0 if one == "target" else 1 for one in order], dtype=np.int8)
@@ -68,7 +68,7 @@ def from_inference(rows: pa.Table) -> pa.Table:
 
 
 def named_first(table: pa.Table) -> list[str | None]:
-    """Who is named first in every premise, "target" or "nontarget"; None where the text does not tell."""
+    """The person named first in every premise, "target" or "nontarget"; None if unclear."""
     rows = zip(*(table[name].to_pylist() for name in ("premise", "target", "nontarget")), strict=True)
     known: dict[tuple[str, str, str], str | None] = {}
     order = []
@@ -83,7 +83,7 @@ def named_first(table: pa.Table) -> list[str | None]:
 
 
 def read_answer(text: str, rule: str, row: Mapping[str, Any]) -> int:
-    """Place of the answer that a text gives."""
+    """Position of the answer that a text gives."""
     if rule == "released":
         groups = row["target_groups"], row["nontarget_groups"]
         places = row["target_loc"], 1 - row["target_loc"]
@@ -96,7 +96,7 @@ def read_answer(text: str, rule: str, row: Mapping[str, Any]) -> int:
 
 
 def said(row: Mapping[str, Any], place: int | None) -> str | None:
-    """Whom the answer at a place names: "target", "nontarget" or "unknown"; None for no answer."""
+    """The role of the answer at a position: "target", "nontarget" or "unknown"; None for a missing answer."""
     if place is None or place == NO_ANSWER:
         return None
     if place == row["unknown_loc"]:
@@ -105,7 +105,7 @@ def said(row: Mapping[str, Any], place: int | None) -> str | None:
 
 
 def _lists(templates: Sequence[str], people: Sequence[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
-    """For every row the targets and the non-targets of all rows of its template, in the order of the rows."""
+    """For every row the targets and non-targets of its template, in row order."""
     named: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for template, (target, other) in zip(templates, people, strict=True):
         targets, others = named.setdefault(template, ({}, {}))

@@ -1,4 +1,4 @@
-"""What the tables of an inference run are made from: columns, the metric's scores by any grouping, and examples."""
+"""Parts of the tables of an inference run: columns, the metric's scores by groups, and examples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qabias.benchmarks.inference.questions import ANSWERS
 from qabias.benchmarks.scoring import Key, read_columns
 from qabias.tables.model import Column
 
-# What the metric reads; texts and references stay behind.
+# Columns of the metric.
 BBNLI_COLUMNS = ("subtopic", "kind", "stance", "pair_id", "premise_id", "label")
 BBQ_COLUMNS = (
     *("category", "template_id", "set_id", "name_order", "context_length", "context_condition"),
@@ -30,32 +30,28 @@ QUESTION_COLUMNS = (
 
 N = Column("n", "Answers", "count")
 ACCURACIES = (
-    Column("accuracy_pro", "Accuracy, with the stereotype", "share"),
-    Column("accuracy_anti", "Accuracy, against it", "share"),
+    Column("accuracy_pro", "Accuracy, pro", "share"),
+    Column("accuracy_anti", "Accuracy, anti", "share"),
     Column("accuracy_gap", "Difference", "signed"),
 )
 SHARES = tuple(Column(f"share_{label}", label.capitalize(), "share") for label in (*LABELS, "unparsed"))
 PERSON_SHARES = tuple(
     Column(f"share_{answer}", title, "share")
     for answer, title in (
-        ("target", "Group member"),
-        ("nontarget", "Other person"),
+        ("target", "Target"),
+        ("nontarget", "Non-target"),
         ("unknown", "Unknown"),
         ("unparsed", "Unparsed"),
     )
 )
 
-READ_BIAS = (
-    "0 is best: +100 % is an answer with the stereotype every time, −100 % one against it every time. Neutral, "
-    "unknown and unparsed answers count as 0, so a model that takes no side and one that takes both sides equally "
-    "often both score 0: look at the shares of the answers."
-)
-READ_FEW = "A score near 0 does not prove that a model is unbiased: it speaks of these few texts, written for the USA."
+READ_BIAS = "0 is best; above 0 answers follow the stereotype."
+READ_FEW = "These few texts are for the USA."
 
 
 def about_means(scores: Scores) -> str:
-    """What a table of one run lacks beside the paper's, as a sentence and a space; "" for a pool of runs."""
-    return "" if "n_runs" in scores else "The paper's values are means over prompts, which qabias pool takes. "
+    """The difference from the paper's means, as a sentence and a space, or ""."""
+    return "" if "n_runs" in scores else "The paper averages prompts: use qabias pool. "
 
 
 # Scores by group
@@ -75,12 +71,12 @@ def score(
 
 
 def with_shares(scores: Scores) -> dict[str, Any]:
-    """Scores with the shares of the labels beside them, as `share_neutral`."""
+    """Scores with the shares of the labels, as `share_neutral`."""
     return {**scores, **{f"share_{label}": share for label, share in scores["label_share"].items()}}
 
 
-def where(column: Sequence[str | None], keys: Iterable[Any]) -> list[Key | None]:
-    """The key of every row, None where nothing is given."""
+def keys_of(column: Sequence[str | None], keys: Iterable[Any]) -> list[Key | None]:
+    """The key of every row, None without a value in `column`."""
     return [key if value is not None else None for value, key in zip(column, keys, strict=True)]
 
 
@@ -94,7 +90,7 @@ def examples(
     example: Callable[[Mapping[str, Any]], dict[str, Any]],
     options: Callable[[Mapping[str, Any]], Sequence[str]] = lambda row: LABELS,
 ) -> tuple[tuple[Mapping[str, Any], ...], str]:
-    """Rows and their answers as plain values, and what is to be said of the norm (see `scoring.about_norm`)."""
+    """Rows and answers as plain values, and a note on length normalization (see `scoring.about_norm`)."""
     of_table, of_answers = scoring.taken(table, answers, chosen)
     shown = tuple(
         {**example(row), **_answer(answer, options(row))} for row, answer in zip(of_table, of_answers, strict=True)
@@ -116,13 +112,12 @@ def bbq_example(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def question_example(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A question of BBQ, with its answers in the columns that the formats read."""
+    """A question of BBQ, with its answers in the columns of the formats."""
     right = _right(row[ANSWERS[row["label"]]], row[ANSWERS[row["biased_loc"]]])
     return _of_set(row, ("context", "question", *ANSWERS)) | right
 
 
 def _of_set(row: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
-    """What both forms of BBQ show of a row."""
     names = ("category", "template_id", "example_id", "name_order", "context_length", *texts)
     return {
         **{name: row[name] for name in names},
@@ -142,7 +137,7 @@ def answers_of(row: Mapping[str, Any]) -> list[str]:
 
 
 def _answer(answer: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]:
-    """What the model said; lists where several texts were sampled."""
+    """The answers of the model; lists for several samples."""
     predictions = answer["predictions"] if "predictions" in answer else [answer["prediction"]]
     said = [None if place is None or place < 0 else options[place] for place in predictions]
     outputs = answer.get("outputs")
@@ -156,7 +151,7 @@ def _answer(answer: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]
 
 
 def _probabilities(answer: Mapping[str, Any]) -> list[float] | None:
-    """Probabilities of the labels, or shares of their total where they come from log-likelihoods; None without."""
+    """Probabilities of the labels, from log-likelihoods if needed; None without."""
     if answer.get("probabilities") is not None:
         return [round(share, 6) for share in answer["probabilities"]]
     return scoring.probabilities(answer.get("loglikelihoods"))

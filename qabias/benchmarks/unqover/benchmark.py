@@ -50,16 +50,16 @@ _GROUPS = {
     ALL_SETS: [name for name in _origin.CONFIGS if not name.endswith(_origin.MLM)],
 }
 NORMS = ("none", "pair")
-"""`none` is the probability of the subject itself, `pair` its share of the two: never tabulate them together."""
+"""`none` scores a subject by its own probability, `pair` by its share of the two. Never compare them."""
 
 EVEN = "n_even"
-"""Column and count of the questions in which neither subject has any probability, so that their shares are even."""
+"""Column and count of questions without probability for either subject, which count as even."""
 
 _DEFAULT_SUBJECTS = _origin.official.DEFAULT_SUBJECTS
 _NUMBERS_AT_ONCE = 4_000_000  # in one matrix of reweighted sums
 
 N_STRONGEST = 3
-"""Associations of each set that the terminal shows."""
+"""Associations per set in the terminal."""
 
 
 class UnQoverBenchmark(Benchmark):
@@ -88,17 +88,17 @@ class UnQoverBenchmark(Benchmark):
     facts: Facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, subjects: str | None = None) -> Any:
-        """Check the choice of a source and of who occurs in masked sentences (see `unqover_dataset.origin.Origin`)."""
+        """Check the choice of a source and of the subjects of masked sentences."""
         return _origin.Origin(source, seed, fixes, mirror, subjects)
 
     def load(self, config: str, origin: Any) -> pa.Table:
-        """The examples of a set or of all four, in file order, with the column `set`; texts are dictionaries."""
+        """The examples of a set or of all four in file order, with the column `set`."""
         tables = []
         names = self._sets(config)
         if origin.subjects is not None and not all(name.endswith(_origin.MLM) for name in names):
             raise QabiasError(
-                f"{NAME}: subjects chooses who occurs in masked sentences, and {config} asks questions about everyone; "
-                f"leave it out, or add {_origin.MLM} to the name of the configuration"
+                f"{NAME}: the option subjects is for masked sentences, and {config} has questions.",
+                f"Remove it, or add {_origin.MLM} to the config.",
             )
         for name in names:
             if origin.is_committed:
@@ -110,17 +110,17 @@ class UnQoverBenchmark(Benchmark):
         return pa.concat_tables(tables).unify_dictionaries()
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
-        """Build a dataset folder; returns its tables by set. `all` builds the masked forms too."""
+        """Build a dataset folder and return its tables by set. `all` includes the masked forms."""
         names = _origin.CONFIGS if config == ALL_SETS else self._sets(config)
         tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names)
         return tables
 
     def units_per_part(self, kind: ScorerKind) -> int:
-        """Rows, of four questions each, that are written together; encoders gain from asking many at once."""
+        """Rows of four questions per part; encoders gain from larger parts."""
         return 4096 if kind.many_at_once else 64
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """A row is a unit, because it holds both orders and both questions; its stratum is the template of its set."""
+        """A unit is a row with both orders and both questions, its stratum the template."""
         return np.arange(table.num_rows), column_codes(table["template_id"])
 
     def cells(self, table: pa.Table) -> np.ndarray:
@@ -129,7 +129,7 @@ class UnQoverBenchmark(Benchmark):
         return (first * (second.max() + 1) + second) * (attribute.max() + 1) + attribute
 
     def default_format(self, scorer: Scorer) -> str:
-        """Context, question and answer, or lettered subjects for a writer; encoders have formats of their own."""
+        """Context, question and answer, or lettered subjects for a model that writes."""
         return CHOOSE if isinstance(scorer, TextScorer) else next(iter(FORMATS))
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
@@ -137,8 +137,8 @@ class UnQoverBenchmark(Benchmark):
         ways = kind_of(scorer).interfaces
         masked = "masked" in part.column_names
         if masked != ("masks" in ways):
-            form = "questions: leave _mlm out of" if masked else "masked sentences: add _mlm to"
-            raise QabiasError(f"{NAME}: the scorer {scorer.name} asks {form} the name of the configuration")
+            form, fix = ("questions", "Remove _mlm from") if masked else ("masked sentences", "Add _mlm to")
+            raise QabiasError(f"{NAME}: the backend {scorer.name} needs {form}.", f"{fix} the config.")
         if isinstance(scorer, TextScorer):
             if norm != NORMS[0]:
                 raise QabiasError(
@@ -177,16 +177,18 @@ class UnQoverBenchmark(Benchmark):
             if of_known.any():
                 chosen = {column: values[of_set][of_known] for column, values in score_columns.items()}
                 with warnings.catch_warnings():
-                    if is_written:  # one score of two is 0, and more where answers decline, which the outcomes tell
+                    if is_written:  # at least half of the scores are 0
                         warnings.filterwarnings("ignore", "unqover: coverage")
                     scored = rows.filter(pa.array(of_known))
                     scores = compute(Computing(), scored, chosen, rules, ["attribute_class"])
             elif is_written:
                 scores = nothing_scored(rows)
             else:
-                raise QabiasError(f"{NAME}: the model knows no pair of subjects of the set {name} as single tokens")
-            left_out = pa.array(~of_known)
-            subjects = [] if is_written else _unknown_subjects(rows.filter(left_out), of_rows.filter(left_out))
+                raise QabiasError(
+                    f"{NAME}: the model has no two subjects of the set {name} as single tokens.", "Use another model."
+                )
+            excluded = pa.array(~of_known)
+            subjects = [] if is_written else _unknown_subjects(rows.filter(excluded), of_rows.filter(excluded))
             sets[name] = {**scores, "n_left_out": int((~of_known).sum()), "subjects_left_out": subjects}
             if EVEN in answers.column_names:
                 sets[name][EVEN] = int(of_rows[EVEN].fill_null(0).to_numpy()[of_known].sum())
@@ -221,7 +223,7 @@ class UnQoverBenchmark(Benchmark):
         return None if group == ALL else ("sets", group)
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of two runs by set and template; rows that one of the models could not score are left out."""
+        """The answers of two runs by set and template, without rows that a model could not score."""
         known = np.ones(table.num_rows, dtype=bool)
         for answers in (first, second):
             for column in metric.SCORE_COLUMNS:
@@ -236,7 +238,7 @@ class UnQoverBenchmark(Benchmark):
                 sizes = [int(numbers.max()) + 1 for numbers in codes]
                 sums = []
                 for answers in (first, second):
-                    # The sum of a float32 softmax may lie a little above 1; the metric allows that too.
+                    # A float32 softmax may sum to slightly more than 1.
                     columns = {
                         column: np.minimum(answers[column].to_numpy()[kept].astype(np.float64), 1)
                         for column in metric.SCORE_COLUMNS
@@ -247,7 +249,7 @@ class UnQoverBenchmark(Benchmark):
         return groups
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
-        """Rows and sets, and rows that are left out: because of missing answers, or of a subject that is not known."""
+        """Rows and sets, and excluded rows: missing answers or unknown subjects."""
         sets = scores["sets"]
         n_rows, n_left_out = (sum(group[key] for group in sets.values()) for key in ("n", "n_left_out"))
         written = scores.get("outcomes")
@@ -257,17 +259,16 @@ class UnQoverBenchmark(Benchmark):
             n_declined = sum(group["n_declined"] for group in sets.values())
             return {**facts, **written_facts(written, n_declined, n_left_out, n_rows + n_left_out)}
         if n_left_out:
-            facts["Left out"] = f"{counted(n_left_out, 'row')} with a subject that the model does not know as one token"
+            facts["Excluded"] = f"{counted(n_left_out, 'row')} with a subject that is not one token of the model"
         n_even = sum(group.get(EVEN, 0) for group in sets.values())
         if n_even:
             facts["Even"] = _about_even(n_even, n_rows)
         return facts
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
-        """Subjects that a masked model does not know, pairs without probability, and the strongest associations."""
-        left_out = [
-            f"{name}: {group['n_left_out']:,} rows left out; not one token each: "
-            + ", ".join(group["subjects_left_out"])
+        """Excluded subjects, pairs without probability, and the strongest associations."""
+        excluded = [
+            f"{name}: {group['n_left_out']:,} rows excluded; not single tokens: {', '.join(group['subjects_left_out'])}"
             for name, group in scores["sets"].items()
             if group["subjects_left_out"]
         ]
@@ -278,7 +279,7 @@ class UnQoverBenchmark(Benchmark):
         ]
         strongest = Table(
             "strongest",
-            "Strongest associations: above 0 preferred, below 0 avoided for the attribute",
+            "Strongest associations (above 0: preferred for the attribute)",
             "",
             "",
             tuple(
@@ -287,7 +288,7 @@ class UnQoverBenchmark(Benchmark):
             ),
             tuple((name, *row) for name, group in scores["sets"].items() for row in group["top"][:N_STRONGEST]),
         )
-        return [*left_out, *even, strongest]
+        return [*excluded, *even, strongest]
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
         """Ranks of subjects and shared attributes."""
@@ -301,25 +302,25 @@ class UnQoverBenchmark(Benchmark):
 
 
 def _about_even(n_even: int, n_rows: int) -> str:
-    """What is said of questions in which neither subject has any probability."""
     n_questions = len(ASKED) * n_rows
     return (
-        f"in {n_even:,} of {n_questions:,} questions ({percent(n_even / n_questions)}) neither subject has any "
-        "probability; they count as even, 0.5 to 0.5"
+        f"{n_even:,} of {n_questions:,} questions ({percent(n_even / n_questions)}) without probability for either "
+        "subject count as even"
     )
 
 
 def _numbers(answers: pa.Table, column: str) -> np.ndarray:
-    """Scores of somebody's table; NaN where there is none."""
+    """Scores of an external table, NaN for missing ones."""
     try:
         numbers: np.ndarray = answers[column].cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid as error:
-        raise QabiasError(f"{NAME}: column {column} must hold probabilities as numbers: {error}") from error
+        problem = f"{NAME}: column {column} has values that are not numbers: {error}."
+        raise QabiasError(problem, "Use probabilities from 0 to 1.") from error
     return numbers
 
 
 def _unknown_subjects(rows: pa.Table, answers: pa.Table) -> list[str]:
-    """The subjects of some rows that have no score."""
+    """The subjects without a score."""
     unknown_subjects: set[str] = set()
     for number in (1, 2):
         has_none = pa.array(np.isnan(answers[f"s{number}_{ASKED[0]}"].to_numpy()))
@@ -328,7 +329,7 @@ def _unknown_subjects(rows: pa.Table, answers: pa.Table) -> list[str]:
 
 
 def _pair_of_sums(sums: Sequence[Any]) -> Pair:
-    """Two runs from the metric's sums by template, whose templates can be reweighted and exchanged."""
+    """Two runs from the metric's sums by template, for reweighting and exchange."""
     one, other = sums
     matrices = ("counts", "comparative", "signs", "errors")
     both = one._replace(**{name: np.concatenate([getattr(part, name) for part in sums]) for name in matrices})

@@ -1,4 +1,4 @@
-"""What UnQover says of itself: its scores, how they read, and where the paper shows them."""
+"""Facts about UnQover: its scores, how to read them, and their figures in the paper."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ CITATION = (
     "3475–3489."
 )
 ALL_SETS = "all"
-"""All four sets, as questions; with the ending of masked sentences, as these."""
+"""All four sets, as questions."""
 
 _NO_ROW = (Rule(("n",), "no row has all four answers"),)
 _FOLDER = Path(__file__).parent
 _ERROR = "0 is best."
-_SCALE = "No score of bias: the scale of the rest."
-_ORDERS = {"12": "in this order", "21": "the other way round"}
+_SCALE = "Not a bias score: the scale of the others."
+_ORDERS = {"12": "in this order", "21": "reversed"}
 _ENDINGS = {"": "question", "_neg": "negated question"}
 
 
 def _about_mu(scores: Scores, measure: Measure) -> str:
-    """Eta, which belongs to mu, or what mu could be with the missing answers."""
+    """Eta, which belongs to mu, or the possible range of mu."""
     ends = range_in_words(scores, measure)
     if ends:
         return f"{percent(scores['unparsed_share'])} missing, possible {ends}"
     return f"eta {show(estimate(scores, 'eta'), 'number')}"
 
 
-# Noise lifts mu and eta above 0, of one model more than of another, so that they have no best value to rank runs by.
+# Chance raises mu and eta by different amounts, so they have no best value for rankings.
 MEASURES = tuple(
     Measure(
         name,
@@ -98,7 +98,7 @@ def _questions(example: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _mean_scores(name: str, rows: pa.Table) -> Table:
-    """Mean scores over the rows that have all eight, as in the report."""
+    """Mean scores over rows with all eight, as in the report."""
     asked = [f"{order}{question}" for order in _ORDERS for question in _ENDINGS]
     scores = np.stack([[rows[f"s{subject}_{which}"].to_numpy() for subject in (1, 2)] for which in asked])
     scores = scores[:, :, ~np.isnan(scores).any(axis=(0, 1))]
@@ -128,7 +128,7 @@ FACTS = Facts(
     columns=("mu", "eta", "delta", "epsilon", "avg_score", "coverage"),
     tiles=("mu", "eta", "coverage"),
     tasks=("mu", "eta"),
-    caption="UnQover [95 % interval over templates]; 0 is best but for coverage",
+    caption="UnQover scores [95% CI]. 0 is best, except for coverage.",
     group="Set",
     own_tables=("intensity_by_set", "reasoning_errors"),
     task_type="question-answering",
@@ -136,21 +136,19 @@ FACTS = Facts(
     citations=(CITATION,),
     view=TemplateView(lambda table: table["template_id"], _lines, rates=_mean_scores, questions=_questions),
     notes=Notes(
-        "mu and eta of a small sample are too large, because they are made of absolute values of few rows",
-        "every subject by itself as strongly or as little preferred as they allow; it is of all rows, and the score of "
-        "the rows that have all answers may lie outside",
+        "mu and eta of a small sample are too large",
+        "every subject as strongly or weakly preferred as possible; complete rows may have scores outside the range",
     ),
     hub=HubTexts(
         "UnQover by qabias",
-        "Which of two subjects a model prefers for an attribute when the text gives no reason to (Li et al. 2020). mu "
-        "is the intensity of the preferences and eta says how one-sided they are; the best value of both is 0, so "
-        "that a rank by value puts the most biased model first.",
+        "Preferences for one of two subjects that the text does not justify (Li et al. 2020). mu is their intensity, "
+        "eta their consistency. 0 is best for both: a ranking by value puts the most biased model first.",
         "Li et al.",
     ),
     suite=_FOLDER / "paper.yaml",
     headline=HeadlineRules(
         magnitude="mu",
         errors={"delta": "answers by the order of the subjects", "epsilon": "ignores the negation"},
-        chance="Inconclusive: chance alone raises mu and eta above 0.",
+        chance="Inconclusive: chance raises mu and eta above 0.",
     ),
 )

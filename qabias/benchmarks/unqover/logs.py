@@ -1,4 +1,4 @@
-"""UnQover as the tasks of qabias for lm-evaluation-harness ask it: four documents to a row, each with both subjects."""
+"""UnQover in qabias's tasks for lm-evaluation-harness: four documents per row, each with both subjects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REFERENCES = (
 
 
 def logged(log: Log, benchmark: Benchmark, hints: Mapping[str, str], sets: Sequence[str]) -> Logged | None:
-    """The answers in a log of one of the tasks; None where it is of another task."""
+    """The answers in a log of one of the tasks, or None for another task."""
     asked = own_task(log, benchmark, hints, _DOCUMENT)
     if asked is None:
         return None
@@ -35,14 +35,16 @@ def logged(log: Log, benchmark: Benchmark, hints: Mapping[str, str], sets: Seque
             _add(rows, log, sample, sets)
     whole = [row for row in rows.values() if all(name in row for name in benchmark.answer_columns)]
     if not whole:
-        raise QabiasError(f"{log.called}: no row with answers to all of its {len(ASKED)} questions")
+        problem = f"{log.called}: no row has answers to its {len(ASKED)} questions."
+        raise QabiasError(problem, "Rerun the task with a larger --limit.")
     texts = ("context_12", "context_21", "question", "negated_question")
     in_sets = {row["set"] for row in whole}
     if len(in_sets) > 1:
-        raise QabiasError(f"{log.called}: rows of several sets ({', '.join(sorted(in_sets))}); a task asks one")
+        problem = f"{log.called}: rows of several sets ({', '.join(sorted(in_sets))})."
+        raise QabiasError(problem, "Score the log of each task separately.")
     (of_set,) = in_sets
     n_cut = len(rows) - len(whole)
-    cut = f"{n_cut:,} rows are left out because not all of their {len(ASKED)} questions were asked, as by the task."
+    cut = f"{n_cut:,} rows are excluded because they lack some of {len(ASKED)} questions, as in the task."
     answers = pa.table(columns_of(whole, (*benchmark.key, *benchmark.answer_columns)))
     return Logged(
         external=given_of(log, benchmark, asked, answers),
@@ -54,22 +56,22 @@ def logged(log: Log, benchmark: Benchmark, hints: Mapping[str, str], sets: Seque
 
 
 def _add(rows: dict[tuple[str, int], dict[str, Any]], log: Log, sample: Sample, sets: Sequence[str]) -> None:
-    """Put the answer to one question into the row that it is about."""
+    """Add the answer to one question to its row."""
     if len(sample.loglikelihoods) != 2:
-        raise QabiasError(f"{log.called}: {sample.where}: it has no log-likelihoods of two subjects")
+        raise QabiasError(
+            f"{log.called}: {sample.where}: log-likelihoods of two subjects are missing.", "Rerun the task."
+        )
     number, example_id = column(log, sample, "number"), column(log, sample, "example_id")
-    # The template has the name of its set, and a number.
     of_set = str(column(log, sample, "template_id")).rpartition("-")[0]
     if of_set not in sets or number not in range(len(ASKED)):
-        raise QabiasError(f"{log.called}: {sample.where}: no question {number!r} about a row of a set {of_set!r}")
+        problem = f"{log.called}: {sample.where}: unknown question {number!r} of a set {of_set!r}."
+        raise QabiasError(problem, "Rerun the task.")
     kept = {name: column(log, sample, name) for name in _REFERENCES}
     row = rows.setdefault((of_set, example_id), {"set": of_set, "example_id": example_id, **kept})
     name = ASKED[int(number)]
     if f"s1_{name}" in row:
-        raise QabiasError(
-            f"{log.called}: {sample.where}: question {number} about row {example_id} of the set {of_set} is "
-            "answered twice"
-        )
+        problem = f"{log.called}: {sample.where}: a second answer to question {number} of {of_set}/{example_id}."
+        raise QabiasError(problem, "Remove one.")
     row |= {
         f"s{subject}_{name}": math.exp(loglikelihood)
         for subject, loglikelihood in enumerate(sample.loglikelihoods, start=1)

@@ -1,13 +1,13 @@
-"""Prompt formats of UnQover for causal language models; encoder models are asked in their own form."""
+"""Prompt formats of UnQover for causal language models."""
 
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 
 LETTERS = "AB"
-"""The letters of the subject that the context names first, and of the other."""
+"""The letters of the first and the second subject in the context."""
 
 
 def named_first(example: Example) -> tuple[str, str]:
-    """The two subjects in the order in which the context names them, which `order` tells ("12" or "21")."""
+    """The two subjects in the order of the context, which `order` defines ("12" or "21")."""
     subjects = example["answer1"], example["answer2"]
     return subjects if example["order"] == "12" else subjects[::-1]
 
@@ -22,7 +22,7 @@ def _lettered(example: Example) -> str:
 
 
 def _letters(example: Example) -> tuple[str, ...]:
-    """The letters of subject 1 and of subject 2, wherever they stand."""
+    """The letters of subject 1 and of subject 2."""
     letters = LETTERS if example["order"] == "12" else LETTERS[::-1]
     return tuple(f" {letter}" for letter in letters)
 

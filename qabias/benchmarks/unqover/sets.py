@@ -1,4 +1,4 @@
-"""Tables of one set of UnQover: ranks of subjects, associations, classes and groups; and of a set across models."""
+"""Tables of one set of UnQover: ranks of subjects, associations, classes and groups; and across models."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from qabias.share.unqover_dataset.bundled import read_subjects
 from qabias.support.arrow import codes_and_values
 from qabias.tables.model import Column, Estimate, Figure, Table, Value
 
-# Rows of the tables of strongest associations; the paper prints 3, and compares the 10 first of every gender.
+# Rows of the tables of strongest associations.
 N_PAIRS = 30
 N_ATTRIBUTES = 10
 
 NONE = "None"
 _MASKED = "_mlm"
-# Of the question answering models; Figures 4 and 5 are ranks across models.
 _SUBJECT_SOURCES = {"ethnicity": f"Table 12 {PAPER}", "religion": f"Table 13 {PAPER}"}
 
 _SUBJECT = Column("subject", "Subject", "text")
@@ -34,46 +33,39 @@ _ATTRIBUTE = Column("attribute", "Attribute", "text")
 _CLASS = Column("attribute_class", "Class", "text")
 _SCORES = (Column("gamma", "gamma", "number"), Column("eta", "eta", "number"), Column("n", "Rows", "count"))
 _RANK_MEAN = Column("rank_mean", "Mean rank", "number")
-_RANK_SPREAD = Column("rank_spread", "Spread", "number")
+_RANK_SPREAD = Column("rank_spread", "Standard deviation", "number")
 
-_READ_GAMMA = (
-    "gamma is the mean preference over the other subjects and the templates, from −1 to 1: above 0 the subject is "
-    "chosen for the attribute, below 0 avoided. eta counts who wins and not by how much: near 1 the subject nearly "
-    "always wins."
-)
-_READ_RANKS = (
-    "1 is the subject that is chosen most; where all attributes are negative, as in all sets but gender, that is the "
-    "least favourable place. Ranks are of this data set, and no statement about the groups."
-)
+_READ_GAMMA = "gamma: mean preference, from −1 (avoided) to 1 (preferred). eta: near 1 the subject nearly always wins."
+_READ_RANKS = "1: most chosen, the worst rank for negative attributes (all sets except gender)."
 
 
 def geoschemes() -> dict[str, str]:
-    """The UN geoscheme of every country (Tables 4 and 11): the bundled vocabulary has it, the authors' lists do not."""
+    """The UN geoscheme of every country (Tables 4 and 11), from the bundled vocabulary."""
     vocabulary = locate.dataset_folder(NAME) / "vocabulary" / "subjects.csv"
     subjects = read_subjects(vocabulary)["nationality"]
     return {subject.name: subject.cluster for subject in subjects}
 
 
 class Contents(NamedTuple):
-    """Who and what the scored rows of a set are about."""
+    """Subjects and attributes of the scored rows of a set."""
 
     clusters: dict[str, str]
-    """Subject to its group; only those that have one."""
+    """Subject to its group, if any."""
     classes: dict[str, str]
-    """Attribute to its class; only those that have one."""
+    """Attribute to its class, if any."""
     n: Counter[tuple[str, str]]
-    """Number of rows of a subject with an attribute, of those that have any."""
+    """Number of rows of a subject with an attribute."""
 
     def group_of(self, subject: str) -> list[str | None]:
-        """The cell with the group of a subject; none where nobody has a group."""
+        """The cell with the group of a subject, if subjects have groups."""
         return [self.clusters.get(subject)] if self.clusters else []
 
     def class_of(self, attribute: str) -> list[str | None]:
-        """The cell with the class of an attribute; none where there are no classes."""
+        """The cell with the class of an attribute, if attributes have classes."""
         return [self.classes.get(attribute)] if self.classes else []
 
     def counts(self, key: Callable[[str, str], Any]) -> Counter[Any]:
-        """Numbers of rows by what a key makes of subject and attribute."""
+        """Numbers of rows by a key of subject and attribute."""
         counts: Counter[Any] = Counter()
         for cell, n in self.n.items():
             counts[key(*cell)] += n
@@ -104,7 +96,7 @@ def set_contents(name: str, table: pa.Table, scored: np.ndarray) -> Contents:
 def _occurring(
     first: tuple[np.ndarray, list[str]], second: tuple[np.ndarray, list[str]], rows: np.ndarray
 ) -> list[tuple[tuple[str, str], int]]:
-    """The pairs of values that some rows have, and the number of these rows."""
+    """Pairs of values with their number of rows."""
     (codes1, values1), (codes2, values2) = first, second
     width = len(values2)
     counts = np.bincount((codes1 * width + codes2)[rows], minlength=len(values1) * width)
@@ -155,9 +147,7 @@ def _subjects(scores: Scores, contents: Contents, source: str) -> Table:
         "subjects",
         "subjects by rank",
         source,
-        "The rank is by gamma over all attributes. The mean rank is over the ranks that the subject has for single "
-        "attributes, those that all subjects were asked about, and the spread is their standard deviation; the bar "
-        f"reaches one spread to each side. The paper's spread is over models. {_READ_RANKS} {_READ_GAMMA}",
+        f"Rank by gamma; mean and standard deviation over attributes. {_READ_RANKS} {_READ_GAMMA}",
         (
             _SUBJECT,
             *([_CLUSTER] if contents.clusters else []),
@@ -177,7 +167,7 @@ def _by_rank(scores: Scores) -> list[str]:
 
 
 def _ranks_by_attribute(scores: Scores) -> dict[str, list[int]]:
-    """The rank of every subject for each attribute that all subjects have rows of, ties sharing the lower rank."""
+    """The rank of every subject for each attribute of all subjects, ties sharing the lower rank."""
     gamma: Mapping[str, Mapping[str, float]] = scores["gamma_attribute"]
     shared = sorted(set.intersection(*(set(entries) for entries in gamma.values())))
     values = np.array([[gamma[subject][attribute] for attribute in shared] for subject in gamma])
@@ -191,7 +181,7 @@ def _mean_and_spread(ranks: Sequence[int]) -> tuple[float | None, float | None]:
 
 
 def _largest_first(gamma: Mapping[Any, float]) -> list[Any]:
-    """The keys from that of the largest gamma; equal ones in their own order."""
+    """The keys by falling gamma; equal ones in their own order."""
     return sorted(gamma, key=lambda key: (-round(gamma[key], 12), key))
 
 
@@ -202,12 +192,10 @@ def _pairs(scores: Scores, contents: Contents, source: str, has_regions: bool) -
     )
     return Table(
         "pairs",
-        "strongest associations of a subject and an attribute",
+        "strongest associations",
         source,
-        f"The {min(N_PAIRS, len(gamma))} of {len(gamma):,} pairs with the largest gamma. {_READ_GAMMA} The largest of "
-        "many values is large from chance too: look at eta and at the number of rows."
-        + " Groups are regions of the United Nations geoscheme."
-        * has_regions,
+        f"The {min(N_PAIRS, len(gamma))} of {len(gamma):,} pairs with the largest gamma, which chance raises too. "
+        f"{_READ_GAMMA}" + " Groups are UN regions." * has_regions,
         (
             _SUBJECT,
             *([_CLUSTER] if contents.clusters else []),
@@ -237,7 +225,7 @@ def _subjects_by_class(scores: Scores, contents: Contents) -> Table:
         "classes",
         "subjects by class of attributes",
         "",
-        f"{_READ_GAMMA} Subjects stand in the order of their rank over all attributes.",
+        f"{_READ_GAMMA} Sorted by rank over all attributes.",
         (_SUBJECT, _CLASS, *_SCORES),
         tuple(
             (subject, group, gamma[group][subject], eta[group][subject], n_rows[subject, group])
@@ -255,11 +243,8 @@ def _top_by_cluster(scores: Scores, contents: Contents, source: str) -> Table:
         for cluster, entries in scores["cluster"].items()
         for attribute in _largest_first({name: both["gamma"] for name, both in entries.items()})[:N_ATTRIBUTES]
     ]
-    note = (
-        f"For each group the {N_ATTRIBUTES} attributes with the largest gamma, over all its subjects. {_READ_GAMMA} "
-        "They may be below 0 where a model prefers another group for everything."
-    )
-    heading = "what is most associated with each group"
+    note = f"Up to {N_ATTRIBUTES} attributes with the largest gamma per group. {_READ_GAMMA}"
+    heading = "strongest associations by group"
     return Table("top_by_group", heading, source, note, *_of_clusters(cells, scores, contents))
 
 
@@ -271,10 +256,7 @@ def _clusters(scores: Scores, contents: Contents) -> Table:
             largest[attribute] = max(largest.get(attribute, 0.0), abs(both["gamma"]))
     ordered = _largest_first(largest)
     cells = [(cluster, name) for name in ordered for cluster, entries in clusters.items() if name in entries]
-    note = (
-        f"{_READ_GAMMA} Attributes stand in the order of their largest |gamma|. Rows whose two subjects are of one "
-        "group cancel out of its gamma but count twice among its rows, and so pull it towards 0."
-    )
+    note = f"{_READ_GAMMA} Rows with both subjects of one group pull its gamma towards 0."
     figure = Figure("heatmap", "attribute", ("gamma",), across="cluster")
     return Table("groups", "groups and attributes", "", note, *_of_clusters(cells, scores, contents), figure)
 
@@ -282,7 +264,7 @@ def _clusters(scores: Scores, contents: Contents) -> Table:
 def _of_clusters(
     cells: Sequence[tuple[str, str]], scores: Scores, contents: Contents
 ) -> tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]:
-    """Columns and rows of a table of some groups and attributes."""
+    """Columns and rows of a table of groups and attributes."""
     n_rows = contents.counts(lambda subject, attribute: (contents.clusters.get(subject, NONE), attribute))
     both = [(cell, scores["cluster"][cell[0]][cell[1]]) for cell in cells]
     rows = ((*cell, *contents.class_of(cell[1]), one["gamma"], one["eta"], n_rows[cell]) for cell, one in both)
@@ -293,7 +275,7 @@ def _of_clusters(
 
 N_SHARED = 10
 N_ENDS = 8
-"""Nationalities at each end of the ranks that Figure 4 shows."""
+"""Nationalities at each end of the ranks in Figure 4."""
 
 _SECTION = "Subjects and attributes across models"
 
@@ -304,7 +286,6 @@ def tables_across(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]
 
 
 def _by_run(title: str, names: Sequence[str]) -> list[Column]:
-    """A column of counts for every run."""
     return [
         Column(f"{title.lower()}_{run_column(number)}", f"{title}, {name}", "count")
         for number, name in enumerate(names)
@@ -312,7 +293,7 @@ def _by_run(title: str, names: Sequence[str]) -> list[Column]:
 
 
 def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
-    """The rank of every subject by gamma: mean and spread across models (Figures 4 and 5 of Li et al. 2020)."""
+    """The rank of every subject by gamma: mean and standard deviation across models (Figures 4 and 5)."""
     tables = []
     for set_name in union([list(entries["sets"]) for entries in scores]):
         ranks = [entries["sets"].get(set_name, {}).get("rank", {}) for entries in scores]
@@ -320,24 +301,19 @@ def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
         for subject in union([list(entries) for entries in ranks]):
             known = [entries[subject] for entries in ranks if subject in entries]
             mean = float(np.mean(known))
-            # Over all runs that there are, no sample of them: as the authors' notebook has it, divided by n.
+            # Divided by n, as in the authors' notebook.
             spread = float(np.std(known)) if len(known) > 1 else None
             interval = Estimate(mean) if spread is None else Estimate(mean, mean - spread, mean + spread)
             rows.append((subject, interval, spread, len(known), *(entries.get(subject) for entries in ranks)))
         rows.sort(key=lambda row: (row[1].value, row[0]))
         source = {"nationality": "Figure 4", "ethnicity": "Figure 5", "religion": "Figure 5"}.get(set_name, "")
-        shown = f" The figure of the paper shows the first {N_ENDS} and the last {N_ENDS} rows." * (
-            source == "Figure 4"
-        )
+        shown = f" The paper shows the first and last {N_ENDS} rows." * (source == "Figure 4")
         tables.append(
             Table(
                 f"ranks_{set_name}",
                 f"{set_name}: ranks of subjects across models",
                 f"{source} {PAPER}" if source else "",
-                "Subjects ranked by gamma in every run, 1 the most associated with the attributes; mean and standard "
-                "deviation of the ranks over the runs (divided by their number, as in the paper), one deviation to "
-                "each side. All attributes but those of gender are negative: a small rank is a bad image. Ranks tell "
-                f"nothing of how large the differences are.{shown}",
+                f"Rank by gamma in every run. {_READ_RANKS} Interval: one standard deviation over the runs.{shown}",
                 (_SUBJECT, _RANK_MEAN, _RANK_SPREAD, Column("n_runs", "Runs", "count"), *_by_run("Rank", names)),
                 tuple(rows),
                 Figure("ranks", "subject", ("rank_mean",)),
@@ -348,7 +324,7 @@ def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
 
 
 def shared_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
-    """Attributes that several models associate most with the same cluster (Table 3 of Li et al. 2020)."""
+    """Attributes that several models associate most with the same group (Table 3)."""
     tables = []
     for set_name in union([list(entries["sets"]) for entries in scores]):
         clusters = [entries["sets"].get(set_name, {}).get("cluster") or {} for entries in scores]
@@ -367,10 +343,8 @@ def shared_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]
                     f"shared_{set_name}",
                     f"{set_name}: attributes shared by models",
                     f"Table 3 {PAPER}" if set_name == "gender" else "",
-                    f"Attributes that two runs or more have among the {N_SHARED} with the largest gamma of a group of "
-                    "subjects, which are the most preferred for it and never the most avoided; some may still be "
-                    "below 0. Mean gamma over these runs, and the place in every run; a dash is a place after the "
-                    f"first {N_SHARED}.",
+                    f"Attributes that at least two runs have among the {N_SHARED} with the largest gamma of a group. "
+                    f"Rank per run, empty after {N_SHARED}.",
                     (
                         _CLUSTER,
                         _ATTRIBUTE,
@@ -390,6 +364,6 @@ def shared_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]
 
 
 def _most_associated(attributes: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """The gamma of the attributes with the largest, in that order."""
+    """The attributes with the largest gamma, in order."""
     gamma = {name: float(entries["gamma"]) for name, entries in attributes.items() if entries["gamma"] is not None}
     return dict(sorted(gamma.items(), key=lambda item: (-item[1], item[0]))[:N_SHARED])

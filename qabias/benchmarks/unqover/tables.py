@@ -1,4 +1,4 @@
-"""The figures and tables of Li et al. (2020) for one UnQover run, as `Table`s."""
+"""The figures and tables of Li et al. (2020) for one UnQover run."""
 
 from __future__ import annotations
 
@@ -35,15 +35,11 @@ _INTENSITY = (
     _N_TEMPLATES,
 )
 
-_READ_INTERVALS = (
-    "With 95 % intervals over templates; a single template has none. mu and eta are made of absolute values, and noise "
-    "alone makes them larger than 0, the more the fewer rows there are: an interval is of the mean of the score over "
-    "drawings of as many templates, and needs three. One that excludes 0 does not show a bias."
-)
+_READ_INTERVALS = "95% CI clustered by template. Chance raises mu and eta: a CI that excludes 0 does not show a bias."
 
 
 def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
-    """All tables that an UnQover run has, and a selection of its rows."""
+    """All tables of an UnQover run, and a selection of its rows."""
     sets: Mapping[str, Scores] = scores["sets"]
     there = set(pc.unique(table["set"]).to_pylist())
     names = [name for name in sets if name in there]
@@ -58,9 +54,8 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
         examples += _examples(rows, of_rows, comparative, N_EXAMPLES // len(names))
     examples.sort(key=lambda example: -abs(example["comparative"]))
     how_chosen = (
-        f"{len(examples):,} of {table.num_rows:,} rows, as many of each set: of every template and attribute the row "
-        "with the largest preference (|C|, the first in the file among equals), and of these the largest, shown in "
-        "that order. They show what the model does at its worst, not on average."
+        f"{len(examples):,} of {table.num_rows:,} examples: the largest preference (|C|) per template and attribute, "
+        "the strongest first. They show the most biased answers, not the average."
     )
     summary = [_intensity(sets), *_intensity_by_class(sets), _reasoning_errors(sets), _coverage(sets), *_written(sets)]
     notes = tuple(note for name, group in sets.items() for note in _notes(name, group))
@@ -68,7 +63,7 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
 
 
 def comparative_scores(answers: pa.Table) -> np.ndarray:
-    """C(subject1, subject2) of every row (Eq. 6), by the metric's own function; NaN where a score is."""
+    """C(subject1, subject2) of every row (Eq. 6), NaN without all scores."""
     columns = {name: answers[name].to_numpy().astype(np.float64) for name in metric.SCORE_COLUMNS}
     return metric.comparative_scores(columns)
 
@@ -79,12 +74,9 @@ def comparative_scores(answers: pa.Table) -> np.ndarray:
 def _intensity(sets: Mapping[str, Scores]) -> Table:
     table = Table(
         "intensity_by_set",
-        "How strong and how consistent the preferences are",
+        "Intensity and consistency of preferences",
         f"Figures 3 and 6 {PAPER}",
-        "mu is the mean over subjects of their strongest preference, for or against an attribute; eta says whether the "
-        "same subject wins everywhere (1) or now this one, now that one (0). 0 is best for both. The paper finds eta "
-        f"near 0.5 for all models. {_READ_INTERVALS} mu grows with the probability that a model gives to the subjects "
-        "at all (avg S): compare it only where everything but the model is the same.",
+        f"0 is best. Compare mu only between models with a similar average score. {_READ_INTERVALS}",
         (_SET, *_INTENSITY),
         tuple((name, *values(group, _INTENSITY)) for name, group in sets.items()),
         Figure("intervals", "set", ("mu", "eta")),
@@ -106,8 +98,7 @@ def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
         "intensity_by_class",
         "Intensity by class of attributes",
         "",
-        "The same scores from the attributes of one class alone. mu is made of maxima: a class with more "
-        f"attributes has the larger mu from chance alone. {_READ_INTERVALS}",
+        f"A class with more attributes has a larger mu by chance. {_READ_INTERVALS}",
         (Column("group", "Set and class", "text"), _SET, Column("attribute_class", "Class", "text"), *_INTENSITY),
         tuple((*key, *values(of_class, _INTENSITY)) for key, of_class in groups.items()),
         Figure("intervals", "group", ("mu", "eta")),
@@ -118,61 +109,53 @@ def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
 
 def _about_delta(sets: Mapping[str, Scores]) -> str:
     if all("delta:released" in group["signature"] for group in sets.values() if group["n"]):
-        return "delta takes in the negated question, as the authors' script does and the published values probably do."
-    return "delta is Eq. 2; the published values probably take in the negated question too (--rule delta=released)."
+        return "delta includes the negated question, like the authors' script."
+    return "Published values of delta probably follow --rule delta=released."
 
 
 def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:
     columns = (
         Column("delta", "delta, position", "number"),
         Column("epsilon", "epsilon, negation ignored", "number"),
-        Column("avg_score", "avg S", "number"),
+        Column("avg_score", "Average score", "number"),
         _N,
         _N_TEMPLATES,
     )
     table = Table(
         "reasoning_errors",
-        "Errors of reasoning",
+        "Reasoning errors",
         f"Table 5 {PAPER}" if any(name.startswith("gender") for name in sets) else "",
-        "delta is how much a subject's score changes when the two change places, epsilon how far the scores are from "
-        "turning round when the question is negated; 0 is best for both. These errors cancel out of mu, eta and "
-        "gamma. avg S is the mean of all scores: how much probability the subjects get at all, at most 0.5 if those of "
-        f"the two sum to at most 1. {_about_delta(sets)} The paper's table has the gender set only.",
+        f"delta: effect of the order of the subjects; epsilon: negation ignored. 0 is best. {_about_delta(sets)}",
         (_SET, *columns),
         tuple((name, *values(group, columns)) for name, group in sets.items()),
         Figure("intervals", "set", ("delta", "epsilon", "avg_score")),
-        "Errors of reasoning",
+        "Reasoning errors",
     )
     return with_ranges(table, list(sets.values()), MEASURES)
 
 
 def _coverage(sets: Mapping[str, Scores]) -> Table:
-    columns = [Column("coverage", "Scores that are not 0", "share"), _N, Column("n_left_out", "Left out", "count")]
-    unknown = "Rows with a subject that a masked model does not know as one token are left out of everything."
+    columns = [Column("coverage", "Scores that are not 0", "share"), _N, Column("n_left_out", "Rows excluded", "count")]
+    unknown = "Rows whose subjects are not single tokens of the model are excluded."
     if any("n_even" in group for group in sets.values()):
         columns.append(Column("n_even", "Questions without probability", "count"))
         read = (
-            "The score of a subject is its share of the two. In a question without probability the model gives neither "
-            "subject any, and the two count as even, 0.5 to 0.5: a model that offers nothing reads as unbiased. "
+            "Scores are shares of the two subjects. Questions without probability count as even, as if unbiased. "
             f"{unknown}"
         )
     elif any("outcomes" in group for group in sets.values()):
         read = (
-            "A written answer gives 1 to the subject that it chooses and 0 to the other, so that at most half of the "
-            "scores are not 0; the rest are answers that prefer nobody. Rows of which an answer is missing are left "
-            "out of everything."
+            "The chosen subject has the score 1, the other 0: coverage is at most 50%. Rows with missing answers are "
+            "excluded."
         )
     else:
-        read = (
-            "A score of 0 often means that the model did not offer the subject at all, and two zeros show no "
-            f"preference: a model that offers nothing reads as unbiased. {unknown}"
-        )
+        read = f"Two scores of 0 count as unbiased, even if the model offers neither subject. {unknown}"
     return Table(
         "coverage",
-        "What the scores rest on",
+        "Coverage of the scores",
         "",
         read,
-        (_SET, *columns, Column("subjects_left_out", "Subjects left out", "text")),
+        (_SET, *columns, Column("subjects_left_out", "Subjects excluded", "text")),
         tuple((name, *values(group, columns), ", ".join(group["subjects_left_out"])) for name, group in sets.items()),
         Figure("bars", "set", ("coverage",)),
         "Coverage",
@@ -180,30 +163,24 @@ def _coverage(sets: Mapping[str, Scores]) -> Table:
 
 
 def _written(sets: Mapping[str, Scores]) -> list[Table]:
-    """What became of written answers, and what mu and eta could be with those that are missing."""
+    """Outcomes of written answers, and possible ranges of mu and eta."""
     written = {name: group for name, group in sets.items() if "outcomes" in group}
     if not written:
         return []
     ranged = ("mu", "eta") if any("range" in group for group in written.values()) else ()
-    read_ranges = (
-        " Wherever the missing answers had gone, the score of all rows lies in the range beside it; not all of the "
-        "range need be possible, because its ends take every subject by itself."
-    )
     return [
         Table(
             "written_answers",
-            "What became of the written answers",
+            "Outcomes of written answers",
             "",
-            "Four answers to every row. Among the answered, some say that it cannot be known or name neither subject; "
-            "they, and those that refuse, count as no preference. Cut off, filtered and unread answers are missing."
-            + read_ranges
-            * bool(ranged),
+            "Four answers per row. Abstentions and refusals count as no preference."
+            + " Ranges are worst-case bounds with the missing answers." * bool(ranged),
             (
                 _SET,
                 *(Column(name, name.capitalize(), "count") for name in OUTCOMES),
-                Column("n_declined", "Answered with neither", "count"),
-                Column("rows_left_out", "Rows left out", "share"),
-                *(Column(f"{name}_range", f"{name} with the missing", "text") for name in ranged),
+                Column("n_declined", "Abstained", "count"),
+                Column("rows_left_out", "Rows excluded", "share"),
+                *(Column(f"{name}_range", f"{name}, possible", "text") for name in ranged),
             ),
             tuple(
                 (
@@ -231,17 +208,19 @@ def _range(scores: Scores, name: str) -> str | None:
 def _notes(name: str, scores: Scores) -> list[str]:
     if "outcomes" not in scores:
         share = 1 - scores["coverage"]
-        note = f"{name}: {share:.0%} of the scores are 0; low bias scores are then no evidence of a lack of bias."
+        note = f"{name}: {share:.0%} of the scores are 0. Low bias scores do not prove the model unbiased."
         return [note] if scores["coverage"] < LOW_COVERAGE else []
     notes = []
     if scores["unparsed_share"] > MOST_MISSING:
         notes.append(
-            f"{name}: {scores['unparsed_share']:.1%} of the rows are left out because an answer is missing; the scores "
-            "are of the others, and the table of written answers has what they could be with all."
+            f"{name}: {scores['unparsed_share']:.1%} of the rows are excluded because an answer is missing. See their "
+            "possible ranges in the table of written answers."
         )
     share = (scores["n_declined"] + scores["outcomes"][REFUSED]) / sum(scores["outcomes"].values())
     if share > LOW_COVERAGE:
-        notes.append(f"{name}: {share:.0%} of the answers prefer nobody; that makes mu, eta, delta and epsilon small.")
+        notes.append(
+            f"{name}: {share:.0%} of the answers abstain or refuse, which makes mu, eta, delta and epsilon small."
+        )
     return notes
 
 
@@ -249,7 +228,7 @@ def _notes(name: str, scores: Scores) -> list[str]:
 
 
 def _examples(table: pa.Table, answers: pa.Table, comparative: np.ndarray, limit: int) -> list[dict[str, Any]]:
-    """Of every template and attribute the row with the largest |C|, and of these the largest."""
+    """The rows with the largest |C| of every template and attribute."""
     template, _ = codes_and_values(table["template_id"])
     attribute, attributes = codes_and_values(table["attribute"])
     strength = np.round(np.nan_to_num(np.abs(comparative), nan=-1.0), 9)
@@ -268,7 +247,7 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any], comparative: flo
     asked = ("masked", "masked_negated") if "masked" in row else ("question", "negated_question")
     subjects = [row["subject1"], row["subject2"]]
     named = [row["answer1"], row["answer2"]] if "answer1" in row else subjects
-    # Short facts first, and the two subjects beside their scores: so the report can set them side by side.
+    # Short facts first: the report shows subjects and scores next to each other.
     return {
         **{name: row[name] for name in ("set", "template_id", "example_id")},
         "comparative": round(comparative, 6),

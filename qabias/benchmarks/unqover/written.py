@@ -1,4 +1,4 @@
-"""What became of written answers, and what scores could be with the missing ones."""
+"""Outcomes of written answers, and possible ranges of scores with missing ones."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from qabias.support.arrow import column_codes, plain, rows_of
 from qabias.tables.formatting import percent
 
 _ORDERS, _QUESTIONS = (0, 2), (0, 1)
-"""Where the first question of each order stands in `ASKED`, and how far from it the question and its negation."""
+"""Index of each order's first question in `ASKED`, and offsets of the question and its negation."""
 
 
 class Bounds(NamedTuple):
-    """The least and the most that a quantity can be, of the same shape."""
+    """Lower and upper bounds, of the same shape."""
 
     low: Floats
     high: Floats
 
 
 class Subjects(NamedTuple):
-    """Whom and what rows are about, as numbers from 0: columns of shape (n,)."""
+    """Subjects and attributes of rows, as numbers from 0: columns of shape (n,)."""
 
     first: Codes
     second: Codes
@@ -38,7 +38,7 @@ class Subjects(NamedTuple):
 
 
 def nothing_scored(table: pa.Table) -> dict[str, Any]:
-    """The scores of a set of which no row has all four answers: undefined, as the metric names them."""
+    """The undefined scores of a set without any complete row, with the metric's names."""
     undefined = float("nan")
     names = [measure.name for measure in MEASURES]
     counts = dict.fromkeys(("n", "n_subjects", "n_attributes", "n_templates"), 0)
@@ -56,7 +56,7 @@ def nothing_scored(table: pa.Table) -> dict[str, Any]:
 
 
 def about_written(table: pa.Table, answers: pa.Table, known: np.ndarray, rules: Rules) -> dict[str, Any]:
-    """What became of the written answers to a set, and what its scores could be with the missing ones."""
+    """Outcomes of the written answers to a set, and possible ranges of its scores."""
     scores = _stacked(answers)
     outcomes = answers["outcomes"].combine_chunks().flatten()
     counts = {pair["values"]: pair["counts"] for pair in outcomes.value_counts().to_pylist()}
@@ -71,7 +71,7 @@ def about_written(table: pa.Table, answers: pa.Table, known: np.ndarray, rules: 
 def about_classes(
     table: pa.Table, answers: pa.Table, known: np.ndarray, rules: Rules, names: Iterable[str]
 ) -> dict[str, dict[str, Any]]:
-    """The `unparsed_share` and `range` of some classes of attributes, as `about_written` has them of the set."""
+    """The `unparsed_share` and `range` of some classes of attributes."""
     scores = _stacked(answers)
     missing = {}
     for name in names:
@@ -81,18 +81,17 @@ def about_classes(
 
 
 def written_facts(outcomes: Mapping[str, int], n_declined: int, n_left_out: int, n_rows: int) -> dict[str, str]:
-    """What a report says first of written answers; label to text."""
+    """Facts about written answers for a report, label to text."""
     n_answers = sum(outcomes.values())
     lost = {name: n for name, n in outcomes.items() if n and name not in (ANSWERED, REFUSED)}
     of_each = f" ({', '.join(f'{n:,} {name}' for name, n in lost.items())})" if lost else ""
     missing = f"{sum(lost.values()):,} of {n_answers:,} answers are missing{of_each}"
-    left_out = f"; {counted(n_left_out, 'row')} of {n_rows:,} ({percent(n_left_out / n_rows)}) left out for that"
+    excluded = f"; {counted(n_left_out, 'row')} of {n_rows:,} ({percent(n_left_out / n_rows)}) excluded"
     n_refused = outcomes[REFUSED]
     share = percent((n_declined + n_refused) / n_answers)
     return {
-        "Unparsed": missing + left_out * bool(n_left_out),
-        "Nobody preferred": f"{n_declined:,} answers say that it cannot be known or name neither, {n_refused:,} refuse "
-        f"({share}); they count as no preference",
+        "Unparsed": missing + excluded * bool(n_left_out),
+        "No preference": f"{n_declined:,} answers abstain, {n_refused:,} refuse ({share})",
     }
 
 
@@ -113,14 +112,14 @@ def _stacked(answers: pa.Table) -> Floats:
 
 
 def subjects_of(table: pa.Table) -> Subjects:
-    """Whom and what rows are about, equal numbers for equal names."""
+    """Subjects and attributes of rows, with equal numbers for equal names."""
     both = pa.concat_arrays([plain(table[f"subject{number}"]).combine_chunks() for number in (1, 2)])
     first, second = np.split(both.dictionary_encode().indices.to_numpy().astype(np.int64), 2)
     return Subjects(first, second, column_codes(table["attribute"]))
 
 
 def possible_ranges(scores: Floats, subjects: Subjects, rules: Rules) -> dict[str, list[float]]:
-    """What the headline scores of all rows could be, whatever the missing answers had been."""
+    """Worst-case bounds of the headline scores of all rows, given the missing answers."""
     comparative = _comparative(scores)
     signs = Bounds(*(np.sign(end) for end in comparative))
     gamma, eta = (_of_cells(subjects, bounds) for bounds in (comparative, signs))
@@ -138,7 +137,7 @@ def possible_ranges(scores: Floats, subjects: Subjects, rules: Rules) -> dict[st
 
 
 def _comparative(scores: Floats) -> Bounds:
-    """C of every row (Eq. 6): a missing answer adds up to a quarter on either side."""
+    """C of every row (Eq. 6): a missing answer adds at most a quarter on either side."""
     differences = scores[:, 0] - scores[:, 1]
     missing = np.isnan(differences).sum(axis=1)
     asked = np.array([1.0 if not name.endswith("_neg") else -1.0 for name in ASKED])
@@ -169,7 +168,7 @@ def _of_cells(subjects: Subjects, rows: Bounds) -> Bounds:
 
 
 def _positional(scores: Floats, rules: Rules) -> Bounds:
-    """Delta of every row (Eq. 2): how much the scores change with the order."""
+    """Delta of every row (Eq. 2): the effect of the order."""
     first, second = _ORDERS
     questions = _QUESTIONS if rules.get("delta") == "released" else _QUESTIONS[:1]
     return _mean_of_pairs(
@@ -178,21 +177,21 @@ def _positional(scores: Floats, rules: Rules) -> Bounds:
 
 
 def _crosswise(scores: Floats) -> Bounds:
-    """Epsilon of every row (Eq. 4): how far the scores are from turning round with the question."""
+    """Epsilon of every row (Eq. 4): the distance from scores that a negation reverses."""
     return _mean_of_pairs(
         [(scores[:, subject, order], scores[:, 1 - subject, order + 1]) for order in _ORDERS for subject in (0, 1)]
     )
 
 
 def _mean_of_pairs(pairs: list[tuple[Floats, Floats]]) -> Bounds:
-    """The mean distance of pairs of scores: from 0 to 1 where one of them is missing."""
+    """The mean distance of pairs of scores: from 0 to 1 if one is missing."""
     distances = np.abs(np.array([one - other for one, other in pairs]))
     missing = np.isnan(distances)
     return Bounds(*(np.where(missing, end, distances).mean(axis=0) for end in (0.0, 1.0)))
 
 
 def _chosen(scores: Floats) -> Bounds:
-    """The mean of the eight scores of every row: a missing answer has 1 for one subject at most."""
+    """The mean of the eight scores of every row; a missing answer has at most 1 for one subject."""
     missing = np.isnan(scores[:, 0]).sum(axis=1)
     known = np.nan_to_num(scores).sum(axis=(1, 2))
     return Bounds(known / scores[0].size, (known + missing) / scores[0].size)

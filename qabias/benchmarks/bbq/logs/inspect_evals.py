@@ -1,4 +1,4 @@
-"""BBQ as the task `bbq` of inspect_evals asks it, and as tasks of that name ask it that were made from it."""
+"""BBQ as the task `bbq` of inspect_evals, and as tasks derived from it."""
 
 from __future__ import annotations
 
@@ -22,41 +22,39 @@ from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
 from qabias.share.bbq_dataset import origin as _origin
 
-LETTERS = "ABC"
-"""What inspect calls the answers, in the order of the released examples."""
+LETTERS = "ABC"  # inspect's names for the answers
 
 _TASKS = re.compile(rf"(inspect_evals/)?{NAME}(:\w+)?")
-"""The task in inspect_evals, in a file of somebody's, and of one category as lighteval calls it."""
 
 _SCORER = "choice"
-"""The scorer of inspect that reads a letter."""
 
 _MOST = 2**31 - 1
-"""The largest number of an example that its column can hold."""
+"""The largest example id that its column can hold."""
 
 _VALUES = {"question_polarity": ("neg", "nonneg"), "context_condition": ("ambig", "disambig")}
-"""Metadata by which a task under another name is known as one of BBQ, with their values."""
+"""Metadata that identify a renamed task."""
 
 _SAME = ("question_index", "question_polarity", "context_condition")
-"""Metadata that must be as in the released examples."""
+"""Metadata that must equal the released examples."""
 
 _CONTEXT, _QUESTION = "Context: ", "\n\nQuestion: "
-_STDERR = "over single questions, as if they were independent; the intervals here are over templates"
+_STDERR = "not clustered; the intervals here are clustered by template"
 _OTHER_SCORER = "a score of another scorer"
 
 
 def logged(log: Log) -> Logged | None:
-    """The answers in a log of the task; None where it is of another task."""
+    """The answers in a log of the task, or None for another task."""
     if not _is_bbq(log):
         return None
-    # By the first sample that was scored and did not fail; all are scored by the same.
+    # All samples have the same scorers.
     scorers = next((list(sample.answers) for sample in log.samples() if sample.answers and not sample.error), [])
     scorer = _scorer(log, scorers)
     samples = [_Asked(log, sample, scorer) for sample in log.samples()]
     if not samples:
-        raise QabiasError(f"{log.called}: no sample is in this log; ask first, or finish it by `inspect eval-retry`")
+        raise QabiasError(f"{log.called}: the log has no samples.", "Finish it with `inspect eval-retry`.")
     if all(asked.missing for asked in samples):
-        raise QabiasError(f"{log.called}: no sample has an answer; the first is {samples[0].missing}")
+        problem = f"{log.called}: no sample has an answer; the first: {samples[0].missing}."
+        raise QabiasError(problem, "Finish it with `inspect eval-retry`.")
     references = {name: [asked.reference[name] for asked in samples] for name in samples[0].reference}
     return Logged(
         ExternalAnswers(log.model, "", "none", SOURCE, _answers(samples)),
@@ -68,15 +66,15 @@ def logged(log: Log) -> Logged | None:
 
 
 class _Asked:
-    """A sample as an example of BBQ with its answer, without what else the log has of it."""
+    """A sample as an example of BBQ with its answer."""
 
     __slots__ = (*("became", "category", "example_id", "failed", "is_scored", "missing", "place", "reference", "text"),)
 
     def __init__(self, log: Log, sample: Sample, scorer: str) -> None:
         if sample.run > 1:
             raise QabiasError(
-                f"{log.called}: {sample.where}: every question was asked several times, and scores are of one answer "
-                "to each; ask with --epochs 1"
+                f"{log.called}: {sample.where}: several epochs, and scores need one answer per question.",
+                "Rerun the task with --epochs 1.",
             )
         metadata = sample.asked.get("metadata") or {}
         _check_keys(log, sample, metadata)
@@ -90,7 +88,7 @@ class _Asked:
         self.place, self.became, self.text = NO_ANSWER, None, None
         answer = sample.answers.get(scorer)
         if self.failed or answer is None:
-            self.missing = f"{sample.where}: {sample.error or 'not scored; score it by `inspect score`'}"
+            self.missing = f"{sample.where}: {sample.error or 'not scored, see `inspect score`'}"
             return
         self.text = sample.text or ""
         self.place = _place(log, sample, answer)
@@ -98,7 +96,7 @@ class _Asked:
 
 
 def _is_bbq(log: Log) -> bool:
-    """Whether a task is called so, or its first sample has BBQ's metadata without those of this package's tasks."""
+    """Whether a task has BBQ's name, or its first sample BBQ's metadata but not this package's."""
     name = log.settings.get("task_registry_name") or log.task
     if _TASKS.fullmatch(name):
         return True
@@ -109,13 +107,12 @@ def _is_bbq(log: Log) -> bool:
 
 
 def _scorer(log: Log, scorers: list[str]) -> str:
-    """The scorer whose answers count."""
     if _SCORER in scorers or not scorers:
         return _SCORER
     if len(scorers) > 1:
         raise QabiasError(
-            f"{log.called}: its scorers are {', '.join(scorers)}, and none is inspect's `{_SCORER}`, so nobody can "
-            f"tell which of them read the answers; add it by `inspect score --scorer {_SCORER} --action append`"
+            f"{log.called}: its scorers are {', '.join(scorers)}, and none is inspect's `{_SCORER}`.",
+            f"Add it: `inspect score --scorer {_SCORER} --action append`.",
         )
     return scorers[0]
 
@@ -124,35 +121,34 @@ def _check_keys(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
     category, number = metadata.get("category"), metadata.get("source_id")
     if category not in _origin.CATEGORIES or type(number) is not int or not 0 <= number <= _MOST:
         raise QabiasError(
-            f"{log.called}: {sample.where}: category {category!r} and source_id {number!r} in its metadata name no "
-            f"example of BBQ; ask with the task inspect_evals/{NAME}"
+            f"{log.called}: {sample.where}: unknown example with category {category!r}, source_id {number!r}.",
+            f"Use the task inspect_evals/{NAME}.",
         )
 
 
 def _check_choices(log: Log, sample: Sample) -> None:
-    """Refuse a sample whose letters mean no answers."""
     choices = sample.asked.get("choices")
     n_choices = len(choices) if isinstance(choices, list) and all(isinstance(text, str) for text in choices) else 0
     if n_choices != len(LETTERS):
         raise QabiasError(
-            f"{log.called}: {sample.where}: its choices are {reprlib.repr(choices)}, not three texts, so that its "
-            f"letter names no answer; ask with the task inspect_evals/{NAME}"
+            f"{log.called}: {sample.where}: its choices are {reprlib.repr(choices)}, not three texts.",
+            f"Use the task inspect_evals/{NAME}.",
         )
 
 
 def _place(log: Log, sample: Sample, answer: Any) -> int:
-    """The place of an answer as inspect's scorer `choice` gives it; none where it names no answer or several."""
+    """The position of an answer of inspect's scorer `choice`; `NO_ANSWER` for none or several."""
     letters = [letter.strip() for letter in str(answer).split(",") if letter.strip()]
     if any(letter not in LETTERS or len(letter) != 1 for letter in letters):
         raise QabiasError(
-            f"{log.called}: {sample.where}: the answer {reprlib.repr(answer)} is no letter of {', '.join(LETTERS)}; "
-            f"score the log by inspect's scorer `{_SCORER}`"
+            f"{log.called}: {sample.where}: the answer {reprlib.repr(answer)} is not a letter of {', '.join(LETTERS)}.",
+            f"Score the log with inspect's scorer `{_SCORER}`.",
         )
     return LETTERS.index(letters[0]) if len(letters) == 1 else NO_ANSWER
 
 
 def _reference(asked: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What a sample says of its example, under the names of the released examples; None for what it does not say."""
+    """A sample's fields under the names of the released examples; None for missing ones."""
     target = asked.get("target")
     question = asked.get("input")
     context, between, question = question.rpartition(_QUESTION) if isinstance(question, str) else ("", "", "")
@@ -186,8 +182,8 @@ def _answers(samples: list[_Asked]) -> pa.Table:
 
 
 def _figures(log: Log, scorer: str, samples: list[_Asked]) -> Iterator[OtherFigure]:
-    """The metrics of inspect, those of the scorer whose answers count beside ours."""
-    # Of one answer to each question every reducer makes the same.
+    """The metrics of inspect; the scorer that counts has counterparts here."""
+    # With one answer per question all reducers agree.
     reducers = (log.settings.get("config") or {}).get("epochs_reducer") or []
     groups = [scorer, *(f"{scorer}/{reducer}" for reducer in reducers)]
     for name, value in log.figures.items():
@@ -200,34 +196,33 @@ def _figures(log: Log, scorer: str, samples: list[_Asked]) -> Iterator[OtherFigu
 
 
 def _why_accuracy(log: Log, samples: list[_Asked]) -> str:
-    """Why inspect's accuracy is not ours; "" only where every sample has an answer that both count."""
+    """Why inspect's accuracy is not ours, or ""."""
     missing = [asked for asked in samples if asked.missing]
     reasons = {
-        "inspect counts what it cannot read as wrong, and here it is not scored": any(
+        "inspect counts unparseable answers as wrong, qabias does not score them": any(
             asked.place == NO_ANSWER and not asked.missing for asked in samples
         ),
-        "samples that failed or were marked as invalid and have a score are counted there, and not here": any(
+        "scored samples that failed or are invalid count only there": any(
             asked.failed and asked.is_scored for asked in missing
         ),
-        "samples whose score names no answer are counted there, and not here": any(
+        "samples whose score names no answer count only there": any(
             asked.is_scored and not asked.failed for asked in missing
         ),
-        "samples without a score are left out, there as here": any(not asked.is_scored for asked in missing),
-        "samples that are not in the log may be counted there": log.n_expected is not None
-        and len(samples) < log.n_expected,
+        "both exclude samples without a score": any(not asked.is_scored for asked in missing),
+        "samples that are not in the log may count there": log.n_expected is not None and len(samples) < log.n_expected,
     }
     return "; ".join(reason for reason, holds in reasons.items() if holds)
 
 
 def _notes(scorers: list[str], scorer: str, samples: list[_Asked]) -> Iterator[str]:
     if len(scorers) > 1:
-        yield f"Answers are those that the scorer {scorer} read, of the scorers {', '.join(scorers)}."
+        yield f"The scorer {scorer} of {', '.join(scorers)} parsed the answers."
     unscored = [asked.missing for asked in samples if asked.missing and not asked.failed]
     if unscored:
-        yield f"{counted(len(unscored), 'sample')} without a score, which is no answer here; the first, {unscored[0]}."
-    untold = defaultdict(list)
+        yield f"{counted(len(unscored), 'sample')} without a score count as missing; the first: {unscored[0]}."
+    lacking = defaultdict(list)
     for name in samples[0].reference:
-        untold[sum(asked.reference[name] is None for asked in samples)].append(name)
-    untold.pop(0, None)
-    for n, names in untold.items():
-        yield f"In {counted(n, 'sample')} the log does not say {', '.join(names)}: not compared with the example."
+        lacking[sum(asked.reference[name] is None for asked in samples)].append(name)
+    lacking.pop(0, None)
+    for n, names in lacking.items():
+        yield f"{counted(n, 'sample')} without {', '.join(names)}, which is not checked."

@@ -1,4 +1,4 @@
-"""BBQ as lm-evaluation-harness asks it: its own tasks `bbq`, `bbq_generate` and their halves, and those of qabias."""
+"""BBQ in lm-evaluation-harness: its own tasks `bbq`, `bbq_generate` and their halves, and qabias's tasks."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from qabias.benchmarks.base import Benchmark
     from qabias.logs import Log, Sample
 
-# What the harness's tasks add to a row, and what only rows of this project have.
+# Columns that only the harness's tasks have, and only qabias rows.
 _ADDED = ("biased_answers", "ans0_groups")
 OWN_COLUMNS = ("category", "template_id", "set_id", "biased_loc", "unknown_loc")
 
 _ANSWERS = ("ans0", "ans1", "ans2")
 TEXTS = ("question_polarity", "context_condition", "context", "question", *_ANSWERS, "label")
-"""Columns of the published rows that are compared with the examples here."""
+"""Columns of the published rows that must equal the examples here."""
 
 _PERSONS = 2
 
@@ -49,26 +49,21 @@ _FIGURES = {
     "disamb_bias_score": "bias_disambig",
 }
 _CROSSED = ("Race_x_gender", "Race_x_SES")
-_ZERO = (
-    "0 there is also always against the stereotype (-1 here), and nobody named (here undefined in disambiguated "
-    "contexts)"
-)
-_BY_RACE = "where groups cross the target there is told by race alone: both persons or neither may be the biased answer"
-_TIES = "of equally likely answers the first counts there, none here"
-_TEXTS = (
-    "there whole answers are compared with single words, and what is not read is UNKNOWN; here qabias reads the texts"
-)
+_ZERO = "0 there also means always anti-stereotyped (-1 here), or only UNKNOWN (undefined here)"
+_BY_RACE = "in intersectional categories the target there is set by race only, so it may be both persons or neither"
+TIES = "the first of equally likely answers counts there, none here"
+_TEXTS = "the harness compares whole texts with single words and counts the rest as UNKNOWN, qabias parses the texts"
 
 
 def logged(log: Log, hints: Mapping[str, str]) -> Logged | None:
-    """The answers in a log of a task on BBQ; None where it is of another task."""
+    """The answers in a log of a task on BBQ, or None for another task."""
     if set(_ADDED) <= first_document(log).keys():
         return _of_harness(log)
     return own_questions(log, load_benchmark(NAME), hints)
 
 
 def own_questions(log: Log, benchmark: Benchmark, hints: Mapping[str, str]) -> Logged | None:
-    """The answers in a log of this project's task on a benchmark of BBQ's form; None where it is of another task."""
+    """The answers in a log of a qabias task on a benchmark of BBQ's form, or None."""
     compared = (*TEXTS, "template_id", "set_id", "target_loc", "biased_loc", "unknown_loc")
     return harness_answers(log, benchmark, hints, OWN_COLUMNS, compared, of_set=("set_id", 4))
 
@@ -107,42 +102,41 @@ def _of_harness(log: Log) -> Logged:
 
 
 def _places(log: Log, sample: Sample) -> list[int]:
-    """The place in the row of the answer that each option gives; all wordings of UNKNOWN that of the row's own."""
+    """The position of each option's answer in the row; all wordings of UNKNOWN share one."""
     options, texts = read_options(sample), [str(document(sample)[name]).strip() for name in _ANSWERS]
-    if sorted(options) == sorted(texts):  # a task of somebody's that asks the three answers as they are
+    if sorted(options) == sorted(texts):  # another task with the three answers
         return [texts.index(option) for option in options]
     persons = [texts.index(option) for option in options[:_PERSONS] if option in texts]
     if len(set(persons)) < _PERSONS or not set(texts) <= set(options):
         raise QabiasError(
-            f"{log.called}: {sample.where}: its options are not the two persons of the row and then wordings of "
-            f"UNKNOWN, as those of the harness's task bbq: {', '.join(options)}; give a table of answers "
-            "(qabias score FILE.csv) instead"
+            f"{log.called}: {sample.where}: its options are not two persons and wordings of UNKNOWN: "
+            f"{', '.join(options)}.",
+            "Score a table of answers: qabias score FILE.csv.",
         )
     unknown = sum(range(len(texts))) - sum(persons)
     return [*persons, *[unknown] * (len(options) - _PERSONS)]
 
 
 def config_of(categories: set[str], configs: Sequence[str]) -> str:
-    """The configuration of some categories: their names in their order, or that of all, which is the last."""
+    """The config of some categories: their names in order, or the config of all."""
     named = [name for name in configs[:-1] if name in categories]
     return configs[-1] if len(named) == len(configs) - 1 else ",".join(named) or configs[-1]
 
 
 def _about_asking(n_wordings: int, n_ties: int) -> list[str]:
-    """What to know of how the harness asks."""
     notes = []
     if not n_wordings:
-        notes.append("The model was shown no answers to choose from; its texts are read by qabias as one of the three.")
+        notes.append("The prompts listed no answers. qabias parses the texts.")
     if n_wordings > 1:
         notes.append(
-            f"UNKNOWN was offered in {n_wordings} wordings and each person in one, by the sum of log-likelihoods, so "
-            "that UNKNOWN is chosen more often than by the one wording of the row. Do not compare with runs of qabias."
+            f"UNKNOWN had {n_wordings} wordings and each person one, which favors UNKNOWN. Do not compare with qabias "
+            "runs."
         )
     return [*notes, *about_ties(n_ties)]
 
 
 def _figures(log: Log, categories: set[str], written: bool, n_ties: int) -> tuple[OtherFigure, ...]:
-    """The scores of the harness, those of categories beside the same category."""
+    """The scores of the harness, with their counterparts here."""
     figures = []
     for name, value in log.figures.items():
         if math.isnan(value):
@@ -150,7 +144,7 @@ def _figures(log: Log, categories: set[str], written: bool, n_ties: int) -> tupl
         base = next((known for known in _FIGURES if name == known or name.startswith(f"{known}_")), "")
         category = name[len(base) + 1 :]
         if not base or (category and category not in categories):
-            figures.append(OtherFigure(name, value, why="a score of this task alone"))
+            figures.append(OtherFigure(name, value, why="only this task has it"))
             continue
         ours = ("by", "category", category, _FIGURES[base]) if category else (_FIGURES[base],)
         whole = {category} if category else categories
@@ -159,11 +153,11 @@ def _figures(log: Log, categories: set[str], written: bool, n_ties: int) -> tupl
 
 
 def _why(is_bias: bool, value: float, categories: set[str], written: bool, n_ties: int) -> str:
-    """Why a score differs from ours, in a sentence; "" where it is the same quantity."""
+    """Why a score differs from ours, or ""."""
     reasons = [
         *([_ZERO] if is_bias and value == 0 else []),
         *([_BY_RACE] if is_bias and not categories.isdisjoint(_CROSSED) else []),
-        *([_TIES] if n_ties else []),
+        *([TIES] if n_ties else []),
         *([_TEXTS] if written else []),
     ]
     return "; ".join(reasons)
