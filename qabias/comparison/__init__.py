@@ -99,6 +99,7 @@ def _compare_models(
     same_questions = all(run.benchmark is benchmark for run in runs)
     pairs = functools.lru_cache(maxsize=1 if are_many else None)(_pairing(runs, answers))
     with_first = [_kept(pairs(0, number), are_many) for number in range(1, len(runs))] if same_questions else []
+    ranked: list[Table]
     if {*DRAWN, "config"} & set(mixed):
         ranked, not_ranked = [], [NO_RANKING.format(group=ALL)] if len(runs) >= FEWEST_RUNS else []
     else:

@@ -151,7 +151,7 @@ def _by_group(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Mea
         *([Column("n", "n", "count")] if count else []),
         *_headings(measures),
     )
-    rows = tuple(
+    rows: tuple[tuple[Value, ...], ...] = tuple(
         (name, *([int(one[count])] if count else []), *(_cell(facts, one, each) for each in measures))
         for name, one in groups.items()
     )

@@ -175,7 +175,7 @@ def to_latex(table: Table) -> str:
     rules = (r"\toprule", head, r"\midrule")
     if len(body) > MOST_ROWS:
         begin = (rf"\begin{{longtable}}{{{columns}}}", rf"{caption}\\", *rules, r"\endhead")
-        end = (r"\end{longtable}",)
+        end: tuple[str, ...] = (r"\end{longtable}",)
     else:
         begin = (r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{columns}}}", *rules)
         end = (r"\end{tabular}", caption, r"\end{table}")
