@@ -1,4 +1,4 @@
-"""Whether two runs differ: paired differences, their intervals, permutation tests and a correction for many of them."""
+"""Whether two runs differ: paired differences, intervals, permutation tests, and a correction for many of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qabias.benchmarks.pairs import Floats, Pair
 from qabias.share.metrics.shared.intervals import ADDED, POWER, Spread, of_difference
 
 APART = 0.05
-"""Adjusted p-value below which two runs, or two forms, are told apart."""
+"""Adjusted p-value below which two runs or forms differ."""
 
 N_PERMUTATIONS = 10_000
 # With so few clusters every exchange is tried; 2 ** 13 is less than the number of random ones.
@@ -22,16 +22,15 @@ _ROUNDING = 1e-12
 
 
 UNEVEN = 1.0
-"""Standard deviation over clusters of a true difference, as a multiple of it: that of an exponential distribution."""
+"""Standard deviation over clusters of a true difference, relative to it, as in an exponential distribution."""
 
 RARE_CORRELATION = 0.12
-"""Correlation of rare differences within a cluster."""
 
 _STEPS = 40
 
 
 class Difference(NamedTuple):
-    """A score of the second run minus that of the first."""
+    """A score of the second run minus the first run's."""
 
     value: float | None
     low: float | None
@@ -73,7 +72,7 @@ def _subtract(second: Mapping[str, Floats], first: Mapping[str, Floats], names: 
 
 
 def exchanges(n_clusters: int, rng: np.random.Generator, n_random: int = N_PERMUTATIONS) -> Floats:
-    """Which clusters keep their run: 0 or 1, shape (R, C); all 2 ** C ways if these are few, else so many at random."""
+    """Which clusters keep their run: 0 or 1, shape (R, C); all 2 ** C ways if few, else random ones."""
     if n_clusters <= MOST_EXACT:
         numbers = np.arange(2**n_clusters)[:, None]
         return (numbers >> np.arange(n_clusters) & 1).astype(np.float64)
@@ -99,7 +98,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
-    """How large a true difference would have had to be for its interval to leave out 0."""
+    """The smallest true difference whose interval would exclude 0."""
     moves = spread.moves
     rows, quantile, error = (float(part) for part in (spread.rows, spread.quantile, spread.error))
     if moves is None or np.isnan(rows):
@@ -111,7 +110,7 @@ def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
     normal = NormalDist().inv_cdf(power)
 
     def size(variation: float) -> float:
-        """What is detectable where the true difference has this squared relative deviation over the clusters."""
+        """The detectable difference for a true difference with this squared relative deviation over clusters."""
         uneven = variation / float(spread.clusters)
         if quantile**2 * uneven >= 1.0:
             return np.inf
