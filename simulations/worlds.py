@@ -1,8 +1,8 @@
-"""Benchmarks drawn from worlds in which every true score is known.
+"""Benchmarks drawn from worlds with known true scores.
 
-A world says how often a model gives each answer, on average over all templates that could be written, and how far a
-template may be from that. Templates are drawn from it, then answers from the templates. All draws have the shape
-(templates, repetitions, ...), as the metrics' interval functions take them.
+A world sets the mean shares of a model's answers over all possible templates, and how much a template varies. Templates
+are drawn from it, then answers from the templates. All draws have the shape (templates, repetitions, ...), as the
+metrics' interval functions expect.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ FEWEST_ROWS = 4
 
 @dataclass(frozen=True)
 class World:
-    """What is true of all templates.
+    """The truth over all templates.
 
     Attributes:
         templates: Number of templates of a benchmark.
         accuracy: Mean share of right answers.
         bias: Bias among the other answers, in [-1, 1].
         correlation: Correlation of the answers to one template, above 0 and below 1.
-        kind: "beta" for templates of all kinds, "two-point" for two kinds of templates, easy and hard ones.
+        kind: "beta" for a continuum of templates, "two-point" for easy and hard ones.
         sizes: "equal", or "unequal" for numbers of rows that differ by a factor of 10 and more.
-        persons: Share of the wrong person among the wrong answers where the context decides; the others are UNKNOWN.
+        persons: Share of the wrong person among wrong answers in disambiguated contexts; the others are UNKNOWN.
         polarity: "both" in every template, or "one": a template asks the negative or the non-negative question only.
     """
 
@@ -56,7 +56,7 @@ class World:
         return np.maximum(FEWEST_ROWS, np.round(sizes)).astype(np.int64)
 
     def shares(self, rng: np.random.Generator, mean: float, shape: Sequence[int]) -> Floats:
-        """Shares of templates with this mean and the world's correlation."""
+        """Template shares with this mean and the world's correlation."""
         if self.kind == "beta":
             total = 1.0 / self.correlation - 1.0
             return rng.beta(max(mean * total, 1e-9), max((1.0 - mean) * total, 1e-9), shape)
@@ -64,10 +64,10 @@ class World:
 
 
 def two_points(rng: np.random.Generator, mean: float, correlation: float, shape: Sequence[int]) -> Floats:
-    """Shares of templates of two kinds, as many of one as of the other.
+    """Shares of templates of two equally frequent kinds.
 
-    Where the larger share would be more than 1 (or the smaller less than 0) it is that, and fewer are of the other
-    kind; mean and correlation stay as they are.
+    If the larger share would exceed 1 (or the smaller fall below 0), it is set to that bound. The kinds' frequencies
+    then change, and mean and correlation stay the same.
     """
     variance = correlation * mean * (1.0 - mean)
     if mean < 0.5:

@@ -225,7 +225,7 @@ def test_what_contradicts_the_rows_is_refused(rows):
     with pytest.raises(QabiasError, match="source is 'official', but the references were loaded with source 'bundled'"):
         qabias.score([0] * 120, rows, source="official")
     two = concatenate_datasets([rows, qabias.load("bbq", "Religion", limit=40)])
-    with pytest.raises(QabiasError, match="loaded with config 'Age' and 'Religion'(?s:.*)Name config="):
+    with pytest.raises(QabiasError, match=r"loaded with config 'Age' and 'Religion'(?s:.*)Name config="):
         qabias.score([0] * len(two), two)
     both = qabias.score(list(two["label"]), two, config="Age,Religion")
     assert set(both.scores["by"]["category"]) == {"Age", "Religion"}
