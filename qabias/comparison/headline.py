@@ -21,7 +21,7 @@ from qabias.benchmarks.headline import (
     whole_percent,
 )
 from qabias.comparison.paired_tests import Difference, holm
-from qabias.comparison.ranking_tests import NOT_RANKED, RANKING, TOLD_APART
+from qabias.comparison.ranking_tests import NOT_RANKED, RANKING, DETECTED
 from qabias.comparison.tables import Compared
 from qabias.tables.formatting import show
 from qabias.tables.model import Estimate, Table
@@ -123,14 +123,14 @@ def many_headline(
     failing = {name for name, one in zip(names, scores, strict=True) if failure(benchmark.facts, one, "")}
     rows = [(str(row[0]), row[verdict]) for row in ranking.rows if not str(row[verdict]).startswith(NOT_RANKED)]
     able = [row for row in rows if row[0] not in failing]
-    n_apart = sum(text == TOLD_APART for _, text in rows)
+    n_apart = sum(text == DETECTED for _, text in rows)
     detail = f"{n_apart} of {len(rows) - 1} adjacent ranks differ significantly." if len(rows) > 1 else ""
     if not able:
         why = "no run does the task" if rows else "no run can be ranked"
         return Headline("not interpretable", f"Not interpretable: {why}.", detail)
     best, is_apart = able[0]
     name = short_name(best)
-    if is_apart == TOLD_APART:
+    if is_apart == DETECTED:
         return Headline("detected", f"Lowest bias: {name}, significantly below the next run.", detail)
     return Headline("inconclusive", f"Lowest bias: {name}, not significantly below the next run.", detail)
 

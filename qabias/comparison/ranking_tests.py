@@ -29,10 +29,10 @@ from qabias.tables.model import Column, Table, Value
 FEWEST_RUNS = 3
 NO_RANKING = "No ranking of {group}: the runs were not scored on the same examples."
 RANKING = "Ranking of the runs"
-TOLD_APART, NOT_TOLD_APART, NOT_RANKED = "told apart", "not told apart", "not ranked: "
+DETECTED, NOT_DETECTED, NOT_RANKED = "detected", "not detected", "not ranked: "
 """Values of the column `next`; the reason follows the last."""
 
-_NOTE = "{best} is best. Adjusted p tests a run against the next one: from {apart} on, their order is not settled."
+_NOTE = "{best} is best. Adjusted p tests a run against the next one: from {apart} on, their order is open."
 
 _BY_TEST = 40
 """Exchanges per test: the smallest p-value times the number of tests is then 0.025."""
@@ -173,7 +173,7 @@ def _table(
     p_values = [tests.p_values(one, other)[name] for one, other in itertools.pairwise(order)]
     rows: list[tuple[Value, ...]] = []
     for run, p in zip(order, [*holm(p_values), None][: len(order)], strict=True):
-        verdict = None if p is None else TOLD_APART if p < APART else NOT_TOLD_APART
+        verdict = None if p is None else DETECTED if p < APART else NOT_DETECTED
         rows.append((names[run], shown_estimate(of_runs[run], measure), rank[run], p, verdict))
     for run, text in left_out.items():
         rows.append((names[run], shown_estimate(of_runs[run], measure), None, None, f"{NOT_RANKED}{text}"))
@@ -188,7 +188,7 @@ def _table(
             Column(name, measure.title, measure.kind),
             Column("rank", "Rank", "count"),
             Column("p_adjusted_next", "Adjusted p, this and the next", "p"),
-            Column("next", "This and the next", "text"),
+            Column("next", "Difference to the next", "text"),
         ),
         tuple(rows),
         None,
