@@ -21,7 +21,7 @@ from qabias.benchmarks.headline import (
     whole_percent,
 )
 from qabias.comparison.paired_tests import Difference, holm
-from qabias.comparison.ranking_tests import NOT_RANKED, RANKING, DETECTED
+from qabias.comparison.ranking_tests import DETECTED, NOT_RANKED, RANKING
 from qabias.comparison.tables import Compared
 from qabias.tables.formatting import show
 from qabias.tables.model import Estimate, Table
