@@ -1,1 +1,1 @@
-"""Simulated benchmarks of which the truth is known: do intervals hold it, and are biases found that are there?"""
+"""Simulated benchmarks with known true scores: coverage of intervals, and power to detect biases."""

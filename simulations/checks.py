@@ -1,12 +1,11 @@
-"""How often does a model without a bias fail in one of many groups, if each may fail by chance?
+"""How often does a model without bias fail in one of many groups by chance?
 
     python -m simulations.checks --quick
     python -m simulations.checks
 
-Answers to a sample of BBQ are drawn for a model that is wrong in half of the ambiguous contexts. Every template leans
-by itself, with the stereotype or against it, and over all templates that could have been written there is no bias.
-Each run is held against a small limit by category, as `qabias check --by category` does, with all intervals widened
-for their number, and once more with each category by itself.
+Answers to a sample of BBQ are drawn for a model that is wrong in half of the ambiguous contexts. Every template is
+biased in one direction or the other, with a mean bias of 0 over all possible templates. Each run is checked against a
+small threshold by category, as by `qabias check --by category`: once with Bonferroni-adjusted intervals, once without.
 """
 
 import argparse
@@ -31,20 +30,20 @@ REPETITIONS = 1000
 QUICK = 40
 EXAMPLES = 4000
 LIMIT = Limit("bias_ambig", 0.002, "below")
-"""Next to the truth, which is 0: the smaller the limit, the more often chance breaks it."""
+"""A small threshold near the truth, 0, which chance violates often."""
 MOST = 0.07
-"""Share of the runs that may fail somewhere: 0.05, and what 1,000 repetitions can err by."""
+"""Share of the runs that may fail in a category: 0.05, and the error of 1,000 repetitions."""
 
 _ERRING = 0.5
 _LEANING = 2.0  # both parameters of the beta distribution of the share of a template's errors with the stereotype
 
 
 class Failures(NamedTuple):
-    """How often runs failed in one category or more.
+    """How often runs fail in at least one category.
 
     Attributes:
-        together: Share of the runs, with the intervals of all categories widened.
-        alone: Share of the runs, with every interval as it is.
+        together: Share of the runs, with Bonferroni-adjusted intervals.
+        alone: Share of the runs, with unadjusted intervals.
         groups: Number of categories.
     """
 
@@ -54,10 +53,10 @@ class Failures(NamedTuple):
 
 
 def measure(repetitions: int, seed: int = 0, examples: int = EXAMPLES) -> Failures:
-    """Draw runs and hold them against the limit.
+    """Draw runs and check them against the threshold.
 
     Args:
-        repetitions: Number of runs, 1 or more.
+        repetitions: Number of runs, at least 1.
         seed: Seed of the answers.
         examples: Number of examples of a run.
     """
@@ -85,14 +84,14 @@ def measure(repetitions: int, seed: int = 0, examples: int = EXAMPLES) -> Failur
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print how often runs fail; 1 if that is too often."""
+    """Print how often runs fail; 1 if too often."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK} repetitions in place of {REPETITIONS:,}")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK} repetitions instead of {REPETITIONS:,}")
     repetitions = QUICK if parser.parse_args(arguments).quick else REPETITIONS
     found = measure(repetitions)
     print(
         f"{repetitions:,} runs of a model without a bias: {found.together:.1%} fail in one of {found.groups} "
-        f"categories or more; with each interval as it is, {found.alone:.1%}"
+        f"categories or more; without adjustment, {found.alone:.1%}"
     )
     too_often = repetitions == REPETITIONS and found.together > MOST
     return int(too_often)

@@ -1,11 +1,12 @@
-"""Do the intervals of the metrics hold the truth as often as they say?
+"""How often do the metrics' 95% intervals contain the true score?
 
     python -m simulations.coverage            the whole grid, 1,000 repetitions a cell (about half an hour)
     python -m simulations.coverage --quick    a part of it with bounds, for CI
     python -m simulations.coverage --write    the whole grid, into docs/intervals.md and its picture
 
-A cell is a world (see `simulations.worlds`) and a score. Its coverage is the share of simulated benchmarks whose 95 %
-interval holds the true score. Beside it stands the t interval from the same leave-one-out variance, the usual one.
+A cell is a world (see `simulations.worlds`) and a score. Its coverage is the share of simulated benchmarks whose
+interval contains the true score. For comparison, each cell also has the usual t interval with the same leave-one-out
+variance.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ ACCURACIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99)
 CORRELATIONS = (0.05, 0.1, 0.2, 0.4)
 KINDS = ("beta", "two-point")
 SHAPES = (("equal", "both", 0.6), ("unequal", "both", 0.02), ("equal", "one", 0.0))
-"""Sizes of templates with the polarities that they have and the share of wrong persons among wrong answers."""
+"""Template sizes, with their polarities and the share of wrong persons among wrong answers."""
 
 HARD = (("heavy", "equal"), ("two-sided", "equal"), ("beta", "harder"), ("extreme", "equal"))
 """Kinds and sizes of the worlds that are harder than those of `KINDS`; the last has no bound."""
 
 RARE = ("bias_ambig_among_errors",)
-"""Scores that are undefined where nothing is wrong, or in one template only."""
+"""Scores that are undefined without errors, or with errors in one template only."""
 
 BIAS = 0.5
 SEED = 35
@@ -51,19 +52,19 @@ SEED = 35
 
 REPETITIONS = 1000
 FEW = 7
-"""Templates from which on the bounds of every cell hold; with fewer an interval promises less."""
+"""Minimum number of templates for the bounds of every cell; with fewer an interval promises less."""
 
 MORE = 4
-"""How many times as many repetitions a cell of fewer templates has: it is close to its bound, and cheap."""
+"""Factor of repetitions for cells with fewer templates, which are cheap and close to their bound."""
 
 LEAST, LEAST_OF_FEW, LEAST_OF_HARD = 0.90, 0.85, 0.87
 MEAN = (0.94, 0.985)
 MOST_WIDTH = 1.5
-"""Largest mean width, as multiple of that of the t interval where that one covers `T_COVERS` or more."""
+"""Largest mean width, relative to a t interval with coverage of at least `T_COVERS`."""
 
 T_COVERS = 0.94
 DEGENERATE = 0.005
-"""Share of t intervals of width 0 above which their width is not compared: that width is no achievement."""
+"""Share of t intervals of width 0 above which widths are not compared."""
 
 QUICK_REPETITIONS = 300
 QUICK_MOST = 0.99
@@ -74,11 +75,11 @@ QUICK_LESS = 0.03
 
 
 class Drawn(NamedTuple):
-    """Repetitions of one world for some scores: by name of the score.
+    """Repetitions of one world, by name of the score.
 
     Attributes:
         values: the scores, shape (repetitions,).
-        replicates: the scores without each of the clusters, shape (clusters, repetitions).
+        replicates: the scores without each cluster, shape (clusters, repetitions).
         ends: the intervals.
         truth: the true scores.
         bounds: the least and the largest value of a score.
@@ -93,7 +94,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """A score in a world, and how often the truth was inside."""
+    """A score in a world, and how often its interval contains the truth."""
 
     kind: str
     score: str
@@ -108,7 +109,7 @@ class Cell:
 
     @property
     def comparable(self) -> bool:
-        """Whether the width of the t interval is one to be measured against."""
+        """Whether the t interval's width is a fair comparison."""
         return self.t_coverage >= T_COVERS and self.t_degenerate < DEGENERATE
 
 
@@ -135,7 +136,7 @@ def of_bbq(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
 
 
 def of_probabilities(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
-    """Runs of BBQ by a model whose probabilities are known."""
+    """Runs of BBQ by a model with known probabilities."""
     counts = models.probability_runs(world, rng, repetitions)
     total, ends, truth = (
         counts.sum(axis=0),
@@ -166,7 +167,7 @@ def of_bbnli(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
 
 
 def of_unqover(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
-    """Runs of UnQover. The truth of mu and eta is their mean over drawings of as many templates, as they define it."""
+    """Runs of UnQover. The truth of mu and eta is their mean over draws of as many templates, by their definition."""
     preferences = np.random.default_rng(0).normal(0.0, unqover.PREFERENCE, (unqover.SUBJECTS, unqover.ATTRIBUTES))
     names, n = unqover_scores.HEADLINES, world.templates
     values, replicates, ends = [], [], []
@@ -187,7 +188,7 @@ def of_unqover(world: World, rng: np.random.Generator, repetitions: int) -> Draw
 
 
 def of_differences(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
-    """Two runs of BBQ of which the second gives half of the answers of the first, and is wrong more often else."""
+    """Two runs of BBQ: the second shares half of the first run's answers, and errs more often in the rest."""
     counts = models.bbq_pairs(world, rng, repetitions)
     first, second = (
         (bbq.mean_over_runs(each.sum(axis=0)), bbq.mean_over_runs(each.sum(axis=0) - each)) for each in counts
@@ -270,7 +271,7 @@ def cells(kind: str, world: World, repetitions: int, method: str = "qabias") -> 
 
 
 def t_interval(values: Floats, replicates: Floats) -> Interval:
-    """The usual interval: a t quantile with C - 1 degrees of freedom times the error of the jackknife."""
+    """The usual interval: a t quantile with C - 1 degrees of freedom times the jackknife's error."""
     n = len(replicates)
     variance = (n - 1) / n * ((replicates - replicates.mean(axis=0)) ** 2).sum(axis=0)
     half = student(n - 1.0, 0.95) * np.sqrt(variance)
@@ -290,14 +291,14 @@ def _is_signed(name: str) -> bool:
 
 
 class Summary(NamedTuple):
-    """What the cells of a score come to.
+    """Summary of a score's cells.
 
     Attributes:
-        least: Smallest coverage from `FEW` templates on.
+        least: Smallest coverage with at least `FEW` templates.
         least_of_few: Smallest coverage with fewer.
         mean: Mean coverage of all cells.
-        t_least: Smallest coverage of the t interval from `FEW` templates on.
-        wider: Mean width as multiple of that of the t interval, of the comparable cells.
+        t_least: Smallest coverage of the t interval with at least `FEW` templates.
+        wider: Mean width relative to the t interval's, over comparable cells.
         cells: Number of cells.
         compared: Number of comparable cells.
     """
@@ -312,7 +313,7 @@ class Summary(NamedTuple):
 
 
 def summary(found: Sequence[Cell]) -> Summary:
-    """The figures of some cells."""
+    """The summary of some cells."""
     many, few = ([cell for cell in found if (cell.world.templates >= FEW) is side] for side in (True, False))
     wider = [cell.width / cell.t_width for cell in found if cell.comparable]
     return Summary(
@@ -345,7 +346,7 @@ def failures(found: Sequence[Cell], less: float = 0.0, most: float = MEAN[1]) ->
     if not MEAN[0] <= of_all.mean <= most:
         told.append(f"mean coverage {of_all.mean:.3f} is not between {MEAN[0]} and {most}")
     if of_all.wider > MOST_WIDTH:
-        told.append(f"mean width is {of_all.wider:.2f} of that of the t interval, above {MOST_WIDTH}")
+        told.append(f"mean width is {of_all.wider:.2f} of the t interval's, above {MOST_WIDTH}")
     return told
 
 
@@ -373,7 +374,7 @@ def measure(
             `FEW` templates.
         method: See `cells`.
         kinds: Some of `BENCHMARKS`.
-        jobs: Processes that share the worlds; the figures do not depend on it.
+        jobs: Number of processes; the results do not depend on it.
     """
     todo = [
         (kind, world, repetitions * (1 if quick or world.templates >= FEW else MORE), method)
@@ -412,7 +413,7 @@ def table(found: Sequence[Cell], by_score: bool = True) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the table and what fails; 1 if something does."""
+    """Measure, print the table and the failures; 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a part of the grid, with bounds for few repetitions")
     parser.add_argument("--repetitions", type=int, help=f"simulated benchmarks of a cell, {REPETITIONS} by default")

@@ -3,8 +3,8 @@
     python -m simulations.headlines --quick
     python -m simulations.headlines
 
-Answers to a sample of BBQ are drawn for models whose bias is known. Every template is easier or harder and leans one
-way or the other, but over all templates that could have been written an unbiased model has no bias.
+Answers to a sample of BBQ are drawn for models with known bias. Templates differ in difficulty and direction, but over
+all possible templates an unbiased model has no bias.
 """
 
 import argparse
@@ -29,7 +29,7 @@ QUICK = 20
 EXAMPLES = 4000
 CATEGORY = "Age"
 BIAS = 0.8
-"""Share of the errors with the stereotype minus the share against it, of the biased models."""
+"""Share of the biased models' errors with the stereotype, minus the share against it."""
 
 MODELS = ("unbiased", "biased in one category", "biased everywhere", "guessing", "always UNKNOWN", "refusing")
 EXPECTED = {
@@ -40,7 +40,7 @@ EXPECTED = {
     "refusing": "inconclusive",
 }
 LEAST = 0.8
-"""Share of the runs of a model with an expected verdict that have it."""
+"""Minimum share of a model's runs with its expected verdict."""
 
 _ERRING = {"ambiguous": 0.5, "disambiguated": 0.15}
 _ALIKE = 4.0  # sum of the parameters of the beta distribution of what templates do
@@ -48,7 +48,7 @@ _REFUSED = 0.1
 
 
 def answers(model: str, table: pa.Table, rng: np.random.Generator) -> np.ndarray:
-    """The positions of the answers of a model, int64 of shape (n,); -1 if it refuses."""
+    """Positions of a model's answers, int64 of shape (n,); -1 for a refusal."""
     biased, unknown = (table[name].to_numpy() for name in ("biased_loc", "unknown_loc"))
     right = table["label"].to_numpy(zero_copy_only=False).astype(np.int64)
     if model == "guessing":
@@ -78,10 +78,10 @@ def measure(
     """Draw runs and count their verdicts, by model.
 
     Args:
-        repetitions: Number of runs of each model, 1 or more.
+        repetitions: Number of runs of each model, at least 1.
         seed: Seed of the answers.
         examples: Number of examples of a run.
-        models: Which of `MODELS`.
+        models: Some of `MODELS`.
     """
     benchmark = load_benchmark("bbq")
     table = load_examples(RunArguments("bbq", "simulated", limit=examples)).table
@@ -101,12 +101,12 @@ def measure(
 
 
 def most(repetitions: int) -> float:
-    """Share of the runs that may err by chance: `ERROR`, and three binomial standard errors."""
+    """Share of runs that may err by chance: `ERROR`, and three binomial standard errors."""
     return ERROR + 3.0 * math.sqrt(ERROR * (1.0 - ERROR) / repetitions)
 
 
 def faults(counts: Mapping[str, Counter[str]]) -> list[str]:
-    """The models that too often have another verdict than the right one."""
+    """The models with too many wrong verdicts."""
     result = []
     for model, verdicts in counts.items():
         n = verdicts.total()
@@ -118,7 +118,7 @@ def faults(counts: Mapping[str, Counter[str]]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the share of each verdict by model; 1 if an unbiased model is called biased too often."""
+    """Print the share of each verdict by model; 1 if unbiased models are called biased too often."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} runs of each model instead of {REPETITIONS}")
     repetitions = QUICK if parser.parse_args(arguments).quick else REPETITIONS

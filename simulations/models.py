@@ -1,4 +1,4 @@
-"""What simulated models answer to BBQ and BBNLI, as the counts that the metrics take."""
+"""Answers of simulated models to BBQ and BBNLI, as the metrics' counts."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from qabias.share.metrics.bbq import scores as bbq
 from simulations.worlds import Floats, Integers, World
 
 LEANING = 0.2
-"""How far a template's answers may lean towards one of the two people whatever is asked."""
+"""Maximum tendency of a template's answers to one person, for any question."""
 
 COPIED = 0.5
-"""Share of the rows in which a second model answers as the first."""
+"""Share of rows answered alike by a second model."""
 
 ROWS_WITH_PROBABILITIES = 10
-"""Rows of either half of a template where probabilities are drawn row by row."""
+"""Rows per half of a template if probabilities are drawn by row."""
 
 OF_ROWS = 4.0
-"""How alike the probabilities of the rows of a template are: the sum of the parameters of their distribution."""
+"""Similarity of the probabilities of a template's rows: the sum of their distribution's parameters."""
 
 MORE_ERRORS = {"equal": 1.5, "unequal": 5.0, "harder": 1.5}
 """How many times as often the second model is wrong in its own answers, by the sizes of the templates."""
 
 MOST_ERRORS = 0.95
-"""Share of wrong answers of the second model at most."""
+"""Maximum share of the second model's wrong answers."""
 
 EXTREME = 1.0 / 15.0
 """Share of the templates of an extreme kind."""
@@ -37,7 +37,7 @@ ALWAYS = 0.98
 """Share of the rows of such a template that are answered by the stereotype."""
 
 MANY = 200_000
-"""Templates that stand for all that could be written."""
+"""Number of templates that represents all possible ones."""
 
 
 def ambiguous(world: World, rng: np.random.Generator, repetitions: int, n_templates: int) -> Floats:
@@ -64,7 +64,7 @@ def ambiguous(world: World, rng: np.random.Generator, repetitions: int, n_templa
 
 
 def disambiguated(world: World, rng: np.random.Generator, repetitions: int, n_templates: int) -> Floats:
-    """Shares of right answers, of the wrong person and of UNKNOWN where the right one is biased and where it is not.
+    """Shares of right answers, the wrong person and UNKNOWN, by whether the right answer is biased.
 
     A template is as hard on either side, but for the bias: the model is wrong more often, by half of the bias, where
     the right answer is not the biased one, and less often where it is. In a two-sided world each side is drawn.
@@ -101,7 +101,7 @@ def difficulty(shares: Floats) -> Floats:
 
 
 def answers(shares: Floats, rows: Integers, rng: np.random.Generator) -> Floats:
-    """How often each answer was given, of the same shape; `rows` are those of either half."""
+    """Counts of each answer, same shape; `rows` are the rows of each half."""
     normed = shares / shares.sum(axis=-1, keepdims=True)
     return rng.multinomial(np.broadcast_to(rows, shares.shape[:-1]), normed).astype(np.float64)
 
@@ -120,7 +120,7 @@ def bbq_counts(ambig: Floats, disambig: Floats) -> Floats:
 
     Args:
         ambig: shape (..., 2, 3), by polarity: UNKNOWN, biased, counter-biased.
-        disambig: shape (..., 2, 3), where the right answer is biased and where it is not: right, wrong person, UNKNOWN.
+        disambig: shape (..., 2, 3), right answer biased or not: right, wrong person, UNKNOWN.
 
     Returns:
         Shape (..., 1, K) for one run.
@@ -166,16 +166,16 @@ def asked(world: World, rng: np.random.Generator, ambig: Floats, disambig: Float
 
 
 def worse(world: World) -> World:
-    """The world of a second model, which is wrong more often and follows the stereotypes less."""
+    """The world of a second model, which errs more often and is less biased."""
     errors = min(MORE_ERRORS[world.sizes] * (1.0 - world.accuracy), MOST_ERRORS)
     return replace(world, accuracy=1.0 - errors, bias=world.bias / 2.0)
 
 
 def probability_runs(world: World, rng: np.random.Generator, repetitions: int) -> Floats:
-    """The counts of a model whose probabilities are known, shape (templates, repetitions, 1, K).
+    """The counts of a model with known probabilities, shape (templates, repetitions, 1, K).
 
-    The probabilities of a row are Dirichlet distributed around what the model gives on average to a template. Nothing
-    but the columns of probabilities is counted.
+    A row's probabilities are Dirichlet distributed around the template's mean. Only the probability columns are
+    counted.
     """
     shape = world.templates, repetitions, 2, ROWS_WITH_PROBABILITIES
     counts = np.zeros((world.templates, repetitions, len(bbq.FIELDS)))
@@ -199,7 +199,7 @@ def probability_runs(world: World, rng: np.random.Generator, repetitions: int) -
 
 
 def probability_truth(world: World, rng: np.random.Generator) -> Mapping[str, float]:
-    """The mean of p(biased) - p(counter-biased) over all templates that could be written."""
+    """The mean of p(biased) - p(counter-biased) over all possible templates."""
     _, biased, counter = ambiguous(world, rng, 1, MANY).mean(axis=(0, 1, 2))
     (right, wrong, _), (other_right, other_wrong, _) = disambiguated(world, rng, 1, MANY).mean(axis=(0, 1))
     return {
@@ -211,9 +211,9 @@ def probability_truth(world: World, rng: np.random.Generator) -> Mapping[str, fl
 def bbq_pairs(
     world: World, rng: np.random.Generator, repetitions: int, second_world: World | None = None
 ) -> tuple[Floats, Floats]:
-    """The counts of two models of which the second gives half of the answers of the first, and half of its own.
+    """The counts of two models: the second shares half of the first model's answers.
 
-    Its own are those of `second_world`, by default of a world in which it is worse.
+    Its other answers are from `second_world`, by default a worse one.
     """
     draws = [
         [draw(each, rng, repetitions, world.templates) for draw in (ambiguous, disambiguated)]
@@ -242,7 +242,7 @@ def bbq_true_differences(world: World, rng: np.random.Generator) -> Mapping[str,
 def bbnli_runs(world: World, rng: np.random.Generator, repetitions: int, n_subtopics: int = 4) -> Floats:
     """The counts of one model, premises as clusters, shape (premises, repetitions, 1, subtopics, 3, K).
 
-    Every premise belongs to one subtopic; it has stereotypical hypotheses, and test hypotheses of either stance.
+    Every premise belongs to one subtopic, with stereotypical hypotheses and test hypotheses of both stances.
     """
     open_shares = ambiguous(world, rng, repetitions, world.templates)
     rows = world.rows(rng, difficulty(open_shares), 40)
@@ -279,7 +279,7 @@ def bbnli_counts(open_counts: Floats, sided: Floats, subtopics: Integers, n_subt
 
 
 def bbnli_truth(world: World, rng: np.random.Generator) -> Mapping[str, float]:
-    """The scores of all premises that could be written, alike in every subtopic."""
+    """The scores over all possible premises, equal in every subtopic."""
     counts = bbnli_counts(
         ambiguous(world, rng, 1, MANY).mean(axis=(0, 1)).sum(axis=0)[None],
         disambiguated(world, rng, 1, MANY).mean(axis=(0, 1))[None],

@@ -16,7 +16,7 @@ SIDES = (("coverage", "intervals of qabias", "#1f5fa8"), ("t_coverage", "t inter
 
 
 def write(found: Sequence[Cell], repetitions: int, docs: Path) -> None:
-    """Put the table into `intervals.md`, between its marks, and draw the picture.
+    """Put the table between its marks in `intervals.md`, and draw the picture.
 
     Args:
         found: All cells.
@@ -27,10 +27,10 @@ def write(found: Sequence[Cell], repetitions: int, docs: Path) -> None:
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     if not rest or not after:
-        raise SystemExit(f"{page} has no {BEGIN} before {END}; put both where the table is to stand")
+        raise SystemExit(f"{page} has no {BEGIN} before {END}; put both around the table")
     told = (
-        f"{len(found):,} cells, {repetitions:,} simulated benchmarks each; {repetitions * MORE:,} where there are "
-        f"fewer than {FEW} templates."
+        f"{len(found):,} cells, {repetitions:,} simulated benchmarks each; {repetitions * MORE:,} with fewer than "
+        f"{FEW} templates."
     )
     for name in ("templates", "accuracy", "correlation"):
         told += f" {name.capitalize()}: {', '.join(map(str, sorted({getattr(cell.world, name) for cell in found})))}."
@@ -39,7 +39,7 @@ def write(found: Sequence[Cell], repetitions: int, docs: Path) -> None:
 
 
 def draw(found: Sequence[Cell]) -> Figure:
-    """The coverage of every cell against the number of templates, one panel for each accuracy."""
+    """Every cell's coverage by number of templates, a panel per accuracy."""
     shown = [accuracy for accuracy in ACCURACIES if any(cell.world.accuracy == accuracy for cell in found)]
     figure = Figure(figsize=(2.2 * len(shown), 3.4), layout="constrained")
     axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]

@@ -1,12 +1,12 @@
-"""Is a bias found in 80 % of the benchmarks, if it is as large as a run says that it would have found?
+"""Is a bias of the minimum detectable size detected in 80% of the benchmarks?
 
     python -m simulations.power --quick
     python -m simulations.power
 
-A model without bias is measured in many benchmarks of a world; the median of the sizes that these runs call detectable
-is put into the world as a true bias, and benchmarks are drawn again. The power is the share of their intervals that
-leave out 0. In ambiguous contexts the errors lean first; where that is not enough, as of models that hardly err, the
-accuracy falls and all errors lean. Where contexts decide, the wrong answers move from one side to the other first.
+A model without bias is measured in many benchmarks of a world. The median of their detectable sizes becomes the true
+bias, and benchmarks are drawn again. The power is the share of intervals that exclude 0. In ambiguous contexts the
+errors become biased first, and accuracy falls only if that is not enough. In disambiguated contexts the wrong answers
+move from one side to the other first.
 """
 
 import argparse
@@ -25,12 +25,12 @@ from simulations.worlds import Floats, World
 
 SCORES = ("bias_ambig", "bias_disambig", "accuracy_cost")
 DIFFERENCES = {"bias_ambig": 2.0, "accuracy_ambig": 1.0}
-"""Scores whose differences are tried, and how far apart two of them can be."""
+"""Scores with tested differences, and their largest possible difference."""
 
 REPETITIONS = 1000
 QUICK = 200
 STEPS = 14
-"""Halvings of the interval in which the bias of a world is sought."""
+"""Bisection steps in the search for a world's bias."""
 
 MEAN = (0.75, 0.90)
 """Bounds of the mean power over the cells of a score, outside of which a check fails."""
@@ -45,18 +45,17 @@ QUICK_LESS = 0.06
 """What a power may be beyond its bounds with so few repetitions: about two standard errors."""
 
 NEAR = 0.05
-"""Cells whose power is no further from what is promised are counted."""
+"""Distance from the promised power within which cells are counted."""
 
 
 class Cell(NamedTuple):
-    """What was found for one score of one world.
+    """A score's power in one world.
 
     Attributes:
         world: The world without bias.
         score: Name of the score.
-        size: Median of the sizes that unbiased runs call detectable; NaN where most name none.
-        power: Share of the runs with a bias of that size whose interval leaves out 0; NaN where the world cannot be so
-            biased.
+        size: Median detectable size of unbiased runs; NaN if most have none.
+        power: Share of runs with a bias of that size whose interval excludes 0; NaN if the world cannot have it.
     """
 
     world: World
@@ -66,7 +65,7 @@ class Cell(NamedTuple):
 
 
 def grid(quick: bool) -> Iterator[World]:
-    """The worlds; in a quick check four of them."""
+    """The worlds; four of them in a quick check."""
     if quick:
         for templates, accuracy, correlation in ((25, 0.5, 0.1), (25, 0.9, 0.1), (50, 0.97, 0.1), (12, 0.9, 0.3)):
             yield World(templates, accuracy, 0.0, correlation)
@@ -78,9 +77,9 @@ def grid(quick: bool) -> Iterator[World]:
 
 
 def biased(world: World, score: str, size: float) -> World | None:
-    """The world with a true bias of this size; None where there is none.
+    """The world with a true bias of this size, or None.
 
-    The least bias among the errors is taken that suffices, and where none does the highest accuracy below the world's.
+    It has the least sufficient bias among the errors, and only if none suffices the highest lower accuracy.
     """
     most = 1.0 if score == "bias_ambig" else 2.0
 
@@ -108,9 +107,9 @@ def measure(world: World, repetitions: int, seed: int = 0, scores: Sequence[str]
 
     Args:
         world: A world without bias.
-        repetitions: Benchmarks that are drawn with a bias and without.
+        repetitions: Benchmarks drawn with a bias, and without.
         seed: Seed of both.
-        scores: The scores that are tried.
+        scores: The tested scores.
     """
     rng = np.random.default_rng(seed)
     unbiased = bbq.spreads(models.bbq_runs(world, rng, repetitions))
@@ -127,10 +126,9 @@ def measure(world: World, repetitions: int, seed: int = 0, scores: Sequence[str]
 
 
 def measure_differences(world: World, repetitions: int, seed: int = 0) -> list[Cell]:
-    """The power of a difference of two models, of which the second answers half of the rows as the first.
+    """The power of a difference of two models that share half of their answers.
 
-    The size is the median of what comparisons of two equal models call detectable. The half that is the second model's
-    own differs by twice as much.
+    The size is the median detectable difference of two equal models. The second model's own half differs twice as much.
     """
     rng = np.random.default_rng(seed)
     cells = []
@@ -184,15 +182,15 @@ def wrong(cells: Sequence[Cell], less: float = 0.0) -> list[Cell]:
 
 
 class Powers(NamedTuple):
-    """The power of a score over the cells in which it has one.
+    """A score's power over its cells.
 
     Attributes:
         score: Name of the score.
         n_cells: Number of cells.
         mean: Mean over the cells.
-        lowest: Of a cell.
-        highest: Of a cell.
-        near: Share of the cells within `NEAR` of what is promised.
+        lowest: Minimum over the cells.
+        highest: Maximum over the cells.
+        near: Share of the cells within `NEAR` of the promised power.
         below: Share of the cells further below it.
     """
 
@@ -206,7 +204,7 @@ class Powers(NamedTuple):
 
 
 def summary(cells: Sequence[Cell]) -> list[Powers]:
-    """The power of every score over its cells, for scores that have any."""
+    """Each score's power over its cells, if it has any."""
     found = []
     for score in dict.fromkeys(cell.score for cell in cells if not np.isnan(cell.power)):
         powers = np.array([cell.power for cell in cells if cell.score == score and not np.isnan(cell.power)])
@@ -224,7 +222,7 @@ def wrong_means(found: Sequence[Powers], less: float = 0.0) -> list[Powers]:
 
 
 def main() -> int:
-    """Print the table; the exit status is 1 where a power is not what is promised."""
+    """Print the table; exit status 1 for a wrong power."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"four worlds, {QUICK} repetitions")
     parser.add_argument("--repetitions", type=int, help=f"(default: {REPETITIONS}; quick: {QUICK})")

@@ -1,4 +1,4 @@
-"""What simulated models answer to UnQover, as the sums that its metric takes."""
+"""Answers of simulated models to UnQover, as its metric's sums."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from simulations.worlds import Floats, World
 
 SUBJECTS, ATTRIBUTES = 5, 6
 PREFERENCE = 0.1
-"""Standard deviation, between subjects and attributes, of what a model prefers in every template."""
+"""Standard deviation of a model's preference between subjects and attributes, common to all templates."""
 
 WITHIN = 4.0
-"""How alike the errors of the rows of one template are: the sum of the parameters of their beta distribution."""
+"""Similarity of the errors of a template's rows: the sum of their beta distribution's parameters."""
 
 
 LEAST = 1e-3
@@ -20,12 +20,12 @@ LEAST = 1e-3
 
 
 def run(world: World, rng: np.random.Generator, preferences: np.ndarray) -> unqover.Sums:
-    """One run: the means delta and epsilon are 1 - accuracy, and templates differ by the world's correlation.
+    """One run with means delta and epsilon of 1 - accuracy, and templates with the world's correlation.
 
     Args:
-        world: the world; its bias says how strong preferences are.
+        world: the world; its bias scales the preferences.
         rng: source of randomness.
-        preferences: shape (SUBJECTS, ATTRIBUTES), whom the model prefers in every template.
+        preferences: shape (SUBJECTS, ATTRIBUTES), preferences common to all templates.
     """
     first, second = np.triu_indices(SUBJECTS, 1)
     template, attribute, pair = (

@@ -1,8 +1,8 @@
-"""Benchmarks drawn from worlds in which every true score is known.
+"""Benchmarks drawn from worlds with known true scores.
 
-A world says how often a model gives each answer, on average over all templates that could be written, and how far a
-template may be from that. Templates are drawn from it, then answers from the templates. All draws have the shape
-(templates, repetitions, ...), as the metrics' interval functions take them.
+A world sets the mean shares of a model's answers over all possible templates, and how much a template varies. Templates
+are drawn from it, then answers from the templates. All draws have the shape (templates, repetitions, ...), as the
+metrics' interval functions expect.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FEWEST_ROWS = 4
 
 @dataclass(frozen=True)
 class World:
-    """What is true of all templates.
+    """The truth over all templates.
 
     Attributes:
         templates: Number of templates of a benchmark.
@@ -76,10 +76,10 @@ class World:
 
 
 def two_points(rng: np.random.Generator, mean: float, correlation: float, shape: Sequence[int]) -> Floats:
-    """Shares of templates of two kinds, as many of one as of the other.
+    """Shares of templates of two equally frequent kinds.
 
-    Where the larger share would be more than 1 (or the smaller less than 0) it is that, and fewer are of the other
-    kind; mean and correlation stay as they are.
+    If the larger share would exceed 1 (or the smaller fall below 0), it is set to that bound. The kinds' frequencies
+    then change, and mean and correlation stay the same.
     """
     variance = correlation * mean * (1.0 - mean)
     if mean < 0.5:

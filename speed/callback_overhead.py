@@ -1,15 +1,14 @@
-"""What a measurement of `qabias.callbacks.BiasCallback` costs a training, in steps of the training.
+"""Cost of a measurement by `qabias.callbacks.BiasCallback`, in training steps.
 
-SmolLM2-135M-Instruct is trained on texts of the benchmark with batches of one size, and measured after the last step:
-by prefix trees, and by one row for each answer (`layout=flat`), which is what a plain evaluation loop does. Both ways
-ask the same model the same questions, one after the other.
+SmolLM2-135M-Instruct is trained on texts of the benchmark with batches of one size, and measured after the last step.
+One way uses prefix trees, the other one row per answer (`layout=flat`), like a plain evaluation loop. Both ask the same
+model the same questions, one after the other.
 
     python -m speed.callback_overhead --limit 400 --threads 1
     python -m speed.callback_overhead --quick
 
-A measurement is timed from the trainer's call to its return: preparing, asking, scoring and logging. Tables and
-reports are written after the last step and are not part of it. The figures are of processor time; the seconds on the
-clock, which neighbours on a shared machine change, are printed too.
+The time covers the trainer's whole call: preparation, queries, scoring and logging. Tables and reports follow after the
+last step and do not count. The table has processor time; it also has clock time, which depends on other processes.
 
 Exits with 1 if an answer differs, or a log-likelihood by 1e-3 or more.
 """
@@ -38,7 +37,7 @@ TOLERANCE = 1e-3
 
 
 class Steps(TrainerCallback):
-    """How long the steps of a training take."""
+    """Times of training steps."""
 
     def __init__(self) -> None:
         self.seconds: list[Seconds] = []
@@ -49,7 +48,7 @@ class Steps(TrainerCallback):
         self._clock = Clock()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
-        """Read it, before anything is measured."""
+        """Stop the clock before any measurement."""
         self.seconds.append(self._clock.read())
 
 
@@ -64,7 +63,7 @@ class Timed(BiasCallback):
 
 
 def main() -> int:
-    """Train, measure in both ways, print the table."""
+    """Train, measure both ways, print the table."""
     parser = make_parser(__doc__)
     parser.add_argument("--limit", type=int, help="examples of a measurement (default: 400; quick: 16)")
     parser.add_argument("--steps", type=int, help="steps of the training (default: 4; quick: 1)")
@@ -83,7 +82,7 @@ def main() -> int:
 
 
 def measure(arguments: argparse.Namespace, folder: Path) -> tuple[list[Seconds], dict[str, Timed]]:
-    """Train and measure; the seconds of the steps, and the callbacks by layout."""
+    """Train and measure; the step times, and the callbacks by layout."""
     loaded = load_model(CAUSAL, "smollm2", device="cpu", dtype="float32")
     config = copy.deepcopy(loaded.model.config)
     if hasattr(config, "quantization_config"):
@@ -124,7 +123,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> tuple[list[Seconds],
 
 
 def texts(tokenizer: Any, length: int, n: int) -> list[dict[str, list[int]]]:
-    """Texts of one length to train on, cut from the contexts of the benchmark."""
+    """Training texts of one length, cut from the benchmark's contexts."""
     contexts = " ".join(qabias.load("bbq", limit=20 * n)["context"])
     tokens = tokenizer(contexts)["input_ids"]
     cut = [tokens[start : start + length] for start in range(0, length * n, length)]
@@ -132,7 +131,7 @@ def texts(tokenizer: Any, length: int, n: int) -> list[dict[str, list[int]]]:
 
 
 def answers_of(callback: BiasCallback, step: int) -> tuple[np.ndarray, np.ndarray]:
-    """Predictions and log-likelihoods of a measurement, in the order of the examples."""
+    """Predictions and log-likelihoods of a measurement, in example order."""
     if callback.failures:
         raise SystemExit(f"not measured: {callback.failures}")
     folder = callback.results[step].folder
@@ -147,7 +146,7 @@ def report(
     first: tuple[np.ndarray, np.ndarray],
     second: tuple[np.ndarray, np.ndarray],
 ) -> int:
-    """Print the table; 1 where the two ways differ."""
+    """Print the table; 1 if the two ways differ."""
     busy, clock = (statistics.median(getattr(step, kind) for step in steps) for kind in ("busy", "clock"))
     print(
         f"A step of {arguments.batch_size} texts of {arguments.length} tokens: {busy:.1f} s of processor time "

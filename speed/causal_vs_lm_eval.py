@@ -1,12 +1,12 @@
-"""The causal scorer against lm-evaluation-harness: the same questions, the same figures, the time of each.
+"""The causal scorer against lm-evaluation-harness: same questions, results and times.
 
-Both sides ask SmolLM2-135M-Instruct in float32 on the CPU, with as many threads, through the same prompt and options as
-the task `bbq` of lm-evaluation-harness. Each side runs in a process of its own; both load the model by
-`load_model`. The peer is given the batch size at which it is fastest on a sample. Its `auto` is not tried: it sizes
-batches for 8,192 tokens per sequence, which takes more than 100 GB for the logits alone.
+Both sides ask SmolLM2-135M-Instruct in float32 on the CPU, with as many threads, prompts and options as the task `bbq`
+of lm-evaluation-harness. Each side has its own process and loads the model by `load_model`. The peer gets its fastest
+batch size on a sample. Its `auto` is not tried: it sizes batches for 8,192 tokens per sequence, which takes more than
+100 GB for the logits.
 
-Take enough sets for loading not to count: it takes ten seconds on either side, which at 280 sets with three options is
-a fifth of our time. On a machine that others use too, believe the CPU seconds rather than the clock.
+Take enough sets, because loading takes ten seconds on either side: at 280 sets with three options, a fifth of our time.
+On a shared machine, CPU seconds are more reliable than the clock.
 
     pip install -e ".[bench]"
     python -m speed.causal_vs_lm_eval --sets 280
@@ -57,8 +57,8 @@ class Timing:
 
     Attributes:
         whole: Seconds of the process, with imports and loading.
-        scoring: Seconds of scoring alone.
-        loglikelihoods: Figures of all options of all questions.
+        scoring: Seconds of scoring.
+        loglikelihoods: Log-likelihoods of all options.
     """
 
     whole: Seconds
@@ -119,7 +119,7 @@ def _compare(arguments: argparse.Namespace, n_options: int) -> tuple[float, str]
 
 
 def _measure(arguments: argparse.Namespace, side: str, n_options: int, n_sets: int, batch_size: int) -> Timing:
-    """Run one side in a process of its own."""
+    """Run one side in its own process."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
         command = [sys.executable, "-m", "speed.causal_vs_lm_eval", "--side", side, "--result", str(result)]

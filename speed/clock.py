@@ -1,4 +1,4 @@
-"""Seconds on the clock and seconds that threads were busy; the latter are less disturbed by neighbours on a machine."""
+"""Clock time, and busy time of threads, which depends less on other processes."""
 
 import os
 import statistics
@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 
 class Seconds(NamedTuple):
-    """How long something took.
+    """A duration.
 
     Attributes:
         clock: Seconds on the clock.
-        busy: Seconds that all threads were busy, of this process and of those that it has waited for.
+        busy: Busy seconds of all threads, of this process and its finished children.
     """
 
     clock: float
@@ -20,13 +20,13 @@ class Seconds(NamedTuple):
 
 
 class Clock:
-    """Measures from the moment it is made."""
+    """Measures from its creation."""
 
     def __init__(self) -> None:
         self._started = self._now()
 
     def read(self) -> Seconds:
-        """Seconds since the clock was made."""
+        """Seconds since its creation."""
         now = self._now()
         return Seconds(now.clock - self._started.clock, now.busy - self._started.busy)
 
@@ -44,10 +44,10 @@ def time_of(run: Callable[[], object]) -> Seconds:
 
 
 def take_turns(ways: Mapping[str, Callable[[], object]], turns: int) -> list[dict[str, Seconds]]:
-    """Time every way once in each turn, so that whatever else the machine does meets all of them."""
+    """Time every way once per turn, to share the effects of other processes."""
     return [{name: time_of(run) for name, run in ways.items()} for _ in range(turns)]
 
 
 def spread(values: Sequence[float]) -> str:
-    """Median, and in brackets the least and the largest."""
+    """Median, with the least and the largest in brackets."""
     return f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"

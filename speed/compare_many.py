@@ -1,9 +1,8 @@
-"""How long `qabias compare` takes over many runs, how much memory, and what the runs take on the disk.
+"""Time and memory of `qabias compare` over many runs, and the runs' size on the disk.
 
-The runs are of functions that answer BBQ's Age at random, each by a seed of its own, some more often as the stereotype
-says: as many different models without a model. They are kept in a folder and made where they are not there yet, without
-their pages, which nobody compares. `qabias compare` runs in a process of its own. The table has its seconds on the
-clock and of the processor, and its largest memory; the ratio is to `qabias compare` of two of the runs.
+The runs' models are functions that answer BBQ's Age at random, each with its own seed, some with a bias. Existing runs
+in the folder are reused; pages are not written. `qabias compare` runs in its own process. The table has clock and
+processor seconds and the largest memory; the ratio is to `qabias compare` of two runs.
 
     python -m speed.compare_many --folder runs/compare_many
     python -m speed.compare_many --quick
@@ -35,7 +34,7 @@ def answer(rng: np.random.Generator, requests: list[Request]) -> list[list[float
 
 
 def make_runs(folder: Path, n_runs: int, limit: int | None) -> list[Path]:
-    """The folders of the runs; what is there already is not made again."""
+    """The folders of the runs; existing ones are reused."""
     folders = [folder / f"{'all' if limit is None else limit}-{number:04d}" for number in range(n_runs)]
     for number, target in enumerate(tqdm(folders, unit="run", desc="making runs")):
         name = f"function:seed {number}"
@@ -46,14 +45,14 @@ def make_runs(folder: Path, n_runs: int, limit: int | None) -> list[Path]:
 
 
 def compare(runs: list[Path], output: Path) -> Measured:
-    """Compare runs in a process of its own."""
+    """Compare runs in a separate process."""
     return measured("-m", "qabias", "compare", *map(str, runs), "--output", str(output))
 
 
 def main() -> int:
-    """Print the measurements; 1 if one is beyond what is demanded."""
+    """Print the measurements; 1 if one exceeds its bound."""
     parser = make_parser(__doc__)
-    parser.add_argument("--folder", type=Path, help="where the runs are, or are to be kept; by default nowhere")
+    parser.add_argument("--folder", type=Path, help="folder of the runs; by default a temporary one")
     parser.add_argument("--runs", type=int, help=f"(default: {MANY}; quick: 6)")
     parser.add_argument("--limit", type=int, help="examples of each run (default: all; quick: 40)")
     options = parser.parse_args()

@@ -1,10 +1,9 @@
-"""How long `qabias score` takes for a log of inspect_ai, how much memory, and that inspect_ai reads the same answers.
+"""Time and memory of `qabias score` for a log of inspect_ai, with a check against inspect_ai's own reading.
 
-The log is written by inspect_ai: some questions of bundled BBQ are asked of its model `mockllm` by the task of qabias,
-and their samples, with all messages and events, stand for those of every example, each with the question and the
-metadata of its own. Writing takes minutes, and reading by inspect_ai too. Each side works in a process of its own:
-`qabias score LOG --output RUN` from the command to its end, with scores, intervals, tables and report; inspect_ai
-reads the answers by `read_eval_log_samples`, one sample after the other.
+inspect_ai writes the log: its model `mockllm` answers some questions of bundled BBQ by qabias's task. Their samples,
+with all messages and events, are repeated for every example, with its own question and metadata. Writing takes minutes,
+and reading by inspect_ai too. Each side has its own process. `qabias score LOG --output RUN` counts from start to end,
+with scores, intervals, tables and report. inspect_ai reads the answers by `read_eval_log_samples`, sample by sample.
 
     pip install -e ".[inspect]"
     python -m speed.inspect_logs --log-format json
@@ -35,7 +34,7 @@ LETTERS, UNREAD = "ABC", "Purple."
 
 
 def write(path: str, n_samples: int) -> None:
-    """Write a log; the ending of its name tells the form."""
+    """Write a log in the form of its ending."""
     from inspect_ai import eval as evaluate
     from inspect_ai.log import write_eval_log
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
@@ -67,7 +66,7 @@ def write(path: str, n_samples: int) -> None:
 
 
 async def record(log: Any, path: str) -> None:
-    """Write an `.eval` as an evaluation does, part by part; `write_eval_log` takes the square of the samples."""
+    """Write an `.eval` part by part, as an evaluation does; `write_eval_log` takes quadratic time."""
     from inspect_ai.log._recorders.eval import EvalRecorder
 
     recorder = EvalRecorder(str(Path(path).parent))
@@ -81,13 +80,13 @@ async def record(log: Any, path: str) -> None:
 
 
 def answers_of(run: Path) -> Counter[str]:
-    """How often each answer was read in a run folder, by its letter; "" for none."""
+    """Answer counts of a run folder by letter; "" for none."""
     places = pq.read_table(part_path(run, 0).parent, columns=["prediction"])["prediction"].to_pylist()
     return Counter(LETTERS[place] if place >= 0 else "" for place in places)
 
 
 def read_theirs(path: str) -> None:
-    """Read a log by inspect_ai and print how often each letter was written; "" for anything else."""
+    """Read a log by inspect_ai and print counts by letter; "" for anything else."""
     from inspect_ai.log import read_eval_log_samples
 
     said = (sample.output.completion for sample in read_eval_log_samples(path))
@@ -95,7 +94,7 @@ def read_theirs(path: str) -> None:
 
 
 def call(function: str, *arguments: object) -> Measured:
-    """Call a function of this script in a process of its own.
+    """Call a function of this script in a separate process.
 
     Raises:
         subprocess.CalledProcessError: If it fails.
@@ -105,7 +104,7 @@ def call(function: str, *arguments: object) -> Measured:
 
 
 def main() -> int:
-    """Print the measurements; 1 if the answers differ, or one is beyond what is demanded."""
+    """Print the measurements; 1 if the answers differ, or one exceeds its bound."""
     parser = make_parser(__doc__)
     parser.add_argument("--samples", type=int, help=f"(default: {N_EXAMPLES}; quick: {N_QUICK})")
     parser.add_argument("--log-format", choices=("eval", "json"), default="eval", help="(default: eval)")

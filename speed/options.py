@@ -1,4 +1,4 @@
-"""The options that all scripts have."""
+"""The common options of all scripts."""
 
 import argparse
 import os
@@ -6,7 +6,7 @@ import sys
 
 
 def make_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser with `--quick`; the description of the script is shown as it is written."""
+    """A parser with `--quick`, which keeps the lines of the description."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a small sample, whose times mean nothing")
     return parser
@@ -20,13 +20,13 @@ def add_threads(parser: argparse.ArgumentParser, usual: int | None = None) -> No
 
 
 def threads_of(arguments: argparse.Namespace) -> int:
-    """The number of threads; a quick check takes one, because threads that share busy cores wait for each other."""
+    """The number of threads; one for a quick check, because threads on busy cores wait for each other."""
     chosen: int | None = arguments.threads
     return chosen or (1 if arguments.quick else arguments.usual_threads)
 
 
 def verdict(*, wrong: bool) -> int:
-    """The exit status of a script: 1 where figures differ, which is also said."""
+    """Print whether results differ; the exit status, 1 if they do."""
     if wrong:
         print("the figures differ: no time above means anything", file=sys.stderr)
     return int(wrong)

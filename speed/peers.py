@@ -1,21 +1,20 @@
-"""Every way of asking against what people use today: lm-evaluation-harness and plain loops over `transformers`.
+"""Every backend against its alternatives: lm-evaluation-harness and plain loops over `transformers`.
 
-Both sides ask the same model, loaded once, the same questions in the same process with as many threads, turn by turn.
-A ratio is the peer's seconds by ours in the same turn, so above 1 means that qabias is faster; the table has the median
-and in brackets the least and the largest of all turns. Seconds of busy threads are less disturbed by neighbours on a
-shared machine than seconds on the clock. Loading is not counted on either side.
+Both sides ask the same model, loaded once, the same questions in the same process and number of threads, turn by turn.
+A ratio is the peer's seconds divided by ours in the same turn: above 1, qabias is faster. The table has the median,
+with the least and the largest in brackets. Busy thread time is more reliable than clock time on a shared machine.
+Loading does not count.
 
-The causal model is SmolLM2-135M-Instruct, and its peer is given the batch size at which it is fastest on a sample. The
-others have the shapes of BERT-base and T5-small with random weights, which are as fast as trained ones, and a WordPiece
-trained on the texts.
+The causal model is SmolLM2-135M-Instruct; its peer gets its fastest batch size on a sample. The others have the shapes
+of BERT-base and T5-small with random weights, as fast as trained ones, and a WordPiece trained on the texts.
 
     pip install -e ".[bench]"
     python -m speed.peers
     python -m speed.peers --quick
 
-Exits with 1 if figures differ by more than 1e-4 of their size, a bound that twelve layers in float32 keep. The size of
-a probability is the probability itself, however small; a log-likelihood above -1 counts as one of -1, because
-its difference is already a share of the probability.
+Exits with 1 if results differ by more than 1e-4 of their size, a bound that twelve layers in float32 keep. A
+probability's size is itself, however small. A log-likelihood above -1 has size 1, because its difference is already a
+share of the probability.
 """
 
 import argparse
@@ -57,14 +56,14 @@ MASKED = tuple((context, masked) for context in ("context_12", "context_21") for
 
 @dataclass(frozen=True)
 class Comparison:
-    """One way of asking, done by us and by others.
+    """One backend of qabias and its peers.
 
     Attributes:
-        model: What is asked, for people.
+        model: The model's name for people.
         n_questions: Questions of one turn.
-        ours: Asks all questions; float array with one figure for each option.
-        peers: The same by others, in the same order.
-        least_size: What the figures are, `PROBABILITY` or `LOGLIKELIHOOD`.
+        ours: Asks all questions; float array with one value per option.
+        peers: The peers' values, in the same order.
+        least_size: Kind of the values, `PROBABILITY` or `LOGLIKELIHOOD`.
     """
 
     model: str
@@ -75,7 +74,7 @@ class Comparison:
 
 
 def main() -> int:
-    """Measure the chosen ways and print the table."""
+    """Measure the chosen backends and print the table."""
     arguments = _parse_arguments()
     torch.set_num_threads(arguments.threads)
     print(
@@ -109,7 +108,7 @@ def _parse_arguments() -> argparse.Namespace:
 
 
 def _measure(name: str, comparison: Comparison, repeats: int) -> list[tuple[str, float]]:
-    """Take turns; a row of the table and the largest difference of figures for every peer."""
+    """Take turns; per peer a table row and the largest difference."""
     ways = {"": comparison.ours, **comparison.peers}
     figures = {way: ask() for way, ask in ways.items()}  # also warms everything up
     turns = take_turns(ways, repeats)
@@ -125,14 +124,14 @@ def _measure(name: str, comparison: Comparison, repeats: int) -> list[tuple[str,
 
 
 def relative_difference(ours: np.ndarray, theirs: np.ndarray, least_size: float) -> float:
-    """Largest difference of two figures as a share of their size.
+    """Largest difference of two values relative to their size.
 
     A log-likelihood near 0 has no digits left in float32; but a difference of logarithms is a share of the probability.
 
     Args:
-        ours: Figures.
-        theirs: The same by a peer.
-        least_size: Size of smaller figures; `PROBABILITY` or `LOGLIKELIHOOD`.
+        ours: Values.
+        theirs: A peer's values.
+        least_size: Size of smaller values; `PROBABILITY` or `LOGLIKELIHOOD`.
     """
     if ours.shape != theirs.shape or not np.isfinite([ours, theirs]).all():
         return math.inf
@@ -168,7 +167,7 @@ def _loglikelihoods(scores: Sequence[OptionScores]) -> np.ndarray:
 
 
 def _in_batches(n_items: int, size: int, ask: Callable[[slice], np.ndarray]) -> np.ndarray:
-    """What a plain loop does: one batch after the other, in the order of the items."""
+    """A plain loop: batch by batch, in item order."""
     with torch.inference_mode():
         return np.concatenate([ask(slice(start, start + size)) for start in range(0, n_items, size)])
 
@@ -177,7 +176,7 @@ def _in_batches(n_items: int, size: int, ask: Callable[[slice], np.ndarray]) -> 
 
 
 def compare_causal(arguments: argparse.Namespace) -> Comparison:
-    """Log-likelihoods of the three answers of BBQ, by us and by lm-evaluation-harness."""
+    """Log-likelihoods of BBQ's three answers, by us and by lm-evaluation-harness."""
     try:
         from lm_eval.api.instance import Instance
         from lm_eval.models.huggingface import HFLM
@@ -217,7 +216,7 @@ def compare_causal(arguments: argparse.Namespace) -> Comparison:
 
 
 def compare_seq2seq(arguments: argparse.Namespace) -> Comparison:
-    """Log-likelihoods of the three answers of BBQ, by the training loss of padded batches and of single options."""
+    """Log-likelihoods of BBQ's three answers, by the training loss of padded batches and of single options."""
     from qabias.scorers.seq2seq import Seq2SeqScorer
 
     requests = _bbq_requests(arguments.questions, "race")
@@ -256,7 +255,7 @@ def compare_seq2seq(arguments: argparse.Namespace) -> Comparison:
 
 
 def compare_extractive_qa(arguments: argparse.Namespace) -> Comparison:
-    """Probabilities of the two subjects of UnQover as spans."""
+    """Span probabilities of UnQover's two subjects."""
     from qabias.scorers.extractive_qa import ExtractiveQAScorer
 
     table = _examples("unqover", "gender", arguments.questions // 4).drop_columns("set")
@@ -277,7 +276,7 @@ def compare_extractive_qa(arguments: argparse.Namespace) -> Comparison:
 
 
 def compare_nli(arguments: argparse.Namespace) -> Comparison:
-    """Probabilities of the three labels for the pairs of BBNLI."""
+    """Probabilities of the three labels for BBNLI's pairs."""
     from qabias.scorers.nli import LABELS, NLIScorer
 
     table = _examples("bbnli", "all", arguments.questions)
@@ -303,7 +302,7 @@ def compare_nli(arguments: argparse.Namespace) -> Comparison:
 
 
 def compare_multiple_choice(arguments: argparse.Namespace) -> Comparison:
-    """Log-probabilities of the three answers of BBQ from a multiple-choice head, in padded batches and one by one."""
+    """Log-probabilities of BBQ's three answers from a multiple-choice head, in padded batches and one by one."""
     from qabias.scorers.multiple_choice import MultipleChoiceScorer
 
     requests = _bbq_requests(arguments.questions, "pair")
@@ -332,7 +331,7 @@ def compare_multiple_choice(arguments: argparse.Namespace) -> Comparison:
 
 
 def compare_masked_lm(arguments: argparse.Namespace) -> Comparison:
-    """Probabilities of the two subjects of UnQover at the mask."""
+    """Mask probabilities of UnQover's two subjects."""
     from qabias.scorers.masked_lm import MaskedLMScorer
 
     rows = _examples("unqover", "gender_mlm", arguments.questions // 2)
@@ -342,7 +341,7 @@ def compare_masked_lm(arguments: argparse.Namespace) -> Comparison:
     scorer = MaskedLMScorer(loaded)
 
     def token(subject: str) -> int | None:
-        """The token that a subject is; None for a subject of several, which has no probability at a mask."""
+        """The token of a subject; None for a subject of several, which has no probability at a mask."""
         tokens = tokenizer(subject, add_special_tokens=False)["input_ids"]
         return tokens[0] if len(tokens) == 1 else None
 

@@ -1,15 +1,14 @@
-"""How long a whole run takes, foretold from one part in a hundred: all as whole processes.
+"""Time of a whole run, predicted from one part in a hundred, all as whole processes.
 
-An encoder with random weights answers UnQover's gender set, 1,372,000 rows of four questions. The time of a run is a
-fixed part, that of a run of 4 rows, and a part by row. The latter comes from `--shard 0/100`, one of a hundred shares
-of the very run, less a smaller share: rows drawn at random (`--limit`) have fewer texts in common, and take longer.
-The table has the ratio of the real time of the whole run to the one foretold.
+An encoder with random weights answers UnQover's gender set, 1,372,000 rows of four questions. The predicted time is a
+fixed part, measured by 4 rows, and a part per row. The latter is the time of `--shard 0/100` less a smaller shard's:
+random rows (`--limit`) share fewer texts, and take longer. The table has the ratio of the real to the predicted time.
 
     python -m speed.plan_from_sample
     python -m speed.plan_from_sample --quick
 
-Exits with 1 if the time of the whole run is more than 10 % from the one foretold. A quick check takes few rows and
-does not look at the times.
+Exits with 1 if the real time differs from the predicted one by more than 10%. A quick check takes few rows and ignores
+times.
 """
 
 import sys
@@ -29,19 +28,19 @@ from speed.random_models import make_bert, make_tokenizer
 BENCHMARK, CONFIG, ROWS = "unqover", "gender", 1_372_000
 FEW, QUICK_ROWS = 4, 400
 SHARES = (400, 100)
-"""Into how many shares the run is cut: of the smaller measured one, and of the larger."""
+"""Numbers of shards for the smaller and the larger measured one."""
 BOUND = 0.1
 LAYERS, WIDTH = 2, 64
 SCORER = "extractive_qa"
 
 
 def arguments_of(model: Path, limit: int | None) -> RunArguments:
-    """A run of so many rows; None for all."""
+    """A run of this number of rows; None: all."""
     return RunArguments(BENCHMARK, str(model), CONFIG, limit=limit, backend=SCORER, dtype="float32")
 
 
 def save_model(folder: Path, threads: int) -> None:
-    """Write an encoder with random weights, and a tokenizer trained on a few of the rows."""
+    """Write an encoder with random weights, and a tokenizer trained on some rows."""
     import torch
 
     torch.set_num_threads(threads)
@@ -56,7 +55,7 @@ def save_model(folder: Path, threads: int) -> None:
 
 
 def run_whole(model: Path, output: Path, limit: int | None, share: int | None = None) -> Measured:
-    """`qabias run` of so many rows or of one of some shares, from the start of the process to its end."""
+    """`qabias run` of a number of rows or one shard, from start to end of the process."""
     command = ["-m", "qabias", "run", BENCHMARK, "--config", CONFIG, "--model", str(model), "--device", "cpu"]
     command += ["--backend", SCORER, "--dtype", "float32", "--output", str(output)]
     command += [] if limit is None else ["--limit", str(limit)]
@@ -64,12 +63,12 @@ def run_whole(model: Path, output: Path, limit: int | None, share: int | None = 
 
 
 def rows_of(folder: Path) -> int:
-    """The rows that a run has answered."""
+    """The number of answered rows of a run."""
     return sum(pq.read_metadata(path).num_rows for path in (folder / ANSWERS_FOLDER).glob("*.parquet"))
 
 
 def main() -> int:
-    """Print the measurements; 1 if what was foretold is wrong."""
+    """Print the measurements; 1 for a wrong prediction."""
     parser = make_parser(__doc__)
     add_threads(parser)
     options = parser.parse_args()
@@ -84,17 +83,17 @@ def main() -> int:
         whole = run_whole(model, folder / "whole", limit)
     more = answered[1] - answered[0]
     by_row = (shares[1].seconds - shares[0].seconds) / more if more else 0.0
-    foretold = few.seconds + by_row * (rows - FEW)
+    predicted = few.seconds + by_row * (rows - FEW)
     title = f"{load_benchmark(BENCHMARK).title}, {CONFIG}, BERT {LAYERS} x {WIDTH}"
     print(title)
-    print(f"{'rows':>12}{'seconds':>10}{'foretold':>10}{'memory, MB':>13}")
+    print(f"{'rows':>12}{'seconds':>10}{'predicted':>10}{'memory, MB':>13}")
     for n, found in zip((FEW, *answered), (few, *shares), strict=True):
         print(f"{n:>12,}{found.seconds:>10.1f}{'':>10}{found.memory / 1e6:>13,.0f}")
-    print(f"{rows:>12,}{whole.seconds:>10.1f}{foretold:>10.1f}{whole.memory / 1e6:>13,.0f}")
-    ratio = whole.seconds / foretold
+    print(f"{rows:>12,}{whole.seconds:>10.1f}{predicted:>10.1f}{whole.memory / 1e6:>13,.0f}")
+    ratio = whole.seconds / predicted
     print(f"ratio {ratio:.2f}")
     if not options.quick and abs(ratio - 1) > BOUND:
-        print(f"the time is more than {BOUND:.0%} from the one foretold", file=sys.stderr)
+        print(f"the time is more than {BOUND:.0%} from the predicted one", file=sys.stderr)
         return 1
     return 0
 

@@ -1,6 +1,6 @@
-"""A Python process measured as a whole: its time, and its own memory.
+"""Time and own memory of a whole Python process.
 
-A process begins with the largest memory that its parent ever had, so a process with little memory stands between.
+A process begins with its parent's largest memory, so a small process starts it.
 """
 
 import json
@@ -30,10 +30,10 @@ class Measured:
     """One process.
 
     Attributes:
-        seconds: On the clock, from the start of the process to its end.
-        busy: Of the processor, which others on the machine lengthen less.
+        seconds: Clock time of the process, from start to end.
+        busy: Processor time, which depends less on other processes.
         memory: Largest resident memory of the process, in bytes.
-        printed: What it wrote.
+        printed: Its output.
     """
 
     seconds: float

@@ -1,4 +1,4 @@
-"""Models with random weights, as fast as trained ones of their shape, and a tokenizer trained on the texts."""
+"""Models with random weights, as fast as trained ones, and a tokenizer trained on the texts."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -35,14 +35,14 @@ def make_tokenizer(texts: Iterable[str]) -> transformers.PreTrainedTokenizerFast
 
 
 def make_bert(head: str, tokenizer: Any, layers: int, width: int, **options: Any) -> LoadedModel:
-    """Make a BERT with random weights, large enough for figures that differ.
+    """Make a BERT with random weights, large enough for different outputs.
 
     Args:
         head: Name of its class in `transformers`.
         tokenizer: Its tokenizer.
-        layers: Number of its layers.
-        width: Width of a layer, a multiple of 64.
-        **options: More of its configuration.
+        layers: Number of layers.
+        width: Layer width, a multiple of 64.
+        **options: Further config values.
     """
     torch.manual_seed(0)
     config = transformers.BertConfig(
@@ -58,7 +58,7 @@ def make_bert(head: str, tokenizer: Any, layers: int, width: int, **options: Any
 
 
 def make_t5(tokenizer: Any, **sizes: int) -> LoadedModel:
-    """Make a T5 with random weights, of the sizes of T5-small but for those that are given."""
+    """Make a T5 with random weights, with T5-small's sizes by default."""
     tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="$A [SEP]", special_tokens=[("[SEP]", tokenizer.sep_token_id)]
     )

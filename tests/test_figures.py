@@ -201,7 +201,7 @@ def test_figures_take_their_colours_from_the_page(kind):
 def test_a_figure_of_too_many_rows_says_what_it_leaves_out(page):
     rows = [(f"row {n}", 0.5) for n in range(figures.MOST_ROWS + 7)]
     page = page(analysis=Analysis((table_of("bars", [("x", "X", "share")], rows, ["x"]),)))
-    assert "The figure leaves out 7 rows or columns; the table has all." in page.text
+    assert "Not drawn: 7 rows or columns." in page.text
     assert page.row(f"row {figures.MOST_ROWS + 6}")
 
 

@@ -1,4 +1,4 @@
-"""Comparisons of three runs and more: ranks, neighbours that are not told apart, and many runs below each other."""
+"""Comparisons of three runs and more: ranks, neighbors without a detected difference, and many runs as rows."""
 
 import numpy as np
 import pytest
@@ -117,7 +117,7 @@ def test_three_runs_are_ranked_and_two_are_not(compared_runs, tmp_path):
     table = ranking(folders, "bias_ambig")
     assert [row[2] for row in table.rows] == [1, 1, 3]
     assert "stereotyped" in table.rows[-1][0]
-    assert [row[-1] for row in table.rows] == ["not told apart", "told apart", None]
+    assert [row[-1] for row in table.rows] == ["not detected", "detected", None]
     assert "guesses" in table.rows[0][4]
     assert "Nearest to 0" in table.note
     assert "highest" in ranking(folders, "accuracy_ambig").note

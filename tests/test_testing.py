@@ -105,13 +105,13 @@ def test_a_small_sample_warns_with_what_it_could_have_found_and_what_would_decid
     text = undecided_text(assert_bias_below, checked_runs / "small", "bias_ambig", 0.1)
     size = read_scored(checked_runs / "small").scores["detectable"]["bias_ambig"]
     assert size > 0.1
-    for part in (f"from {100 * size:.1f} points on", "would decide if", "a sample"):
+    for part in (f"{100 * size:.1f} points or more", "would decide if", "a sample"):
         assert part in text
     assert "`qabias plan bbq --config all --source bundled --detect 0.1`" in text
 
 
 def test_what_is_undecided_fails_or_passes_on_request(checked_runs):
-    with pytest.raises(AssertionError, match="1 cannot be told"):
+    with pytest.raises(AssertionError, match="1 inconclusive"):
         assert_bias_below(checked_runs / "small", "bias_ambig", 0.1, undecided="fail")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -125,7 +125,7 @@ def test_what_is_undecided_fails_or_passes_on_request(checked_runs):
 
 
 def test_every_group_is_judged_and_a_failure_names_them_all(checked_runs):
-    with pytest.raises(AssertionError, match="all 11") as failed:
+    with pytest.raises(AssertionError, match="11 comparisons") as failed:
         assert_bias_below(checked_runs / "broken", "bias_ambig", 0.1, by="category")
     groups = read_scored(checked_runs / "broken").scores["by"]["category"]
     assert len(groups) == 11
@@ -203,19 +203,19 @@ def test_a_set_of_prompts_is_checked_by_wording(tmp_path):
     ("check", "name", "score", "limit", "by", "message"),
     [
         (assert_bias_below, "bbq-random", "bias_ambg", 0.1, None, "'bias_ambig'"),
-        (assert_bias_below, "bbq-random", "bias_ambig", 0.1, "categry", "paper_category"),
+        (assert_bias_below, "bbq-random", "bias_ambig", 0.1, "categry", "'category'"),
         (assert_bias_below, "bbq-random", "bias_ambig", 10, None, r"0\.1"),
-        (assert_bias_below, "bbq-random", "bias_ambig", 0.0, None, "bias_ambig below 0"),
+        (assert_bias_below, "bbq-random", "bias_ambig", 0.0, None, "threshold"),
         (assert_bias_below, "bbq-random", "bias_ambig", True, None, "True"),
-        (assert_bias_below, "bbq-random", "accuracy_ambig", 1.5, None, "10 %"),
+        (assert_bias_below, "bbq-random", "accuracy_ambig", 1.5, None, "points"),
         (assert_bias_below, "bbq-random", "bias_ambig", math.nan, None, "nan"),
         (assert_bias_below, "unqover-random", "mu", math.inf, "set", "above 0"),
         (assert_bias_below, "unqover-random", "mu", 0.1, None, "set"),
         (assert_bias_below, "bbnli-random", "bias_score_mean_subtopics", 0.1, "subtopic", "domain"),
         (assert_bias_below, "bbq-blind-random", "accuracy_disambig", 0.1, None, "context"),
-        (assert_bias_below, "nothing", "bias_ambig", 0.1, None, r"run\.json"),
-        (assert_score_above, "bbq-random", "bias_ambig", 0.1, None, "least"),
-        (assert_score_above, "bbq-random", "accuracy_ambig", 1.0, None, "accuracy_ambig above 1"),
+        (assert_bias_below, "nothing", "bias_ambig", 0.1, None, "no such"),
+        (assert_score_above, "bbq-random", "bias_ambig", 0.1, None, "best at 0"),
+        (assert_score_above, "bbq-random", "accuracy_ambig", 1.0, None, "threshold"),
     ],
 )
 def test_a_mistake_is_no_verdict(compared_runs, check, name, score, limit, by, message):

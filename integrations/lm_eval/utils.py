@@ -1,7 +1,7 @@
-"""What the tasks of this folder do beyond their YAML: prompts, answers and scores, all of them those of qabias.
+"""Python parts of this folder's tasks: qabias's prompts, answers and scores.
 
-The scores are ratios over a whole corpus, so nothing is averaged document by document: `*_results` hands on the answer
-to a document with the columns that its metric reads, and the aggregation gives all of them to the metric at once.
+The scores are ratios over a whole corpus, so no score is averaged over documents. `*_results` returns a document's
+answer with its metric's columns, and the aggregation gives all of them to the metric at once.
 """
 
 import functools
@@ -44,7 +44,7 @@ UNQOVER_COLUMNS = (
     *("attribute", "attribute_class"),
 )
 UNQOVER_ROWS = 2000
-"""Rows of a set that are asked, each by four questions; the same as those of `qabias run --limit 2000`."""
+"""Rows of a set, each with four questions; the same as by `qabias run --limit 2000`."""
 
 Doc = Mapping[str, Any]
 
@@ -54,13 +54,13 @@ OUTCOME_SHARES = {"refused_share": REFUSED, "truncated_share": TRUNCATED, "unrea
 
 
 class Item(NamedTuple):
-    """What a metric needs to know of a document.
+    """A document as a metric reads it.
 
     Attributes:
-        answer: Index of the answer, -1 for none; of UnQover the number of the question and two probabilities.
-        outcome: What became of a written answer, see `qabias.answers.outcomes`; "" where none was written.
+        answer: Index of the answer, -1 if missing; for UnQover the number of the question and two probabilities.
+        outcome: Outcome of a written answer, see `qabias.answers.outcomes`; "" without one.
         size: Number of documents of its whole set.
-        values: The values of the columns above, the set first.
+        values: The values of the metric's columns, the set first.
     """
 
     answer: Any
@@ -96,23 +96,23 @@ unqover_text, unqover_choices = _asking("unqover", "qa")
 
 
 def documents(qabias: dict[str, Any], **metadata: Any) -> dict[str, datasets.Dataset]:
-    """The documents of a task by its `metadata`: examples of a benchmark with the prompt that each is asked by.
+    """The documents of a task by its `metadata`: a benchmark's examples with their prompts.
 
-    The published files of a set are fetched and verified. The harness calls this with all `metadata` of the task, those
-    of `--metadata` and the arguments of the model among them.
+    Published files are fetched and verified. The harness passes all `metadata` of the task, including `--metadata` and
+    the model's arguments.
 
     Args:
-        qabias: `benchmark`, `config`, `format` and `source` of the task. What is chosen at the command line is written
-            into it, so that the harness's results say what was asked.
-        **metadata: `qabias_config`, `qabias_format`, `qabias_source`, `qabias_limit` (examples drawn over all templates
-            as by `qabias run --limit`) and `qabias_options` (of the benchmark, by name) change it.
+        qabias: `benchmark`, `config`, `format` and `source` of the task. Command-line choices are written into it, to
+            appear in the harness's results.
+        **metadata: `qabias_config`, `qabias_format`, `qabias_source`, `qabias_limit` (a sample as by
+            `qabias run --limit`) and `qabias_options` (of the benchmark, by name) override it.
 
     Returns:
-        By the name of its split the examples, with `benchmark` and `format` to read answers by, `prompt`, `options`,
-        and `set_size`, the number of examples of its set.
+        The examples by name of their split, with `benchmark` and `format` (to read answers), `prompt`, `options`, and
+        `set_size`, the number of examples of the set.
 
     Raises:
-        QabiasError: If there is no such choice, or the files cannot be had.
+        QabiasError: If a choice does not exist, or the files are unavailable.
     """
     for name, value in metadata.items():
         if name.startswith("qabias_"):
@@ -140,24 +140,24 @@ def documents(qabias: dict[str, Any], **metadata: Any) -> dict[str, datasets.Dat
 
 
 def _askable(prompt_format: PromptFormat) -> PromptFormat:
-    """The format, where one text is asked by it."""
+    """The format, if it gives one text."""
     if prompt_format.wordings or prompt_format.pairs:
         one = "several wordings, one after the other" if prompt_format.wordings else "pairs of texts"
         raise QabiasError(
-            f"the format {prompt_format.name} asks {one}, which a task cannot; give another qabias_format"
+            f"the format {prompt_format.name} asks {one}, which a task cannot.", "Give another qabias_format."
         )
     return prompt_format
 
 
 def options(doc: Doc) -> list[str]:
-    """The options of a document without the space before each, which the harness puts itself.
+    """The options of a document without the leading spaces that the harness adds.
 
     Raises:
-        QabiasError: If something else stands before one.
+        QabiasError: If an option begins with another character.
     """
     for option in doc["options"]:
         if not option.startswith(" "):
-            raise QabiasError(f"the format {doc['format']} has {option!r} without a space before it; ask by qabias run")
+            raise QabiasError(f"the format {doc['format']} has {option!r} without a leading space.", "Use qabias run.")
     return [option[1:] for option in doc["options"]]
 
 
@@ -169,7 +169,7 @@ def unqover_docs(dataset: datasets.Dataset) -> datasets.Dataset:
         dataset: A whole set of UnQover.
 
     Returns:
-        Documents with `context`, `question` and `number`, the place of the question in `ASKED`.
+        Documents with `context`, `question` and `number`, the question's place in `ASKED`.
     """
     table = dataset.with_format("arrow")[:]
     rows = sample(load_benchmark("unqover"), pa.table(table), UNQOVER_ROWS, seed=0).to_pylist()
@@ -187,22 +187,22 @@ def _question(row: Doc, number: int) -> dict[str, Any]:
 
 
 def bbq_results(doc: Doc, results: Sequence[tuple[float, bool]]) -> dict[str, Item]:
-    """The answer to a question of BBQ's form, for every metric."""
+    """The answer to a question in BBQ's form, for every metric."""
     return dict.fromkeys(BBQ_METRICS, _item(doc, BBQ_COLUMNS, 4, _likeliest(results)))
 
 
 def bbnli_results(doc: Doc, results: Sequence[tuple[float, bool]]) -> dict[str, Item]:
-    """The label given to a pair of BBNLI, for every metric."""
+    """The label of a pair of BBNLI, for every metric."""
     return dict.fromkeys(BBNLI_METRICS, _item(doc, BBNLI_COLUMNS, 2, _likeliest(results)))
 
 
 def bbq_written_results(doc: Doc, results: Sequence[str]) -> dict[str, Item]:
-    """The answer read out of what a model wrote to a question of BBQ's form, for every metric."""
+    """The parsed written answer to a question in BBQ's form, for every metric."""
     return dict.fromkeys((*BBQ_METRICS, *OUTCOME_SHARES), _item(doc, BBQ_COLUMNS, 4, *_read(doc, results[0])))
 
 
 def bbnli_written_results(doc: Doc, results: Sequence[str]) -> dict[str, Item]:
-    """The label read out of what a model wrote to a pair of BBNLI, for every metric."""
+    """The parsed written label of a pair of BBNLI, for every metric."""
     return dict.fromkeys((*BBNLI_METRICS, *OUTCOME_SHARES), _item(doc, BBNLI_COLUMNS, 2, *_read(doc, results[0])))
 
 
@@ -218,14 +218,14 @@ def _item(doc: Doc, columns: Sequence[str], size: int, answer: Any, outcome: str
 
 
 def _likeliest(results: Sequence[tuple[float, bool]]) -> int:
-    """Index of the most likely option; -1, no answer, where the best two are equal."""
+    """Index of the most likely option; -1 if the best two are equal."""
     loglikelihoods = np.array([loglikelihood for loglikelihood, _ in results])
     sizes = np.ones(len(results), dtype=np.int32)  # read by other norms only
     return best_option(OptionScores(loglikelihoods, sizes, sizes), "none")
 
 
 def _read(doc: Doc, text: str | None) -> tuple[int, str]:
-    """Index of the answer that a text gives, -1 for none, and what became of it; thinking is set aside."""
+    """A text's answer as an index, -1 if missing, and its outcome, after removal of thinking."""
     benchmark = load_benchmark(doc["benchmark"])
     texts = pa.table({"prediction": pa.array([text], pa.string())})
     prompt_format = benchmark.formats[doc["format"]]
@@ -266,12 +266,12 @@ def _unqover_scores(items: tuple[Item, ...]) -> dict[str, float]:
 
 
 def _whole_sets(items: Sequence[Item]) -> list[Item]:
-    """The items of complete sets: a part of one would make the scores lopsided."""
+    """The items of complete sets: partial sets would unbalance the scores."""
     sizes = Counter(item.values[0] for item in items)
     whole = [item for item in items if sizes[item.values[0]] == item.size]
     if len(whole) < len(items):
         warnings.warn(
-            f"qabias: {len(items) - len(whole)} of {len(items)} documents are left out of the scores because their "
+            f"qabias: {len(items) - len(whole)} of {len(items)} documents do not count in the scores, because their "
             f"sets of {_sizes(items)} are not complete; {_WHOLE_SETS}",
             stacklevel=2,
         )
@@ -286,7 +286,7 @@ def _sizes(items: Sequence[Item]) -> str:
 
 
 def _outcome_shares(items: Sequence[Item]) -> dict[str, float]:
-    """The share of every outcome without an answer; NaN where there is no item."""
+    """The share of every outcome of a missing answer; NaN without items."""
     counts = Counter(item.outcome for item in items)
     return {name: counts[outcome] / len(items) if items else math.nan for name, outcome in OUTCOME_SHARES.items()}
 
@@ -294,7 +294,7 @@ def _outcome_shares(items: Sequence[Item]) -> dict[str, float]:
 def _compute(
     metric: str, answers: list[Any], items: Sequence[Item], columns: Sequence[str], names: Sequence[str], **options: Any
 ) -> dict[str, float]:
-    """Some scores of a metric of qabias; NaN where there is no item."""
+    """Some scores of a qabias metric; NaN without items."""
     if not items:
         return dict.fromkeys(names, math.nan)
     import evaluate  # takes seconds, and only scoring needs it
@@ -308,7 +308,7 @@ def _compute(
 def _aggregation(
     scores: Callable[[tuple[Item, ...]], dict[str, float]], name: str
 ) -> Callable[[Sequence[Item]], float]:
-    """The function that makes one score of the items of all documents."""
+    """The function that computes one score from all items."""
 
     def aggregate(items: Sequence[Item]) -> float:
         return scores(tuple(items))[name]

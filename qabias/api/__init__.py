@@ -1,1 +1,1 @@
-"""qabias from Python: the functions behind `import qabias`, and what they return."""
+"""The functions behind `import qabias`, and what they return."""

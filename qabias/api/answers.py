@@ -1,4 +1,4 @@
-"""`qabias.score`: answers that others have collected, or a run by other rules, as a result."""
+"""`qabias.score`: collected answers, or a run under other rules, as a result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from qabias.runs.run import RunResult
 
 Predictions: TypeAlias = "Result | str | Path | Rows | Iterable[int | float | str | None]"
-"""A run, a file, a table with keys and answers, or answers parallel to references."""
 
 
 @in_python_words()
@@ -41,7 +40,7 @@ def score(
     output: str | Path | None = None,
     mirror: str | Path | None = None,
 ) -> Result:
-    """Score answers that were collected elsewhere, or a run again; the arguments have the meaning of `qabias score`.
+    """Score collected answers, or an existing run; the arguments mean the same as for `qabias score`.
 
         rows = qabias.load("bbq", "Age", limit=400)
         result = qabias.score([ask(row["context"], row["question"]) for row in rows], rows)
@@ -49,35 +48,34 @@ def score(
     Args:
         predictions: One of
 
-            - a sequence of answers, one for each of `references`: indices of the answers, or texts, which are read; an
-              index of -1, None and NaN are no answer;
-            - a table (dataset, data frame, Arrow table, columns by name, list of rows) or the path of a CSV, JSON lines
-              or Parquet file with the benchmark's key and answer columns (BBQ: `category`, `example_id` and
-              `prediction`); a table without the key columns is taken to be parallel to `references`;
+            - a sequence of answers parallel to `references`: option indices (-1, None, NaN: missing) or texts;
+            - a table (dataset, data frame, Arrow table, columns by name, list of rows) or a CSV, JSON lines or Parquet
+              file with the benchmark's key and answer columns (BBQ: `category`, `example_id`, `prediction`), or without
+              the keys and parallel to `references`;
             - the log of another tool (inspect, lm-evaluation-harness, an OpenAI batch), or a folder with one;
-            - a run (a result, or its folder), which is scored again, or by other rules (`rules`) into `output`.
-        references: The examples that were asked: rows of `qabias.load`, or a table with the key columns. All columns
-            that they have in common with the benchmark's must hold the same.
-        benchmark: Name of the benchmark; by default what the references say, else the first of `qabias list`.
-        config: Configuration of the dataset; by default as the references say, else that of all examples.
-        source: Source of the texts; by default as the references say, else the first one.
-        fixes: Whether known defects of published texts were corrected; by default as the references say, else not.
-        seed: Seed of generation; by default as the references say, else 0.
-        option: The benchmark's own options by name, such as `{"answers": "released"}`; by default as for `seed`.
-        format: Prompt format in which they were asked, such as a question-only one.
+            - a run (a result or its folder), scored again, or by other `rules` into `output`.
+        references: The examples that were asked: rows of `qabias.load`, or a table with the key columns. Columns shared
+            with the benchmark must hold the same values.
+        benchmark: Name of the benchmark; None: from the references, else the first of `qabias list`.
+        config: Dataset config; None: from the references, else all examples.
+        source: Source of the texts; None: from the references, else the first.
+        fixes: Whether known defects of published texts were corrected; None: from the references, else not.
+        seed: Seed of generation; None: from the references, else 0.
+        option: The benchmark's own options, such as `{"answers": "released"}`; None: from the references.
+        format: Prompt format of the questions, such as a question-only one.
         parser: How written answers are read: default or released.
         rules: Scoring rules by name, such as `{"delta": "released"}`.
-        answers: Which answers, where a table of the authors holds several models'.
-        model: Name of the model that gave them; by default that of the file, or "predictions".
-        output: Run folder to write; None writes a temporary folder that goes with the result.
-        mirror: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
+        answers: Which model's answers to score, if an authors' table contains several.
+        model: Name of the answering model; None: from the file, or "predictions".
+        output: Run folder to write; None: a temporary folder, deleted with the result.
+        mirror: Local mirror of the published files; None: the environment variable `QABIAS_UPSTREAM`.
 
     Returns:
-        The scores of the examples that are answered; print it to see how many of the configuration's these are.
+        Result for the answered examples. Printing it shows their share.
 
     Raises:
-        QabiasError: If an argument is wrong or contradicts the references, answers and references are not parallel, an
-            example does not exist, is answered twice or has other texts, or the metric refuses an answer.
+        QabiasError: If an argument is wrong, answers and references do not match, an example is unknown or answered
+            twice, or the metric refuses an answer.
     """
     mirror = upstream(mirror)
     rules = dict(rules or {})
@@ -86,7 +84,7 @@ def score(
     run = predictions if isinstance(predictions, Result) else _run_in(predictions)
     if run is not None:
         asked = {"format": format, "parser": parser, "answers": answers, "model": model, "references": references}
-        _refuse_all({**texts, **asked}, "answers that were collected elsewhere; a run folder says it itself")
+        _refuse_all({**texts, **asked}, "collected answers, and a run folder records its own")
         result, finished = _score_run(run, rules, output, mirror)
         warn_caller(finished.warned)
         return result
@@ -103,7 +101,7 @@ def score(
         check_name(model, "model")
     log = log_at(Path(predictions)) if isinstance(predictions, str | Path) else None
     if log is not None:
-        not_said = "a table of answers; a log says it itself"
+        not_said = "a table of answers, and a log records its own"
         _refuse_all({"answers": answers, "references": references}, not_said)
         said = {"benchmark": benchmark, "config": config, "source": source, "format": format}
         said["norm"] = None if parser is None else norm_of(parser)
@@ -143,7 +141,6 @@ def score(
 
 
 def _run_in(predictions: object) -> Path | None:
-    """The folder that was given in place of answers, if one was that holds no log of another tool alone."""
     from qabias.runs.folder import is_run
     from qabias.runs.logged import log_at
 
@@ -162,7 +159,6 @@ def _refuse_all(arguments: Mapping[str, object], why: str) -> None:
 def _score_run(
     run: Result | Path, rules: Mapping[str, str], output: str | Path | None, mirror: str | None
 ) -> tuple[Result, RunResult]:
-    """A run scored again where it lies, or by other rules as a run of its own."""
     from qabias.runs.collected import score_otherwise
     from qabias.runs.run import score_run
 
@@ -172,14 +168,14 @@ def _score_run(
         finished = score_otherwise(folder, rules, target, mirror)
         return Result(target, mirror=mirror, scratch=scratch), finished
     if output is not None:
-        raise QabiasError(f"{folder}: is scored again where it lies.", "Output is for other rules (rules=...).")
+        raise QabiasError(f"{folder}: a run is scored in its own folder unless rules change.", "Remove output=...")
     finished = score_run(folder, mirror)
     scratch = run.scratch if isinstance(run, Result) else None
     return Result(folder, mirror=mirror, scratch=scratch), finished
 
 
 def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what is said of the texts that were asked, by the caller or by the references."""
+    """What the caller and the references state about the texts."""
     known = {name: value for name, value in asked.items() if value is not None}
     for name in dict.fromkeys(name for origin in origins for name in origin):
         called = _called(name)
@@ -189,7 +185,7 @@ def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) ->
             if value != said[0]:
                 raise QabiasError(
                     f"{called} is {value!r}, but the references were loaded with {called} {said[0]!r}.",
-                    f"Leave {called} out, or load the rows that were asked.",
+                    f"Remove {called}, or load the rows that were asked.",
                 )
         elif name not in known:
             both = " and ".join(map(repr, said))
@@ -198,14 +194,13 @@ def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) ->
 
 
 def _called(name: str) -> str:
-    """The parameter of `score` that is this argument of a run."""
     return "option" if name == "options" else name
 
 
 def _given(
     predictions: Any, rows: pyarrow.Table | None, benchmark: Benchmark, name: str | None
 ) -> tuple[ExternalAnswers, str]:
-    """The answers, and what messages and the signature call them."""
+    """The answers, and their name in messages and in the signature."""
     from qabias.runs.collected import choose_from_table
     from qabias.support.table_files import read_table
 
@@ -219,8 +214,8 @@ def _given(
         return choose_from_table(benchmark, table, name, where), where
     if rows is None:
         raise QabiasError(
-            "a sequence of answers says nothing of what was asked.",
-            "Give the rows as references, such as those of "
+            "a sequence of answers does not name its questions.",
+            "Give the rows as references, such as "
             f"qabias.load({benchmark.name!r}, ...), or a table with {', '.join(benchmark.key)}.",
         )
     if len(benchmark.answer_columns) > 1:
@@ -236,7 +231,7 @@ def _given(
 
 
 def _beside(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark) -> pyarrow.Table:
-    """Answers with the keys of the references to which they are parallel."""
+    """Answers with the keys of the references, which are parallel to them."""
     if answers.num_rows != rows.num_rows:
         raise QabiasError(f"{answers.num_rows:,} predictions and {rows.num_rows:,} references.", "Give one for each.")
     keys = [name for name in benchmark.key if name in rows.column_names]
@@ -246,7 +241,7 @@ def _beside(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark) -
 
 
 def _among(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark, where: str) -> pyarrow.Table:
-    """Answers with keys of their own, all of which the references have."""
+    """Answers with their own keys, if the references have all of them."""
     keys = [name for name in benchmark.key if name in rows.column_names and name in answers.column_names]
     asked = set(zip(*(rows[name].to_pylist() for name in keys), strict=True))
     for row, key in enumerate(zip(*(answers[name].to_pylist() for name in keys), strict=True), start=1):

@@ -1,4 +1,4 @@
-"""What the functions of Python share: temporary folders, options as texts, messages with the names of arguments."""
+"""Shared by the Python functions: temporary folders, options as texts, argument names in messages."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ OptionValue: TypeAlias = "str | int | float | bool | list[object] | dict[str, ob
 
 
 class Scratch:
-    """A temporary folder that is removed when nobody holds this object any more, at the latest at the end of Python."""
+    """A temporary folder, removed with the last object that needs it, at the latest when Python ends."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Scratch:
-        """A copy of a result is in the same folder."""
+        """Share the folder with the copy."""
         return self
 
     def __reduce__(self) -> NoReturn:
         raise QabiasError(
-            "a result in a temporary folder cannot be pickled, because the folder goes with it.",
-            "Give the run an output=..., or save the result first: result.save(FOLDER).",
+            "a result in a temporary folder cannot be pickled.",
+            "Save the result first: result.save(FOLDER).",
         )
 
 
 def run_folder(output: str | Path | None) -> tuple[Path, Scratch | None]:
-    """The folder of a run, and what holds it where it is a temporary one."""
+    """The folder of a run, and its owner if it is temporary."""
     if output is not None:
         return Path(output), None
     scratch = Scratch()
@@ -55,7 +55,7 @@ def _argument(flag: re.Match[str]) -> str:
 
 @contextmanager
 def in_python_words() -> Iterator[None]:
-    """Name options in the message of a `QabiasError` as functions do; it stays the same error."""
+    """Rename options in the message of a `QabiasError` to function arguments."""
     try:
         yield
     except QabiasError as error:
@@ -64,14 +64,14 @@ def in_python_words() -> Iterator[None]:
 
 
 def warn_caller(texts: Iterable[str]) -> None:
-    """Warn from a function that `in_python_words` decorates, naming the line that calls it."""
+    """Warn from a function with `in_python_words`, at the line that calls it."""
     for text in texts:
         # Above are that function, and the one that decorates it.
         warnings.warn(text, stacklevel=4)
 
 
 def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
-    """Options as the command line would spell them: texts and numbers as they are, all else as JSON."""
+    """Options as command-line texts: texts unchanged, all else as JSON."""
     texts = {}
     for name, value in (option or {}).items():
         try:
@@ -84,5 +84,5 @@ def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
 
 
 def upstream(folder: str | Path | None) -> str | None:
-    """The mirror of the published files: the one that is given, else that of the environment."""
+    """The given mirror of the published files, else the environment's."""
     return str(folder) if folder is not None else os.environ.get("QABIAS_UPSTREAM") or None

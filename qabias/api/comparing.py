@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
 
 class ComparedResults(Tabled):
-    """Runs side by side: scores, paired differences with intervals and tests, figures.
+    """Compared runs: scores, paired differences with confidence intervals and tests, figures.
 
-    `print` shows what `qabias compare` prints, a notebook the headline scores of all runs, how they
-    differ, and a figure.
+    `print` shows the output of `qabias compare`; a notebook shows headline scores, differences and a figure.
 
     Args:
         results: The runs, in their order.
-        comparison: What the comparison found.
+        comparison: The comparison of these runs.
     """
 
     def __init__(self, results: Sequence[Result], comparison: Comparison) -> None:
@@ -34,22 +33,22 @@ class ComparedResults(Tabled):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Short names of the runs, as the tables have them."""
+        """Short names of the runs, as in the tables."""
         return tuple(self._comparison.names)
 
     @property
     def headline(self) -> str:
-        """How the runs differ, in one sentence; "" if no test compares them."""
+        """How the runs differ, in one sentence; "" without a test."""
         return "" if self._comparison.headline is None else self._comparison.headline.text
 
     @property
     def by_run(self) -> tuple[str, ...]:
-        """The headline of every run, behind its name."""
+        """The headline of every run, after its name."""
         return tuple(self._comparison.by_run)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know before any number is read."""
+        """Warnings to read before the scores."""
         return tuple(self._analysis.notes)
 
     @property
@@ -58,14 +57,14 @@ class ComparedResults(Tabled):
 
     @in_python_words()
     def report(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write `compare.html` and `analysis.json` into a folder, and return the path of the page.
+        """Write `compare.html` and `analysis.json`, and return the path of the page.
 
         Args:
-            folder: Where to write.
-            overwrite: Replace what is no comparison of these runs too.
+            folder: Target folder.
+            overwrite: Also replace files other than a comparison of these runs.
 
         Raises:
-            QabiasError: If the folder holds a run or something else that would be lost, or the page cannot be written.
+            QabiasError: If the folder contains a run or other files, or the page cannot be written.
         """
         from qabias.report.writing import write_comparison
 
@@ -89,20 +88,19 @@ class ComparedResults(Tabled):
 def compare(
     results: Sequence[Result | str | Path], *, allow_mixed: bool = False, mirror: str | Path | None = None
 ) -> ComparedResults:
-    """Set runs side by side, as `qabias compare` does.
+    """Compare runs, as `qabias compare` does.
 
-    Two runs of one model on published and on parallel texts are shown as published minus parallel form, and runs of
-    one model on sets of one form in several languages, such as BBQ's, by language. More than 30 runs stand below each
-    other, ranked, without figures and paired differences.
+    Two runs of one model on published and parallel texts give the contamination view. Runs of one model on one
+    benchmark in several languages are shown by language. More than 30 runs are ranked, without paired differences.
 
     Args:
-        results: Two runs or more: results, or folders of runs with scores.
-        allow_mixed: Compare runs of other questions or prompts too; what differs is marked.
-        mirror: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`,
-            else the mirror that one of the results was made with.
+        results: Two or more results, or folders of scored runs.
+        allow_mixed: Also compare runs of different questions or prompts, and mark the differences.
+        mirror: Local mirror of the published files; None: the environment variable `QABIAS_UPSTREAM`, else the mirror
+            of a result.
 
     Raises:
-        QabiasError: If something else is given, a folder holds no whole run, or runs differ in what must agree.
+        QabiasError: If an item is not a complete run, or the runs differ in what must agree.
     """
     from qabias.comparison import compare as compare_runs
 

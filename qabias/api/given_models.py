@@ -1,4 +1,4 @@
-"""What a caller may give as a model, and what scorers are told of it."""
+"""What a caller may pass as a model, and what scorers get."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ if TYPE_CHECKING:
     from qabias.scorers.server.openai_client import ChatClient, CompletionClient
 
 Answers: TypeAlias = "Callable[[list[str]], Sequence[str] | Awaitable[Sequence[str]]]"
-"""A function from prompts to answers, one for each; it may be async."""
+"""A function from prompts to answers, parallel to them; it may be async."""
 
 Likelihoods: TypeAlias = "Callable[[list[Request]], Sequence[Sequence[float]] | Awaitable[Sequence[Sequence[float]]]]"
-"""A function from requests to the log-likelihoods of their options, one list for each; it may be async."""
+"""A function from requests to one list of option log-likelihoods each; it may be async."""
 
 Client: TypeAlias = "ChatClient | CompletionClient"
 """A client of an OpenAI-compatible API, such as `openai.OpenAI` and `openai.AsyncOpenAI`."""
 
 Model: TypeAlias = "str | Path | PreTrainedModel | Pipeline | Answers | Likelihoods | Client"
-"""What may be given as a model."""
 
 _OFFER = (
-    "give a name or folder, a model of transformers with its tokenizer, a pipeline, a function from prompts to "
+    "Give a name or folder, a model of transformers with its tokenizer, a pipeline, a function from prompts to "
     "answers, or an OpenAI-compatible client"
 )
 _TAKEN = (BASELINE_PREFIX, FUNCTION_PREFIX)
@@ -41,7 +40,7 @@ _PIPELINE_SETTINGS = ("_preprocess_params", "_forward_params", "_postprocess_par
 
 
 class GivenModel(NamedTuple):
-    """A model as runs take it: its name, its scorer if that follows, and what is handed over instead of a name."""
+    """A model as runs take it: name, inferred scorer, and the object passed instead of a name."""
 
     name: str
     scorer: str | None = None
@@ -49,13 +48,15 @@ class GivenModel(NamedTuple):
 
 
 def given_model(model: Model, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> GivenModel:
-    """Return what a caller gave as a model, as runs take it."""
+    """Return the caller's model as runs take it."""
     if name is not None:
         check_given(name)
     if isinstance(model, str | Path):
         for what, value in (("name", name), ("tokenizer", tokenizer)):
             if value is not None:
-                raise QabiasError(f"{what} is for a model in memory or a function.", f"{str(model)!r} has its own.")
+                raise QabiasError(
+                    f"{what} is for a model in memory or a function, not for {str(model)!r}.", f"Remove {what}."
+                )
         return GivenModel(str(model))
     if isinstance(model, type):
         raise QabiasError(f"model is the class {model.__name__}, not an object of it.", f"{_OFFER}.")
@@ -67,14 +68,14 @@ def given_model(model: Model, tokenizer: PreTrainedTokenizerBase | None, name: s
         return _in_memory(model, tokenizer, name)
     if _is_a(model, "Module", package="torch"):
         raise QabiasError(
-            f"model is a {type(model).__name__}, a torch module that is no model of transformers.",
+            f"model is a {type(model).__name__}, not a model of transformers.",
             'Wrap it in a function (ask="answer-logprob" for log-likelihoods), and give it a name.',
         )
     return _asked_elsewhere(model, tokenizer, name)
 
 
 def _asked_elsewhere(model: Any, tokenizer: object, name: str | None) -> GivenModel:
-    """A client or a function, which nothing is known of but the name that the caller gives."""
+    """A client or a function, known only by the caller's name for it."""
     from qabias.scorers.server.openai_client import is_client
 
     is_of_client = is_client(model)
@@ -82,27 +83,27 @@ def _asked_elsewhere(model: Any, tokenizer: object, name: str | None) -> GivenMo
         raise QabiasError(f"model is a {type(model).__name__}.", f"{_OFFER}.")
     what = "client" if is_of_client else "function"
     if tokenizer is not None:
-        raise QabiasError("tokenizer is for a model in memory.", f"Model is a {what}, which reads texts.")
+        raise QabiasError("tokenizer is for a model in memory, but model is a {what}.", "Remove tokenizer.")
     if name is None:
-        called = "what its server calls the model" if is_of_client else "what results are to call it"
-        raise QabiasError(f"model is a {what}, which has no name of its own.", f"Give name=..., {called}.")
+        called = "the server's name of the model" if is_of_client else "its name in results"
+        raise QabiasError(f"model is a {what} without a name.", f"Give name=..., {called}.")
     return GivenModel(name, "server", model) if is_of_client else GivenModel(FUNCTION_PREFIX + name, FUNCTION, model)
 
 
 def check_given(name: str, argument: str = "name") -> None:
-    """Refuse a name of a model that a signature cannot hold, or by which something else would be asked."""
+    """Refuse a model name that a signature cannot hold, or that has another meaning."""
     check_name(name, argument)
     if name.startswith(_TAKEN):
         raise QabiasError(f"{argument} is {name!r}.", f"Choose one that does not begin with {' or '.join(_TAKEN)}.")
 
 
 def _of_pipeline(pipeline: Any, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> GivenModel:
-    """The model and the tokenizer of a pipeline; says which of its settings are not those of qabias."""
+    """The pipeline's model and tokenizer; warns about settings that differ from qabias's."""
     if tokenizer is not None:
-        raise QabiasError("tokenizer is for a model in memory.", "A pipeline has its own.")
+        raise QabiasError("tokenizer is for a model in memory; a pipeline has its own.", "Remove tokenizer.")
     if not type(pipeline).__module__.startswith("transformers."):
         raise QabiasError(
-            f"model is a {type(pipeline).__name__}, a pipeline with code of its own, which would not be asked.",
+            f"model is a {type(pipeline).__name__}, a pipeline whose own code would not run.",
             "Give its model and tokenizer, or a function that calls it.",
         )
     usual = [*type(pipeline)._sanitize_parameters(pipeline), {}]
@@ -112,8 +113,8 @@ def _of_pipeline(pipeline: Any, tokenizer: PreTrainedTokenizerBase | None, name:
         settings |= {key: value for key, value in values.items() if repr(known.get(key)) != repr(value)}
     if settings:
         warnings.warn(
-            f"the pipeline's model is asked in the way of qabias; its settings {', '.join(sorted(settings))} are not "
-            "used. What is to hold goes into option={...}, or give a function that calls the pipeline",
+            f"qabias does not use the pipeline's settings {', '.join(sorted(settings))}. Set them by option={{...}}, "
+            "or give a function that calls the pipeline",
             stacklevel=4,
         )
     return _in_memory(pipeline.model, pipeline.tokenizer, name)
@@ -128,13 +129,13 @@ def _in_memory(model: Any, tokenizer: PreTrainedTokenizerBase | None, name: str 
 
 
 def _is_a(model: object, name: str, package: str = "transformers") -> bool:
-    """Whether something is of a class of a package, or of one made from it; told without importing the package."""
+    """Whether an object's class comes from a package, without importing the package."""
     return any(base.__name__ == name and base.__module__.partition(".")[0] == package for base in type(model).__mro__)
 
 
 @contextmanager
 def ready(model: GivenModel) -> Iterator[None]:
-    """Have a model in memory ready to be asked, and leave it as it was."""
+    """Prepare a model in memory for questions, and restore its state afterwards."""
     from qabias.models.memory import evaluating
 
     if not isinstance(model.handed_over, LoadedModel):

@@ -66,33 +66,33 @@ class Tabled(ABC):
         table = find(self._analysis.tables, name)
         if table.figure is None or not table.rows:
             drawn = [other.name for other in self._analysis.tables if other.figure is not None and other.rows]
-            raise QabiasError(f"table {name!r} has no figure.", f"There is one of {', '.join(drawn)}.")
+            raise QabiasError(f"table {name!r} has no figure.", f"Use one of {', '.join(drawn)}.")
         return draw(table)
 
     def __str__(self) -> str:
         from qabias.tables.terminal import Console
 
         text = io.StringIO()
-        # In a notebook rich would show the tables itself and leave the text empty, and a kernel asks for colours.
+        # In a notebook rich would show the tables itself, and a kernel asks for colors.
         self._print(Console(file=text, width=100, force_jupyter=False, force_terminal=False, color_system=None))
         return text.getvalue().rstrip("\n")
 
 
 class Result(Tabled):
-    """A run with its scores, tables, figures and answers; what `qabias.run`, `score` and `read` return.
+    """A run with its scores, tables, figures and answers, from `qabias.run`, `score` or `read`.
 
-    `print` shows what the command line prints, a notebook the headline scores, what was found, and a figure.
+    `print` shows the command line's output; a notebook shows headline scores, headline and a figure.
 
     Args:
         folder: A run folder with scores.
-        mirror: Local mirror of the published files, for what reads examples again.
-        scratch: What holds the temporary folder of the run; None for a folder that stays.
+        mirror: Local mirror of the published files, to read examples again.
+        scratch: Owner of a temporary run folder; None: the folder is permanent.
 
     Attributes:
         folder: The run folder.
 
     Raises:
-        QabiasError: If the folder holds no scored run, or a damaged one.
+        QabiasError: If the folder contains no scored run, or a damaged one.
     """
 
     def __init__(self, folder: str | Path, *, mirror: str | None = None, scratch: Scratch | None = None) -> None:
@@ -116,7 +116,7 @@ class Result(Tabled):
 
     @cached_property
     def scores(self) -> Mapping[str, Any]:
-        """What the benchmark's metric returned, as in `scores.json`; undefined scores are NaN, never 0."""
+        """The metric's result, as in `scores.json`; undefined scores are NaN, never 0."""
         return _with_nan(self._run.scores)
 
     @cached_property
@@ -125,12 +125,12 @@ class Result(Tabled):
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """What was measured, by the names of `run.json`."""
+        """The run's arguments, by their names in `run.json`."""
         return asdict(self._run.arguments)
 
     @cached_property
     def sample(self) -> Mapping[str, str]:
-        """The size of the sample and what is missing from it, in words, as the report says it first: label to text."""
+        """Sample size and missing answers, as in the report: label to text."""
         run = self._run
         facts = run.benchmark.sample_facts(run.scores)
         covered = coverage_of(run.arguments)
@@ -138,17 +138,17 @@ class Result(Tabled):
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """The number of answered, refused, truncated, filtered and unread texts; empty if the model wrote nothing."""
+        """Number of answered, refused, truncated, filtered and unparseable texts; empty if the model wrote none."""
         return outcomes_of(self._run.scores)
 
     @cached_property
     def headline(self) -> str:
-        """What the run found, in one sentence from a fixed list (see `qabias.benchmarks.headline`)."""
+        """The result in one sentence from a fixed list (see `qabias.benchmarks.headline`)."""
         return "" if self._found is None else self._found.text
 
     @cached_property
     def verdict(self) -> str:
-        """The same as "detected", "not detected", "inconclusive" or "not interpretable"; "" without rules for it."""
+        """Detected, not detected, inconclusive or not interpretable; "" if the benchmark has no rules for it."""
         return "" if self._found is None else self._found.verdict
 
     @cached_property
@@ -158,18 +158,18 @@ class Result(Tabled):
 
     @cached_property
     def reasons(self) -> Mapping[str, str]:
-        """Why what is undefined in `scores` is so, by its JSON pointer, such as "/ci/bias_disambig"."""
+        """Why values of `scores` are undefined, by JSON pointer, such as "/ci/bias_disambig"."""
         return reasons(self._run.benchmark.facts, self._run.scores)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know before any number is read."""
+        """Warnings to read before the scores."""
         return tuple(self._analysis.notes)
 
     def examples(self) -> pandas.DataFrame:
-        """The items that the report shows, with their texts, options, answer and prompt: a row for each.
+        """The report's examples, one per row, with texts, options, answer and prompt.
 
-        Several options, probabilities or prompts are a list in a cell. `attrs["how_chosen"]` tells the choice of items.
+        Several options, probabilities or prompts are a list in a cell. `attrs["how_chosen"]` explains the choice.
         """
         import pandas as pd
 
@@ -181,14 +181,14 @@ class Result(Tabled):
         return frame
 
     def predictions(self) -> datasets.Dataset:
-        """The examples that were asked, with the answers to them, one row each.
+        """The asked examples with their answers, one per row.
 
         Returns:
-            The columns of `qabias.load`, then those of the answers, such as `prediction` (-1 is no answer),
-            `loglikelihoods`, `generated` and `outcome`. With a set of wordings there is a row for each, named by `run`.
+            The columns of `qabias.load`, then the answers': `prediction` (-1: missing), `loglikelihoods`, `generated`,
+            `outcome` and others. Prompt variants have a row each, named by `run`.
 
         Raises:
-            QabiasError: If the texts of the examples or the answers to them cannot be had.
+            QabiasError: If the texts or the answers are unavailable.
         """
         from qabias.api.rows import as_dataset
         from qabias.runs.folder import read_all_answers
@@ -203,7 +203,7 @@ class Result(Tabled):
         return as_dataset(table, run.benchmark, run.arguments)
 
     def save(self, folder: str | Path) -> Result:
-        """Copy the run to a new folder that stays, and return the result there."""
+        """Copy the run to a new permanent folder, and return the result there."""
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise QabiasError(f"{target}: exists already.", "Choose another folder.")
@@ -212,21 +212,21 @@ class Result(Tabled):
 
     @in_python_words()
     def report(self, path: str | Path | None = None, *, overwrite: bool = False) -> Path:
-        """Write the report, one HTML page that needs no network, and return its path.
+        """Write the report, one HTML page that works offline, and return its path.
 
         Args:
-            path: File to write; by default `report.html` in the run folder, which must not be a temporary one.
-            overwrite: Replace a file that is no report of this run too.
+            path: Target file; None: `report.html` in the run folder, unless that is temporary.
+            overwrite: Also replace a file other than this run's report.
 
         Raises:
-            QabiasError: If the page cannot be written, would replace something else, or be removed with the result.
+            QabiasError: If the page cannot be written, or would replace another file.
         """
         from qabias.report.writing import write_report
 
         if path is None and self.scratch is not None:
             raise QabiasError(
-                "the run is in a temporary folder, which is removed with the result.",
-                "Say where the report is to stay: result.report('report.html').",
+                "the run is in a temporary folder, deleted with the result.",
+                "Give a path: result.report('report.html').",
             )
         output = None if path is None else Path(path)
         return write_report(self._run, self._analysis, output, overwrite=overwrite)
@@ -234,22 +234,22 @@ class Result(Tabled):
     def push(
         self, to: str, dataset: str, *, sample: bool = False, create_pr: bool = True, dry_run: bool = False
     ) -> str:
-        """Push the scores into the repository of the model on the Hub, as `qabias push results` does.
+        """Push the scores to the model's repository on the Hub, as `qabias push results` does.
 
-        This sends at once. Look at the plan first, by `print(result.push(..., dry_run=True))`.
+        This sends at once. To see the plan first, call `print(result.push(..., dry_run=True))`.
 
         Args:
-            to: Model that was measured, ORG/NAME.
-            dataset: Dataset on the Hub that was asked, ORG/NAME.
-            sample: Push the scores of a sample of the examples too.
-            create_pr: Open a pull request, or commit to main.
-            dry_run: Only make the plan; the Hub is asked nothing and sent nothing.
+            to: The measured model, ORG/NAME.
+            dataset: The dataset on the Hub, ORG/NAME.
+            sample: Also push the scores of a sample.
+            create_pr: Open a pull request; False: commit to main.
+            dry_run: Only make the plan, without contacting the Hub.
 
         Returns:
-            The address of the pull request, commit or repository that holds the files; on a dry run the plan.
+            Address of the pull request, commit or repository; on a dry run the plan.
 
         Raises:
-            QabiasError: If the run is of a sample, a name is wrong, or the login may not write there.
+            QabiasError: If the run is of a sample, a name is wrong, or the login lacks write access.
         """
         from qabias.hub.contents import results_push
         from qabias.hub.push import Hub, plan_lines
@@ -277,7 +277,7 @@ class Result(Tabled):
 
 
 def _with_nan(content: Any) -> Any:
-    """Scores as they are in memory: NaN for what a file holds as null."""
+    """Scores in memory: NaN for a file's null."""
     if isinstance(content, Mapping):
         return {name: _with_nan(value) for name, value in content.items()}
     if isinstance(content, list):
@@ -303,7 +303,7 @@ def to_arrow(table: Table) -> pyarrow.Table:
 
 
 def to_pandas(table: Table) -> pandas.DataFrame:
-    """A table as a data frame, with the columns of `to_arrow`; title, source and note stand in its `attrs`."""
+    """A table as a data frame with the columns of `to_arrow`; `attrs` has title, source and note."""
     frame = to_arrow(table).replace_schema_metadata(None).to_pandas()
     frame.attrs.update(_about(table))
     return frame

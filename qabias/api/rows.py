@@ -1,4 +1,4 @@
-"""Rows of a benchmark as a `datasets.Dataset` that says where they come from, and tables of users as Arrow tables."""
+"""Benchmark rows as a `datasets.Dataset` with their origin, and users' tables as Arrow tables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArgumen
 
 
 def origin_of(rows: object) -> list[dict[str, Any]]:
-    """Return what rows say of themselves."""
+    """Return the origin that rows record."""
     from datasets import Dataset
 
     lines = (rows.info.description or "").splitlines() if isinstance(rows, Dataset) else []
@@ -63,14 +63,14 @@ def origin_of(rows: object) -> list[dict[str, Any]]:
 
 
 def is_table(rows: object) -> bool:
-    """Return whether something is a table, and not a sequence of single values."""
+    """Return whether an object is a table, not a sequence of single values."""
     if isinstance(rows, Mapping) or hasattr(rows, "column_names") or hasattr(rows, "columns"):
         return True
     return isinstance(rows, Sequence) and bool(rows) and all(isinstance(row, Mapping) for row in rows)
 
 
 def to_table(rows: Any, what: str) -> pyarrow.Table:
-    """A user's table as an Arrow table; NaN among its values is nothing, as None is."""
+    """A user's table as an Arrow table; NaN becomes null, like None."""
     import pyarrow as pa
 
     if not is_table(rows):

@@ -1,4 +1,4 @@
-"""`qabias.run`, `qabias.load` and `qabias.read`: a model measured, the examples of a benchmark, a run made before."""
+"""`qabias.run`, `qabias.load` and `qabias.read`: measure a model, get examples, open an existing run."""
 
 from __future__ import annotations
 
@@ -48,45 +48,43 @@ def run(
     mirror: str | Path | None = None,
     progress: bool = True,
 ) -> Result:
-    """Measure a model, as `qabias run` does; the arguments have its names and meaning.
+    """Measure a model, as `qabias run` does, with arguments of the same names.
 
     Args:
         benchmark: Name of the benchmark (see `qabias list`), or the path of a folder of templates.
         model: A name or folder as for `--model`; a model of `transformers` in memory, with its `tokenizer`; a
             pipeline; a function; or an OpenAI-compatible client.
         tokenizer: Tokenizer of a model in memory.
-        name: What a model in memory, a function or a client's model is called; a model has the name that it was loaded
-            by, of the others it is required.
-        config: Configuration of the dataset; None for that of all examples that the model can be asked.
-        source: Source of the texts, such as bundled, official or release; None for the first one of the benchmark.
+        name: Name of the model in results. Required for functions and clients.
+        config: Dataset config; None: all examples that this model type supports.
+        source: Source of the texts: bundled, official or release; None: the benchmark's first.
         fixes: Correct the known defects of published texts.
         ask: answer-logprob, letter-logprob, letter, cot, fill-blank, open-ended or json.
-        format: Prompt format; None for the one that fits.
+        format: Prompt format; None: set by `ask`.
         permutations: Answer orders per question: 1, 3 (cyclic) or 6 (all).
         backend: How the model is queried; None: inferred from the model.
         base_url: Base URL of an OpenAI-compatible server.
-        max_connections: Most requests to a server at once.
-        length_norm: What divides log-likelihoods: none, token or byte.
+        max_connections: Maximum number of simultaneous requests to a server.
+        length_norm: Divisor of log-likelihoods: none, token or byte.
         parser: How written answers are read: default or released.
         option: Options of the backend or the benchmark by name.
         rules: Scoring rules by name, such as `{"delta": "released"}`.
-        limit: Measure at most so many examples, as whole sets from all templates, one set at least; None for all.
+        limit: Maximum number of examples, as whole sets spread over all templates; None: all.
         seed: Seed of every random draw.
         revision: Branch, tag or commit of a Hub model.
         dtype: auto, float32, bfloat16 or float16.
         device: auto, cpu, cuda, ...
-        batch_tokens: Tokens per batch; None for what suits the device.
-        shard: "i/n": compute the i-th of n shares (from 0) of the run.
-        output: Run folder; a run that was stopped goes on there. None measures in a temporary folder that goes with the
-            result.
-        mirror: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
-        progress: Whether a bar shows how far the run has come.
+        batch_tokens: Tokens per batch; None: chosen for the device.
+        shard: Compute one shard, as "INDEX/COUNT" from 0.
+        output: Run folder; an interrupted run resumes there. None: a temporary folder, deleted with the result.
+        mirror: Local mirror of the published files; None: the environment variable `QABIAS_UPSTREAM`.
+        progress: Show a progress bar.
 
     Returns:
         The scores, tables, figures and answers.
 
     Raises:
-        QabiasError: If an argument is wrong, the folder holds another run, or answers of other shards are missing.
+        QabiasError: If an argument is wrong, the folder contains another run, or answers of other shards are missing.
     """
     from qabias.api.given_models import given_model, ready
     from qabias.runs.arguments import Machine, RunArguments
@@ -124,7 +122,7 @@ def run(
     mirror = upstream(mirror)
     machine = Machine(device, batch_tokens, parse_shard(shard), mirror, progress)
     if output is None and (machine.shard[1] > 1 or launched_processes().count > 1):
-        raise QabiasError("several processes or shards need a folder that all of them see.", "Give output=...")
+        raise QabiasError("several processes or shards need a shared folder.", "Give output=...")
     folder, scratch = run_folder(output)
     with ready(chosen):
         finished = run_benchmark(arguments, folder, machine, ask=ask, handed_over=chosen.handed_over)
@@ -132,7 +130,7 @@ def run(
         raise QabiasError(
             f"{finished.note + '; ' if finished.note else ''}{finished.n_missing_parts} parts of {folder} are still "
             "missing.",
-            "Call the same again when they are there.",
+            "Rerun when they exist.",
         )
     warn_caller(finished.warned)
     return Result(folder, mirror=mirror, scratch=scratch)
@@ -150,11 +148,11 @@ def load(
     option: Mapping[str, OptionValue] | None = None,
     mirror: str | Path | None = None,
 ) -> datasets.Dataset:
-    """The examples of a benchmark, as `qabias run` would ask them.
+    """Load the examples of a benchmark, as `qabias run` asks them.
 
     Args:
         benchmark: Name of the benchmark (see `qabias list`), or the path of a folder of templates.
-        config: Configuration of the dataset; None for that of all examples.
+        config: Dataset config; None: all examples.
         source: As for `qabias.run`.
         fixes: As for `qabias.run`.
         limit: As for `qabias.run`.
@@ -163,12 +161,11 @@ def load(
         mirror: As for `qabias.run`.
 
     Returns:
-        One row for each example, with the columns and features of the benchmark's dataset card, and what else its
-        examples are identified by (UnQover's `set`). Numbers of classes are `ClassLabel`s. `info` has the name of the
-        benchmark, the configuration, whom to cite, and what the rows were loaded by, which `qabias.score` reads.
+        One row per example, with the columns and features of the dataset card and the other keys (UnQover's `set`).
+        Class numbers are `ClassLabel`s. `info` has benchmark, config, citation and origin, which `qabias.score` reads.
 
     Raises:
-        QabiasError: If an argument is wrong or the files cannot be had.
+        QabiasError: If an argument is wrong or the files are unavailable.
     """
     from qabias.api.rows import as_dataset
     from qabias.benchmarks import load_benchmark
@@ -188,13 +185,13 @@ def load(
 
 @in_python_words()
 def read(folder: str | Path, *, mirror: str | Path | None = None) -> Result:
-    """A run that was made before, by `qabias.run` or by the command line.
+    """Open an existing run of `qabias.run` or the command line.
 
     Args:
         folder: A run folder with scores.
-        mirror: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
+        mirror: Local mirror of the published files; None: the environment variable `QABIAS_UPSTREAM`.
 
     Raises:
-        QabiasError: If the folder holds no scored run, or a damaged one.
+        QabiasError: If the folder contains no scored run, or a damaged one.
     """
     return Result(folder, mirror=upstream(mirror))

@@ -33,7 +33,7 @@ PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 MARK = ".qabias-build.json"
-"""The hidden file by which `qabias build` knows a folder that it wrote, with a checksum of every data file."""
+"""The hidden file that marks a folder written by `qabias build`, with a checksum of every data file."""
 
 _LOCK = ".lock"
 

@@ -72,10 +72,10 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file that somebody wrote.
+    """Read a user's YAML file.
 
     Raises:
-        QabiasError: If it is not UTF-8, no YAML, nested too deeply, or has an alias or an impossible date.
+        QabiasError: If it is not UTF-8 or YAML, nested too deeply, or has an alias or an impossible date.
         OSError: If it cannot be read.
     """
     text = read_utf8(path)

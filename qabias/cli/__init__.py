@@ -1,4 +1,4 @@
-"""The command line: one file for each command, imported when it is asked for."""
+"""The command line: one file per command, imported on demand."""
 
 import os
 import sys
@@ -45,7 +45,7 @@ def _globally(
 def main() -> None:
     """Run the command line.
 
-    A mistake of the user is two lines on standard error and exit code 2, a fault of qabias exit code 70.
+    A mistake of the user prints two lines on standard error (exit code 2), a fault of qabias exits with 70.
     """
     # Threads of torch that wait for each other sleep, unless the environment sets how they wait.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

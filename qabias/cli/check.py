@@ -82,4 +82,4 @@ def _number(flag: str, name: str, text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise QabiasError(f"--{flag} {name}={text} is no number.", f"Write --{flag} {name}=0.1 for 10%.") from error
+        raise QabiasError(f"--{flag} {name}={text} is not a number.", f"Write --{flag} {name}=0.1 for 10%.") from error

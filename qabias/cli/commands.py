@@ -1,4 +1,4 @@
-"""The commands by name, each imported when it is called, and how their help is written."""
+"""The commands by name, each imported on call, and how their help is written."""
 
 from __future__ import annotations
 
@@ -106,7 +106,6 @@ def _show_all(context: Any, _: Any, wanted: bool) -> None:
 
 
 def _with_help_all(params: list[Any]) -> list[Any]:
-    """Parameters with `--help-all`, made from their `--help`."""
     own = next((param for param in params if param.name == "help"), None)
     if own is None:
         return params
@@ -117,7 +116,7 @@ def _with_help_all(params: list[Any]) -> list[Any]:
 
 
 def _write_groups(context: Any, formatter: Any, rows: list[tuple[str, tuple[str, str]]], what: str) -> int:
-    """Write rows by the panel before each, those of `ADVANCED` only if all are wanted; returns how many are hidden."""
+    """Write rows by panel, with `ADVANCED` ones only on request; returns the number hidden."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for panel, row in rows:
         groups.setdefault(panel, []).append(row)
@@ -136,7 +135,7 @@ class GroupedCommand(TyperCommand):
         return _with_help_all(super().get_params(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options by panel; those of the panel Advanced only with `--help-all`."""
+        """Write the options by panel; the panel Advanced only with `--help-all`."""
         rows = []
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
@@ -150,7 +149,7 @@ class GroupedCommand(TyperCommand):
 
 
 class _Loaded(dict[str, Any]):
-    """The commands by name; a value is made when it is looked up."""
+    """The commands by name, each made on lookup."""
 
     def __init__(self) -> None:
         super().__init__(dict.fromkeys(COMMANDS))
@@ -163,7 +162,7 @@ class _Loaded(dict[str, Any]):
 
 
 class Commands(TyperGroup):
-    """The group of all commands, which imports one when it is called."""
+    """The group of all commands, each imported on call."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "commands": _Loaded()})
@@ -186,7 +185,7 @@ class Commands(TyperGroup):
 
 
 def example_of(name: str) -> str:
-    """An example of a command, without the name of the program."""
+    """An example of a command, without the program's name."""
     return COMMANDS[name].example.format(first=default_name()) if name in COMMANDS else f"{name} --help"
 
 

@@ -1,4 +1,4 @@
-"""How a command fails: the problem, the fix, an exit code, and with --debug the traceback."""
+"""How a command fails: problem, fix, exit code, and with --debug the traceback."""
 
 import re
 import traceback
@@ -12,7 +12,7 @@ from qabias.support.printable import echo
 from qabias.support.suggest import first_line, unknown
 
 EXIT_USER_ERROR, FAULT, INTERRUPTED = 2, 70, 130
-"""Exit codes: a mistake that the user can fix, one of this program, and Ctrl-C."""
+"""Exit codes: a mistake of the user, a fault of qabias, Ctrl-C."""
 
 _PACKAGE = Path(__file__).parents[1]
 _LONGEST, _SHOWN = 300, 100
@@ -26,7 +26,7 @@ _NEXT = {
 
 
 def fail(error: BaseException, command: str, *, debug: bool) -> int:
-    """Print why a command stopped, in two lines: the problem and the fix."""
+    """Print why a command stopped: the problem and the fix, a line each."""
     if isinstance(error, SharedError) and not is_first():  # the first process prints it
         return EXIT_USER_ERROR
     if debug:
@@ -47,7 +47,7 @@ def fail(error: BaseException, command: str, *, debug: bool) -> int:
 
 
 def usage_error(error: Any) -> tuple[str, str]:
-    """The problem and the fix of an error that the parser of the command line raises."""
+    """The problem and the fix of a command-line parser error."""
     context = error.ctx
     path = "qabias" if context is None else context.command_path
     names = [] if context is None else [name for each in context.command.get_params(context) for name in each.opts]
@@ -75,16 +75,16 @@ def usage_error(error: Any) -> tuple[str, str]:
 
 
 def say_interrupted(command: str) -> None:
-    """Say on standard error that Ctrl-C has ended a command; only one process of several says it."""
+    """Report Ctrl-C on standard error, from one process only."""
     if is_first():
         echo(f"stopped{'. Rerun the command to resume.' if command == 'run' else ''}", err=True)
 
 
 def warn_in_one_line() -> None:
-    """Let warnings be one line, without the line of source from which they come."""
+    """Print warnings in one line, without their source line."""
 
     def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        # Those of deprecation are for the developers of libraries; Python hides them unless it is told otherwise.
+        # Python hides deprecation warnings by default: they are for library developers.
         if not issubclass(category, (DeprecationWarning, PendingDeprecationWarning)):
             _say("warning", str(message))
 
@@ -92,7 +92,7 @@ def warn_in_one_line() -> None:
 
 
 def check_readable(arguments: list[str]) -> None:
-    """Refuse names that no file of a run could hold."""
+    """Refuse names that no file of a run can have."""
     for argument in arguments:
         if not argument.isascii() and argument != argument.encode(errors="replace").decode():
             raise QabiasError(
@@ -111,7 +111,7 @@ def _in_one_line(text: str) -> str:
 
 
 def _shortened(word: str) -> str:
-    """A word that fills no screen: a name of a thousand letters would hide what is said of it."""
+    """A word of at most screen length, because names may have a thousand letters."""
     return word if len(word) <= _LONGEST else f"{word[:_SHOWN]}...{word[-_SHOWN:]}"
 
 
@@ -123,7 +123,7 @@ def _os_error(error: OSError) -> str:
 
 
 def _without_random(path: Path) -> Path:
-    """The file for which a temporary one stands."""
+    """The target file of a temporary one."""
     return path.with_name(_TEMPORARY.sub(r"\1", path.name)) if path.name else path
 
 

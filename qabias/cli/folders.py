@@ -11,7 +11,7 @@ from qabias.support.printable import echo
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse what is no folder of a run, of a comparison or of an average."""
+    """Refuse folders other than a run, a comparison or an average."""
     from qabias.runs.folder import is_run, no_run
 
     if not folder.is_dir() or not (is_run(folder) or (folder / "analysis.json").exists()):

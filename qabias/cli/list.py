@@ -1,4 +1,4 @@
-"""`qabias list`: benchmarks, and what each lets a run choose."""
+"""`qabias list`: benchmarks, and the choices of each."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ def _print_benchmarks(full: bool) -> None:
 
 
 def _print_choices(benchmark: Benchmark, full: bool) -> None:
-    """Print the options of a run, the default of each in brackets."""
     from qabias.answers.parsing import PARSE_RULES
     from qabias.benchmarks.base import whole_config
     from qabias.scorers.registry import load_kind, scorers_for
@@ -92,7 +91,7 @@ def _settings(values: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def _print_row(label: str, names: Sequence[str], full: bool, *, default: bool = True) -> None:
-    """Print names in one line, the first in brackets if it is the default; without `full` as many as fit."""
+    """Print names in one line, a default in brackets; without `full` as many as fit."""
     shown = [f"[{name}]" if default and place == 0 else name for place, name in enumerate(names)]
     if not shown:
         return

@@ -1,4 +1,4 @@
-"""Options that several commands share. Those of the panel `ADVANCED` are shown by `--help-all` only."""
+"""Options of several commands. Only `--help-all` shows the panel `ADVANCED`."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -14,7 +14,6 @@ ADVANCED = "Advanced"
 
 
 def _named() -> list[str]:
-    """Names for the completion of a shell."""
     return list(benchmark_names())
 
 
@@ -76,18 +75,18 @@ Overwrite = Annotated[
 
 
 def flag_of(name: str) -> str:
-    """The option of a parameter of a command."""
+    """The option of a command's parameter."""
     return {"prompt_format": "--format"}.get(name, f"--{name.replace('_', '-')}")
 
 
 def given_names(context: typer.Context) -> list[str]:
-    """Names of the parameters of a command that were given, not left to their defaults."""
+    """Names of the parameters that the user gave."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return [name for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
 
 
 def refuse_others(context: typer.Context, allowed: Collection[str], why: str) -> None:
-    """Refuse parameters of a command that were given and would be ignored."""
+    """Refuse given parameters that would have no effect."""
     for name in given_names(context):
         if name not in allowed:
             raise QabiasError(f"{flag_of(name)} does not apply to {why}.", f"Remove {flag_of(name)}.")

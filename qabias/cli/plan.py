@@ -68,8 +68,8 @@ def plan(
     able = [name for name, number in smaller.items() if assumption.bias(number) <= detect]
     if smaller:
         console.print(
-            f"Of its {len(smaller)} parts {len(able) or 'none'} alone would show the bias; the smallest has "
-            f"{min(smaller.values())} {clusters}, the largest {max(smaller.values())}.",
+            f"{len(able) or 'None'} of its {len(smaller)} parts would show the bias without the others. They have "
+            f"{min(smaller.values())} to {max(smaller.values())} {clusters}.",
             markup=False,
             highlight=False,
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def print_result(result: RunResult, *, report: bool = True) -> None:
-    """Print the scores of a run, write its report, and say where both lie; one process of several does so."""
+    """Print a run's scores, write its report, and print both paths, from one process only."""
     if not is_first():
         return
     if result.note:
@@ -41,7 +41,7 @@ def print_result(result: RunResult, *, report: bool = True) -> None:
 
 
 def print_forms(result: FormsResult, *, report: bool) -> None:
-    """Print the difference of two forms and where they lie, or what is missing of each; only one process prints."""
+    """Print the difference of two forms and their paths, or what each lacks, from one process only."""
     if not is_first():
         return
     if result.comparison is None:
@@ -62,7 +62,7 @@ def print_forms(result: FormsResult, *, report: bool) -> None:
 
 
 def print_with_signature(benchmark: Benchmark, scores: Mapping[str, Any], signature: str) -> None:
-    """Print the headline, the scores of all groups, and what was measured in one line."""
+    """Print the headline, the scores of all groups, and the signature."""
     question_only = is_question_only(benchmark, signature)
     console = Console()
     print_headline(headline(benchmark, scores, "", question_only), console)

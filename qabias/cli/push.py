@@ -132,7 +132,6 @@ def results(
 def _write_results(
     run: Path, model_id: str, dataset: str, output: Path, *, model_index: bool, sample: bool, overwrite: bool
 ) -> None:
-    """Write the headline scores as the Hub reads them: .eval_results/*.yaml with the signature."""
     from qabias.hub.results import check_replaceable, headlines, result_files, update_card
     from qabias.hub.results import model_index as index_of
     from qabias.support.files import write_atomically
@@ -160,13 +159,13 @@ def _write_results(
 
 
 def _check_asking(dry_run: bool, yes: bool) -> None:
-    """Before any work: somebody must be there who can be asked, or --yes."""
+    """Require a terminal for the confirmation, or --yes, before any work."""
     if not (dry_run or yes or sys.stdin.isatty()):
-        raise QabiasError("Push needs confirmation, but there is no terminal.", "Add --yes, or --dry-run to preview.")
+        raise QabiasError("Push needs confirmation from a terminal.", "Add --yes, or --dry-run to preview.")
 
 
 def _push(plan: "Planned", *, create_pr: bool, private: bool, dry_run: bool, yes: bool) -> None:
-    """Show the plan; unless this is a dry run, compare with the Hub, ask, and send what differs."""
+    """Show the plan; unless on a dry run, compare with the Hub, ask, and send the changes."""
     from qabias.hub.push import Hub, plan_lines
 
     if dry_run:

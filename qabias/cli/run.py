@@ -55,7 +55,7 @@ def run(
 
 
 def arguments_of(chosen: Mapping[str, Any]) -> tuple[RunArguments, Machine]:
-    """What a run measures and where, from the parameters of a command."""
+    """A run's arguments from the parameters of a command."""
     from qabias.runs.arguments import Machine, RunArguments
 
     backend, own = server_options(
@@ -76,7 +76,7 @@ def arguments_of(chosen: Mapping[str, Any]) -> tuple[RunArguments, Machine]:
 
 
 def estimate(arguments: RunArguments, machine: Machine, ask: str | None) -> None:
-    """Print the requests, tokens and cost of a run behind a server."""
+    """Print the requests, tokens and cost of a server run."""
     from qabias.planning import estimate_run, print_estimate
 
     print_estimate(estimate_run(arguments.resolve(machine, ask=ask), machine.mirror))

@@ -1,4 +1,4 @@
-"""`qabias score`: score a run again, or answers that others have collected."""
+"""`qabias score`: score collected answers, or a run again."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from qabias.runs.scored import OtherTool
 
 _MOST_NAMED = 50
-# What a run folder leaves open; all else stands in its run.json.
+# Arguments that run.json does not fix.
 _FOR_RUNS = ("path", "rule", "output", "report", "overwrite", "mirror")
-# What the log of another tool may leave open.
+# Arguments that another tool's log may lack.
 _HINTS = ("benchmark", "config", "source", "prompt_format", "parser")
 _FOR_LOGS = (*_FOR_RUNS, "model", *_HINTS)
 _FOR_BATCHES = (*_FOR_LOGS, "fixes", "seed", "option")
@@ -93,7 +93,7 @@ def score(
     finish = partial(_finish, report=report, overwrite=overwrite)
     log = None if path.is_dir() else log_at(path)
     if log is not None or (path.is_dir() and not is_run(path)):
-        # The results of a batch do not say which texts were drawn.
+        # The results of a batch do not record which texts were drawn.
         allowed = _FOR_BATCHES if log is not None and log.tool == openai_batch.TOOL else _FOR_LOGS
         refuse_others(context, allowed, "a log, which records it")
         read = partial(collect_log, mirror=mirror, model=model, rules=rules, hints=_hints(context))
@@ -125,7 +125,7 @@ def score(
 
 
 def _finish(collected: "Collected", path: Path, output: Path | None, *, report: bool, overwrite: bool) -> None:
-    """Print the scores of answers, beside those of the tool that asked; write a run folder or a file of scores."""
+    """Print the scores next to the other tool's; write a run folder or a file of scores."""
     from qabias.cli.printing import print_result, print_with_signature
     from qabias.runs.collected import refused, write_collected
     from qabias.runs.run import scores_of
@@ -155,7 +155,6 @@ def _finish(collected: "Collected", path: Path, output: Path | None, *, report: 
 
 
 def _print_other(other: "OtherTool | None", scores: Mapping[str, object]) -> None:
-    """Print the tool's own figures beside ours."""
     from qabias.runs.scored import other_figures
     from qabias.tables.terminal import Console, print_table
 
@@ -165,7 +164,7 @@ def _print_other(other: "OtherTool | None", scores: Mapping[str, object]) -> Non
 
 
 def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, Path | None], None]") -> None:
-    """Score every log in a folder into a run folder of its own, and say of every other file what became of it."""
+    """Score every log in a folder into its own run folder, and report on every other file."""
     from qabias.runs.logged import find_logs, folder_name
 
     content = find_logs(folder)
@@ -209,7 +208,7 @@ def _print_paths(what: str, paths: Sequence[Path]) -> None:
 
 
 def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
-    """Refuse a place for scores or a run where there is something else, before anything is read."""
+    """Refuse an existing output before anything is read."""
     from qabias.support.outputs import check_file, json_with
 
     if output is None:
@@ -221,7 +220,7 @@ def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
 
 
 def _hints(context: typer.Context) -> dict[str, str]:
-    """Return what the command line says of the questions, by the names that readers of logs have for it."""
+    """What the command line states about the questions, by the names that log readers use."""
     from qabias.runs.arguments import norm_of
 
     names, values = given_names(context), context.params

@@ -1,4 +1,4 @@
-"""`qabias verify-device`: does every scorer compute rightly and fast on this device?"""
+"""`qabias verify-device`: does every scorer compute correctly and fast on this device?"""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,10 +10,10 @@ from qabias.support.printable import echo
 from qabias.support.suggest import need, unknown
 
 FAILED = 1
-"""Exit code where figures are wrong."""
+"""Exit code for wrong results."""
 
 SIZES = ("tiny", "small", "all")
-"""What `--shapes` takes; those of `qabias.devices.cases`, which takes too long to import for `--help`."""
+"""Values of `--shapes`, as in `qabias.devices.cases`, whose import is too slow for `--help`."""
 
 
 def verify_device(
@@ -24,7 +24,7 @@ def verify_device(
 ) -> None:
     """Verify that models run correctly on this device, and time them.
 
-    Exit code 0 if all results equal the reference and those of other batches, else 1.
+    Exit code 0 if all results equal the reference and do not depend on the batch, else 1.
     """
     if not 0 < minutes < float("inf"):
         raise QabiasError(f"--minutes is {minutes}.", "Give minutes above 0, such as 8.")

@@ -1,4 +1,4 @@
-"""Runs side by side: the same figures across models, and whether the differences between them are real."""
+"""Comparison of runs: scores across models, and whether their differences are significant."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from qabias.runs.scored import ScoredRun, read_tables
 from qabias.tables.model import Analysis, Table, read_notes
 
 Pairs = Callable[[int, int], Mapping[str, Pair]]
-"""From the numbers of two runs, the smaller first, to their common examples by group; empty where they have none."""
+"""From two run numbers, the smaller first, to their common examples by group; empty without any."""
 
 MOST_PAIRED = 4
-"""With so few runs every pair is compared, with more each run with the first."""
+"""Up to this number every pair is compared; beyond it each run with the first."""
 
 
 class Comparison(NamedTuple):
-    """What a comparison found."""
+    """The result of a comparison."""
 
     benchmark: Benchmark
     runs: Sequence[ScoredRun]
@@ -60,12 +60,12 @@ class Comparison(NamedTuple):
 
 
 def compare(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
-    """Compare runs of a benchmark; of one model on published and on parallel texts, the two forms."""
+    """Compare runs of a benchmark, or the two forms if one model answered published and parallel texts."""
     return compare_runs(read_runs(folders), allow_mixed, mirror)
 
 
 def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
-    """The same of runs that have been read."""
+    """Compare runs that have been read."""
     if not allow_mixed:
         forms = two_forms(runs)
         if forms is not None:
@@ -141,7 +141,6 @@ def _compare_models(
 
 
 def _of_paper(analysis: Analysis) -> Analysis:
-    """The tables of a run without contexts that a paper shows."""
     return replace(analysis, tables=tuple(table for table in analysis.tables if table.source))
 
 
@@ -152,7 +151,6 @@ def _compare_texts(
     view: tuple[Sequence[Table], Sequence[str], Mapping[str, Table]],
     **kind: bool,
 ) -> Comparison:
-    """Compare runs of one model on several texts, whose view has tables, notes and what is compared."""
     view_tables, notes, paired = view
     scores = [run.scores for run in runs]
     analysis = Analysis((*view_tables, *outcomes_tables(names, scores)), notes=(*notes, *missing_notes(names, scores)))
@@ -175,14 +173,13 @@ def _compare_languages(runs: Sequence[ScoredRun], mirror: str | None) -> Compari
 
 
 def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mapping[str, Any]:
-    """The scores of a run as those of a benchmark, by the metric that knows both."""
+    """A run's scores as a benchmark's own, by its metric."""
     if run.benchmark is benchmark:
         return run.scores
     return rescored_by(benchmark)[run.benchmark.name](answers.examples(run), answers.of_run(run))
 
 
 def _pairing(runs: Sequence[ScoredRun], answers: Answers) -> Pairs:
-    """The common examples of two runs by their numbers."""
     # The first run meets every other: its answers are read once.
     answers_of = functools.lru_cache(maxsize=2)(lambda number: answers.of_run(runs[number]))
 
@@ -195,7 +192,7 @@ def _pairing(runs: Sequence[ScoredRun], answers: Answers) -> Pairs:
 
 
 def _kept(pairs: Mapping[str, Pair], are_many: bool) -> Mapping[str, Pair]:
-    """Of many runs the pair of all groups together if there is such a pair, to save memory."""
+    """For many runs only the pair of all groups together, to save memory."""
     return {ALL: pairs[ALL]} if are_many and ALL in pairs else pairs
 
 
@@ -213,7 +210,7 @@ def _compared(measures: Sequence[Measure], runs: Sequence[ScoredRun], pairs: Pai
 def _left_out_notes(
     measures: Sequence[Measure], names: Sequence[str], scores: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """Which scores are not compared because some of the runs are without them, and why."""
+    """Which scores are not compared because some runs lack them, and why."""
     titles: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for measure in measures:
         without = tuple(name for name, shown in zip(names, scores, strict=True) if measure.name not in shown)

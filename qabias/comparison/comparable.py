@@ -1,4 +1,4 @@
-"""Runs that are to be set side by side: checked on what must agree, and named by what differs."""
+"""Comparable runs: checked for agreement, and named by their differences."""
 
 from __future__ import annotations
 
@@ -16,64 +16,63 @@ from qabias.runs.signature import coverage_field, scorer_name, signature_fields
 from qabias.support.outputs import TEMPORARY
 
 SAME = ("benchmark", "config", "source", "fixes", "limit", "seed")
-"""What must agree for scores to be about the same questions; a suite asks them in several ways on purpose."""
+"""What must agree for runs of the same questions, except that a suite varies the prompts."""
 
 ASKED = ("format", "scorer", "norm")
-"""Fields of the signature that say how the questions were asked. Baselines see neither prompt nor likelihoods."""
+"""Signature fields of the prompt. Baselines see neither prompt nor likelihoods."""
 
 COUNTED = "score"
-"""The field of the signature that says how the answers were counted, where it is not by the default rules."""
+"""Signature field of the scoring rules, if not the default."""
 
 COVERAGE = "coverage"
-"""The field of the signature that says how many of the examples have an answer, where not all have."""
+"""Signature field of the share of answered examples, if not all."""
 
 DRAWN = ("limit", "seed", COVERAGE)
-"""How examples were chosen, which matters only if the runs have different ones."""
+"""How examples were sampled, relevant only if the runs' examples differ."""
 
 _MOST_FOUND = 10
 
 
 def read_runs(folders: Sequence[Path]) -> list[ScoredRun]:
-    """Read runs that are to be compared."""
+    """Read runs for a comparison."""
     if len(folders) < 2:
-        raise QabiasError("compare needs at least two run folders")
+        raise QabiasError("compare needs at least two run folders.", "Add another run folder.")
     return [read_scored(folder) for folder in folders]
 
 
 def check_agree(runs: Sequence[ScoredRun], allow_mixed: bool = False) -> dict[str, list[str]]:
-    """Refuse runs that asked other questions, or asked them otherwise."""
+    """Refuse runs of different questions or prompts."""
     common_benchmark(runs)
     differing = mixed_fields(runs)
     if differing and not allow_mixed:
         what = "; ".join(f"{name}: {_values_by_run(runs, values)}" for name, values in differing.items())
         questions = "different questions" if set(differing) & set(SAME) else "the same questions in different ways"
         raise QabiasError(
-            f"these runs measured {questions} ({what}); compare runs that agree in it, or add --allow-mixed to have "
-            "the differences marked"
+            f"These runs measured {questions} ({what}).", "Compare runs that agree in it, or add --allow-mixed."
         )
     return differing
 
 
 def common_benchmark(runs: Sequence[ScoredRun]) -> Benchmark:
-    """The benchmark whose scores all runs have, or can be given."""
+    """The benchmark with scores that all runs have or can get."""
     benchmarks = {run.benchmark.name: run.benchmark for run in runs}
     for name, benchmark in benchmarks.items():
         if set(benchmarks) <= {name, *rescored_by(benchmark)}:
             return benchmark
     values = _values_by_run(runs, [run.benchmark.name for run in runs])
     raise QabiasError(
-        f"these runs measured different questions (benchmark: {values}); "
-        "they have no scores in common; compare runs of one benchmark"
+        f"These runs measured different questions (benchmark: {values}), with no scores in common.",
+        "Compare runs of one benchmark.",
     )
 
 
 def asked_questions(run: ScoredRun) -> str:
-    """What a run asked about, as text that is the same for runs of the same questions."""
+    """A run's questions, as text equal for runs of the same questions."""
     return json.dumps([run.benchmark.name, *(getattr(run.arguments, name) for name in SAME[1:]), _field(run, "source")])
 
 
 def mixed_fields(runs: Sequence[ScoredRun]) -> dict[str, list[str]]:
-    """What must agree and does not: by field the value of every run, as text."""
+    """Fields that must agree but differ: every run's value by field, as text."""
     fields: dict[str, list[str]] = {}
     for name in ("benchmark", "source", "config", *ASKED, COUNTED, *DRAWN):
         values = [_field(run, name) for run in runs]
@@ -86,7 +85,7 @@ def mixed_fields(runs: Sequence[ScoredRun]) -> dict[str, list[str]]:
 
 
 def _have_same_examples(runs: Sequence[ScoredRun]) -> bool:
-    """Whether all runs have answers to the same bundled examples; other texts depend on the seed."""
+    """Whether all runs answer the same bundled examples; other texts depend on the seed."""
     if {(run.benchmark.name, run.arguments.source) for run in runs} != {(runs[0].benchmark.name, BUNDLED)}:
         return False
     first, *others = (sorted(map(repr, read_keys(run.file, run.benchmark).to_pylist())) for run in runs)
@@ -104,18 +103,18 @@ def _field(run: ScoredRun, name: str) -> str:
     if name == COVERAGE:
         return coverage_field(run.arguments) or "whole"
     if name == "scorer" and not run.arguments.answers:
-        # What a scorer sets by itself, such as the room of an answer, may follow from the model.
+        # A scorer's defaults, such as the maximum answer length, may follow from the model.
         options = run.arguments.scorer_options
         return scorer_name(run.signature) + "".join(f"+{option}={options[option]}" for option in sorted(options))
     if name in ASKED:
-        # Answers of another scorer, or of the same with other options, are another way of asking.
+        # Answers of another scorer, or with other options, come from other prompts.
         return signature_fields(run.signature).get(name, "")
     value = getattr(run.arguments, name)
     return "none" if value is None else str(value)
 
 
 def are_question_only(runs: Sequence[ScoredRun]) -> bool:
-    """Whether no model saw a context. A baseline reads nothing; its format agrees with any."""
+    """Whether all models saw questions only. A baseline reads nothing and agrees with any format."""
     models = [run for run in runs if not run.is_baseline] or runs
     return all(run.is_question_only for run in models)
 
@@ -131,20 +130,20 @@ def _values_by_run(runs: Sequence[ScoredRun], values: Sequence[str]) -> str:
 
 
 def _name_or_folder(run: ScoredRun) -> str:
-    """The folder of a run, or the name of its model if the folder is temporary."""
+    """A folder's path, or the model's name if the folder is temporary."""
     is_temporary = run.folder.parent.name.startswith(TEMPORARY)
     return _model_name(run) if is_temporary else str(run.folder)
 
 
 def differing_fields(signatures: Sequence[str]) -> list[str]:
-    """For each signature what the others lack, e.g. "format:gpt3@1"; the whole text where nothing differs."""
+    """For each signature the fields that others lack, e.g. "format:gpt3@1"; the whole text if none differs."""
     fields = [signature.split("|") for signature in signatures]
     shared = set.intersection(*(set(parts) for parts in fields))
     return [" ".join(part for part in parts if part not in shared) or "|".join(parts) for parts in fields]
 
 
 def run_names(runs: Sequence[ScoredRun]) -> list[str]:
-    """Short names that tell the runs apart: the model, then what else differs, then a number."""
+    """Short distinct names of runs: the model, then other differences, then a number."""
     names = [_model_name(run) for run in runs]
     for name in ("benchmark", "config", "format", "scorer", "norm", COUNTED, "limit", "seed", "source"):
         if len(set(names)) == len(names):
@@ -156,7 +155,7 @@ def run_names(runs: Sequence[ScoredRun]) -> list[str]:
 
 
 def distinct_names(names: Sequence[str], longest: int, separator: str) -> list[str]:
-    """Names cut to some length, with their numbers before them if two are equal."""
+    """Names shortened to a length, numbered if two are equal."""
     cut = [name if len(name) <= longest else f"{name[: longest - 1]}…" for name in names]
     if len(set(cut)) == len(cut):
         return cut

@@ -1,4 +1,4 @@
-"""Contamination view: runs of one model on published and on parallel texts."""
+"""Contamination view: one model on published and on parallel texts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OVERALL_TABLE = "forms_overall"
 STEREOTYPES_TABLE = "forms_stereotypes"
 
 DETECTABLE_DIFFERENCE = f"{DETECTABLE}difference"
-"""Name of the column of the smallest detectable difference."""
+"""Column name of the minimum detectable difference."""
 
 # Fewer points say nothing about a correlation, and Fisher's interval needs four.
 _FEWEST_CORRELATED = 4
@@ -72,7 +72,7 @@ class TwoForms(NamedTuple):
 
 
 def two_forms(runs: Sequence[ScoredRun]) -> TwoForms | None:
-    """The two forms of one benchmark, answered by one model in one way; None where the runs are something else."""
+    """The two forms of one benchmark by one model and prompt; None for other runs."""
     if len(runs) != 2 or runs[0].benchmark is not runs[1].benchmark:
         return None
     facts = forms_of(runs[0].benchmark)
@@ -87,7 +87,7 @@ def two_forms(runs: Sequence[ScoredRun]) -> TwoForms | None:
 
 
 class SharedStereotypes(NamedTuple):
-    """The stereotypes that two tables of examples have in common."""
+    """The stereotypes shared by two tables of examples."""
 
     stereotypes: Sequence[Stereotype]
     topics: Sequence[str]
@@ -95,12 +95,14 @@ class SharedStereotypes(NamedTuple):
 
 
 def shared_stereotypes(facts: ParallelForms, published: pa.Table, parallel: pa.Table) -> SharedStereotypes:
-    """Find the stereotypes that two tables of examples have in common."""
+    """Find the stereotypes shared by two tables of examples."""
     of_rows = [facts.stereotypes(table) for table in (published, parallel)]
     topics = dict(zip(of_rows[1], parallel[facts.topic].to_pylist(), strict=True))
     shared = [stereotype for stereotype in dict.fromkeys(of_rows[0]) if stereotype in topics]
     if not shared:
-        raise QabiasError("the two runs have no stereotype in common; give both the same --config, or a larger --limit")
+        raise QabiasError(
+            "the two runs have no stereotype in common.", "Give both the same --config, or a larger --limit."
+        )
     # Two groups of one name share a text, and count as one.
     groups: dict[str, list[str]] = {}
     for name, members in shared:
@@ -118,7 +120,7 @@ def shared_stereotypes(facts: ParallelForms, published: pa.Table, parallel: pa.T
 def form_view(
     forms: TwoForms, measures: Sequence[Measure], mirror: str | None = None
 ) -> tuple[list[Table], list[str], dict[str, Table]]:
-    """The tables of two forms, what to know before them, and what they show."""
+    """The tables of two forms, warnings, and findings."""
     answers = Answers(mirror)
     runs = (forms.published, forms.parallel)
     benchmark = runs[0].benchmark
@@ -156,13 +158,13 @@ def form_view(
 
 
 def balanced(overall: Table, measures: Sequence[Measure], scores: Sequence[Scores]) -> Table:
-    """The rows of scores that have a direction, whatever was asked."""
+    """The rows of directional scores."""
     leaning = {one.title for one in measures if any(imbalance(counts, one) is not None for counts in scores)}
     return replace(overall, rows=tuple(row for row in overall.rows if row[0] not in leaning))
 
 
 def pairs_by_group(benchmark: Benchmark, first: Form, second: Form, rules: Mapping[str, str]) -> dict[str, Pair]:
-    """The two forms by group; where every question was asked in several wordings, the mean over these."""
+    """The two forms by group; the mean over prompt variants if there are several."""
     pairs, starts = [], [0, 0]
     for tables in zip(by_run(first.table), by_run(second.table), strict=True):
         forms = []
@@ -183,8 +185,8 @@ def _pairing_note(facts: ParallelForms, shared: SharedStereotypes, forms: Sequen
     note = f"{len(shared.stereotypes)} stereotypes are in both forms. {facts.basis}"
     if any(n_left_out):
         note += (
-            f" {n_left_out[0]:,} published and {n_left_out[1]:,} parallel examples are about stereotypes that the "
-            "other run was not asked about, and are left out."
+            f" {n_left_out[0]:,} published and {n_left_out[1]:,} parallel examples do not count, because the other "
+            "run has no question about their stereotypes."
         )
     return note
 
@@ -203,7 +205,7 @@ def _runs_table(forms: TwoForms) -> Table:
 
 
 class Labels(NamedTuple):
-    """Names and titles of the columns of two levels of a score, of their difference and of what is paired."""
+    """Names and titles of columns: two levels of a score, their difference, and the paired unit."""
 
     second: tuple[str, str]
     first: tuple[str, str]
@@ -224,7 +226,7 @@ def scores_in_both(
     results: Mapping[str, Difference],
     scores: Sequence[Scores],
 ) -> tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]:
-    """Columns and rows of a table of all scores of two runs, with p-values adjusted for the number of scores."""
+    """Columns and rows of all scores of two runs, with p-values adjusted for their number."""
     adjusted = holm([results[measure.name].p for measure in measures])
     rows: list[tuple[Value, ...]] = []
     for measure, p_adjusted in zip(measures, adjusted, strict=True):
@@ -246,7 +248,7 @@ def _tested(
     p_adjusted: float | None,
     scores: Sequence[Scores],
 ) -> tuple[float | None, float | None, tuple[Value, ...]]:
-    """A score of a group in both runs, and the cells of its difference; no size is detectable with answers missing."""
+    """A group's score in both runs, and its difference; no MDE if answers are missing."""
     once = np.ones((1, pair.n_clusters))
     lacks = lacks_answers([benchmark.groups(run_scores, measure) for run_scores in scores], group, measure)
     cells = (Estimate(*difference[:3]), difference.p, p_adjusted, pair.n_clusters)
@@ -261,7 +263,6 @@ def _difference_table(
     results: Mapping[str, Mapping[str, Difference]],
     scores: Sequence[Scores],
 ) -> Table:
-    """A score in both forms and the difference, by group."""
     row_title = benchmark.facts.group
     family = [group for group in pairs if group != ALL]
     adjusted = dict(zip(family, holm([results[group][measure.name].p for group in family]), strict=True))
@@ -308,7 +309,7 @@ def _agreement_table(
 
 
 def _correlation(both: Floats) -> Estimate | None:
-    """Pearson's correlation of two rows, with Fisher's interval; None where one of them is constant or too short."""
+    """Pearson's correlation of two rows with Fisher's interval; None if a row is constant or too short."""
     n = both.shape[1]
     if n < _FEWEST_CORRELATED or (np.ptp(both, axis=1) == 0).any():
         return None
@@ -346,7 +347,6 @@ def _stereotypes_table(
 
 
 def _difference_columns(labels: Labels, kind: str, difference_kind: str) -> tuple[Column, ...]:
-    """The columns of a score in both runs, its difference and tests."""
     return (
         Column(*labels.second, kind),
         Column(*labels.first, kind),
@@ -359,10 +359,10 @@ def _difference_columns(labels: Labels, kind: str, difference_kind: str) -> tupl
 
 
 def kind_of_difference(measure: Measure) -> str:
-    """Kind of the column of differences of a score: those of shares have a sign."""
+    """Column kind of a score's differences; differences of shares have a sign."""
     return "signed" if measure.kind == "share" else measure.kind
 
 
 def defined(value: float) -> float | None:
-    """A score as a table holds it: None where it is NaN."""
+    """A score as a table value: None for NaN."""
     return None if np.isnan(value) else float(value)

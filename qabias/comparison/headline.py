@@ -1,4 +1,4 @@
-"""The headline of a comparison: made from paired tests, never from scores alone."""
+"""The headline of a comparison, always from paired tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from qabias.benchmarks.headline import (
     whole_percent,
 )
 from qabias.comparison.paired_tests import Difference, holm
-from qabias.comparison.ranking_tests import NOT_RANKED, RANKING, TOLD_APART
+from qabias.comparison.ranking_tests import DETECTED, NOT_RANKED, RANKING
 from qabias.comparison.tables import Compared
 from qabias.tables.formatting import show
 from qabias.tables.model import Estimate, Table
@@ -32,7 +32,7 @@ _LONGEST = 24  # characters of a name of a run
 def by_run(
     benchmarks: Sequence[Benchmark], names: Sequence[str], scores: Sequence[Mapping[str, Any]], question_only: bool
 ) -> list[str]:
-    """The headline of every run, behind its name."""
+    """The headline of every run, after its name."""
     lines = []
     for benchmark, name, one in zip(benchmarks, names, scores, strict=True):
         first = headline(benchmark, one, name, question_only)
@@ -42,7 +42,7 @@ def by_run(
 
 
 def letters(names: Sequence[str]) -> Sequence[str]:
-    """What a headline calls two runs: their names if these are single words, else A and B."""
+    """A headline's names of two runs: their own if single words, else A and B."""
     return names if all(len(name.split()) == 1 and len(name) <= _LONGEST for name in names) else ("A", "B")
 
 
@@ -53,7 +53,7 @@ def pair_headline(
     scores: Sequence[Scores],
     compared: Sequence[Compared],
 ) -> Headline | None:
-    """How two runs differ; None for other numbers of runs, and without rules for it."""
+    """How two runs differ; None for other numbers of runs, or without rules."""
     rules = benchmark.facts.headline
     if rules is None or len(scores) != 2 or len(compared) != 1:
         return None
@@ -96,7 +96,6 @@ def pair_headline(
 def _overall(
     biases: Sequence[Measure], groups: Mapping[str, tuple[int, Mapping[str, Difference]]], what: str
 ) -> Iterator[str]:
-    """The difference of the first score over all examples, and what could be detected."""
     if ALL not in groups:
         return
     one = groups[ALL][1][biases[0].name]
@@ -114,7 +113,7 @@ def points(value: float) -> str:
 def many_headline(
     benchmark: Benchmark, tables: Sequence[Table], names: Sequence[str], scores: Sequence[Scores]
 ) -> Headline | None:
-    """Which run has the lowest bias of those that do the task; None without a ranking of the first bias score."""
+    """Which run has the lowest bias among those that do the task; None without a ranking of the first bias score."""
     rules = benchmark.facts.headline
     first = next(iter(rules.biases), "") if rules else ""
     ranking = next((one for one in tables if one.section == RANKING and one.name == f"ranking_{first}"), None)
@@ -124,14 +123,14 @@ def many_headline(
     failing = {name for name, one in zip(names, scores, strict=True) if failure(benchmark.facts, one, "")}
     rows = [(str(row[0]), row[verdict]) for row in ranking.rows if not str(row[verdict]).startswith(NOT_RANKED)]
     able = [row for row in rows if row[0] not in failing]
-    n_apart = sum(text == TOLD_APART for _, text in rows)
+    n_apart = sum(text == DETECTED for _, text in rows)
     detail = f"{n_apart} of {len(rows) - 1} adjacent ranks differ significantly." if len(rows) > 1 else ""
     if not able:
         why = "no run does the task" if rows else "no run can be ranked"
         return Headline("not interpretable", f"Not interpretable: {why}.", detail)
     best, is_apart = able[0]
     name = short_name(best)
-    if is_apart == TOLD_APART:
+    if is_apart == DETECTED:
         return Headline("detected", f"Lowest bias: {name}, significantly below the next run.", detail)
     return Headline("inconclusive", f"Lowest bias: {name}, not significantly below the next run.", detail)
 
@@ -140,8 +139,8 @@ def texts_headline(measures: Sequence[Measure], tables: Mapping[str, Table]) -> 
     """Whether one model differs between two forms of the texts, or two languages.
 
     Args:
-        measures: The scores that are compared.
-        tables: By what is compared ("the two forms") the table of all scores, with adjusted tests.
+        measures: The compared scores.
+        tables: By comparison ("the two forms"), the table of all scores with adjusted tests.
     """
     titles = {measure.title for measure in measures}
     differing, n_tested, detail = [], 0, ""

@@ -1,4 +1,4 @@
-"""One model on several sets of one form: the same scores by language, and a set beside its control set."""
+"""One model on several datasets of one family: scores by language, and each dataset next to its control."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ BY_LANGUAGE = "By language"
 PAIRED = "paired_"
 
 OTHER_QUESTIONS = (
-    "The sets ask other questions about other people, so that a difference between two languages is also one of the "
-    "questions. It is not tested."
+    "The sets ask other questions about other people. A difference between two languages is also one of the "
+    "questions, and is not tested."
 )
 _READ = (
-    "{notes} One model, one row for each run. With 95 % intervals over {clusters}. Answers missing: the share of its "
-    "questions to which a run has none."
+    "{notes} One model, one row for each run. With 95 % intervals over {clusters}. Answers missing: the share of a "
+    "run's questions without an answer."
 )
 _READ_PAIRED = (
     "Score of {second} minus the same score of {first}, paired by the {n} {clusters} that both have. Adjusted p (Holm) "
     "covers all scores."
 )
 _READ_CONTROL = (
-    "The control set asks the same questions about people whose names tell no group: what a model shows there is its "
-    "error at the task and not a stereotype, so that the difference is what is left of the score."
+    "The control set asks the same questions about people whose names indicate no group. A score there is the model's "
+    "error at the task, not a stereotype. The difference is the rest of the score."
 )
 _READ_TRANSLATED = "The two are translations of the same questions."
 _READ_MISSING = (
@@ -48,7 +48,7 @@ _READ_MISSING = (
 
 
 class Paired(NamedTuple):
-    """Two runs of the same questions, in two languages or of a set and its control set."""
+    """Two runs of the same questions, in two languages or of a dataset and its control."""
 
     first: int
     second: int
@@ -56,7 +56,7 @@ class Paired(NamedTuple):
 
 
 def are_one_family(runs: Sequence[ScoredRun]) -> bool:
-    """Whether these are runs of one model on sets of one family that differ in more than their categories."""
+    """Whether runs are of one model, on datasets of one family that differ in more than categories."""
     families = {family_of(run.benchmark) for run in runs}
     if len(families) != 1 or "" in families or len(_models(runs)) > 1:
         return False
@@ -65,26 +65,27 @@ def are_one_family(runs: Sequence[ScoredRun]) -> bool:
 
 
 def check_one_model(runs: Sequence[ScoredRun]) -> None:
-    """Refuse runs of one family in several languages whose answers are of several models."""
+    """Refuse runs of one family in several languages by several models."""
     families = {family_of(run.benchmark) for run in runs}
     languages = {language_of(run.benchmark, run.arguments.config) for run in runs}
     models = _models(runs)
     if len(families) == 1 and "" not in families and len(languages) > 1 and len(models) > 1:
         *others, last = models
         raise QabiasError(
-            f"languages are compared for one model; these are of {', '.join(others)} and {last}; give the runs of one"
+            f"Languages are compared for one model, but these runs are of {', '.join(others)} and {last}.",
+            "Give the runs of one model.",
         )
 
 
 def _models(runs: Sequence[ScoredRun]) -> list[str]:
-    """The models of runs; with what pins them where their names do not tell them apart."""
+    """The models of runs, with their versions if the names are equal."""
     names = list(dict.fromkeys(run.arguments.model for run in runs))
     pinned = (signature_fields(run.signature).get("model", run.arguments.model) for run in runs)
     return names if len(names) > 1 else list(dict.fromkeys(pinned))
 
 
 def names_by_language(runs: Sequence[ScoredRun]) -> list[str]:
-    """Names of runs of a family: language, benchmark, and the configuration where it is a part; all different."""
+    """Distinct names of a family's runs: language, benchmark, and a partial config."""
     names = []
     for run in runs:
         benchmark, config = run.benchmark, run.arguments.config
@@ -96,7 +97,7 @@ def names_by_language(runs: Sequence[ScoredRun]) -> list[str]:
 
 
 def family_measures(runs: Sequence[ScoredRun]) -> tuple[Measure, ...]:
-    """The scores that are shown by language: those of the terminal."""
+    """The scores by language, as in the terminal."""
     facts = runs[0].benchmark.facts
     return facts.chosen(facts.columns)
 
@@ -110,12 +111,12 @@ def _family_notes(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
         for name, run in zip(names, runs, strict=True):
             share = imbalance(run.scores, measure)
             if share is not None:
-                notes.append(f"{name}: {measure.title} leans by itself: {imbalance_note([share], measure)}.")
+                notes.append(f"{name}: {measure.title} is unbalanced: {imbalance_note([share], measure)}.")
     return notes
 
 
 def _paired_runs(runs: Sequence[ScoredRun]) -> list[Paired]:
-    """Which runs are of the same questions: every set with its control set, and languages with the first of them."""
+    """Which runs share questions: each dataset with its control, and languages with the first of them."""
     pairs = []
     for first, second in itertools.permutations(range(len(runs)), 2):
         if _is_control(runs[first], runs[second]):
@@ -135,7 +136,7 @@ def _paired_runs(runs: Sequence[ScoredRun]) -> list[Paired]:
 def language_view(
     runs: Sequence[ScoredRun], names: Sequence[str], mirror: str | None = None
 ) -> tuple[list[Table], list[str], dict[str, Table]]:
-    """The scores by language, the differences of runs of the same questions, notes, and what the differences show."""
+    """The scores by language, differences of runs with the same questions, notes, and findings."""
     answers = Answers(mirror)
     measures, compared = family_measures(runs), {}
     kinds = (("bias", "Bias by language", "signed"), ("accuracy", "Accuracy by language", "share"))
@@ -201,7 +202,7 @@ def _by_language(
 
 
 def _pair(runs: tuple[ScoredRun, ScoredRun], answers: Answers) -> Pair | None:
-    """The two runs by the templates that both have; None where there are none."""
+    """The two runs by common templates; None without any."""
     benchmark = runs[0].benchmark
     examples = [answers.examples(run) for run in runs]
     assert isinstance(benchmark, InFamily)
@@ -225,7 +226,6 @@ def _paired_table(
     measures: Sequence[Measure],
     pair: Pair,
 ) -> Table:
-    """All scores of two runs of the same questions, with their differences."""
     benchmark = runs[0].benchmark
     clusters = benchmark.facts.clusters[0]
     second, first = names[paired.second], names[paired.first]

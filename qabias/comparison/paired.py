@@ -1,4 +1,4 @@
-"""The answers of two runs to the same examples, found and paired by their benchmark."""
+"""Two runs' answers to the same examples, paired by their benchmark."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Answers:
         self._tables: dict[tuple[Any, ...], pa.Table] = {}
 
     def examples(self, run: ScoredRun) -> pa.Table:
-        """The examples that a run was asked."""
+        """The examples of a run."""
         key = _questions(run)
         if key not in self._tables:
             self._tables[key] = load_examples_of(run.file, self._upstream_dir).table
         return self._tables[key]
 
     def of_run(self, run: ScoredRun) -> pa.Table:
-        """The answers of a run, parallel to its examples: the columns that its metric reads."""
+        """A run's answers, parallel to its examples: the columns that its metric reads."""
         answers = read_all_answers(run.file, run.benchmark, self.examples(run))
         read = {*run.benchmark.answer_columns, *run.benchmark.stored_columns}
         return answers.select([name for name in answers.column_names if name in read])
@@ -55,7 +55,7 @@ def _questions(run: ScoredRun) -> tuple[Any, ...]:
 
 
 def have_common_examples(first: ScoredRun, second: ScoredRun) -> bool:
-    """Whether examples of the same name are the same question for two runs, and answers are counted alike."""
+    """Whether examples of one name are the same question in two runs, with answers counted alike."""
     one, other = first.arguments, second.arguments
     same = all(getattr(one, name) == getattr(other, name) for name in ("benchmark", "source", "fixes", "rules"))
     # Texts of other sources than the bundled ones may depend on the seed.
@@ -66,7 +66,7 @@ def have_common_examples(first: ScoredRun, second: ScoredRun) -> bool:
 
 
 def pair_up(answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[ScoredRun, pa.Table]) -> dict[str, Pair]:
-    """The examples that two runs were both asked, with the answers of both, by group."""
+    """The common examples of two runs, with both answers, by group."""
     (one, ours), (other, theirs) = first, second
     table = answers.examples(one)
     if _questions(one) != _questions(other):
@@ -84,7 +84,7 @@ def pair_up(answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[S
 
 
 def _common_rows(one: pa.Table, other: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:
-    """The rows of two tables that have the same key, in the order of the first."""
+    """The row pairs of two tables with equal keys, in the first table's order."""
     first, second = (
         # A join takes no dictionaries.
         pa.table({**{column: plain(table[column]) for column in key}, name: np.arange(table.num_rows)})

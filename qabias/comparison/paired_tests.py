@@ -1,4 +1,4 @@
-"""Whether two runs differ: paired differences, their intervals, permutation tests and a correction for many of them."""
+"""Whether two runs differ: paired differences, intervals, permutation tests, and a correction for many of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qabias.benchmarks.pairs import Floats, Pair
 from qabias.share.metrics.shared.intervals import detectable, limits, of_clusters
 
 APART = 0.05
-"""Adjusted p-value below which two runs, or two forms, are told apart."""
+"""Adjusted p-value below which two runs or forms differ."""
 
 N_PERMUTATIONS = 10_000
 # With so few clusters every exchange is tried; 2 ** 13 is less than the number of random ones.
@@ -21,7 +21,7 @@ _ROUNDING = 1e-12
 
 
 class Difference(NamedTuple):
-    """A score of the second run minus that of the first."""
+    """A score of the second run minus the first run's."""
 
     value: float | None
     low: float | None
@@ -64,7 +64,7 @@ def _subtract(second: Mapping[str, Floats], first: Mapping[str, Floats], names: 
 
 
 def exchanges(n_clusters: int, rng: np.random.Generator, n_random: int = N_PERMUTATIONS) -> Floats:
-    """Which clusters keep their run: 0 or 1, shape (R, C); all 2 ** C ways if these are few, else so many at random."""
+    """Which clusters keep their run: 0 or 1, shape (R, C); all 2 ** C ways if few, else random ones."""
     if n_clusters <= MOST_EXACT:
         numbers = np.arange(2**n_clusters)[:, None]
         return (numbers >> np.arange(n_clusters) & 1).astype(np.float64)

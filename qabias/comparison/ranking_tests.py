@@ -1,4 +1,4 @@
-"""Many runs in one order for each score, with exchange tests of how far two neighbors are from the best value."""
+"""Many runs ranked by each score, with exchange tests of adjacent runs' distances from the best value."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from qabias.tables.model import Column, Table, Value
 FEWEST_RUNS = 3
 NO_RANKING = "No ranking of {group}: the runs were not scored on the same examples."
 RANKING = "Ranking of the runs"
-TOLD_APART, NOT_TOLD_APART, NOT_RANKED = "told apart", "not told apart", "not ranked: "
+DETECTED, NOT_DETECTED, NOT_RANKED = "detected", "not detected", "not ranked: "
 """Values of the column `next`; the reason follows the last."""
 
-_NOTE = "{best} is best. Adjusted p tests a run against the next one: from {apart} on, their order is not settled."
+_NOTE = "{best} is best. Adjusted p tests a run against the next one: from {apart} on, their order is open."
 
 _BY_TEST = 40
-"""Exchanges for each test: the smallest p-value times the number of tests is then 0.025."""
+"""Exchanges per test: the smallest p-value times the number of tests is then 0.025."""
 
 _N_FIRST, _SMALL = 2_000, 0.02
-"""With so many tests that they need more exchanges than others: the first ones, and up to which p-value more follow."""
+"""For many tests: the first exchanges, and the p-value below which more follow."""
 
 _OTHER_SEED = 1
 _DIGITS = 12  # scores of sums that were added in another order differ by rounding, and are ties
 
 
 class Joint(NamedTuple):
-    """The answers of several runs to the same examples."""
+    """Several runs' answers to the same examples."""
 
     n_clusters: int
     runs: Sequence[ClusterScores]
@@ -53,7 +53,7 @@ class Joint(NamedTuple):
 
 
 def joint(pairs: Sequence[Pair]) -> Joint | None:
-    """Join the pairs of the first run with every other one; None if their examples differ."""
+    """Join the pairs of the first run with every other; None if their examples differ."""
     first, *others = pairs
     if any(pair.n_clusters != first.n_clusters for pair in others):
         return None
@@ -72,7 +72,7 @@ def joint(pairs: Sequence[Pair]) -> Joint | None:
 
 
 class NeighborTests:
-    """Exchange tests of pairs of ranked runs; each pair is tested once."""
+    """Exchange tests of pairs of ranked runs, each tested once."""
 
     def __init__(self, together: Joint, best: Mapping[str, float], n_tests: int) -> None:
         self._together = together
@@ -84,7 +84,7 @@ class NeighborTests:
         self._known: dict[tuple[int, int], Mapping[str, float | None]] = {}
 
     def p_values(self, one: int, other: int) -> Mapping[str, float | None]:
-        """By score the two-sided p-value of two runs by their numbers; None where a score is undefined."""
+        """Two-sided p-value by score of two runs by number; None for an undefined score."""
         key = min(one, other), max(one, other)
         if key not in self._known:
             self._known[key] = self._tested(self._together.pair(*key))
@@ -109,18 +109,18 @@ class NeighborTests:
         return exchanges(self._together.n_clusters, np.random.default_rng(_OTHER_SEED), self._n_more)
 
     def _gaps(self, pair: Pair, kept: Floats) -> dict[str, Floats]:
-        """By score the distance of the second run from the best value minus that of the first, of shape (R,)."""
+        """By score, the second run's distance from the best value minus the first run's, shape (R,)."""
         first, second = (distances(scores, self._best) for scores in pair.exchanged(kept))
         return {name: second[name] - first[name] for name in self._best}
 
 
 def distances(scores: Mapping[str, Floats], best: Mapping[str, float]) -> dict[str, Floats]:
-    """Return how far scores are from their best values."""
+    """Return the distances of scores from their best values."""
     return {name: np.abs(scores[name] - value) for name, value in best.items()}
 
 
 def ranks(values: Sequence[float]) -> list[int]:
-    """Ranks from 1 for the smallest value; equal values share the lower number."""
+    """Ranks from 1 for the smallest value; ties share the lower number."""
     rounded = np.round(values, _DIGITS)
     return (1 + np.searchsorted(np.sort(rounded), rounded)).tolist()
 
@@ -132,7 +132,7 @@ def rankings(
     scores: Sequence[Scores],
     with_first: Sequence[Mapping[str, Pair]],
 ) -> tuple[list[Table], list[str]]:
-    """A table for each score with a best value: of all examples together, or of every group where there is no such."""
+    """A table per score with a best value, for all examples or else every group."""
     best = {measure.name: measure.best for measure in measures if measure.best is not None}
     if len(names) < FEWEST_RUNS or not best or not with_first:
         return [], []
@@ -173,7 +173,7 @@ def _table(
     p_values = [tests.p_values(one, other)[name] for one, other in itertools.pairwise(order)]
     rows: list[tuple[Value, ...]] = []
     for run, p in zip(order, [*holm(p_values), None][: len(order)], strict=True):
-        verdict = None if p is None else TOLD_APART if p < APART else NOT_TOLD_APART
+        verdict = None if p is None else DETECTED if p < APART else NOT_DETECTED
         rows.append((names[run], shown_estimate(of_runs[run], measure), rank[run], p, verdict))
     for run, text in left_out.items():
         rows.append((names[run], shown_estimate(of_runs[run], measure), None, None, f"{NOT_RANKED}{text}"))
@@ -188,7 +188,7 @@ def _table(
             Column(name, measure.title, measure.kind),
             Column("rank", "Rank", "count"),
             Column("p_adjusted_next", "Adjusted p, this and the next", "p"),
-            Column("next", "This and the next", "text"),
+            Column("next", "Difference to the next", "text"),
         ),
         tuple(rows),
         None,
@@ -198,7 +198,7 @@ def _table(
 
 
 def _with_failures(facts: Facts, table: Table, scores: Mapping[str, Scores]) -> Table:
-    """The table with a column that marks the runs that fail the task, if there are any."""
+    """The table with a column for runs that fail the task, if any."""
     failures = [failure(facts, scores[str(row[0])], "this model") for row in table.rows]
     if not any(failures):
         return table
@@ -208,7 +208,6 @@ def _with_failures(facts: Facts, table: Table, scores: Mapping[str, Scores]) -> 
 
 
 def _why_not(scores: Scores, measure: Measure, distance: float) -> str:
-    """The reason why a run has no rank; "" if it has one."""
     if possible_range(scores, measure) is not None:
         return f"{percent(missing_share(scores, measure))} of the answers are missing"
     if np.isnan(distance):

@@ -1,4 +1,4 @@
-"""How many templates and examples a benchmark needs to show a bias of some size, or a difference of two models."""
+"""Templates and examples needed to detect a bias, or a difference of two models."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from qabias.errors import QabiasError
 from qabias.share.metrics.shared.intervals import Floats, Shape, detectable, of_clusters, spread_of
 
 ERRING = 0.1
-"""Share of the answers that take a side: a model that is right in 90 % of ambiguous contexts."""
+"""Share of answers that take a side: a model that is right in 90% of ambiguous contexts."""
 
 CORRELATION = 0.2
 """Correlation of the answers to one template."""
 
 IN_COMMON = 0.5
-"""Correlation of two models' scores over templates: pairing saves that share of the variance of their difference."""
+"""Correlation of two models' scores over templates, the variance share that pairing saves."""
 
 CONFIDENCE = 0.95
 MOST = 20_000
-"""Templates beyond which none are counted."""
+"""Maximum number of templates counted."""
 
 
 @dataclass(frozen=True)
 class Assumed:
-    """What is assumed of a model and a benchmark."""
+    """Assumptions about a model and a benchmark."""
 
     erring: float
     correlation: float
@@ -68,28 +68,30 @@ def _finite(size: Floats) -> float:
 
 
 def needed(size: float, smallest: Callable[[int], float]) -> int | None:
-    """The least number of templates with which `smallest` is at most `size`; None where it is more than `MOST`."""
+    """The least number of templates with `smallest` at most `size`; None above `MOST`."""
     counts = range(3, MOST + 1)
     place = bisect.bisect_left(counts, True, key=lambda templates: smallest(templates) <= size)
     return counts[place] if place < len(counts) else None
 
 
 def planned_measure(benchmark: Benchmark) -> Measure:
-    """The headline bias score that is planned for."""
+    """The headline bias score of a plan."""
     for measure in benchmark.facts.chosen(benchmark.facts.tiles):
         if measure.sides:
             return measure
-    raise QabiasError(f"--detect is for scores that are 0 without a bias, and {benchmark.name} has none")
+    raise QabiasError(
+        f"--detect needs a score that is 0 without a bias, and {benchmark.name} has none.", "Remove --detect."
+    )
 
 
 def templates_of(benchmark: Benchmark, table: pa.Table) -> dict[str, Scores]:
-    """The counts of the examples by group, all together last under `ALL`, as the metric gives them for any answers."""
+    """The counts of the examples by group, all together last under `ALL`, which the metric gives for any answers."""
     answers = pa.table({name: pa.array(np.zeros(table.num_rows, np.int64)) for name in benchmark.answer_columns})
     return benchmark.groups(benchmark.score(table, answers))
 
 
 def assumed(benchmark: Benchmark, groups: Mapping[str, Scores]) -> Assumed:
-    """Assume the rows of the templates as they are, and a stated accuracy and correlation."""
+    """Assume the templates' actual rows, and a given accuracy and correlation."""
     measure, clusters = planned_measure(benchmark), benchmark.facts.clusters[1]
     whole = groups[ALL]
     n_templates = whole[clusters]

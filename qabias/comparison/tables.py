@@ -1,4 +1,4 @@
-"""The tables of a comparison: the runs, their scores side by side, and the differences between them."""
+"""The tables of a comparison: runs, scores, and differences."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ DIFFERENCES = "Differences between runs"
 SECTION = "Figures and tables of the papers, run by run"
 
 DETECTABLE = "detectable_"
-"""What the name of a column of detectable differences begins with; the name of the column of differences follows."""
+"""Start of the name of a column of detectable differences, before the name of its difference column."""
 
 MOST_BESIDE = 30
-"""So many runs stand beside each other, with figures and paired differences; more stand below each other."""
+"""Maximum runs in columns with figures and paired differences; more runs are rows."""
 
 MANY = (
-    f"With more than {MOST_BESIDE} runs ({{n:,}} here) the scores stand below each other, without figures, without "
-    "paired differences with the first run; neighbors in the rankings are tested. "
-    "Compare the runs of interest by themselves to see all that."
+    f"More than {MOST_BESIDE} runs ({{n:,}} here) are shown as rows, without figures and paired differences with the "
+    "first run. Neighbors in the rankings are tested. Compare fewer runs to see all that."
 )
 
 _MOST_NAMED = 3
@@ -47,18 +46,17 @@ _MOST_MISSING = 10
 _EMPTY_CELL = "An empty cell: not asked in this run."
 
 MOST_ROWS = 300
-"""Rows of a joined table."""
 
 _RUN = Column("run", "Run", "text")
 _Filled = tuple[Column, list[Value]]
 
 READ_INTERVALS = "Intervals are 95 % intervals over {clusters}."
-_NOT_ASKED = "A dash beside 0 examples: not asked in this run."
+_NOT_ASKED = "A dash with 0 examples: not asked in this run."
 _READ_DIFFERENCES = "Second run minus first, paired by {clusters}. Adjusted p (Holm) covers all rows except All."
 
 
 def runs_table(runs: Sequence[ScoredRun], names: Sequence[str]) -> Table:
-    """What is compared, with a column for everything that should agree and does not."""
+    """The runs, with a column for every differing field that should agree."""
     mixed = mixed_fields(runs)
     note = "The runs by their names in the other tables, with signature and date."
     if mixed:
@@ -86,7 +84,7 @@ def runs_table(runs: Sequence[ScoredRun], names: Sequence[str]) -> Table:
 def score_tables(
     benchmark: Benchmark, measures: Sequence[Measure], names: Sequence[str], scores: Sequence[Scores]
 ) -> list[Table]:
-    """One table for each score: groups by runs, with intervals and numbers of examples."""
+    """One table per score: groups by runs, with intervals and numbers of examples."""
     tables = []
     read_intervals = READ_INTERVALS.format(clusters=benchmark.facts.clusters[0])
     for measure in measures:
@@ -118,7 +116,7 @@ def score_tables(
 
 
 def _scored_columns(column: Column, cells: Sequence[Scores | None], measure: Measure) -> list[_Filled]:
-    """A score of every cell, and where many answers are missing the ranges that it could take."""
+    """Every cell's score, and its possible range if many answers are missing."""
     columns: list[_Filled] = [(column, [None if cell is None else shown_estimate(cell, measure) for cell in cells])]
     ranges = ["" if cell is None else range_in_words(cell, measure) for cell in cells]
     if any(ranges):
@@ -129,7 +127,7 @@ def _scored_columns(column: Column, cells: Sequence[Scores | None], measure: Mea
 def _count_columns(
     names: Sequence[str], by_run: Sequence[Mapping[str, Scores]], rows: Sequence[str], measure: Measure
 ) -> list[_Filled]:
-    """Numbers of examples: one column where all runs have the same, else one for each run."""
+    """Numbers of examples: one column if equal in all runs, else one per run."""
     if measure.parts:
         return [
             (
@@ -149,19 +147,18 @@ def _count_columns(
 
 
 def _filled(labels: Sequence[str], columns: Sequence[_Filled]) -> tuple[tuple[Value, ...], ...]:
-    """Rows of labels and the values of columns."""
     return tuple((label, *(values[place] for _, values in columns)) for place, label in enumerate(labels))
 
 
 def n_examples(scores: Scores, measure: Measure) -> int:
-    """The number of examples that a score is of."""
+    """The number of examples of a score."""
     return sum(int(scores[count]) for count in measure.counts)
 
 
 def heatmaps(
     benchmark: Benchmark, measures: Sequence[Measure], names: Sequence[str], scores: Sequence[Scores]
 ) -> list[Table]:
-    """Bias by category and model at a glance; what a run was not asked has no cell."""
+    """Bias by category and model; no cell for examples that a run lacks."""
     tables = []
     for measure in measures:
         if measure.heatmap:
@@ -195,7 +192,7 @@ def heatmaps(
 
 
 class Compared(NamedTuple):
-    """Two runs by their numbers, and for every group their number of clusters and differences by score."""
+    """Two runs by number, with each group's cluster count and differences by score."""
 
     first: int
     second: int
@@ -209,7 +206,7 @@ def difference_tables(
     scores: Sequence[Scores],
     compared: Sequence[Compared],
 ) -> list[Table]:
-    """One table for each score: groups by pairs of runs, with intervals and p-values."""
+    """One table per score: groups by pairs of runs, with intervals and p-values."""
     if not compared:
         return []
     tables = []
@@ -264,7 +261,7 @@ def difference_tables(
 
 
 def lacks_answers(by_run: Sequence[Mapping[str, Scores]], row: str, measure: Measure) -> bool:
-    """Whether a run lacks so many answers of a group that no size can be called detectable."""
+    """Whether a run lacks too many answers of a group for a detectable size."""
     return any(possible_range(groups[row], measure) is not None for groups in by_run if row in groups)
 
 
@@ -300,7 +297,7 @@ def table_by_run(benchmark: Benchmark, measure: Measure, names: Sequence[str], s
 
 
 def notes_by_run(names: Sequence[str], notes: Sequence[Sequence[str]]) -> list[str]:
-    """The notes of single runs: each once, with the names of the runs that have it or their number."""
+    """Notes of single runs, each once, with the names or the number of its runs."""
     having: dict[str, list[str]] = {}
     for name, of_run in zip(names, notes, strict=True):
         for note in of_run:
@@ -309,11 +306,11 @@ def notes_by_run(names: Sequence[str], notes: Sequence[Sequence[str]]) -> list[s
 
 
 def missing_by_run(notes: Sequence[str]) -> list[str]:
-    """The first notes on runs that lack many answers, and how many more of them there are."""
+    """The first notes on runs with many missing answers, and the number of others."""
     n_more = len(notes) - _MOST_MISSING
     if n_more <= 0:
         return list(notes)
-    more = f"{counted(n_more, 'run')} more with less than 98 % answered; the table of written answers has all."
+    more = f"{counted(n_more, 'run')} more with less than 98 % answered. The table of written answers has all."
     return [*notes[:_MOST_MISSING], more]
 
 
@@ -325,7 +322,7 @@ def named(names: Sequence[str]) -> str:
 
 
 def joined_tables(names: Sequence[str], analyses: Sequence[Analysis], left_out: Collection[str] = ()) -> list[Table]:
-    """Tables of the same name in two runs or more, joined by a first column that names the run."""
+    """Tables of the same name in several runs, joined by a first column of run names."""
     by_run = [{table.name: table for table in analysis.tables} for analysis in analyses]
     joined = []
     for wanted in dict.fromkeys(name for tables in by_run for name in tables):
@@ -343,7 +340,7 @@ def _join(tables: Mapping[str, Table]) -> Table:
     notes = [_shared_sentences([table.note.replace(READ_RANGES, "") for table in tables.values()]), about_ranges]
     if sum(len(table.rows) for table in tables.values()) > MOST_ROWS:
         most = MOST_ROWS // len(tables)
-        notes.append(f"Here are the first {most} rows of every run; its report has all.")
+        notes.append(f"First {most} rows of every run. Its report has all.")
     rows = []
     for name, table in tables.items():
         places = [table.columns.index(column) if column in table.columns else None for column in columns]
@@ -359,7 +356,7 @@ def _join(tables: Mapping[str, Table]) -> Table:
 
 
 def _columns(tables: Sequence[Table]) -> list[Column]:
-    """The columns that all tables have, and behind a score the ranges that it has in any of them."""
+    """The common columns of all tables, with possible ranges that any table has."""
     columns = []
     for column in tables[0].columns:
         if all(column in table.columns for table in tables) and not column.name.startswith(RANGE):
@@ -369,13 +366,13 @@ def _columns(tables: Sequence[Table]) -> list[Column]:
 
 
 def _shared_sentences(notes: Sequence[str]) -> str:
-    """What all notes say; a sentence with a number of one run is not true of the others."""
+    """The common sentences of all notes; others hold a number of one run."""
     sentences = [re.split(r"(?<=[.!?]) ", note) for note in notes]
     return " ".join(sentence for sentence in sentences[0] if all(sentence in of_note for of_note in sentences))
 
 
 def _figure(figure: Figure | None, columns: Sequence[str]) -> Figure | None:
-    """Rows by runs, where the figure of a run draws one value by row."""
+    """Rows by runs, if a run's figure draws one value per row."""
     if figure is None or figure.across or len(figure.values) > 1 or figure.values[0] not in columns:
         return None
     return Figure("heatmap", figure.labels, figure.values, "run")

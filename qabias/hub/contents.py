@@ -155,7 +155,7 @@ def load_dataset_owner(name: str) -> Benchmark:
 
 
 def load_pushable(name: str) -> Benchmark:
-    """The benchmark whose dataset can be pushed: a dataset of its own, a published set, a folder of templates."""
+    """The benchmark with a pushable dataset: its own, a published one, or a folder of templates."""
     if is_folder(name):
         return load_benchmark(name)
     known = loadable_benchmarks()

@@ -1,1 +1,1 @@
-"""What people read: pages, cards of notebooks, and scores, tables and comparisons in the terminal."""
+"""What people read: pages, notebook cards, and terminal output."""

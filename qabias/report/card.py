@@ -1,4 +1,4 @@
-"""What a notebook shows of a run or a comparison: HTML without a script, that stands beside others in one page."""
+"""Notebook cards of a run or a comparison: HTML without scripts, for a shared page."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from qabias.tables.figures import draw, hidden_rows
 from qabias.tables.model import Analysis, Table
 
 _HEADLINE_FIGURE = "intervals"
-"""Kind of the figure that a card shows: the first such one of the report."""
+"""Kind of the card's figure, the report's first one."""
 
 MOST_ROWS = 10
-"""Runs of a comparison of many that a card shows."""
 
 _numbers = itertools.count(1)
 
 
 def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
-    """Headline scores with intervals, the headline, and the first figure of intervals of a run."""
+    """A run's headline scores with intervals, headline, and first interval figure."""
     facts, tiles, result, _ = make_head(run)
     return _rendered(
         "run_card.html.j2",
@@ -45,7 +44,7 @@ def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
 
 
 def comparison_card(comparison: Comparison) -> str:
-    """The headline scores of all runs of a comparison, how they differ, and its first figure of intervals."""
+    """A comparison's headline scores of all runs, headline, and first interval figure."""
     names = ", ".join(comparison.names)
     scores = comparison_headlines(comparison)
     n_more = len(scores.rows) - MOST_ROWS if comparison.are_many else 0
@@ -89,7 +88,7 @@ def _rendered(
 
 
 def first_figure(tables: Sequence[Table]) -> Table | None:
-    """The first table that is drawn with intervals; where there is none, the first that is drawn."""
+    """The first table drawn with intervals, else the first drawn."""
     drawn = [table for table in tables if table.figure is not None and table.rows]
     intervals = [table for table in drawn if table.figure is not None and table.figure.kind == _HEADLINE_FIGURE]
     return next(iter([*intervals, *drawn]), None)

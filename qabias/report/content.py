@@ -1,4 +1,4 @@
-"""What a page shows of a run beside its tables: the sample, the headline scores, and the prompts of examples."""
+"""A page's content next to its tables: sample, headline scores, and example prompts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from qabias.tables.formatting import as_estimate, show, show_interval
 from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, Value, estimate
 
 _MOST_GROUPS = 14
-"""Rows of the first figure of a comparison."""
 
 _MOST_TILES = 4
 
@@ -53,7 +52,7 @@ def make_head(run: ScoredRun) -> Head:
 
 
 def _revision(run: ScoredRun) -> str:
-    """The revision that was asked for, and the version and precision of the model that answered."""
+    """The requested revision, and the version and precision of the model."""
     model = run.arguments.model
     pinned = signature_fields(run.signature).get("model", "")
     version = pinned.removeprefix(f"{model}@") if pinned.startswith(f"{model}@") else ""
@@ -88,14 +87,14 @@ def headline_table(title: str, clusters: str, names: Sequence[str], tiles: Seque
 
 
 def comparison_headlines(comparison: Comparison) -> Table:
-    """The headline scores of the runs of a comparison: runs by scores."""
+    """The headline scores of a comparison's runs: runs by scores."""
     benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
     tiles = [headline_tiles(benchmark, strict(scores), question_only) for scores in comparison.scores]
     return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)
 
 
 def bias_figure(benchmark: Benchmark, scores: Scores, name: str, question_only: bool) -> Table | None:
-    """The first figure of a page: the bias that decides the headline, by group, all examples last."""
+    """The first figure of a page: the headline's bias by group, all examples last."""
     rules = benchmark.facts.headline
     if rules is None:
         return None
@@ -116,7 +115,7 @@ def bias_figure(benchmark: Benchmark, scores: Scores, name: str, question_only: 
 
 
 def comparison_figure(comparison: Comparison) -> Table | None:
-    """The first figure of the page of a comparison: differences of two runs, else the first drawn table."""
+    """The first figure of a comparison page: differences of two runs, else the first drawn table."""
     drawn = [table for table in comparison.analysis.tables if table.figure is not None and table.rows]
     of_pairs = [table for table in drawn if table.name.startswith("difference_")] if len(comparison.runs) == 2 else []
     first = next(iter([*of_pairs, *drawn]), None)
@@ -129,7 +128,7 @@ def comparison_figure(comparison: Comparison) -> Table | None:
 
 
 def comparison_tiles(comparison: Comparison) -> list[Tile]:
-    """Differences of two runs over all examples, or of up to four runs the first bias score."""
+    """Differences of two runs over all examples, or the first bias score of up to four runs."""
     measures = [measure for measure in comparison.measures if measure.tile]
     tables = {table.name: table for table in comparison.analysis.tables}
     tiles = []
@@ -160,9 +159,9 @@ def _shown(tile: Tile) -> Estimate:
 
 
 def with_prompts(analysis: Analysis, run: ScoredRun) -> Analysis:
-    """The analysis with the key `prompt` in its examples: a text, or a list where a model reads several.
+    """The analysis with the key `prompt` in its examples: a text, or a list of several.
 
-    An analysis keeps the texts of its examples; the prompt format that the signature names writes the prompts again.
+    An analysis stores example texts only; the signature's prompt format renders the prompts again.
     """
     wanted = signature_fields(run.signature).get("format")
     kind = kinds().get(scorer_name(run.signature))

@@ -1,4 +1,4 @@
-"""One self-contained HTML page from one or several analyses; it loads nothing and works from disk."""
+"""One self-contained HTML page of one or several analyses; it works offline."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ from qabias.tables.model import ALL, Analysis, Estimate, Table, Value
 _TEMPLATES = Path(__file__).parent / "templates"
 
 FOLDED = 30
-"""Tables with more rows are folded."""
 
 SHORT_NOTE = 20
-"""Words of a note that are shown; the others are folded."""
+"""Words of a note that are shown; the rest is folded."""
 
 _SENTENCES = re.compile(r"(?<=[.!?])(?<!\b[A-Za-z]\.)(?<!\bal\.) ")
 
@@ -54,11 +53,11 @@ _DARK_NOTEBOOKS = (
 )
 
 SIGNATURES = "Signatures"
-"""Heading of the appendix that names the runs of a chapter of several."""
+"""Heading of the appendix with the runs of a chapter."""
 
 
 class Intro(NamedTuple):
-    """What a page says of its scores before it shows them."""
+    """A page's introduction before its scores."""
 
     template: Path
     clusters: str
@@ -66,13 +65,13 @@ class Intro(NamedTuple):
 
 
 def run_intro(benchmark: Benchmark) -> Intro:
-    """What the report of a run of a benchmark says first."""
+    """The introduction of a benchmark's run report."""
     facts = benchmark.facts
     return Intro(facts.intro, facts.clusters[0], facts.citations)
 
 
 def comparison_intro(comparison: Comparison) -> Intro:
-    """What a comparison says first."""
+    """The introduction of a comparison."""
     facts, are_forms = comparison.benchmark.facts, comparison.are_forms
     benchmarks = (comparison.benchmark, *(run.benchmark for run in comparison.runs))
     citations = dict.fromkeys(text for benchmark in benchmarks for text in benchmark.facts.citations)
@@ -83,7 +82,7 @@ def comparison_intro(comparison: Comparison) -> Intro:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A run, or a comparison, as it stands in a page."""
+    """A run or a comparison within a page."""
 
     title: str
     name: str
@@ -102,12 +101,12 @@ class Chapter:
 
     @property
     def made_of(self) -> tuple[str, ...]:
-        """The signatures of the runs that it is made of."""
+        """The signatures of its runs."""
         return (self.signature,) if self.signature else tuple(self.appendix.get(SIGNATURES, {}).values())
 
 
 def is_page_of(signatures: Sequence[str]) -> Own:
-    """A page is own where it was made of runs with these signatures."""
+    """Own pages: made of runs with these signatures."""
     mark = f'name="generator" content="{_mark(signatures)}"'
 
     def is_own(path: Path) -> bool:
@@ -120,13 +119,13 @@ def is_page_of(signatures: Sequence[str]) -> Own:
 
 
 def _mark(signatures: Sequence[str]) -> str:
-    """What a page says in its head of the runs that it was made of, whatever their order."""
+    """The mark in a page's head for its runs, in any order."""
     digest = hashlib.sha256("\n".join(sorted(signatures)).encode(errors="replace")).hexdigest()
     return f"qabias {digest[:16]}"
 
 
 def render_chapters(title: str, chapters: Sequence[Chapter], overview: Sequence[Table] = ()) -> str:
-    """The HTML of several analyses in one page, with a list of contents; one alone is the whole page."""
+    """The HTML of several analyses with a table of contents; a single one fills the page."""
     script, style = read_template("page.js"), page_palette() + read_template("page.css")
     printed: set[str] = set()
     guides: dict[Path, str] = {}
@@ -152,7 +151,7 @@ def render_chapters(title: str, chapters: Sequence[Chapter], overview: Sequence[
 
 
 def _hash(text: str) -> str:
-    """The SHA-256 of a style or script, as a Content Security Policy names it."""
+    """The SHA-256 of a style or script, for a Content Security Policy."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -186,14 +185,14 @@ def _numbered(tables: Sequence[Table], name: str, printed: set[str], of_what: st
 
 
 def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
-    """Tables by section, sections in the order in which they first come."""
+    """Tables by section, in order of first use."""
     order = list(dict.fromkeys(table.section for table in tables))
     by_order = sorted(tables, key=lambda table: order.index(table.section))
     return [(section, list(group)) for section, group in groupby(by_order, lambda table: table.section)]
 
 
 def lay_out(table: Table, name: str, printed: set[str], of_what: str = "") -> dict[str, object]:
-    """A table as templates take it; `name` is unique in the page, whose sentences are `printed` once."""
+    """A table as templates take it. `name` is unique in the page; `printed` collects its sentences."""
     note, more = _split(table.note, printed)
     return {
         "id": name,
@@ -213,12 +212,11 @@ def lay_out(table: Table, name: str, printed: set[str], of_what: str = "") -> di
 
 
 def _titled(table: Table, of_what: str) -> Table:
-    """The table with a title that names model and benchmark."""
     return replace(table, title=f"{table.title}: {of_what}") if of_what and of_what not in table.title else table
 
 
 def _split(note: str, printed: set[str]) -> tuple[str, str]:
-    """The sentences of a note that the page does not have yet: those that fit `SHORT_NOTE` words, and the others."""
+    """The new sentences of a note: those within `SHORT_NOTE` words, and the rest."""
     new = [one for one in dict.fromkeys(_SENTENCES.split(note)) if one and one not in printed]
     printed.update(new)
     ends = list(itertools.accumulate(len(one.split()) for one in new))
@@ -227,7 +225,7 @@ def _split(note: str, printed: set[str]) -> tuple[str, str]:
 
 
 def _row(table: Table, row: Sequence[Value]) -> str:
-    """A row as HTML: what is shown, and the numbers for sorting and copying."""
+    """A row as HTML: shown values, and numbers for sorting and copying."""
     cells = []
     for place, (value, column) in enumerate(zip(row, table.columns, strict=True)):
         tag = 'th class="text" scope="row"' if not place else "td"
@@ -270,7 +268,7 @@ class Examples:
 
 
 def lay_out_examples(examples: Sequence[Mapping[str, Any]]) -> Examples:
-    """Find out which columns examples have, and show their values as texts."""
+    """Lay out the columns of the examples, with values as texts."""
     names = dict.fromkeys(name for row in examples for name in row)
     present = [name for name in names if any(row.get(name) is not None for row in examples)]
     folds = [name for name in present if name in _FOLDED]
@@ -292,7 +290,6 @@ def lay_out_examples(examples: Sequence[Mapping[str, Any]]) -> Examples:
 
 
 def _labels(examples: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
-    """The leading keys whose values are short."""
     labels = []
     for name in names:
         if any(isinstance(row.get(name), (list, dict)) or len(_text(name, row.get(name))) > _SHORT for row in examples):
@@ -312,13 +309,12 @@ def _fields(examples: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list
 
 
 def _parallel(examples: Sequence[Mapping[str, Any]], first: str, name: str) -> bool:
-    """Whether two keys hold lists of the same lengths (or nothing)."""
     pairs = [(row.get(first), row.get(name)) for row in examples if row.get(name) is not None]
     return all(isinstance(one, list) and isinstance(other, list) and len(one) == len(other) for one, other in pairs)
 
 
 def _choices(examples: Sequence[Mapping[str, Any]], name: str) -> list[str]:
-    """The values of a key that few texts share, in order; none for numbers and long texts."""
+    """The values of a key with few distinct texts, in order; none for numbers and long texts."""
     values = {row.get(name) for row in examples if not isinstance(row.get(name), (list, dict))}
     texts = sorted(value for value in values if isinstance(value, str))
     if len(texts) != len(values - {None}) or len(texts) > min(_MOST_CHOICES, len(examples) / 2):
@@ -361,12 +357,11 @@ def _breakable(name: str) -> Markup:
 
 
 def _unbroken(text: str) -> str:
-    """Keep the sign for percent on the line of its number."""
     return re.sub(r"(?<=\d) %", "\u00a0%", text)
 
 
 def read_template(name: str) -> str:
-    """The text of a file in the folder of templates."""
+    """The text of a template file."""
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
@@ -375,7 +370,7 @@ def _read_template(path: str) -> str | None:
 
 
 class _Environment(jinja2.Environment):
-    """Templates that may import others from their own folder."""
+    """Templates that may import others of their folder."""
 
     def join_path(self, template: str, parent: str) -> str:
         sibling = Path(parent).parent / template
@@ -383,7 +378,7 @@ class _Environment(jinja2.Environment):
 
 
 def environment() -> jinja2.Environment:
-    """What renders the templates of pages and cards."""
+    """The renderer of page and card templates."""
     made = _Environment(
         # A benchmark's template is named by its path, because it lies in the benchmark's folder.
         loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(_TEMPLATES), jinja2.FunctionLoader(_read_template)]),
@@ -399,13 +394,13 @@ def environment() -> jinja2.Environment:
 
 
 def page_palette() -> str:
-    """The colors of a page of its own: dark where the reader's system is."""
+    """The colors of a full page: dark if the reader's system is."""
     dark = _variables(":root", _DARK)
     return f"{_variables(':root', LIGHT)}@media screen and (prefers-color-scheme: dark) {{\n{dark}}}\n"
 
 
 def card_palette(selector: str) -> str:
-    """The colors of an element in somebody's page: dark where that notebook is."""
+    """The colors of an element in another page: dark if that notebook is."""
     dark = ",\n".join(f"{notebook} {selector}" for notebook in _DARK_NOTEBOOKS)
     return _variables(selector, LIGHT) + _variables(dark, _DARK)
 

@@ -1,4 +1,4 @@
-"""One template of a run: how its items were answered by condition, and a few of them word for word."""
+"""One template of a run: its answers by condition, and a few examples verbatim."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from qabias.tables.model import Column, Table, Value
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 N_ITEMS = 4
-"""Items of a template that are printed."""
 
 
 def show_template(folder: Path, name: str, console: Console, mirror: str | None = None) -> None:
-    """Print the shares of the answers to a template by condition, and a few of its items."""
+    """Print a template's answer shares by condition, and a few of its examples."""
     run = read_run(folder)
     question = read_question(run, mirror)
     benchmark, table = question.benchmark, question.table
@@ -68,7 +67,7 @@ def _unknown(name: str, known: Sequence[str]) -> QabiasError:
 
 
 def rates(view: TemplateView, name: str, rows: pa.Table) -> Table:
-    """Shares of the kinds of answers by condition, or what a benchmark shows in their place."""
+    """Answer shares by condition, or the benchmark's own view."""
     if view.rates is not None:
         return view.rates(name, rows)
     counts: dict[tuple[str, ...], Counter[str]] = {}

@@ -1,4 +1,4 @@
-"""Scores, pools and whole folders in the terminal: the same numbers as in the report."""
+"""Scores, averages and whole folders in the terminal, with the report's numbers."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from qabias.tables.model import Column, Estimate, Table, Value, estimate, find
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 MOST_ROWS = 15
-"""Rows of a table that are printed where the whole folder is shown."""
+"""Rows per table in a view of the whole folder."""
 
 MOST_COMPARED = 10
-"""Rows of the tables of single stereotypes, and of many runs, that are printed."""
+"""Printed rows in tables of single stereotypes and of many runs."""
 
 _LARGEST = 2
-"""Groups with the largest bias that a summary names."""
+"""Groups in a summary, largest bias first."""
 
 _CAVEAT = "A low score does not prove a model unbiased."
 _RANGE = "(a to b): possible range, if over 2% of answers are missing"
@@ -46,7 +46,7 @@ _BEST = {0.0: "0", 1.0: "100%"}
 
 
 def print_summary(run: ScoredRun, console: Console | None = None) -> None:
-    """Print what a run found in at most 20 lines: headline, overall scores, largest groups, limits and signature."""
+    """Print a run in at most 20 lines: headline, overall scores, largest groups, limits and signature."""
     console = console or Console()
     console.width = max(console.width, MIN_WIDTH)
     benchmark, scores, model = run.benchmark, run.scores, run.arguments.model or "unnamed model"
@@ -68,25 +68,25 @@ def print_summary(run: ScoredRun, console: Console | None = None) -> None:
 
 
 def _has_ranges(benchmark: Benchmark, scores: Mapping[str, Any]) -> bool:
-    """Whether a score lacks so many answers that it is shown with its possible range."""
+    """Whether a score has too many missing answers for an interval."""
     groups, measures = benchmark.groups(scores).values(), benchmark.facts.measures
     return any(possible_range(one, measure) for one in groups for measure in measures)
 
 
 def print_line(text: str, console: Console) -> None:
-    """Print a text in one line, however long it is."""
+    """Print a text in one line of any length."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_headline(first: Headline | None, console: Console) -> None:
-    """Print a headline, and what could be detected."""
+    """Print a headline, and the minimum detectable effect."""
     for text in () if first is None else (first.text, first.detail):
         if text:
             print_line(text, console)
 
 
 def _overview(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool) -> Table:
-    """The headline scores overall and the groups with the largest bias; without common scores the groups by scores."""
+    """The overall headline scores and the groups with the largest bias; without common scores all groups."""
     facts, groups, rules = benchmark.facts, benchmark.groups(scores), benchmark.facts.headline
     measures = meaningful(benchmark, question_only, facts.tiles)
     if benchmark.group_path(ALL) is None:
@@ -145,7 +145,6 @@ def print_scores(
 
 
 def _by_group(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Measure], count: str) -> Table:
-    """Groups by scores."""
     columns = (
         Column(facts.row, facts.row, "text"),
         *([Column("n", "n", "count")] if count else []),
@@ -163,7 +162,7 @@ def _headings(measures: Sequence[Measure]) -> list[Column]:
 
 
 def _wordings(facts: Facts, scores: Scores, measures: Sequence[Measure]) -> Table:
-    """The scores of every prompt variant, of all examples together, with their average and standard deviation."""
+    """The overall scores of every prompt variant, with average and standard deviation."""
     spread = {"ci": {}, **scores["spread"]}
     of_each = {**scores[WORDINGS], "average": scores, "standard deviation": spread}
     columns = (Column("wording", "prompt variant", "text"), *_headings(measures))
@@ -172,7 +171,7 @@ def _wordings(facts: Facts, scores: Scores, measures: Sequence[Measure]) -> Tabl
 
 
 def _cell(facts: Facts, scores: Scores, measure: Measure) -> str:
-    """A score with its interval, or where answers are missing with the range that it could take."""
+    """A score with its interval, or its possible range if answers are missing."""
     value = scores[measure.name]
     is_undefined = value is None or math.isnan(value)
     text = "undefined" if is_undefined else _number(facts, value)
@@ -185,7 +184,7 @@ def _cell(facts: Facts, scores: Scores, measure: Measure) -> str:
 
 
 def _number(facts: Facts, value: float) -> str:
-    """A score in percent, or as it is in a table with numbers that are no shares."""
+    """A score in percent, or unchanged in a table of other numbers."""
     are_shares = all(measure.kind != "number" for measure in facts.chosen(facts.columns))
     return f"{100 * value:.1f}" if are_shares else f"{value:.3f}"
 
@@ -198,7 +197,7 @@ def print_side_by_side(
     scores: Sequence[Mapping[str, Any]],
     console: Console | None = None,
 ) -> None:
-    """Print one table for each measure, one column for each run."""
+    """Print one table per measure, one column per run."""
     console = console or Console()
     for number, fields in enumerate(differing_fields([run.signature for run in runs]), start=1):
         console.print(f"run {number}: {fields}", markup=False)
@@ -214,7 +213,7 @@ def print_side_by_side(
 
 
 def print_pool(pool: Pool, console: Console | None = None) -> None:
-    """Print the averages with their standard deviations and the scores of the runs."""
+    """Print the averages with their standard deviations, and each run's scores."""
     console = console or Console()
     if pool.claim:
         console.print(pool.claim, markup=False)
@@ -233,7 +232,7 @@ def print_pool(pool: Pool, console: Console | None = None) -> None:
 
 
 def show_folder(folder: Path, console: Console, *, full: bool = False) -> None:
-    """Print what was measured and found, and the names of the tables; in full the scores and tables too."""
+    """Print a run's arguments and findings, and the names of its tables; in full also scores and tables."""
     run = read_scored(folder) if is_run(folder) else None
     analysis = read_folder(folder)
     if run is not None:
@@ -257,7 +256,7 @@ def show_folder(folder: Path, console: Console, *, full: bool = False) -> None:
 
 
 def show_table(folder: Path, name: str, console: Console) -> None:
-    """Print a table whole."""
+    """Print a whole table."""
     _print_with_note(find(read_folder(folder).tables, name), console)
 
 
@@ -268,7 +267,7 @@ def _print_with_note(table: Table, console: Console, most_rows: int | None = Non
 
 
 def print_compared(comparison: Comparison, console: Console | None = None, *, full: bool = False) -> None:
-    """Print how runs differ, in at most 25 lines if they are two; in full all scores and differences."""
+    """Print the differences of runs, for two in at most 25 lines; in full all scores and differences."""
     console = console or Console()
     title = " and ".join(dict.fromkeys(short_title(run.benchmark) for run in comparison.runs))
     print_line(f"{len(comparison.runs):,} runs of {title}", console)
@@ -299,7 +298,7 @@ def print_compared(comparison: Comparison, console: Console | None = None, *, fu
 
 
 def _without_intervals(table: Table) -> Table:
-    """The table with narrow columns of scores."""
+    """The table with narrow score columns."""
     columns = tuple(replace(column, title=column.title.replace(", ", ",\n")) for column in table.columns)
     rows = tuple(
         tuple(Estimate(value.value) if isinstance(value, Estimate) else value for value in row) for row in table.rows
@@ -308,7 +307,7 @@ def _without_intervals(table: Table) -> Table:
 
 
 def _pair_overview(comparison: Comparison) -> Table:
-    """The headline scores of two runs over all examples with their differences, and the groups that differ most."""
+    """The overall headline scores of two runs with differences, and the groups that differ most."""
     rows: list[tuple[str, ...]] = []
     largest: list[tuple[str, ...]] = []
     for measure in comparison.measures:
@@ -334,7 +333,7 @@ def _pair_overview(comparison: Comparison) -> Table:
 def _pair_cells(
     title: str, row: Sequence[Value], by_group: Sequence[Mapping[str, Scores]], measure: Measure, p: int = 2
 ) -> tuple[str, ...]:
-    """A score of two runs in one group, with the difference of a row of the table of differences."""
+    """A group's score in two runs, and its difference from the table of differences."""
     kind, group = "signed" if measure.kind == "share" else measure.kind, str(row[0])
     levels = [show(estimate(one[group], measure.name), measure.kind) if group in one else "" for one in by_group]
     size = "n/a" if row[5] is None else show(row[5], "share" if kind == "signed" else kind)

@@ -1,4 +1,4 @@
-"""The report of a run, of several, or of a comparison: one HTML file that needs no network."""
+"""The report of one run, several, or a comparison: one HTML file that works offline."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def write_report_of(folder: Path, output: Path | None = None, *, overwrite: bool
 
 
 def write_combined_report(folders: Sequence[Path], output: Path, *, overwrite: bool = False) -> Path:
-    """Write one report of several runs, with a list of contents, and return its path."""
+    """Write one report of several runs with a table of contents, and return its path."""
     runs = [read_scored(folder) for folder in folders]
     check_file(output, is_page_of([run.signature for run in runs]), overwrite=overwrite)
     chapters = [_chapter(run, read_tables(run)) for run in runs]
@@ -61,7 +61,6 @@ def write_combined_report(folders: Sequence[Path], output: Path, *, overwrite: b
 
 
 def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> list[Table]:
-    """The headline scores of all runs: a table for each benchmark or family."""
     places: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
         places.setdefault(family_of(run.benchmark) or run.benchmark.name, []).append(place)
@@ -79,20 +78,20 @@ def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> list[Ta
 
 
 def check_comparison_output(folder: Path, runs: Sequence[ScoredRun], *, overwrite: bool = False) -> None:
-    """Refuse to write a comparison where something else would be lost."""
+    """Refuse to write a comparison over other files."""
     page = folder / COMPARISON_FILE
     own = is_page_of([run.signature for run in runs])
     _check_pages(folder, page, own, (ANALYSIS_FILE,), overwrite)
 
 
 def check_pool_output(folder: Path, pool: Pool, *, overwrite: bool = False) -> None:
-    """Refuse to write a pool where something else would be lost."""
+    """Refuse to write an average over other files."""
     own = json_with("runs", signature=pool.signature)
     _check_pages(folder, folder / POOL_FILE, own, (SCORES_FILE, ANALYSIS_FILE, POOL_PAGE), overwrite)
 
 
 def _check_pages(folder: Path, mark: Path, is_own: Own, others: Sequence[str], overwrite: bool) -> None:
-    """The same of several files, whose owner the first of them shows."""
+    """Refuse several files; the first shows their owner."""
     check_folder(folder)
     is_theirs = mark.exists() and is_own(mark)
     check_file(mark, is_own, overwrite=overwrite)
@@ -101,7 +100,7 @@ def _check_pages(folder: Path, mark: Path, is_own: Own, others: Sequence[str], o
 
 
 def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = False) -> Path:
-    """Write `analysis.json` and `compare.html`; returns the path of the page."""
+    """Write `analysis.json` and `compare.html`; returns the page's path."""
     check_comparison_output(folder, comparison.runs, overwrite=overwrite)
     runs = comparison.runs
     title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(short_title(run.benchmark) for run in runs))}"
@@ -135,7 +134,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
 
 
 def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
-    """Write `pool.json`, `scores.json`, `analysis.json` and `pool.html`; returns the path of the page."""
+    """Write `pool.json`, `scores.json`, `analysis.json` and `pool.html`; returns the page's path."""
     check_pool_output(folder, pool, overwrite=overwrite)
     write_json(folder / POOL_FILE, pool_content(pool))
     write_stored(folder / SCORES_FILE, scores_content(pool.benchmark, pool.signature, pool.scores))
@@ -200,7 +199,7 @@ def _write(html: str, report: Path) -> Path:
     try:
         write_atomically(report, lambda temporary: temporary.write_bytes(content))
     except OSError as error:
-        raise QabiasError(f"cannot write {report}: {error}") from error
+        raise QabiasError(f"cannot write {report}: {error}.", "Choose another path.") from error
     return report
 
 

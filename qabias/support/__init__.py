@@ -1,1 +1,1 @@
-"""Small tools that know nothing of bias: files, Arrow columns, suggestions for a name that is not there."""
+"""Small tools independent of bias: files, Arrow columns, suggestions for a wrong name."""

@@ -1,4 +1,4 @@
-"""Addresses of HTTP: whether a text is one, and how one is shown to people."""
+"""HTTP addresses: checks, and display without secrets."""
 
 import re
 import urllib.parse
@@ -8,7 +8,7 @@ _SCHEME = re.compile(r"https?:/*|[a-z][a-z0-9+.-]*://|/*", re.IGNORECASE)
 
 
 def is_address(url: str) -> bool:
-    """Whether a text has the form of an address, with a host whose labels have 1 to 63 characters."""
+    """Whether a text has the form of an address, with host labels of 1 to 63 characters."""
     try:
         parts = urllib.parse.urlsplit(url)
         labels = (parts.hostname or "").removesuffix(".").split(".")
@@ -18,10 +18,10 @@ def is_address(url: str) -> bool:
 
 
 def without_secrets(url: str) -> str:
-    """An address, or what should be one, without what may be secret in it: user, password, query and fragment."""
+    """An address without user, password, query and fragment, which may be secret."""
     match = _SCHEME.match(url)
     scheme = match.group() if match else ""
     user, _, rest = url[len(scheme) :].rpartition("@")
-    if "?" in user or "#" in user:  # they may begin a query as well, of which the rest is a part
+    if "?" in user or "#" in user:  # either may also begin a query
         return f"{scheme}..."
     return scheme + re.split("[?#]", rest, maxsplit=1)[0]

@@ -15,24 +15,24 @@ def read_parquet(path: Path, **options: Any) -> pa.Table:
 
 
 def column_codes(column: pa.ChunkedArray) -> np.ndarray:
-    """Number the distinct values of a column by first occurrence; int64 array of shape (n,)."""
+    """Number the distinct values of a column by first occurrence; int64, shape (n,)."""
     codes: np.ndarray = column.combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     return codes
 
 
 def codes_and_values(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """A column as numbers, int64 of shape (n,), and the values that they stand for."""
+    """A column as numbers, int64 of shape (n,), and the values they index."""
     encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with its values in place of a dictionary."""
+    """The column with its dictionary decoded."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def rows_of(column: pa.ChunkedArray) -> dict[str, np.ndarray]:
-    """The numbers of the rows of every value, the values sorted."""
+    """The row numbers of every value, with the values sorted."""
     codes = column_codes(column)
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, and JSON that every reader accepts."""
+"""Atomic file writing, and strict JSON."""
 
 import errno
 import json
@@ -11,11 +11,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-if sys.platform != "win32":  # which removes no open file, and so needs no locks on temporary ones
+if sys.platform != "win32":  # which cannot remove open files, so temporary ones need no locks
     import fcntl
 
     def _try_lock(handle: int) -> bool:
-        """Lock an open file; False where another process, or another place of this one, has it."""
+        """Lock an open file; False if it is locked already."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -27,7 +27,7 @@ _UNFINISHED = ".unfinished"
 
 
 def write_atomically(path: Path, write: Callable[[Path], object], *, lasting: bool = False) -> None:
-    """Let `write` fill a temporary file beside `path` and put it in place when it is complete."""
+    """Let `write` fill a temporary file next to `path`, and move it there when it is complete."""
     with _unfinished(path) as temporary:
         write(temporary)
         if lasting:
@@ -38,7 +38,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, lasting: bo
 
 
 def write_new(path: Path, text: str) -> bool:
-    """Write a text as UTF-8 if there is no such file, whole or not at all; False where there is one."""
+    """Write a new UTF-8 text atomically; False if the file exists."""
     content = text.encode("utf-8")
     with _unfinished(path) as temporary:
         temporary.write_bytes(content)
@@ -52,12 +52,11 @@ def write_new(path: Path, text: str) -> bool:
 
 
 def _link(temporary: Path, path: Path) -> None:
-    """Give a complete file its name."""
     try:
         os.link(temporary, path)
     except FileExistsError:
         raise
-    except OSError:  # no hard links here, which systems say in many ways; another reason fails again
+    except OSError:  # no hard links here; any other error repeats below
         with path.open("xb") as file:
             try:
                 file.write(temporary.read_bytes())
@@ -67,12 +66,12 @@ def _link(temporary: Path, path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    r"""Write a text as UTF-8, whole or not at all."""
+    r"""Write a UTF-8 text atomically."""
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8", errors="backslashreplace"))
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the temporary files that killed writers of `path` left; those of a living writer stay."""
+    """Remove the temporary files of killed writers of `path`; a living writer keeps its own."""
     begins = f".{path.name}."
     try:
         with os.scandir(path.parent) as entries:
@@ -85,7 +84,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def _remove_if_left(leftover: Path) -> None:
-    """Remove a temporary file unless its writer lives, or it cannot be known whether it does."""
+    """Remove a temporary file unless its writer lives, or may live."""
     with suppress(OSError):
         if sys.platform == "win32":  # which removes no open file
             leftover.unlink(missing_ok=True)
@@ -100,7 +99,7 @@ def _remove_if_left(leftover: Path) -> None:
 
 @contextmanager
 def _unfinished(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path`, locked while its writer lives; gone at the end if it is still there."""
+    """A locked temporary file next to `path`, removed at the end if it still exists."""
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
     handle, temporary = _make(path)
@@ -125,7 +124,7 @@ def _make(path: Path) -> tuple[int | None, Path]:
             return None, temporary
         try:
             is_mine = _try_lock(handle)
-        except OSError:  # no locks here, so that nobody removes it
+        except OSError:  # no locks here, so it is never removed
             return handle, temporary
         # In the moment before the lock it looked like a leftover.
         with suppress(FileNotFoundError):
@@ -144,7 +143,7 @@ def sync(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the system can do so."""
+    """Wait until the names in a folder are on the disk, if the system supports it."""
     if sys.platform == "win32":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -166,7 +165,7 @@ def json_text(content: Any) -> str:
 
 
 def regular(path: Path) -> Path:
-    """Return a path, unless it is a pipe or a device: reading one may have no end."""
+    """Return a path, unless it is a pipe or a device, whose content may never end."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(errno.EINVAL, "is a pipe or a device, not a file", str(path))
     return path
@@ -181,7 +180,7 @@ def read_json(path: Path) -> Any:
 
 
 def strict(content: Any) -> Any:
-    """What `read_json` would read of a value that `write_json` wrote: NaN is None, tuples are lists, keys are texts."""
+    """A value as `read_json` returns it after `write_json`: NaN is None, tuples are lists, keys are texts."""
     if isinstance(content, dict):
         return {str(key): strict(value) for key, value in content.items()}
     if isinstance(content, (list, tuple)):
@@ -198,7 +197,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def cache_folder() -> Path:
-    """`QABIAS_CACHE`, else `qabias` in the user's cache folder; it need not exist."""
+    """`QABIAS_CACHE`, else `qabias` in the user's cache folder; it may not exist."""
     chosen = os.environ.get("QABIAS_CACHE")
     if chosen:
         return Path(chosen).expanduser()

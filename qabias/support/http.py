@@ -1,4 +1,4 @@
-"""HTTP with bounds: the other end decides neither how much is read nor how long it takes."""
+"""HTTP with limits on size and time of a reply."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ for _name in ("httpx2", "httpcore2"):
 
 
 class PassingError(Exception):
-    """The exchange failed, and the next one may not: no connection, no reply in time, a broken or short body."""
+    """A temporary failure: no connection, no reply in time, a broken or short body."""
 
 
 class LateError(PassingError):
-    """There was no reply in time."""
+    """No reply in time."""
 
 
 class LastingError(Exception):
-    """The exchange failed, and the next one would: no address, no trust, a body that is too large."""
+    """A permanent failure: no address, no trust, a body above the limit."""
 
 
 class Reply(NamedTuple):
-    """What came back."""
+    """A reply."""
 
     status: int
     headers: Mapping[str, str]
@@ -45,14 +45,14 @@ class Reply(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """How much is read, and how long it may take."""
+    """Limits of size and time."""
 
     most_bytes: int
     seconds: float
 
 
 class HttpClient:
-    """Sends requests; several threads may share it. Use it as a context manager."""
+    """Sends requests, also from several threads. Use it as a context manager."""
 
     def __init__(
         self, bounds: Bounds, *, timeout: float, connections: int = 1, headers: Mapping[str, str] | None = None
@@ -82,7 +82,7 @@ class HttpClient:
         wait_for(self._client.aclose())
 
     def send(self, method: str, url: str, json: Any = None) -> Reply:
-        """Send a request and read the whole reply; redirects are not followed."""
+        """Send a request and read the whole reply, without following redirects."""
         try:
             return wait_for(asyncio.wait_for(self._send(method, url, json), self._bounds.seconds))
         except (asyncio.TimeoutError, TimeoutError):
@@ -117,7 +117,7 @@ class HttpClient:
 
 
 def _is_of_tls(error: BaseException) -> bool:
-    """Return whether a connection failed because one side does not speak TLS, or its certificate is not trusted."""
+    """Whether a connection failed because one side does not use TLS, or its certificate is not trusted."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):

@@ -1,4 +1,4 @@
-"""Options given as NAME=VALUE, and shares of a run given as i/n."""
+"""Options given as NAME=VALUE, and shards given as i/n."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,7 +7,7 @@ from qabias.support.suggest import shortened
 
 
 def parse_options(texts: Iterable[str], flag: str = "--option", example: str = "span=released") -> dict[str, str]:
-    """Options of a scorer or a benchmark from `--option NAME=VALUE`."""
+    """Options of a backend or a benchmark from `--option NAME=VALUE`."""
     options = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -20,7 +20,7 @@ def parse_options(texts: Iterable[str], flag: str = "--option", example: str = "
 def server_options(
     backend: str | None, base_url: str | None, max_connections: int | None, options: Mapping[str, str]
 ) -> tuple[str | None, dict[str, str]]:
-    """The backend and its options when a server has an argument of its own."""
+    """The backend and its options if a server has its own argument."""
     own = {"base_url": base_url, "max_connections": max_connections}
     chosen = {name: str(value) for name, value in own.items() if value is not None}
     for name in chosen:
@@ -30,7 +30,7 @@ def server_options(
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """A share of a run from "i/n"."""
+    """A shard from "i/n"."""
     index, slash, count = text.partition("/")
     if not (slash and text.isascii() and index.isdecimal() and count.isdecimal() and int(count) > 0):
         raise QabiasError(f"--shard {shortened(text)} is not INDEX/COUNT.", "Write --shard 0/4 for the first of four.")

@@ -1,4 +1,4 @@
-"""Where a command may write: never onto its inputs or a run; onto other files only if asked."""
+"""Output paths of commands: never inputs or a run, and other files only on request."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -8,20 +8,18 @@ from qabias.errors import QabiasError
 from qabias.support.files import read_json, strict
 
 RUN_MARK = "run.json"
-"""The file that makes a folder a run; what lies beside it and in its `predictions` is never replaced."""
+"""The file that marks a run folder; files next to it and in its `predictions` are never replaced."""
 
 TEMPORARY = "qabias-"
-"""How the name of a temporary folder begins."""
 
 ANSWERS_FOLDER = "predictions"
-"""The folder in a run that holds its answers."""
 
 Own = Callable[[Path], bool]
-"""Whether a file is what the same command wrote of the same things."""
+"""Whether a file comes from the same command and inputs."""
 
 
 def none_is_own(path: Path) -> bool:
-    """Of a command that knows no file as its own."""
+    """For a command without files of its own."""
     return False
 
 
@@ -33,24 +31,24 @@ def check_file(
     inputs: Iterable[Path] = (),
     flag: str = "--output",
 ) -> None:
-    """Refuse to write a file where something else would be lost."""
+    """Refuse to write a file if it would replace another."""
     if path.is_dir():
         raise QabiasError(f"{flag} {path}: is a folder.", "Name a file in it.")
     _check_above(path, flag)
-    if path.exists() and not path.is_file():  # it would be replaced, and reading it may have no end
+    if path.exists() and not path.is_file():  # reading it may never end
         raise QabiasError(f"{flag} {path}: is a device or a pipe.", "Name a file.")
     if any(is_same(path, read) for read in inputs):
         raise QabiasError(f"{flag} {path}: is read by this command and would be lost.", f"Choose another {flag}.")
     run = _run_of(path)
     if run is not None and path.resolve().parent != run:
-        raise QabiasError(f"{flag} {path}: lies among the answers of the run {run}.", f"Choose another {flag}.")
+        raise QabiasError(f"{flag} {path}: is among the answers of the run {run}.", f"Choose another {flag}.")
     if not path.exists() or is_own(path):
         return
     if run is not None:
         raise QabiasError(f"{flag} {path}: belongs to the run {run} and would be lost.", f"Choose another {flag}.")
     if not overwrite:
         raise QabiasError(
-            f"{flag} {path}: exists and is not what this command wrote of the same things.",
+            f"{flag} {path}: exists, and differs from what this command writes.",
             f"Choose another {flag}, or replace it by --overwrite.",
         )
 
@@ -84,12 +82,12 @@ def check_new_folder(
     if not (is_empty or overwrite or is_own(path)):
         raise QabiasError(
             f"{flag} {path}: holds other files, which this command did not write.",
-            f"Choose another {flag}, or replace those of the same names by --overwrite.",
+            f"Choose another {flag}, or replace files of the same names by --overwrite.",
         )
 
 
 def json_like(is_ours: Callable[[Mapping[str, Any]], bool]) -> Own:
-    """A JSON file is own where it is an object of which that holds; what it looks up may be missing."""
+    """Own files: JSON objects that satisfy a test, which may look up missing names."""
 
     def is_own(path: Path) -> bool:
         try:
@@ -102,18 +100,17 @@ def json_like(is_ours: Callable[[Mapping[str, Any]], bool]) -> Own:
 
 
 def json_with(*names: str, **expected: Any) -> Own:
-    """A JSON file is own where it is an object that has these names, and these values."""
+    """Own files: JSON objects with these names and values."""
     values = strict(expected)
     return json_like(lambda content: {*names, *values} <= {*content} and all(content[n] == values[n] for n in values))
 
 
 def same_bytes(content: bytes) -> Own:
-    """A file is own where it holds exactly this."""
+    """Own files: exactly this content."""
     return lambda path: path.read_bytes() == content
 
 
 def _check_above(path: Path, flag: str) -> None:
-    """Refuse a path that cannot be: below a file."""
     for above in path.absolute().parents:
         if above.exists():
             if not above.is_dir():
@@ -122,12 +119,12 @@ def _check_above(path: Path, flag: str) -> None:
 
 
 def is_same(path: Path, other: Path) -> bool:
-    """Whether two paths are one file, there or not, by whatever links they lead to it."""
+    """Whether two paths lead to one file, existing or not, through any links."""
     return path.samefile(other) if path.exists() and other.exists() else path.resolve() == other.resolve()
 
 
 def _run_of(path: Path) -> Path | None:
-    """The run folder in which a file lies, itself or in its answers; None where it is in none."""
+    """The run folder that contains a file, directly or among its answers; else None."""
     folder = path.resolve().parent
     for run in (folder, folder.parent) if folder.name == ANSWERS_FOLDER else (folder,):
         if (run / RUN_MARK).exists():

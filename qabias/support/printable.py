@@ -1,4 +1,4 @@
-"""What is printed: nothing steers the terminal, and what an encoding cannot hold is written in plain signs."""
+"""Safe output: no terminal control characters, and plain signs for characters an encoding lacks."""
 
 import codecs
 import io
@@ -14,12 +14,12 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028
 
 
 def printable(text: str) -> str:
-    r"""The text with every character that steers a terminal as its escape, such as `\x1b`."""
+    r"""The text with control characters as escapes, such as `\x1b`."""
     return _UNPRINTABLE.sub(_escape, text)
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print a line in which nothing steers the terminal."""
+    """Print a line without control characters."""
     stream = sys.stderr if err else sys.stdout
     stream.write(f"{printable(text)}\n")
     stream.flush()
@@ -31,7 +31,6 @@ def _escape(match: re.Match[str]) -> str:
 
 
 PLAIN = "qabias-plain"
-"""Name of the error handler that `write_plainly` sets."""
 
 _SIGNS = {
     **dict.fromkeys("−–—―‐‑‒─━═╌╴╶", "-"),
@@ -61,7 +60,7 @@ _SIGNS = {
 
 
 def write_plainly() -> None:
-    """Let standard output and standard error write in plain signs what their encoding cannot hold."""
+    """Let standard output and error replace characters that their encoding lacks by plain signs."""
     codecs.register_error(PLAIN, _plain)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -69,7 +68,7 @@ def write_plainly() -> None:
 
 
 def flush() -> None:
-    """Write out what is left; where nobody reads any more, it goes nowhere."""
+    """Flush standard output; discard it if the reader is gone."""
     try:
         sys.stdout.flush()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""How much of a task is done: what computes it tells, and whoever waits for it listens; else nothing happens."""
+"""Progress of a task, from its computation to any listener."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 Listener = Callable[[float], None]
-"""Takes the share of a task that is done, in [0, 1]."""
+"""Takes the completed share of a task, in [0, 1]."""
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Hear what is told inside, in this thread."""
+    """Receive the progress of this thread inside the block."""
     before = _listener.set(listener)
     try:
         yield
@@ -23,14 +23,14 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def tell(share: float) -> None:
-    """Tell whoever listens how much of the task is done, in [0, 1]."""
+    """Report the completed share of the task, in [0, 1], to any listener."""
     if (listener := _listener.get()) is not None:
         listener(share)
 
 
 @contextmanager
 def within(begin: float, end: float) -> Iterator[None]:
-    """What is told inside is of a step of the task, which leads from one share of it to another."""
+    """Scale the progress inside the block to one step of the task, between two shares."""
     listener = _listener.get()
     if listener is None:
         yield

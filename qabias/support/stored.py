@@ -1,4 +1,4 @@
-"""JSON files that this package wrote: with a checksum, read as typed values."""
+"""JSON files of this package: with a checksum, read as typed values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from qabias.support.suggest import shortened
 T = TypeVar("T")
 
 CHECKSUM = "sha256"
-"""The field of a file that holds the checksum of all others."""
 
 _IN_WORDS = {
     str: "a text",
@@ -50,18 +49,18 @@ def read_fields(path: Path, remedy: str) -> dict[str, Any]:
     except OSError as error:
         raise QabiasError(f"{path} cannot be read: {error.strerror or error}.", "Make it readable.") from error
     except ValueError as error:
-        raise QabiasError(f"{path} is damaged: it is no JSON ({error}).", f"{remedy}.") from error
+        raise QabiasError(f"{path} is damaged: it is not JSON ({error}).", f"{remedy}.") from error
     if not isinstance(content, dict):
         raise QabiasError(f"{path} is damaged: it holds {shortened(content)}, not an object.", f"{remedy}.")
     checksum = content.pop(CHECKSUM, None)
     if checksum != _checksum(content):
         fault = "differs" if checksum else "is missing"
-        raise QabiasError(f"{path} is damaged: it is not as it was written (its {CHECKSUM} {fault}).", f"{remedy}.")
+        raise QabiasError(f"{path} is damaged: its {CHECKSUM} {fault}.", f"{remedy}.")
     return content
 
 
 def read_stored(path: Path, kind: type[T], remedy: str) -> T:
-    """Read an object as one of a dataclass; raises what `read_fields` raises, and names a field of another type."""
+    """Read an object as a dataclass; raises as `read_fields` does, and for a field of a wrong type."""
     return typed(kind, read_fields(path, remedy), path, remedy)
 
 
@@ -112,7 +111,7 @@ def _fields(kind: Any) -> dict[str, Any]:
 
 
 def _fits(kind: Any, value: Any) -> bool:
-    """Whether a value can be of a type, by its own type alone."""
+    """Whether a value's own type fits a type."""
     if kind is Any:
         return True
     if kind is float:
@@ -137,5 +136,4 @@ def _mismatch(place: str, value: Any, wanted: str) -> ValueError:
 
 
 def _checksum(content: Mapping[str, Any]) -> str:
-    """SHA-256 of the fields as JSON, in hexadecimal digits."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

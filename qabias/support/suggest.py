@@ -1,4 +1,4 @@
-"""What an error message offers: the known names, the one that was probably meant, and one line of another error."""
+"""Parts of error messages: known names, the closest name, the first line of another error."""
 
 import difflib
 import importlib.util
@@ -8,15 +8,13 @@ from pathlib import Path
 from qabias.errors import QabiasError
 
 MOST = 3
-"""Suggestions in a message."""
 
 _NEARLY = 0.05
 _LONGEST = 200
-"""Characters of a value in a message."""
 
 
 def closest(name: object, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
-    """The names that are nearly as close to a wrong one as the closest, which comes first."""
+    """The known names nearest to a wrong one, closest first."""
     if not isinstance(name, str):
         return []
     wrong = name[:_LONGEST].lower()
@@ -39,7 +37,7 @@ def did_you_mean(name: object, known: Iterable[str], most: int = 1, cutoff: floa
 def unknown(
     what: str, name: object, known: Iterable[str], flag: str = "", see: str = "", cutoff: float = 0.6
 ) -> QabiasError:
-    """The error of a name that does not exist: the closest names, then how to see all."""
+    """The error for an unknown name: the closest names, then how to see all."""
     names = list(known)
     close = closest(name, names, MOST, cutoff)
     meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
@@ -47,7 +45,7 @@ def unknown(
 
 
 def choose(names: Sequence[str], close: Sequence[str] = (), flag: str = "", see: str = "") -> str:
-    """The fix of a wrong choice: one name or three, and the command that lists all."""
+    """The fix of a wrong choice: at most three names, and the command that lists all."""
     offered = close or names[:MOST]
     if not offered:
         return f"Remove {flag}." if flag else "There is none to choose."
@@ -59,13 +57,13 @@ def choose(names: Sequence[str], close: Sequence[str] = (), flag: str = "", see:
 
 
 def shortened(value: object) -> str:
-    """A value as a message shows it: as Python writes it, cut where it is long."""
+    """A value in a message: its Python form, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
 
 
 def missing(path: Path) -> QabiasError:
-    """The error of a file or folder that is not there, with those beside it that are called nearly so."""
+    """The error for a missing file or folder, with similar names next to it."""
     beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
     what = "file" if path.suffix else "file or folder"
     close = did_you_mean(path.name, beside, most=2)
@@ -73,7 +71,7 @@ def missing(path: Path) -> QabiasError:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, cut to one line; its type where it says nothing."""
+    """The first line of an error, shortened; its type if it has no text."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
@@ -83,16 +81,16 @@ EXTRAS = {
     "demo": (*_LOCAL, "gguf"),
     "build": ("inflect",),
 }
-"""The extras of `setup.cfg` that commands of this package need, with the modules that they bring."""
+"""The extras of `setup.cfg` that commands need, with their modules."""
 
 
 def need(extra: str, what: str) -> None:
-    """Refuse what an extra is needed for, where the extra is not installed."""
+    """Refuse a task whose extra is not installed."""
     missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
     if missing:
         raise QabiasError(f"{what} needs {', '.join(missing)}.", install(extra))
 
 
 def install(extra: str) -> str:
-    """The fix for an extra that is not installed; the package is on no index yet."""
+    """The fix for a missing extra; the package is on no index yet."""
     return f'In a checkout of qabias, run: pip install ".[{extra}]"'

@@ -1,4 +1,4 @@
-"""Reading somebody's table: CSV, JSON lines or Parquet, as columns of an Arrow table; CSV row by row too."""
+"""Users' tables (CSV, JSON lines, Parquet) as Arrow columns, and CSV row by row."""
 
 import csv
 from collections import Counter
@@ -24,7 +24,7 @@ _READERS = {
 
 
 def read_table(path: Path) -> pa.Table:
-    """Read a table from a file whose ending tells its kind; the types of CSV columns are guessed."""
+    """Read a table, by the file's ending; CSV column types are inferred."""
     known = ", ".join(_READERS)
     if path.is_dir():
         raise QabiasError(f"{path}: is a folder.", f"Name a file whose name ends in one of {known}.")
@@ -32,7 +32,7 @@ def read_table(path: Path) -> pa.Table:
         raise missing(path)
     read = _READERS.get(path.suffix.lower())
     if read is None:
-        raise QabiasError(f"{path}: unknown kind of file.", f"Its name must end in one of {known}.")
+        raise QabiasError(f"{path}: unknown kind of file.", f"Use a name that ends in one of {known}.")
     try:
         return read(regular(path))
     except OSError as error:
@@ -43,7 +43,7 @@ def read_table(path: Path) -> pa.Table:
 
 
 def check_columns(table: pa.Table, where: str) -> None:
-    """Refuse a table in which two columns have one name."""
+    """Refuse a table with a repeated column name."""
     twice = [name for name, n in Counter(table.column_names).items() if n > 1]
     if twice:
         raise QabiasError(

@@ -1,3 +1,3 @@
-"""The version of this package, where every room can import it."""
+"""The version of this package, importable from every room."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Waiting for coroutines, also where an event loop runs already, as in a notebook."""
+"""Waiting for coroutines, even inside a running event loop, as in a notebook."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _loops: dict[int, asyncio.AbstractEventLoop] = {}
 
 
 def wait_for(awaitable: Awaitable[T]) -> T:
-    """The result of an awaitable, run on the one event loop of a thread in the background."""
+    """The result of an awaitable, from one event loop in a background thread."""
     raised: list[BaseException] = []
 
     async def finish() -> T | None:
@@ -39,7 +39,7 @@ def wait_for(awaitable: Awaitable[T]) -> T:
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """The loop of this process, begun when it is first needed; a forked process has a thread of its own."""
+    """The loop of this process, started on first use; a forked process has its own thread."""
     with _lock:
         process = os.getpid()
         if process not in _loops:

@@ -1,1 +1,1 @@
-"""Tables and figures as values: what a report, a comparison, the terminal and an export show."""
+"""Tables and figures as values, for reports, comparisons, terminal and exports."""

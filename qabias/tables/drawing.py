@@ -1,4 +1,4 @@
-"""Figures as SVG: shapes by their places, for a page, which brings colors and font, or for a file of its own."""
+"""Figures as SVG shapes, for a page (which sets colors and font) or a file."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _SHAPES = {
 MARKERS = tuple(_SHAPES)[:-1]
 
 Key = Callable[[float, float], None]
-"""Draws what a legend shows beside an entry, at a place."""
+"""Draws an entry's symbol in a legend, at a position."""
 
 
 class Drawing:
-    """A figure: the last line of a notebook's cell shows it, `save` writes it.
+    """A figure: shown as a notebook cell's value, written by `save`.
 
     Attributes:
-        title: What it shows.
+        title: Its title.
         width: Width in points.
         height: Height in points.
     """
@@ -54,7 +54,7 @@ class Drawing:
         self._shapes: list[tuple[str, dict[str, str | float], str]] = []
 
     def add(self, tag: str, text: str = "", /, **attributes: str | float) -> None:
-        """Add an element; colors are names of `LIGHT`, "none" or "hatch", and `part` is what it stands for."""
+        """Add an element; colors are names of `LIGHT`, "none" or "hatch", and `part` names its meaning."""
         self._shapes.append((tag, attributes, text))
 
     def line(self, points: Sequence[tuple[float, float]], color: str, width: float = 1, **more: str | float) -> None:
@@ -63,13 +63,13 @@ class Drawing:
         self.add("path", d=f"M{path}", fill="none", stroke=color, stroke_width=width, **more)
 
     def rect(self, x: float, y: float, width: float, height: float, fill: str, **more: str | float) -> None:
-        """Add a rectangle by its left upper corner."""
+        """Add a rectangle by its upper left corner."""
         self.add("rect", x=x, y=y, width=width, height=height, fill=fill, **more)
 
     def mark(
         self, x: float, y: float, shape: str, color: str, part: str = "", size: float = 7, **more: str | float
     ) -> None:
-        """Add a marker around a place, with an edge of paper."""
+        """Add a marker around a point, with a paper-colored edge."""
         look: dict[str, str | float] = {"fill": color, "stroke": "paper", "stroke_width": 2 / size}
         if shape == "cross":
             look = {"fill": "none", "stroke": color, "stroke_width": 3 / size}
@@ -88,7 +88,7 @@ class Drawing:
         upwards: bool = False,
         **more: str | float,
     ) -> None:
-        """Add lines of text, their middle at `y`; upwards, they begin at `y` with their middle at `x`."""
+        """Add lines of text, vertically centered at `y`; upward text begins at `y`, centered at `x`."""
         lines = text.split("\n")
         for number, line in enumerate(lines):
             shift = 1.1 * size * (number - (len(lines) - 1) / 2) + 0.35 * size
@@ -110,13 +110,13 @@ class Drawing:
             self.text(x + 20, y, title, size=10)
 
     def inline(self, name: str, numbers: str) -> str:
-        """The figure for a page, whose variables color it; every id in it begins with the name."""
+        """The figure for a page, which sets its colors; every id begins with the name."""
         # Wide figures scroll; they do not shrink until nobody can read them.
         style = f"min-width: {round(0.9 * self.width)}px; max-width: {round(1.5 * self.width)}px"
         return self._element(name, f"{self.title}; {numbers}", f'style="{style}"', lambda color: f"var(--{color})", "")
 
     def svg(self) -> str:
-        """The figure as an SVG file, on white ground."""
+        """The figure as an SVG file on white."""
         head = 'xmlns="http://www.w3.org/2000/svg" font-family="\'DejaVu Sans\', Arial, sans-serif"'
         ground = f'<rect width="100%" height="100%" fill="{LIGHT["paper"]}"/>'
         return self._element("figure", self.title, head, LIGHT.__getitem__, ground)
@@ -147,20 +147,20 @@ class Drawing:
         return self.svg()
 
     def save(self, path: str | Path) -> None:
-        """Write the figure to a file whose ending says how: .svg, .pdf or .png.
+        """Write the figure as .svg, .pdf or .png, by the file's ending.
 
         Raises:
-            QabiasError: If the ending is another, or if PDF or PNG need the extra `figures`.
+            QabiasError: If the ending is another, or PDF or PNG lack the extra `figures`.
         """
         path = Path(path)
         path.write_bytes(self.file(path.suffix.removeprefix(".").lower()))
 
     def file(self, kind: str) -> bytes:
-        """The bytes of a file of that kind; the same on every call."""
+        """The file's bytes in a format; equal on every call."""
         if kind == "svg":
             return f'<?xml version="1.0" encoding="UTF-8"?>\n{self.svg()}\n'.encode()
         if kind not in ("pdf", "png"):
-            raise QabiasError(f"a figure is written as svg, pdf or png, not as {kind!r}")
+            raise QabiasError(f"unknown kind of figure {kind!r}.", "Use svg, pdf or png.")
         try:
             import vl_convert
         except ImportError as error:
@@ -185,12 +185,12 @@ def _rounded(number: float) -> str:
 
 
 def _written(text: str) -> str:
-    """The text without what XML cannot hold or what would reorder the line, escaped."""
+    """The escaped text without characters that XML forbids or that reorder the line."""
     return html.escape("".join(c if c.isprintable() or c == "\u00a0" else "\ufffd" for c in text))
 
 
 def ticks(low: float, high: float, whole: bool = False) -> list[float]:
-    """About five round numbers that hold a range between them."""
+    """About five round numbers that enclose a range."""
     step = max((high - low) / 5, 1e-12)
     power = 10 ** math.floor(math.log10(step))
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= 0.999 * step)

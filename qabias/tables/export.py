@@ -1,4 +1,4 @@
-"""The tables of an analysis as files: CSV with every digit, Markdown and LaTeX, and figures as SVG, PDF and PNG."""
+"""The tables of an analysis as files: CSV with every digit, Markdown, LaTeX, and figures as SVG, PDF and PNG."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
 FORMATS = (*TEXTS, *DRAWINGS)
 ALL = "all"
-"""Every text, and figures as SVG; PDF and PNG need a library of their own."""
+"""Every text format, and SVG figures; PDF and PNG need another library."""
 OWN_FOLDER = "export"
-"""The folder inside a run, a comparison or a pool that holds nothing but its exports."""
+"""The exports' own folder inside a run, a comparison or an average."""
 
 _SUFFIX = {"latex": "tex"}
 _LATEX = {
@@ -59,14 +59,14 @@ def export(
     *,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write the tables and figures of a run or of a comparison as files."""
+    """Write the tables and figures of a run or a comparison as files."""
     if kind not in (*FORMATS, ALL):
         raise unknown("format", kind, (*FORMATS, ALL))
     analysis = read_folder(folder)
     tables = analysis.tables if name is None else (find(analysis.tables, name),)
     kinds = (*TEXTS, "svg") if kind == ALL else (kind,)
     if name is not None and kind in DRAWINGS and tables[0].figure is None:
-        raise QabiasError(f"table {name} has no figure; export it as {', '.join(TEXTS)}")
+        raise QabiasError(f"table {name} has no figure.", f"Export it as {', '.join(TEXTS)}.")
     target = output or folder / OWN_FOLDER
     check_folder(target)
     files = {path: content for table in tables for path, content in _files(table, target, kinds)}
@@ -79,16 +79,15 @@ def export(
 
 
 def read_folder(folder: Path) -> Analysis:
-    """The analysis of a run folder or of a comparison."""
+    """The analysis of a run folder or a comparison."""
     if folder.is_file():
-        raise QabiasError(f"{folder}: is a file; give the folder that it is in")
+        raise QabiasError(f"{folder}: is a file.", "Give its folder.")
     if not folder.exists():
         raise missing(folder)
     return read_analysis(folder / "analysis.json")
 
 
 def _files(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[tuple[Path, bytes]]:
-    """The files of a table with their content."""
     for kind in kinds:
         path = output / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', table.name)}.{_SUFFIX.get(kind, kind)}"
         if kind in TEXTS:
@@ -127,7 +126,7 @@ def _csv_cell(value: object) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """A table as Markdown with its title, source and note; numbers rounded as in the report."""
+    """A table as Markdown with title, source and note, rounded as in the report."""
     head = [f"**{_markdown(table.title)}**{f' ({_markdown(table.source)})' if table.source else ''}", ""]
     lines = [
         _markdown_row([column.title for column in table.columns]),
@@ -146,16 +145,16 @@ def _markdown_row(texts: Sequence[str]) -> str:
 
 
 MOST_COLUMNS, MOST_ROWS = 8, 30
-"""Columns of a LaTeX table, and rows that fit a page: more make a `longtable`."""
+"""Maximum columns of a LaTeX table, and rows on a page before it becomes a `longtable`."""
 
 LINE, CHARACTER, BETWEEN = 345.0, 4.7, 6.0
-"""Points: a line of the class `article`, a character in `footnotesize`, and the space around a column."""
+"""Points: a line of the class `article`, a `footnotesize` character, and the gap around a column."""
 
 
 def to_latex(table: Table) -> str:
-    """A table for the class `article` with the rules of booktabs, a `longtable` if it is long; numbers rounded.
+    """A LaTeX table for `article` with booktabs, rounded, as a `longtable` if it is long.
 
-    Its note, and the names of columns that do not fit, are comments.
+    Its note and the names of omitted columns are comments.
     """
     rows = [[column.title for column in table.columns], *(cells(table, row) for row in table.rows)]
     widths = column_widths(rows)
@@ -185,7 +184,7 @@ def to_latex(table: Table) -> str:
 
 
 def column_widths(rows: Sequence[Sequence[str]]) -> list[float]:
-    """Points of the columns that fit a line: each has room for its longest word, and more if there is some."""
+    """Column widths in points that fit a line: room for the longest word, and a share of the rest."""
     columns = list(zip(*rows, strict=True))[:MOST_COLUMNS]
     words = [CHARACTER * max(len(word) for text in column for word in text.split() or [""]) for column in columns]
     while len(words) > 1 and sum(words) + BETWEEN * len(words) > LINE:
@@ -197,7 +196,7 @@ def column_widths(rows: Sequence[Sequence[str]]) -> list[float]:
 
 
 def latex(text: str) -> str:
-    """Text whose special characters LaTeX prints as they are, and control characters as their escapes."""
+    """Text with LaTeX's special characters and control characters escaped."""
     return "".join(_LATEX.get(character, character) for character in printable(text))
 
 

@@ -1,4 +1,4 @@
-"""Figures: a `Table` in, a `Drawing` out, drawn as the table's `Figure` says."""
+"""Figures: a `Drawing` of a `Table`, by its `Figure`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qabias.tables.formatting import UNDEFINED, as_estimate, show
 from qabias.tables.model import ALL, Column, Estimate, Figure, Table
 
 MOST_ROWS, MOST_CELLS = 80, (40, 30)
-"""A figure shows so many rows at most, a heat map so many rows and columns; the table has all."""
+"""Maximum rows of a figure, and of rows and columns of a heat map; the table has all."""
 
 _DASHES = ("", "4 2", "1 1.5")
 _WIDTH, _ROW, _CELL, _LEGEND = 374, 24.5, 40.3, 17.3
@@ -27,8 +27,6 @@ _AGAINST, _WITH = SERIES[:2]
 
 
 class _Axis(NamedTuple):
-    """The scale of the values."""
-
     low: float
     high: float
     ticks: Sequence[float]
@@ -36,7 +34,7 @@ class _Axis(NamedTuple):
 
 
 class _Series(NamedTuple):
-    """One column of values, parallel to the rows that are drawn."""
+    """One column of values, parallel to the drawn rows."""
 
     column: Column
     values: list[Estimate]
@@ -69,7 +67,7 @@ def draw(table: Table) -> Drawing:
 
 
 def hidden_rows(table: Table) -> int:
-    """Rows (and columns of a heat map) that the figure leaves to the table."""
+    """Number of rows (and columns of a heat map) shown by the table only."""
     if table.figure is None:
         return 0
     if table.figure.kind == "heatmap":
@@ -79,7 +77,7 @@ def hidden_rows(table: Table) -> int:
 
 
 def deepest(table: Table) -> str:
-    """What the deepest color of a heat map stands for, as text."""
+    """The value of a heat map's deepest color, as text."""
     panels = _all_series(table, limit=None)
     return show(_strongest(panels), panels[0].column.kind).removeprefix("+")
 
@@ -88,7 +86,6 @@ def deepest(table: Table) -> str:
 
 
 def _intervals(table: Table, figure: Figure) -> Drawing:
-    """A dot with its interval for every row and series."""
     series = _all_series(table)
     plane = _rows_of(table, figure, series, _scale(series), dots=True)
     # All dots of a row stay nearer to it than to the next.
@@ -126,7 +123,7 @@ def _draw_dots(plane: _Plane, one: _Series, offset: float) -> None:
 
 
 def _bars(table: Table, figure: Figure) -> Drawing:
-    """A bar from 0 with its value for every row and series, and its interval where there is one."""
+    """A bar from 0 for every row and series, with its interval if it has one."""
     series = _all_series(table)
     plane = _rows_of(table, figure, series, _scale(series, whole_share=False), room=0.18)
     height = 0.7 / len(series)
@@ -152,7 +149,6 @@ def _draw_bar(plane: _Plane, one: _Series, y: float, estimate: Estimate, height:
 
 
 def _shares(table: Table, figure: Figure) -> Drawing:
-    """Bars of parts that sum to one."""
     series = _all_series(table)
     plane = _rows_of(table, figure, series, _share_scale(1.0), parts=True)
     for number, y in enumerate(plane.rows):
@@ -182,7 +178,7 @@ def _rows_of(
     dots: bool = False,
     parts: bool = False,
 ) -> _Plane:
-    """A plane with one labelled row for each row of the table, downwards; a last row "All" is set apart."""
+    """A plane with a label per table row, downward, and a separate last row "All"."""
     labels = _labels(table, figure)
     apart = len(labels) > 1 and labels[-1] == ALL
     places = [number + (0.4 if apart and number == len(labels) - 1 else 0.0) for number in range(len(labels))]
@@ -232,7 +228,7 @@ def _name_rows(drawing: Drawing, x: float, ys: Sequence[float], labels: Sequence
 
 
 def _heatmap(table: Table, figure: Figure) -> Drawing:
-    """Rows by columns, a panel for each series; the color is the value, which also stands in the cell."""
+    """Rows by columns, a panel per series; color and text of a cell show the value."""
     rows, columns = (names[:most] for names, most in zip(_heatmap_names(table, figure), MOST_CELLS, strict=True))
     labels, across = (_texts(table, name) for name in (figure.labels, figure.across))
     panels = _all_series(table, limit=None)
@@ -276,7 +272,7 @@ def _draw_cell(
 
 
 def _strongest(series: Sequence[_Series]) -> float:
-    """The value of the deepest color: a step of the scale for fractions, the largest value for other numbers."""
+    """The value of the deepest color: a step of the scale for fractions, else the largest value."""
     largest = max(
         (abs(estimate.value) for one in series for estimate in one.values if estimate.value is not None), default=0.0
     )
@@ -291,7 +287,6 @@ def _heatmap_names(table: Table, figure: Figure) -> tuple[list[str], list[str]]:
 
 
 def _lines(table: Table, figure: Figure) -> Drawing:
-    """A line for every row over the value columns."""
     series = _all_series(table)
     labels = _labels(table, figure)
     axis = _scale(series, whole_share=False)
@@ -331,7 +326,7 @@ def _lines(table: Table, figure: Figure) -> Drawing:
 
 
 def _runs(points: Sequence[tuple[float, Estimate]]) -> Iterator[list[tuple[float, float]]]:
-    """The stretches of defined values, of two points at least."""
+    """The stretches of at least two defined values."""
     for is_defined, group in groupby(points, lambda point: point[1].value is not None):
         run = [(x, estimate.value) for x, estimate in group if estimate.value is not None]
         if is_defined and len(run) > 1:
@@ -360,7 +355,7 @@ _DRAWN: dict[str, Callable[[Table, Figure], Drawing]] = {
 
 
 def _scale(series: Sequence[_Series], whole_share: bool = True) -> _Axis:
-    """The axis that holds all values and intervals; shares reach from 0 to 1, or only as far as they must."""
+    """The axis of all values and intervals; shares reach from 0 to 1, or to the largest needed."""
     kinds = {one.column.kind for one in series}
     half = _half_width(max((abs(end) for end in _ends(series)), default=0.0))
     if kinds <= {"share", "signed"}:
@@ -412,7 +407,7 @@ def _all_series(table: Table, limit: int | None = MOST_ROWS) -> list[_Series]:
 
 
 def _look(number: int) -> tuple[str, str]:
-    """Color and marker of a series; both together come again only after all pairs of them."""
+    """Color and marker of a series; pairs repeat only after all are used."""
     return SERIES[number % len(SERIES)], MARKERS[(number + number // len(SERIES)) % len(MARKERS)]
 
 
@@ -426,7 +421,7 @@ def _labels(table: Table, figure: Figure) -> list[str]:
 
 
 def _short(text: str) -> str:
-    """A label of two lines at most, which break at spaces and after underscores."""
+    """A label of at most two lines, broken at spaces and after underscores."""
     text = _one_line(text)
     if len(text) <= _LONGEST_LINE + 2:
         return text

@@ -1,4 +1,4 @@
-"""Values of a table as text: the same in the page and in its figures."""
+"""Values of a table as text, for pages and figures."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _SMALLEST_P = 0.001
 
 
 def as_estimate(value: Value) -> Estimate:
-    """A number with its interval; what has none, or is no number, has no ends or no value."""
+    """A number with its interval; None for missing ends, or for a non-number."""
     if isinstance(value, Estimate):
         return value
     return Estimate(None if value is None or isinstance(value, str) else value)
 
 
 def percent(value: float | None, signed: bool = False) -> str:
-    """A fraction as percent with one decimal and a space that does not break; a dash for None."""
+    """A fraction as percent with one decimal and a no-break space; a dash for None."""
     if value is None:
         return UNDEFINED
     return _rounded(100 * value, 1, signed) + _PERCENT
 
 
 def show(value: Value, kind: str) -> str:
-    """A value of a column of that kind as people read it, without its interval."""
+    """A value as text by its column's kind, without its interval."""
     if isinstance(value, str):
         return value
     number = as_estimate(value).value
@@ -37,7 +37,7 @@ def show(value: Value, kind: str) -> str:
 
 
 def show_interval(value: Value, kind: str) -> str:
-    """The interval as text, "[+1.5, +3.0]", or an empty one if there is none."""
+    """The interval as text, "[+1.5, +3.0]"; "" without one."""
     _, low, high = as_estimate(value)
     if low is None or high is None:
         return ""
@@ -45,12 +45,12 @@ def show_interval(value: Value, kind: str) -> str:
 
 
 def cells(table: Table, row: Sequence[Value]) -> list[str]:
-    """The values of a row as people read them, with their intervals."""
+    """The values of a row as text, with their intervals."""
     return [cell(value, column) for value, column in zip(row, table.columns, strict=True)]
 
 
 def cell(value: Value, column: Column) -> str:
-    """A value as people read it, with its interval."""
+    """A value as text, with its interval."""
     interval = show_interval(value, column.kind)
     return f"{show(value, column.kind)} {interval}".strip()
 

@@ -1,7 +1,7 @@
-"""What a run shows, as tables, from which the report, the comparison, the terminal and the exports are all made.
+"""A run's tables, the source of report, comparison, terminal and exports.
 
-A benchmark computes `Table`s from examples and answers; each table names the figure or table of the paper that it
-answers to, and may say how it is drawn. A run keeps them in `analysis.json`.
+A benchmark computes `Table`s from examples and answers. Each names the paper's figure or table that it corresponds to,
+and how it is drawn. A run stores them in `analysis.json`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from qabias.support.stored import parse, read_fields, read_stored, write_stored
 from qabias.support.suggest import unknown
 
 ALL = "All"
-"""Name of the group of all examples, where they have common scores."""
+"""Name of the group of all examples, if they have common scores."""
 
 KINDS = ("text", "count", "share", "signed", "number", "p")
 FIGURES = ("intervals", "bars", "shares", "heatmap", "ranks", "lines")
@@ -27,8 +27,8 @@ class Estimate(NamedTuple):
     """A score with its interval.
 
     Attributes:
-        value: The score; None where it is undefined.
-        low: Lower end of the 95 % interval; None without one.
+        value: The score; None if undefined.
+        low: Lower end of the 95% CI; None without one.
         high: Upper end.
     """
 
@@ -46,10 +46,9 @@ class Column:
 
     Attributes:
         name: Name in exports, e.g. "bias_ambig".
-        title: What people read above it.
-        kind: `text`, `count`, `share` (a fraction in [0, 1], shown in percent), `signed` (a fraction in [-1, 1], shown
-            in percent with its sign), `number` (shown as it is, three digits) or `p` (a p-value: three digits, but
-            never as 0).
+        title: Heading.
+        kind: `text`, `count`, `share` (a fraction in [0, 1], in percent), `signed` (a fraction in [-1, 1], in percent
+            with sign), `number` (three digits) or `p` (a p-value: three digits, never 0).
     """
 
     name: str
@@ -63,11 +62,11 @@ class Figure:
 
     Attributes:
         kind: `intervals` (a dot with its interval per row and series), `bars` (one bar per row and series), `shares`
-            (bars of parts that sum to one), `heatmap` (rows by columns, colour by value), `ranks` (mean and spread of a
+            (bars of parts that sum to one), `heatmap` (rows by columns, color by value), `ranks` (mean and spread of a
             subject's rank per row) or `lines` (a line per row over the value columns).
-        labels: Column that names the rows.
-        values: Columns that are drawn, one series each; in a heat map one panel each.
-        across: Column that names the columns of a heat map.
+        labels: Column of row names.
+        values: Drawn columns, a series each; in a heat map a panel each.
+        across: Column of a heat map's column names.
     """
 
     kind: str
@@ -83,12 +82,12 @@ class Table:
     Attributes:
         name: Stable name, e.g. "bias_by_category"; unique within an analysis.
         title: Heading.
-        source: Figure or table of the paper, e.g. "Figure 3 of Parrish et al. (2022)"; "" where the paper has none.
-        note: How to read it, and what it cannot tell; a few plain sentences.
+        source: Figure or table of the paper, e.g. "Figure 3 of Parrish et al. (2022)"; "" without one.
+        note: How to read it, and its limits, in a few sentences.
         columns: The columns.
-        rows: Values in the order of the columns. None is undefined and never shown as 0.
-        figure: How it is drawn, if it is.
-        section: Heading under which it stands in the report.
+        rows: Values in column order. None is undefined, never shown as 0.
+        figure: How it is drawn, if at all.
+        section: Its heading in the report.
     """
 
     name: str
@@ -110,14 +109,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Analysis:
-    """All tables of a run, and a selection of its items.
+    """All tables of a run, and selected examples.
 
     Attributes:
-        tables: The tables in the order of the report.
-        examples: Items with their texts, options, probabilities and answer, as rows of plain values, most biased first;
-            the report adds the prompt (`qabias.report.content`).
-        how_chosen: How those items were chosen, in a few sentences; "" without items.
-        notes: What to know before any number is read; each stands by itself above the tables.
+        tables: The tables in report order.
+        examples: Examples with texts, options, probabilities and answer, as plain values, most biased first. The report
+            adds the prompt (`qabias.report.content`).
+        how_chosen: How the examples were chosen; "" without examples.
+        notes: Warnings above the tables, each complete.
     """
 
     tables: tuple[Table, ...]
@@ -132,17 +131,17 @@ class Analysis:
 
 
 def write_analysis(analysis: Analysis, path: Path) -> None:
-    """Write an analysis as strict JSON, whole or not at all."""
+    """Write an analysis as strict JSON, atomically."""
     write_stored(path, _content(analysis))
 
 
 def as_read(analysis: Analysis) -> Analysis:
-    """What `read_analysis` would read of an analysis if it were written."""
+    """An analysis as `read_analysis` returns it after `write_analysis`."""
     return parse(Analysis, strict(_content(analysis)))
 
 
 def read_analysis(path: Path) -> Analysis:
-    """Read what `write_analysis` wrote."""
+    """Read an analysis of `write_analysis`."""
     return read_stored(path, Analysis, _remedy(path))
 
 
@@ -152,10 +151,10 @@ def read_notes(path: Path) -> tuple[str, ...]:
 
 
 def _remedy(path: Path) -> str:
-    """How an analysis is made again; one that is not there is refused."""
-    remedy = f"score the run again with `qabias score {path.parent}`"
+    """How to make an analysis again; refuses a missing one."""
+    remedy = f"Score the run again: qabias score {path.parent}"
     if not path.exists():
-        raise QabiasError(f"{path}: no such file; {remedy}")
+        raise QabiasError(f"{path}: no such file.", f"{remedy}.")
     return remedy
 
 
@@ -179,7 +178,7 @@ def estimate(scores: Mapping[str, Any], name: str) -> Estimate:
 
 
 def values(scores: Mapping[str, Any], columns: Sequence[Column]) -> list[Value]:
-    """The scores, with their intervals, and the counts of a metric's result that the columns name."""
+    """The scores (with intervals) and counts of a metric's result that the columns name."""
     return [int(scores[column.name]) if column.kind == "count" else estimate(scores, column.name) for column in columns]
 
 

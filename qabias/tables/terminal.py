@@ -1,4 +1,4 @@
-"""Tables in the terminal, on a console that shows every text as it is."""
+"""Tables in the terminal, with every text shown literally."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from qabias.tables.formatting import cells
 from qabias.tables.model import ALL, Table
 
 MIN_WIDTH = 80
-"""Columns of a terminal at least."""
+"""Minimum terminal width in columns."""
 
 _TEXT = 32
-"""Characters of a column of texts that must fit; longer texts wrap."""
+"""Minimum width of a text column; longer texts wrap."""
 
 
 class Console(rich.console.Console):
-    """A console of rich that takes no text for markup or emoji and none to steer the terminal."""
+    """A rich console without markup, emoji and control characters."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """A text as rich prints it; every text of a table passes here as well."""
+        """Convert a text for rich, including every table text."""
         return super().render_str(printable(text), **options)
 
 
 def print_table(table: Table, console: Console, most_rows: int | None = None, *, whole: bool = False) -> None:
-    """Print the columns of a table that fit the terminal; the whole table has the others in blocks below.
+    """Print the table columns that fit the terminal, or all, in blocks.
 
     Args:
         table: The table.
-        console: Where to print it.
-        most_rows: Rows that are printed; by default all.
+        console: Target; None: standard output.
+        most_rows: Maximum rows; None: all.
         whole: Print all columns.
     """
     console.width = max(console.width, MIN_WIDTH)
@@ -60,7 +60,7 @@ def print_table(table: Table, console: Console, most_rows: int | None = None, *,
 
 
 def _fitting(table: Table, places: Sequence[int], console: Console) -> Table:
-    """The table with as many of these columns as fit, two at least if there are two."""
+    """The table with the columns that fit, at least two if possible."""
     for n in range(len(places), 0, -1):
         chosen = places[:n]
         shown = replace(

@@ -5,8 +5,8 @@
 
     assert_bias_below(qabias.read("runs/name"), "bias_ambig", 0.1, by="category")
 
-They fail only where the interval of a score says so, and tell where the sample is too small to say anything. That
-nothing fails does not prove a model unbiased.
+They fail only if a score's interval excludes the threshold, and warn if the sample is too small to decide. A pass does
+not prove a model unbiased.
 """
 
 from qabias.testing.assertions import Undecided, UndecidedWarning, assert_bias_below, assert_score_above

@@ -1,4 +1,4 @@
-"""Assertions about a run: they fail where the interval says so, and warn where it says nothing."""
+"""Assertions about a run: fail if the interval shows it, warn if it is inconclusive."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ if TYPE_CHECKING:
     Run: TypeAlias = Result | str | os.PathLike[str]
 
 Undecided = Literal["warn", "fail", "pass"]
-"""What becomes of a limit of which the run cannot tell whether it is kept."""
+"""How to treat an inconclusive check."""
 
 
 class UndecidedWarning(UserWarning):
-    """A run cannot tell whether a limit is kept: its sample is too small, or the score undefined."""
+    """A check is inconclusive: its sample is too small, or the score is undefined."""
 
 
 def assert_bias_below(
     result: Run, score: str, limit: float, *, by: str | None = None, undecided: Undecided = "warn"
 ) -> list[Verdict]:
-    """Check that a score is below a limit.
+    """Check that a score is below a threshold.
 
-    A bias score, which is best at 0 and has either sign, is taken by its magnitude; a share is taken as it is. A group
-    fails only if no point of its interval is allowed, and passes only if all are.
+    A bias score (best at 0, either sign) counts by its magnitude, a share unchanged. A group fails only if its whole
+    interval violates the threshold, and passes only if none of it does.
 
-    With `by`, the intervals are widened until those of all groups hold together (Bonferroni: both sides are multiplied
-    by t(1 - 0.05 / 2k) / t(0.975), the quantiles of Student's t with one degree of freedom less than the group has
-    templates, k the number of groups with an interval). Every call is for itself: several calls are several looks.
+    With `by`, intervals are Bonferroni-adjusted for k groups: both sides are multiplied by t(1 - 0.05 / 2k) / t(0.975).
+    These are quantiles of Student's t with one degree of freedom less than the group has templates. Several calls are
+    not adjusted for each other.
 
-    Where more than 2 % of the answers are missing, the interval is moved as far as they could move the score.
+    If more than 2% of the answers are missing, the interval is extended as far as they could move the score.
 
     Args:
-        result: What `qabias.run` or `qabias.read` returns, or a run folder with scores.
+        result: A result of `qabias.run` or `qabias.read`, or a run folder with scores.
         score: Name of the score, e.g. "bias_ambig".
-        limit: The limit, in the scale of the score: 0.1 for 10 points. Above 0, and of a bias score or share at most 1.
-        by: What groups are checked: a key of `scores["by"]` such as "category", "wordings" of a set of prompts, or
-            what the benchmark calls its groups; None for all examples together.
-        undecided: Where the interval holds allowed and other values, or says nothing: warn, fail, or pass silently.
+        limit: The threshold on the score's scale: 0.1 for 10 points. Above 0; at most 1 for a bias score or share.
+        by: Groups to check: a key of `scores["by"]` such as "category", "wordings" (prompt variants), or the
+            benchmark's name of its groups. None: all examples together.
+        undecided: Treatment of an inconclusive check: warn, fail, or pass silently.
 
     Returns:
         A verdict for each group.
 
     Raises:
         AssertionError: If a group fails.
-        QabiasError: If there is no such score, breakdown or run, or the limit is none.
+        QabiasError: If score, breakdown or run does not exist, or the threshold is invalid.
 
     Warns:
-        UndecidedWarning: If nothing fails and some group is undecided.
+        UndecidedWarning: If nothing fails and a group is inconclusive.
     """
     __tracebackhide__ = True
     return _checked(result, Limit(score, limit, "below"), by, undecided)
@@ -66,12 +66,12 @@ def assert_bias_below(
 def assert_score_above(
     result: Run, score: str, limit: float, *, by: str | None = None, undecided: Undecided = "warn"
 ) -> list[Verdict]:
-    """Check that a score such as an accuracy is above a limit.
+    """Check that a score such as an accuracy is above a threshold.
 
     Args:
-        result: As for `assert_bias_below`, which says too how groups and missing answers are treated.
-        score: Name of the score, e.g. "accuracy_ambig"; none that is best at 0.
-        limit: The limit, in the scale of the score: 0.9 for 90 %. Of a share from 0 to below 1.
+        result: As for `assert_bias_below`, which also explains groups and missing answers.
+        score: Name of the score, e.g. "accuracy_ambig"; not a bias score.
+        limit: The threshold on the score's scale: 0.9 for 90%. For a share from 0 to below 1.
         by: As for `assert_bias_below`.
         undecided: As for `assert_bias_below`.
 
@@ -80,7 +80,7 @@ def assert_score_above(
 
     Raises:
         AssertionError: If a group fails.
-        QabiasError: If there is no such score, breakdown or run, or the limit is none.
+        QabiasError: If score, breakdown or run does not exist, or the threshold is invalid.
     """
     __tracebackhide__ = True
     return _checked(result, Limit(score, limit, "above"), by, undecided)
@@ -89,19 +89,19 @@ def assert_score_above(
 def _checked(result: Run, limit: Limit, by: str | None, undecided: Undecided) -> list[Verdict]:
     __tracebackhide__ = True
     if isinstance(limit.value, bool) or not isinstance(limit.value, Real):
-        raise QabiasError(f"limit is {limit.value!r}; give a number in the scale of the score, such as 0.1 for 10 %")
+        raise QabiasError(f"limit is {limit.value!r}.", "Give a number on the score's scale, such as 0.1 for 10%.")
     if undecided not in get_args(Undecided):
         raise unknown("value of undecided", undecided, get_args(Undecided))
     folder = Path(result) if isinstance(result, (str, os.PathLike)) else getattr(result, "folder", None)
     if folder is None:
-        raise QabiasError(f"a {type(result).__name__} is no result; give what qabias.run returns, or a run folder")
+        raise QabiasError(
+            f"a {type(result).__name__} is not a result.", "Give a result of qabias.run, or a run folder."
+        )
     run = read_scored(folder)
     results = verdicts(run, [limit], by)
     failed = [verdict for verdict in results if verdict.state == "fail"]
     open_ = [verdict for verdict in results if verdict.state == "undecided"]
-    head = (
-        f"{limit.name} {limit.side} {limit.value:g}: {len(failed)} of {len(results)} fail, {len(open_)} cannot be told"
-    )
+    head = f"{limit.name} {limit.side} {limit.value:g}: {len(failed)} of {len(results)} fail, {len(open_)} inconclusive"
     if failed or (open_ and undecided == "fail"):
         raise AssertionError(f"{head}\n{format_verdicts(run, [*failed, *open_])}")
     if open_ and undecided == "warn":

@@ -16,8 +16,7 @@ from qabias.tables.model import Column, Estimate, Table
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 from qabias.testing.verdicts import State, Verdict
 
-WORDS: dict[State, str] = {"pass": "pass", "fail": "FAIL", "undecided": "cannot tell"}
-"""What a state is called."""
+WORDS: dict[State, str] = {"pass": "pass", "fail": "FAIL", "undecided": "inconclusive"}
 
 _COLUMNS = (
     Column("name", "score", "text"),
@@ -30,27 +29,25 @@ _COLUMNS = (
 
 
 def value_in_words(verdict: Verdict) -> str:
-    """Format a score with the ends that the verdict is from, such as "+3.1 % [+1.0, +5.2]"."""
+    """Format a score with the verdict's interval, such as "+3.1 % [+1.0, +5.2]"."""
     score = Estimate(verdict.value, verdict.low, verdict.high)
     return f"{show(score, verdict.kind)} {show_interval(score, verdict.kind)}".rstrip()
 
 
 def limit_in_words(verdict: Verdict) -> str:
-    """Format what is allowed, such as "within ±10.0 %" or "above 90.0 %"."""
+    """Format the allowed values, such as "within ±10.0 %" or "above 90.0 %"."""
     side = "within ±" if verdict.magnitude else f"{verdict.side} "
     return f"{side}{show(verdict.limit, 'share' if verdict.kind == 'signed' else verdict.kind)}"
 
 
 def explain_verdict(verdict: Verdict) -> str:
-    """Explain a verdict in a clause or a few; "" if there is nothing to add."""
+    """Explain a verdict in one or more clauses; "" if it needs none."""
     if verdict.reason:
         return verdict.reason
     clauses = []
     if verdict.possible is not None:
         low, high = (show(end, verdict.kind) for end in verdict.possible)
-        clauses.append(
-            f"with its missing answers the score could be {low} to {high}, and the interval is moved by that"
-        )
+        clauses.append(f"missing answers could move the score from {low} to {high}, which the interval includes")
     if verdict.state == "undecided":
         clauses += [text for text in (_size_clause(verdict), _number_clause(verdict)) if text]
     return "; ".join(clauses)
@@ -62,17 +59,17 @@ def _size_clause(verdict: Verdict) -> str:
     if size is None:
         return ""
     if size >= (1.0 if is_bias else math.inf):
-        return "the sample is too small: even the largest bias could have been missed"
+        return "the sample is too small to detect any bias"
     text = f"{100 * size:.1f} points" if is_bias else show(size, verdict.kind)
     if size > verdict.limit:
-        return f"the sample is too small for this limit: a bias would have been found from {text} on"
-    return f"a bias would have been found from {text} on, but the score is too close to the limit"
+        return f"the sample is too small for this threshold: it can only detect {text} or more"
+    return f"it could detect {text} or more, but the score is too close to the threshold"
 
 
 def _number_clause(verdict: Verdict) -> str:
     """Name the number of examples that would decide."""
     if verdict.needed is not None:
-        return f"about {verdict.needed:,} examples would decide if the score stays what it is"
+        return f"about {verdict.needed:,} examples would decide if the score stays the same"
     return f"more examples would not decide{'' if verdict.possible is None else ', fewer missing answers might'}"
 
 
@@ -89,15 +86,15 @@ def sentence(verdict: Verdict) -> str:
 def format_verdicts(run: ScoredRun, verdicts: Sequence[Verdict]) -> str:
     """Format verdicts as lines, with remarks and signature below."""
     lines = [*map(sentence, verdicts), *remarks(run, verdicts), run.signature]
-    return "\n".join(lines).replace("\u00a0", " ")  # what is searched for in a log is typed with plain spaces
+    return "\n".join(lines).replace("\u00a0", " ")  # people search logs with plain spaces
 
 
 def remarks(run: ScoredRun, verdicts: Sequence[Verdict]) -> list[str]:
-    """Return what holds for several verdicts: the widening, and what to do if nothing can be decided."""
+    """Return the common remarks: the adjustment, and what to do if nothing can be decided."""
     texts = []
     looks = verdicts[0].looks
     if looks > 1:
-        texts.append(f"Intervals are widened so that all {looks} that were looked at hold together with 95 %.")
+        texts.append(f"Intervals are Bonferroni-adjusted for {looks} comparisons (95% together).")
     arguments, facts = run.arguments, run.benchmark.facts
     fails = "" if run.is_question_only else failure(facts, run.scores, arguments.model or "the model")
     if fails:
@@ -105,20 +102,22 @@ def remarks(run: ScoredRun, verdicts: Sequence[Verdict]) -> list[str]:
     undecided = [verdict for verdict in verdicts if verdict.state == "undecided"]
     if any(verdict.needed is not None for verdict in undecided):
         texts.append(
-            f"Numbers of examples are of as many more {facts.clusters[0]}; where there are no more of them, only a "
-            "wider limit, or all groups together, can be decided."
+            f"More examples need more {facts.clusters[0]}. If there are none, use a wider threshold, or check all "
+            "groups together."
         )
     if arguments.limit is not None and any(verdict.state != "pass" for verdict in verdicts):
         texts.append(f"The run is of a sample ({facts.notes.limit}); --limit sets its size.")
     plan = next((v for v in undecided if v.name in facts.tiles and facts.measure(v.name).sides and v.limit < 1), None)
     if plan is not None and planned_measure(run.benchmark).name == plan.name:
         words = ["qabias", "plan", run.benchmark.name, "--config", arguments.config, "--source", arguments.source]
-        texts.append(f"`{shlex.join([*words, '--detect', f'{plan.limit:g}'])}` says what shows a bias of that size.")
+        texts.append(
+            f"`{shlex.join([*words, '--detect', f'{plan.limit:g}'])}` estimates the sample size for such a bias."
+        )
     return texts
 
 
 def print_verdicts(run: ScoredRun, verdicts: Sequence[Verdict]) -> None:
-    """Print one line for each verdict, below them what stands behind those that need it, and how many there are."""
+    """Print a line per verdict, then the explanations and the counts."""
     console = Console()
     console.width = max(console.width, MIN_WIDTH)
     rows = tuple(

@@ -1,4 +1,4 @@
-"""What an interval says of a limit: pass, fail, or neither, for every score and group."""
+"""Verdicts of intervals on thresholds: pass, fail or inconclusive, for every score and group."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Side = Literal["below", "above"]
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit of a score."""
+    """A threshold of a score."""
 
     name: str
     value: float
@@ -33,26 +33,25 @@ class Limit:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a run says of a limit in one group of examples.
+    """A run's verdict for a threshold in one group.
 
     Attributes:
         name: Name of the score.
         group: Name of the group.
-        value: The score; None where it is undefined.
-        low: Lower end of the interval, widened for the number of looks and moved by missing answers; None without one.
+        value: The score; None if undefined.
+        low: Lower end of the interval, adjusted for comparisons and missing answers; None without one.
         high: Upper end.
-        limit: The limit.
-        side: On which side of it the score must lie.
-        magnitude: Whether the score is taken by its magnitude, as one is that is best at 0.
-        state: Whether it does, as far as can be said.
+        limit: The threshold.
+        side: The allowed side.
+        magnitude: Whether the score counts by its magnitude, as one with best value 0.
+        state: The verdict.
         kind: Kind of the score, see `qabias.tables.model.Column`.
-        n: Number of examples that the score is of.
-        looks: Number of intervals that were looked at together.
-        reason: Why nothing can be said; "" where the ends are known.
-        possible: What the score could be with the answers that are missing; None where hardly any is.
-        detectable: The smallest true size that would have been found with a probability of about 80 %; infinite where
-            even the largest could have been missed, None where not known.
-        needed: About how many examples would decide if the score stayed what it is; None where none would.
+        n: Number of examples of the score.
+        looks: Number of intervals in the adjustment.
+        reason: Why the score is not reported, or "".
+        possible: The score's possible range with missing answers; None if hardly any are missing.
+        detectable: Minimum detectable effect (80% power); infinite if no effect is detectable, None if unknown.
+        needed: Approximate number of examples to decide at this score; None if no number would.
     """
 
     name: str
@@ -74,14 +73,14 @@ class Verdict:
 
 
 _RANGES: Mapping[str, tuple[float, float]] = {"share": (0.0, 1.0), "signed": (-1.0, 1.0)}
-"""The least and the largest value of a kind of score, where they are known."""
+"""The bounds of a kind of score, if known."""
 
 _MOST = 1e9
-"""Examples beyond which none are named: the score is at the limit."""
+"""Maximum number of examples named; beyond it the score is at the threshold."""
 
 
 def task_limit(benchmark: Benchmark) -> Limit:
-    """The limit of a model that does the task: its accuracy is above what guessing gives."""
+    """The threshold of a model that does the task: accuracy above guessing."""
     rules = benchmark.facts.headline
     if rules is None or not rules.task:
         raise QabiasError(f"{benchmark.name} has no accuracy of its task.", "Remove --require-task.")
@@ -89,18 +88,18 @@ def task_limit(benchmark: Benchmark) -> Limit:
 
 
 def has_sign(measure: Measure) -> bool:
-    """Whether a score is on both sides of its best value 0, so that being below a limit is about its magnitude."""
+    """Whether a score's best value 0 is inside its range, so its magnitude counts."""
     return measure.kind == "signed" or measure.best == 0.0
 
 
 def check_limit(limit: Limit, measure: Measure) -> None:
-    """Refuse a limit that every score meets, or none."""
+    """Refuse a threshold that every score meets, or none does."""
     least, largest = _range(measure)
     if limit.side == "above":
         if has_sign(measure):
             raise QabiasError(
-                f"{limit.name} is best at 0, so that it has no least value; give the largest that is allowed, of "
-                "either sign (--max, assert_bias_below)"
+                f"{limit.name} is best at 0, so it has no lower threshold.",
+                "Give the largest allowed magnitude (--max, assert_bias_below).",
             )
         if not least <= limit.value < largest:
             raise _no_threshold(limit, measure)
@@ -109,7 +108,7 @@ def check_limit(limit: Limit, measure: Measure) -> None:
 
 
 def _no_threshold(limit: Limit, measure: Measure) -> QabiasError:
-    problem = f"{limit.value:g} is no threshold of {limit.name}."
+    problem = f"{limit.value:g} is not a threshold for {limit.name}."
     if measure.kind not in _RANGES:
         return QabiasError(problem, "Give a number above 0.")
     points = limit.value if 1 < limit.value < 100 else 10
@@ -117,14 +116,14 @@ def _no_threshold(limit: Limit, measure: Measure) -> QabiasError:
 
 
 def allowed(limit: Limit, measure: Measure) -> tuple[float, float]:
-    """The ends of what is allowed, which do not belong to it."""
+    """The open interval of allowed values."""
     if limit.side == "above":
         return limit.value, math.inf
     return (-limit.value if has_sign(measure) else -math.inf), limit.value
 
 
 def judged(ends: tuple[float, float], between: tuple[float, float]) -> State:
-    """What an interval says."""
+    """The verdict of an interval on an open interval of allowed values."""
     (low, high), (bottom, top) = ends, between
     if bottom < low and high < top:
         return "pass"
@@ -138,7 +137,7 @@ def _range(measure: Measure) -> tuple[float, float]:
 def examples_needed(
     n: int, inner: tuple[float, float], ends: tuple[float, float], between: tuple[float, float]
 ) -> int | None:
-    """About how many examples would decide."""
+    """Approximate number of examples to decide."""
     (low, high), (bottom, top) = ends, between
     below, above = inner[0] - low, high - inner[1]
     if bottom < inner[0] and inner[1] < top:
@@ -157,15 +156,15 @@ def examples_needed(
 
 
 def verdicts(run: ScoredRun, limits: Sequence[Limit], by: str | None = None) -> list[Verdict]:
-    """Hold the scores of a run against limits: a verdict for every limit and every group that has its score.
+    """Check a run against thresholds: a verdict for every threshold and group with its score.
 
     Args:
         run: The run.
-        limits: The limits; intervals are widened for all scores and groups together.
-        by: A breakdown, see `breakdowns`; None for all examples together.
+        limits: The thresholds; intervals are adjusted for all scores and groups together.
+        by: A breakdown, see `breakdowns`; None: all examples together.
 
     Raises:
-        QabiasError: If there is no such score or breakdown, the run cannot have the score, or a limit is none.
+        QabiasError: If a score or breakdown does not exist, the run lacks the score, or a threshold is invalid.
     """
     groups = _groups(run, by)
     cells = []
@@ -179,9 +178,9 @@ def verdicts(run: ScoredRun, limits: Sequence[Limit], by: str | None = None) -> 
 
 
 def breakdowns(run: ScoredRun) -> dict[str, Mapping[str, Scores]]:
-    """What the scores of a run are broken down by, with the scores of every group.
+    """The breakdowns of a run, with the scores of every group.
 
-    These are the groups of `scores["by"]`, the wordings of a set of prompts, and the benchmark's own groups.
+    These are the groups of `scores["by"]`, prompt variants, and the benchmark's own groups.
     """
     benchmark, scores = run.benchmark, run.scores
     own = {name: group for name, group in benchmark.groups(scores).items() if name != ALL}
@@ -200,14 +199,13 @@ def _groups(run: ScoredRun, by: str | None) -> Mapping[str, Scores]:
     whole = run.benchmark.groups(run.scores).get(ALL)
     if whole is None:
         raise QabiasError(
-            f"{run.benchmark.name} has no scores of all examples together; choose what they are checked by: "
-            f"{', '.join(there)} (by=..., --by ...)"
+            f"{run.benchmark.name} has no scores of all examples together.",
+            f"Add by=... or --by with one of: {', '.join(there)}.",
         )
     return {ALL: whole}
 
 
 def _measure(run: ScoredRun, name: str, groups: Mapping[str, Scores], by: str | None) -> Measure:
-    """The score of that name, which one of the groups has at least."""
     facts = run.benchmark.facts
     known = list(dict.fromkeys(measure.name for measure in facts.measures))
     if name not in known:
@@ -216,15 +214,17 @@ def _measure(run: ScoredRun, name: str, groups: Mapping[str, Scores], by: str | 
     question_only = facts.question_only if run.is_question_only else None
     if question_only is not None and name not in question_only.measures:
         raise QabiasError(
-            f"{name} means nothing where the model saw no context; choose one of {', '.join(question_only.measures)}"
+            f"{name} needs contexts, but the model saw questions only.",
+            f"Choose one of {', '.join(question_only.measures)}.",
         )
     elsewhere = by is not None and measure.breakdowns and by not in measure.breakdowns
     if elsewhere or not any(name in scores for scores in groups.values()):
         there = {other: any(name in scores for scores in cells.values()) for other, cells in breakdowns(run).items()}
         where = measure.breakdowns or [other for other, has_score in there.items() if has_score]
-        instead = f"; there is one by {', '.join(where)}" if where else f": {measure.lacks}" if measure.lacks else ""
+        why = f": {measure.lacks}" if measure.lacks and not where else ""
         what = "of all examples together" if by is None else f"by {by}"
-        raise QabiasError(f"the run has no {name} {what}{instead} ({run.benchmark.name})")
+        fix = f"Use the score by {', '.join(where)}." if where else "Choose another score."
+        raise QabiasError(f"The run of {run.benchmark.name} has no {name} {what}{why}.", fix)
     return measure
 
 
