@@ -191,9 +191,7 @@ def check_kind(kind: ModelKind, model: str, config: Any) -> None:
     """Refuse a model whose configuration names another kind."""
     if kind.made_for is not None and not kind.made_for(config):
         is_a = next(iter(architectures(config)), f"model of type {config.model_type}")
-        raise QabiasError(
-            f"model {model!r} is a {is_a}, not a {kind.what}.", "Remove --backend, or choose the one made for it."
-        )
+        raise QabiasError(f"model {model!r} is a {is_a}, not a {kind.what}.", "Remove or change --backend.")
 
 
 def load_pretrained(
@@ -237,9 +235,7 @@ def _need_loaders(name: str, what: str = "model") -> None:
 def not_loaded(name: str, error: Exception, what: str = "model", expected: str = "") -> QabiasError:
     """Return the error of a failed `from_pretrained`; see `load_pretrained`."""
     if isinstance(error, ImportError):
-        return QabiasError(
-            f"{what} {name!r} needs a package that is not installed: {first_line(error)}.", "Install the package."
-        )
+        return QabiasError(f"{what} {name!r} needs a missing package: {first_line(error)}.", "Install the package.")
     if "trust_remote_code" in str(error):
         return QabiasError(
             f"{what} {name!r} needs its own code, which qabias never runs.",

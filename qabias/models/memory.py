@@ -1,7 +1,6 @@
 """A model in memory: used like a loaded one, restored afterwards, and identified by a fingerprint.
 
 The fingerprint covers everything that determines its answers, in eight hexadecimal digits.
-
 """
 
 from __future__ import annotations
@@ -113,9 +112,7 @@ def check_head(kind: ModelKind, loaded: LoadedModel) -> None:
     head = kind.auto_class.removeprefix("AutoModel")
     classes = config_of(loaded).architectures
     if kind.made_for is None and not any(head in name for name in classes):
-        raise QabiasError(
-            f"model {loaded.name!r} is a {classes[0]}, not a {kind.what}.", "Use the backend made for it."
-        )
+        raise QabiasError(f"model {loaded.name!r} is a {classes[0]}, not a {kind.what}.", "Use its own backend.")
 
 
 @contextmanager

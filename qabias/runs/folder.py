@@ -114,10 +114,7 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
     different = [name for name in ours if there[name] != ours[name]]
     if different or run.signature != signature:
         what = ", ".join(f"{name} {there[name]!r} there, {ours[name]!r} here" for name in different)
-        raise QabiasError(
-            f"{folder}: contains another run ({what or run.signature}).",
-            "Choose another --output, or delete the folder.",
-        )
+        raise QabiasError(f"{folder}: contains another run ({what or run.signature}).", "Choose another --output.")
     remove_leftovers(run_file)  # of one that was killed while another has written it
     return run
 

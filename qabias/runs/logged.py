@@ -180,9 +180,7 @@ def _check_hints(log: Log, hints: Mapping[str, str], arguments: RunArguments) ->
         if value == said.get(name):
             continue
         if said.get(name):
-            raise QabiasError(
-                f"{log.called}: {name} is {value!r} here, but {said[name]!r} in the log.", f"Remove {name}."
-            )
+            raise QabiasError(f"{log.called}: {name} is {value!r} here, {said[name]!r} in the log.", f"Remove {name}.")
         raise QabiasError(f"{log.called}: {name} is {value!r} here, but the log has its own.", f"Remove {name}.")
 
 

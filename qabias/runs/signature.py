@@ -77,21 +77,13 @@ def joined(benchmark: str, fields: Mapping[str, object]) -> str:
 
 def escaped(text: str) -> str:
     """Escape a text for a field: "a|b" becomes "a%7Cb", which cannot add a field or a line."""
-    return _ESCAPED.sub(lambda match: _code(ord(match[0])), text)
-
-
-def _code(character: int) -> str:
-    return f"%{character:02X}" if character < 0x100 else f"%u{character:04X}"
-
-
-def _character(escape: re.Match[str]) -> str:
-    return chr(int(escape[1] or escape[2], 16))
+    return _ESCAPED.sub(lambda match: f"%{n:02X}" if (n := ord(match[0])) < 0x100 else f"%u{n:04X}", text)
 
 
 def signature_fields(signature: str) -> dict[str, str]:
     """Read the fields of a signature by name; its first part, the benchmark, has none."""
     parts = (part.partition(":") for part in signature.split("|")[1:])
-    return {name: _ESCAPE.sub(_character, value) for name, _, value in parts}
+    return {name: _ESCAPE.sub(lambda escape: chr(int(escape[1] or escape[2], 16)), value) for name, _, value in parts}
 
 
 def format_name(signature: str) -> str:

@@ -3,7 +3,6 @@
 A scorer queries a model and does not depend on a benchmark. The Protocols: `OptionScorer` scores options after a
 text, `TextScorer` generates, `PairScorer` classifies pairs of texts, `SpanScorer` scores spans of contexts, and
 `MaskScorer` scores words at masks. `ScorerKind.interfaces` names them before a model is loaded.
-
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +26,6 @@ class Request:
         roles: Index of the option with a role in the benchmark (`"biased"`, `"counter_biased"`, `"unknown"`, `"gold"`;
             -1 if undefined). Only baselines read it.
         key: Stable identity of the question, e.g. `"Age/17"`; seeds the random baseline.
-
     """
 
     prefix: str
@@ -46,7 +44,6 @@ class SpanQuestions:
         subjects: The two subjects of each context as they occur in it, apart from their case.
         context_of: Number of each item's context; int, shape (n_items,).
         question_of: Number of each item's question; int, shape (n_items,).
-
     """
 
     contexts: Sequence[str]
@@ -68,7 +65,6 @@ class MaskedSentences:
         contexts: Distinct texts without a mark, prepended with a space; empty without contexts.
         context_of: Number of each item's context; int, shape (n_items,); None without contexts.
         clusters: Cluster of each subject, e.g. `"female"`; needed for pronouns only.
-
     """
 
     texts: Sequence[str]
@@ -86,7 +82,6 @@ class Scorer(Protocol):
     Attributes:
         name: Its name, e.g. "causal".
         model_signature: Version and precision of the model; empty for baselines.
-
     """
 
     name: str
@@ -99,7 +94,6 @@ class ConfiguredScorer(Protocol):
 
     Attributes:
         settings: Values by name, for the signature; an option of that name replaces one.
-
     """
 
     settings: Mapping[str, str]
@@ -120,7 +114,6 @@ class BatchScorer(Protocol):
 
     Attributes:
         needs_single_process: Whether one process must ask the whole run, because it writes request files.
-
     """
 
     needs_single_process: bool
@@ -148,7 +141,6 @@ class TextScorer(Scorer, Protocol):
 
     Attributes:
         samples: Answers per prompt.
-
     """
 
     samples: int

@@ -136,9 +136,7 @@ class CausalScorer:
         if problem is None:
             return "tree"
         if wanted == "tree":
-            raise QabiasError(
-                f"causal: model {self._name!r} does not support trees ({problem}).", "Use --option layout=flat."
-            )
+            raise QabiasError(f"causal: model {self._name!r} does not support trees ({problem}).", "Use layout=flat.")
         warnings.warn(
             f"causal: model {self._name!r} does not support trees ({problem}); each option runs separately, slower",
             stacklevel=3,

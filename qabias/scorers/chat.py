@@ -58,9 +58,7 @@ class ChatTemplate:
                 f"chat: the template of model {loaded.name!r} fails: {first_line(error)}.", "Remove --option chat."
             ) from error
         if system is not None and system.strip() not in rendered:
-            raise QabiasError(
-                f"chat: the template of model {loaded.name!r} drops the system message.", "Remove system."
-            )
+            raise QabiasError(f"chat: the template of model {loaded.name!r} drops the system message.", "Remove it.")
         self.opening = opens_thinking(_header(rendered)) or ""
         self.thinks = self._tell_thinking(rendered)
         if DATE_FUNCTION in self._source:
@@ -76,9 +74,7 @@ class ChatTemplate:
             if name not in self._known:
                 offer = f"Use one of {', '.join(self._known)}" if self._known else "Remove it"
                 meant = did_you_mean(name, self._known)
-                raise QabiasError(
-                    f"chat: the template of model {model!r} has no argument {name!r}.", f"{offer}{meant}."
-                )
+                raise QabiasError(f"chat: the template of {model!r} has no argument {name!r}.", f"{offer}{meant}.")
 
     def encode_prompts(self, prompts: Iterable[str]) -> dict[str, Tokens]:
         """Encode every distinct prompt as the user's turn, up to the end of the assistant's header."""
@@ -165,9 +161,7 @@ def parse_arguments(scorer: str, options: Mapping[str, str]) -> dict[str, Any]:
 def _value(scorer: str, name: str, text: str) -> Any:
     option = f"{scorer}: {TEMPLATE}{name}"
     if not name.isidentifier():
-        raise QabiasError(
-            f"{option} names no argument.", f"Write {TEMPLATE}NAME=VALUE, such as template.reasoning_effort=low."
-        )
+        raise QabiasError(f"{option} is not a name.", f"Write {TEMPLATE}NAME=VALUE.")
     if len(text.splitlines()) != 1 or "|" in text:
         raise QabiasError(f"{option} does not fit into the signature.", "Use one line of text without '|'.")
     if text.lower() in _WORDS and text not in _WORDS:

@@ -250,12 +250,10 @@ class ExtractiveQAScorer(EncoderScorer):
         rows = TokenRows(Pieces.join([()]), tails, no_heads, np.arange(len(contexts)))
         return SpanRows(rows, self._find_spans(items, tokens, offsets))
 
-    def _encode(self, *texts: list[str], **options: bool) -> Any:
+    def _encode(self, *texts: list[str], **more: bool) -> Any:
         if not texts[0]:
             return {"input_ids": [], "offset_mapping": []}
-        return self._tokenizer(
-            *texts, return_offsets_mapping=True, return_attention_mask=False, verbose=False, **options
-        )
+        return self._tokenizer(*texts, return_offsets_mapping=True, return_attention_mask=False, verbose=False, **more)
 
     def _find_spans(
         self, items: SpanQuestions, tokens: Sequence[Sequence[int]], offsets: Sequence[Sequence[tuple[int, int]]]

@@ -123,9 +123,7 @@ def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
         content = message.get("content") if thinking or refusal else message["content"]
         text, thought = _parts(content)
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise QabiasError(
-            "server: the answer has no choices[0].message.content.", "Use a server with chat completions."
-        ) from None
+        raise QabiasError("server: the answer has no choices[0].message.content.", "Use a chat server.") from None
     finish = str(choice.get("finish_reason") or "")
     return {"text": text or str(refusal), "finish": finish, "thinking": thinking or thought}
 
@@ -205,9 +203,7 @@ class ServerEchoScorer(ServerScorer):
     def _generate_one(self) -> None:
         if self._max_tokens == 0:
             self._max_tokens = 1
-            warnings.warn(
-                "server: it rejects max_tokens 0; one token is generated for every option and dropped", stacklevel=2
-            )
+            warnings.warn("server: it rejects max_tokens 0; one token is generated and dropped", stacklevel=2)
 
 
 def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_tokens: int) -> dict[str, float]:
@@ -227,9 +223,7 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
     except (KeyError, IndexError, TypeError, ValueError, StopIteration):
         raise QabiasError("server: it gives no log-probabilities of the prompt.", _CHAT_INSTEAD) from None
     if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
-        raise QabiasError(
-            f"server: its log-probabilities or text offsets do not fit the prompt ...{prompt[-60:]!r}.", _CHAT_INSTEAD
-        )
+        raise QabiasError(f"server: its log-probabilities do not fit the prompt ...{prompt[-60:]!r}.", _CHAT_INSTEAD)
     return {"loglikelihood": math.fsum(counted), "n_tokens": len(counted)}
 
 

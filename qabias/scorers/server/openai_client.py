@@ -77,10 +77,7 @@ class OpenAIClient(ConcurrentAsker):
         """Send a request through the client, which retries by its own settings."""
         create = _endpoint(self._client, path)
         if create is None:
-            raise QabiasError(
-                f"server: the client has no {path.replace('/', '.')}.create, which this mode needs.",
-                "Use another mode.",
-            )
+            raise QabiasError(f"server: the client has no {path.replace('/', '.')}.create.", "Use another mode.")
         try:
             result = create(**_arguments(create, body))
             if inspect.isawaitable(result):
