@@ -105,7 +105,6 @@ class GeneratingScorer(Protocol):
 
     def limit_new_tokens(self, new_tokens: int) -> None:
         """Set the maximum tokens of an answer as a prompt format needs; an option overrides it."""
-        ...
 
 
 @runtime_checkable
@@ -120,11 +119,9 @@ class BatchScorer(Protocol):
 
     def is_waiting(self) -> bool:
         """Return whether a question since the last call has no answer yet; its placeholder is dropped."""
-        ...
 
     def write_requests(self) -> str:
         """Write unanswered requests and return a message about them, or ""."""
-        ...
 
 
 class OptionScorer(Scorer, Protocol):
@@ -132,7 +129,6 @@ class OptionScorer(Scorer, Protocol):
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
-        ...
 
 
 @runtime_checkable
@@ -147,7 +143,6 @@ class TextScorer(Scorer, Protocol):
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
         """Return `samples` answers to every prompt, in order; `keys` seed the samples of each."""
-        ...
 
 
 @runtime_checkable
@@ -156,7 +151,6 @@ class PairScorer(Scorer, Protocol):
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Probabilities of contradiction, neutral and entailment; float64 of shape (n_pairs, 3)."""
-        ...
 
 
 class SpanScorer(Scorer, Protocol):
@@ -164,7 +158,6 @@ class SpanScorer(Scorer, Protocol):
 
     def score(self, items: SpanQuestions) -> np.ndarray:
         """Scores in [0, 1] of both subjects of every item; float32 of shape (n_items, 2)."""
-        ...
 
 
 class MaskScorer(Scorer, Protocol):
@@ -172,4 +165,3 @@ class MaskScorer(Scorer, Protocol):
 
     def score(self, items: MaskedSentences) -> np.ndarray:
         """Probabilities of both subjects of every item, NaN if undefined; float32 of shape (n_items, 2)."""
-        ...

@@ -60,7 +60,7 @@ class ChatTemplate:
         if system is not None and system.strip() not in rendered:
             raise QabiasError(f"chat: the template of model {loaded.name!r} drops the system message.", "Remove it.")
         self.opening = opens_thinking(_header(rendered)) or ""
-        self.thinks = self._tell_thinking(rendered)
+        self.thinks = self._renders_thinking(rendered)
         if DATE_FUNCTION in self._source:
             warnings.warn(
                 f"chat: the template of model {loaded.name!r} may contain today's date, which changes "
@@ -100,7 +100,7 @@ class ChatTemplate:
         """Name of the argument that switches reasoning; "" if there is none."""
         return next((name for name in SWITCHES if name in self._known), "")
 
-    def _tell_thinking(self, rendered: str) -> bool:
+    def _renders_thinking(self, rendered: str) -> bool:
         """Return whether the model reasons after a rendered conversation."""
         opened = opens_thinking(_header(rendered))
         if opened is not None:

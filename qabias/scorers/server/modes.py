@@ -53,9 +53,9 @@ class ServerScorer:
         """Write unanswered requests, and return a note about them; "" if all are answered."""
         return self._client.write_requests()
 
-    def _warn_of_unread(self, body: Body, error: NoChoiceError) -> None:
+    def _warn_without_choice(self, body: Body, error: NoChoiceError) -> None:
         """Count prompts without a choice, and log the first of them."""
-        number = self._client.count_unread()
+        number = self._client.count_without_choice()
         if number <= _NAMED:
             prompt = body["messages"][0]["content"]
             _log.warning(
@@ -98,7 +98,7 @@ class ServerChatScorer(ServerScorer):
                 return {"text": "", "finish": FILTERED_FINISH, "thinking": ""}
             raise
         except NoChoiceError as error:
-            self._warn_of_unread(body, error)
+            self._warn_without_choice(body, error)
             return {"text": "", "finish": "", "thinking": ""}
 
 
@@ -291,7 +291,7 @@ class ServerLogprobScorer(ServerScorer):
                 raise RefusedError(error.args[0], error.status, error.code, _INSTEAD) from None
             raise
         except NoChoiceError as error:
-            self._warn_of_unread(body, error)
+            self._warn_without_choice(body, error)
             return []
         return {"finish": FILTERED_FINISH} if _is_held_back(answer) else top_tokens(answer)
 

@@ -30,25 +30,6 @@ class Endpoint(Protocol):
     @property
     def create(self) -> Callable[..., Any]:
         """Sends a request, with its fields as arguments; it may be async."""
-        ...
-
-
-class ChatEndpoints(Protocol):
-    """`client.chat`, with the endpoint `completions`."""
-
-    @property
-    def completions(self) -> Endpoint:
-        """See above."""
-        ...
-
-
-class ChatClient(Protocol):
-    """A client with `chat.completions.create`, such as `openai.OpenAI` and `openai.AsyncOpenAI`."""
-
-    @property
-    def chat(self) -> ChatEndpoints:
-        """See above."""
-        ...
 
 
 class CompletionClient(Protocol):
@@ -56,8 +37,15 @@ class CompletionClient(Protocol):
 
     @property
     def completions(self) -> Endpoint:
-        """See above."""
-        ...
+        """Its endpoint."""
+
+
+class ChatClient(Protocol):
+    """A client with `chat.completions.create`, such as `openai.OpenAI` and `openai.AsyncOpenAI`."""
+
+    @property
+    def chat(self) -> CompletionClient:
+        """Its part with `completions.create`."""
 
 
 def is_client(model: object) -> bool:
