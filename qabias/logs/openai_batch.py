@@ -113,7 +113,7 @@ def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             answers.append((choice["text"], finish, ""))
             continue
         message = choice["message"]
-        # A service that declines may say so in a field of its own, which reads as the answer.
+        # A refusal may be in its own field; it counts as the answer.
         text = message.get("content") or message.get("refusal") or ""
         thinking = next((message[name] for name in _THINKING if isinstance(message.get(name), str)), "")
         answers.append((text if isinstance(text, str) else _joined(text), finish, thinking))

@@ -182,7 +182,7 @@ def input_device(network: Any) -> torch.device:
     device: torch.device = network.get_input_embeddings().weight.device
     if device.type != "meta":
         return device
-    # Weights that lie elsewhere are brought to the first device that computes.
+    # Offloaded weights move to the first device that computes.
     computing = [place for place in network.hf_device_map.values() if place not in ("cpu", "disk")]
     return torch.device(computing[0] if computing else "cpu")
 
@@ -203,7 +203,7 @@ def load_pretrained(
     import transformers
 
     source, file = _smollm2_source() if name == SMOLLM2 else (name, {})
-    # Where it is not said, transformers asks on a terminal whether to run the code of a model.
+    # By default, transformers asks on a terminal whether to run the code of a model.
     settings = {"revision": revision, "trust_remote_code": False, **file, **options}
     with quiet_transformers():
         try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _DIGITS = 8
-_CHUNK = 2**18  # values that are summed at once, so that a copy of them as 64-bit integers is small
+_CHUNK = 2**18  # values summed at once, which bounds their copy as 64-bit integers
 # Odd numbers with bits in all places (the golden ratio, and the finaliser of MurmurHash3), less than 2**63.
 _SPREAD, _MIX = 0x1E3779B97F4A7C15, 0x7F51AFD7ED558CCD
 

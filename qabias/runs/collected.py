@@ -176,7 +176,7 @@ def join_answers(
 ) -> tuple[pa.Table, pa.Table]:
     """Match predictions with examples."""
     _refuse_truth_values(benchmark, predictions, where)
-    if not of_log:  # where NaN says that an example has no answer
+    if not of_log:  # in logs, NaN marks an example without answer
         _refuse_nan(benchmark, predictions, where)
     keys, numbers = _matched(benchmark, table, predictions, where, (*benchmark.key, *benchmark.answer_columns))
     row_of: dict[int, int] = {}

@@ -204,7 +204,7 @@ def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) 
         if not answers_part(written, benchmark, part):
             raise QabiasError(f"{path}: contains other examples.", "Remove the file and run the same command again.")
         answers.append(written)
-    # A part in which no model thought has no column of thoughts.
+    # A part without reasoning has no column of it.
     return pa.concat_tables(answers, promote_options="default") if answers else pa.table({}), n_missing
 
 

@@ -94,7 +94,7 @@ def collect_log(
     _check_names(hints)
     counts = _Counts()
     counted = replace(log, samples=lambda: counts.through(log.samples()))
-    # The last guard, behind those of the readers, which name the place.
+    # The last guard, after the readers' own, which name the place.
     with as_written(log.called, log.tool):
         name, logged = _benchmark_of(counted, hints, mirror)
     external = logged.external

@@ -150,7 +150,7 @@ class CausalScorer:
             return f"its window of {length} tokens is too short"
         special = getattr(self._tokenizer, "all_special_ids", ())
         sequences = _probe_sequences(self._network.vocabulary_size, special, length)
-        # Rows of unequal size, so that padding is asked too.
+        # Rows of unequal size also test padding.
         batch = [make_row(sequences[:-1]), make_row(sequences[-1:])]
         values: dict[TokenSequence, float] = {}
         expected: dict[TokenSequence, float] = {}

@@ -26,10 +26,9 @@ SWITCHES = ("enable_thinking", "thinking")  # template arguments that switch rea
 _OTHERS = ("messages", "tools", "documents", "add_generation_prompt", "raise_exception", "strftime_now")
 _WORDS = ("true", "false", "null")
 _GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")
-DATE_FUNCTION = "strftime_now"  # the function by which templates write today's date
+DATE_FUNCTION = "strftime_now"  # function of templates that writes today's date
 _TURN = "What is asked?"  # A user's turn behind which the assistant's header is found
-# What templates write where a model thinks in a channel of its own, whatever they are given.
-_CHANNEL = "<|channel|>analysis"
+_CHANNEL = "<|channel|>analysis"  # templates of models that always reason, in a separate channel
 
 
 class ChatTemplate:
@@ -182,6 +181,6 @@ def argument_names(source: str, special: Iterable[str]) -> tuple[str, ...]:
     import jinja2.meta
 
     environment = jinja2.Environment(extensions=["jinja2.ext.loopcontrols"], autoescape=False)
-    # Transformers' own tag around what the assistant says.
+    # Transformers' own tag around the assistant's turn.
     names = jinja2.meta.find_undeclared_variables(environment.parse(_GENERATION.sub("", source)))
     return tuple(sorted(names.difference(_OTHERS, special)))

@@ -100,7 +100,7 @@ class TokenRows:
         self._head_of, self._tail_of = head_of, tail_of
         self._head_lengths, self._head_starts = heads.lengths, heads.starts
         self._tail_starts = len(heads.tokens) + tails.starts
-        # One more token stands for all pads.
+        # One more token for all pads.
         self._tokens = np.concatenate([heads.tokens, tails.tokens, [0]])
         self._types = np.concatenate([heads.types, tails.types, [0]])
         self.lengths = heads.lengths.astype(np.int32)[head_of] + tails.lengths.astype(np.int32)[tail_of]

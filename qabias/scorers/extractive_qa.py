@@ -102,7 +102,7 @@ def widen(spans: TokenSpans, tokens: Sequence[Sequence[int]], words: WordTable) 
     first, last = spans.starts[:, :, 0], spans.ends[:, :, 0]
     rows = np.arange(len(tokens))[:, None]
     longest = max((len(text) for text in tokens), default=0)
-    # Three columns before and one behind stand for what is outside of the text.
+    # Three columns before and one behind are outside the text.
     padded = np.full((len(tokens), longest + 4), -1, dtype=np.int64)
     for i, text in enumerate(tokens):
         padded[i, 3 : 3 + len(text)] = text

@@ -201,7 +201,7 @@ class GenerationScorer:
                 generation_config=self._config,
                 logits_processor=LogitsProcessorList(processors),
             )
-        # A decoder alone repeats the prompt; one with an encoder begins with its start token.
+        # A decoder-only model repeats the prompt; one with an encoder begins with its start token.
         n_given = tokens.shape[1] if is_causal else 1
         return [self._decode(new) for new in written[:, n_given:].tolist()]
 

@@ -122,7 +122,7 @@ class ConcurrentAsker(Asker):
                         future.result()
                     tell(n_answered / len(missing))
             finally:
-                # After an error or Ctrl-C nothing new is sent, and nobody sleeps until the next attempt.
+                # After an error or Ctrl-C nothing new is sent, and waits end.
                 self._stopped.set()
                 pool.shutdown(cancel_futures=True)
                 self._journal.close()

@@ -39,7 +39,7 @@ EMPTY_ATTEMPTS = 3  # attempts of a prompt whose answers have no choice
 
 _LONGER = "; use a longer --option timeout=SECONDS, or another --option mode=MODE if the server lacks this one"
 
-_SHOWN = 20_000  # so many bytes of a body that is no answer are looked at for a message
+_SHOWN = 20_000  # bytes of an invalid body that a message may use
 
 _log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class Client(ConcurrentAsker):
                         raise NoChoiceError(message) from None
                     raise GaveUpError(
                         f"{message}{error.advice}.", error.kind is _DOUBTFUL
-                    ) from None  # what lies below may quote the request
+                    ) from None  # the cause may quote the request
                 if self._has_warned.acquire(blocking=False):
                     _log.warning("server: %s; such requests are sent up to %d times", error, limit)
                 highest = min(self._patience.longest_wait, self._patience.first_wait * 2 ** (n_all - 1))

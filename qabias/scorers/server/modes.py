@@ -24,7 +24,7 @@ FILTERED_FINISH = "content_filter"  # finish reason of answers that a service's 
 ROOM_TO_THINK = 4  # factor on a prompt format's answer length, because reasoning counts and may occur unseen
 
 _NEW_TOKENS = 64  # what formats need that name no number, see `qabias.benchmarks.prompt_format.PromptFormat.new_tokens`
-# Fields in which servers give what a model thought before its answer.
+# Fields with the model's reasoning before its answer.
 _THINKING = ("reasoning_content", "reasoning")
 _FILTERED = ("content_filter", "content_policy_violation")
 # So many prompts without a choice are named to people.
@@ -118,7 +118,7 @@ def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
         choice = answer["choices"][0]
         message = choice["message"]
         thinking = next((message[name] for name in _THINKING if isinstance(message.get(name), str)), "")
-        # A service that declines may say so in a field of its own, which reads as the answer.
+        # A refusal may be in its own field; it counts as the answer.
         refusal = message.get("refusal") or ""
         content = message.get("content") if thinking or refusal else message["content"]
         text, thought = _parts(content)
@@ -144,7 +144,7 @@ def _written(answer: Mapping[str, str] | None) -> Written:
 
 ECHO_PATH = "completions"
 
-# Where the length of an option stands in what identifies a request; no field of a user's has a space in its name.
+# Field of a request's identity with the option's length; users' fields have no space in their names.
 _LENGTH = "option length"
 _CHAT_INSTEAD = "Use --option mode=chat if the server gives no log-probabilities of prompts."
 
@@ -239,7 +239,7 @@ _INSTEAD = (
 
 LEAST_SHARE = 0.5  # minimum total probability of a question's options as first token
 
-# What may stand around an option in a token, as in "(A" and "**A".
+# Characters around an option in a token, as in "(A" and "**A".
 _MARKS = "()[]{}*_`\"'“”‘’.,:;!$#"
 _LOST = (
     "server: {n:,} of {asked:,} prompts have no answer and are counted as missing: a filter of the service held it "

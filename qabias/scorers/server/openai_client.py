@@ -71,7 +71,7 @@ class OpenAIClient(ConcurrentAsker):
             if inspect.isawaitable(result):
                 result = wait_for(result)
         except Exception as error:  # a client raises whatever its package has
-            raise self._in_one_line(error) from None  # what lies below may quote the request
+            raise self._in_one_line(error) from None  # the cause may quote the request
         answer = _as_mapping(result)
         if is_failure(answer):
             failed = failure(answer)
