@@ -185,9 +185,7 @@ def test_hooks_stand_in_the_signature_and_are_warned_of(kind):
     plain = from_memory(model, tokenizer, "m")
     layer = model.model.layers[1]
     handle = getattr(layer, kind)(steer if kind == "register_forward_hook" else lambda module, inputs: None)
-    with pytest.warns(
-        UserWarning, match=r"'m' has hooks, .*\(model.layers.1: .*\)\. .*name="
-    ):
+    with pytest.warns(UserWarning, match=r"'m' has hooks, .*\(model.layers.1: .*\)\. .*name="):
         hooked = from_memory(model, tokenizer, "m")
     assert hooked.version.startswith("memory+hooks-")
     # Folders of measurements in training end with these digits.

@@ -175,7 +175,7 @@ def test_other_fields_are_another_run_and_other_requests(serve, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"url": ""}, "form"),
+        ({"url": ""}, "--base-url"),
         ({"mode": "talk"}, "mode is"),
         ({"api_key": "hunter2"}, "api_key"),
         ({"max_connections": "0"}, "max_connections is '0'"),
@@ -204,7 +204,7 @@ def test_other_fields_are_another_run_and_other_requests(serve, tmp_path):
         *(({name: "1"}, "not a field") for name in ("body.", "body.a..b", "body.a b")),
         *(({"body.a": value}, "body.a") for value in ("x|limit:none", "x\ny")),
         ({"body.a": "1", "body.a.b": "2"}, "makes a of"),
-        ({"body.a": '{"b": 1}', "body.a.b": "2"}, "twice"),
+        ({"body.a": '{"b": 1}', "body.a.b": "2"}, "also sets"),
         *(({"body.top_p": value}, "body.top_p") for value in ("1e999", "NaN", "-Infinity", '{"a": {"b": [NaN]}}')),
     ],
 )
@@ -217,10 +217,7 @@ def test_wrong_options_are_refused(options, message):
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        *(
-            (url, "HOST:PORT")
-            for url in ("host:8000/v1", "ftp://host/v1", "http://host:port/v1", "http://[bad/v1")
-        ),
+        *((url, "HOST:PORT") for url in ("host:8000/v1", "ftp://host/v1", "http://host:port/v1", "http://[bad/v1")),
         *((f"http://{host}/v1", "HOST:PORT") for host in ("a" * 64 + ".example", "a..example", "host:99999")),
         *((f"http://{rest}", "ASCII") for rest in ("ﬁ.example/v1", "host/v1\x1b[2J", "host/a path")),
         ("http://user:hunter2@host/v1", "password"),
