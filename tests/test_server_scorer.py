@@ -175,7 +175,7 @@ def test_other_fields_are_another_run_and_other_requests(serve, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"url": ""}, "--base-url"),
+        ({"url": ""}, "form"),
         ({"mode": "talk"}, "mode is"),
         ({"api_key": "hunter2"}, "api_key"),
         ({"max_connections": "0"}, "max_connections is '0'"),

@@ -126,7 +126,7 @@ def _read_answer(place: str, prompt: str, answer: Any) -> str:
 def _read_numbers(place: str, request: Request, answer: Any) -> list[float]:
     n_options = len(request.options)
     if isinstance(answer, str | bytes | Mapping) or not isinstance(answer, Iterable):
-        raise QabiasError(f"{place}: the result is {_type(answer)}.", f"Return {n_options} log-likelihoods.")
+        raise QabiasError(f"{place}: {_type(answer)} instead of a list.", f"Return {n_options} log-likelihoods.")
     values = [_number(place, number, value) for number, value in enumerate(answer)]
     if len(values) != n_options:
         raise QabiasError(

@@ -44,7 +44,7 @@ class MaskedLMScorer(EncoderScorer):
         self.gathers = self._network.gathers  # only the states at the mask go through the head
         super().__init__(loaded, batch_tokens, row_limit=self._network.row_limit, token_limit=self._network.token_limit)
         if self._tokenizer.mask_token is None:
-            raise QabiasError(f"masked_lm: the tokenizer of model {self._name!r} has no mask.", "Use another model.")
+            raise QabiasError(f"masked_lm: model {self._name!r} has no mask token.", "Use another model.")
         if topk is not None and not 1 <= topk <= self._network.vocabulary_size:
             raise QabiasError(f"masked_lm: topk is {topk}.", f"Give 1 to {self._network.vocabulary_size}.")
         self._topk = topk

@@ -108,7 +108,7 @@ def parse_options(options: Mapping[str, str], has_client: bool = False) -> Serve
         raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is for mode={CHAT}.", "Remove it: probabilities have none.")
     limit = body.get(_OWN_LIMIT)
     if "max_new_tokens" in options and limit is not None:
-        raise QabiasError(f"server: max_new_tokens equals {PREFIX}{_OWN_LIMIT}.", "Remove one of the two.")
+        raise QabiasError(f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit.", "Remove one.")
     return ServerOptions(
         base_url=check_url(options["base_url"]) if "base_url" in options else "",
         mode=mode,
@@ -166,8 +166,8 @@ def check_url(url: str) -> str:
         )
     if not (is_address(url) and url.isascii() and url.isprintable() and " " not in url):
         raise QabiasError(
-            "server: the url is not http://HOST:PORT/v1 in ASCII.",
-            "Write a non-ASCII host with xn--, and a non-ASCII path with %.",
+            "server: the url is malformed or not ASCII.",
+            "Use the form http://HOST:PORT/v1, with xn-- for non-ASCII hosts and % for non-ASCII paths.",
         )
     return url.rstrip("/")
 
