@@ -227,7 +227,10 @@ def good_row(**changes):
         (good_row(label=3), "the label is 3"),
         (good_row(question_polarity="negative"), "negative"),
         (good_row(context_condition="clear"), "clear"),
-        (good_row(answer_info={"ans0": ["a", "A"], "ans1": ["b", "B"], "ans2": ["c", "C"]}), "not exactly one answer"),
+        (
+            good_row(answer_info={"ans0": ["a", "A"], "ans1": ["b", "B"], "ans2": ["c", "C"]}),
+            "not exactly one UNKNOWN answer",
+        ),
         (good_row(additional_metadata=None), "NoneType"),
         ([1], "list indices"),
     ],

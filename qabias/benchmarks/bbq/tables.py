@@ -120,9 +120,6 @@ def _groups(table: pa.Table, answers: pa.Table, rules: Rules) -> dict[str, dict[
     return by
 
 
-# Whole categories
-
-
 def _bias(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
     bias = [BIAS[context] for context in contexts]
     by_category = scored(
@@ -258,9 +255,6 @@ def _names_and_labels(styles: Mapping[Key, Scores], contexts: Sequence[str]) -> 
             Figure("intervals", "group", names(bias)),
         )
     ]
-
-
-# Answers
 
 
 def _answers(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:

@@ -13,7 +13,7 @@ from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.caveats import with_detectable, with_ranges, with_ranges_of_cells
 from qabias.benchmarks.facts import Measure, Scores
 from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS, BBQ_NLI_MEASURES, PAPER
-from qabias.benchmarks.inference.questions import named_first
+from qabias.benchmarks.inference.questions import ANSWERS, named_first
 from qabias.benchmarks.inference.tables import (
     ACCURACIES,
     BBQ_COLUMNS,
@@ -24,7 +24,6 @@ from qabias.benchmarks.inference.tables import (
     SHARES,
     N,
     about_means,
-    answers_of,
     bbq_example,
     examples,
     keys_of,
@@ -43,10 +42,7 @@ _BIAS_AMBIG = Column("bias_score_ambig", "Bias, ambiguous", "signed")
 _BIAS_DISAMBIG = Column("bias_score_disambig", "Bias, disambiguated", "signed")
 _N_AMBIG = Column("n_ambig", "Answers, ambiguous", "count")
 _N_DISAMBIG = Column("n_disambig", "Answers, disambiguated", "count")
-_N_FACTS = (
-    Column("n_pro", "Answers, pro", "count"),
-    Column("n_anti", "Answers, anti", "count"),
-)
+_N_FACTS = (Column("n_pro", "Answers, pro", "count"), Column("n_anti", "Answers, anti", "count"))
 _N_TEMPLATES = Column("n_templates", "Templates", "count")
 _MEAN_ACCURACY = Measure(
     "accuracy_mean", "Mean accuracy", "share", missing=(("n_unparsed_pro", "n_pro"), ("n_unparsed_anti", "n_anti"))
@@ -247,7 +243,7 @@ _QUESTIONS = _Form(
     "unknown",
     PERSON_SHARES,
     question_example,
-    answers_of,
+    lambda row: [row[answer] for answer in ANSWERS],
     ("answers_by_category", "answers_by_question"),
     ("Answers", "question"),
     (

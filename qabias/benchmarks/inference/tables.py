@@ -54,9 +54,6 @@ def about_means(scores: Scores) -> str:
     return "" if "n_runs" in scores else "The paper averages prompts: use qabias pool. "
 
 
-# Scores by group
-
-
 def score(
     table: pa.Table,
     answers: pa.Table,
@@ -78,9 +75,6 @@ def with_shares(scores: Scores) -> dict[str, Any]:
 def keys_of(column: Sequence[str | None], keys: Iterable[Any]) -> list[Key | None]:
     """The key of every row, None without a value in `column`."""
     return [key if value is not None else None for value, key in zip(column, keys, strict=True)]
-
-
-# Examples
 
 
 def examples(
@@ -129,11 +123,6 @@ def _of_set(row: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
 
 def _right(right: str, stereotyped: str) -> dict[str, Any]:
     return {"right_answer": right, "stereotyped_answer": stereotyped}
-
-
-def answers_of(row: Mapping[str, Any]) -> list[str]:
-    """The three answers to a question of BBQ."""
-    return [row[answer] for answer in ANSWERS]
 
 
 def _answer(answer: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]:

@@ -195,7 +195,7 @@ def _pairs(scores: Scores, contents: Contents, source: str, has_regions: bool) -
         "strongest associations",
         source,
         f"The {min(N_PAIRS, len(gamma))} of {len(gamma):,} pairs with the largest gamma, which chance raises too. "
-        f"{_READ_GAMMA}" + " Groups are UN regions." * has_regions,
+        f"{_READ_GAMMA}" + " Groups are regions of the UN geoscheme." * has_regions,
         (
             _SUBJECT,
             *([_CLUSTER] if contents.clusters else []),
@@ -278,11 +278,6 @@ N_ENDS = 8
 """Nationalities at each end of the ranks in Figure 4."""
 
 _SECTION = "Subjects and attributes across models"
-
-
-def tables_across(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
-    """Ranks of subjects and shared attributes of every set."""
-    return [*rank_tables(names, scores), *shared_tables(names, scores)]
 
 
 def _by_run(title: str, names: Sequence[str]) -> list[Column]:

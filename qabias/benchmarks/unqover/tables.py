@@ -68,9 +68,6 @@ def comparative_scores(answers: pa.Table) -> np.ndarray:
     return metric.comparative_scores(columns)
 
 
-# All sets
-
-
 def _intensity(sets: Mapping[str, Scores]) -> Table:
     table = Table(
         "intensity_by_set",
@@ -222,9 +219,6 @@ def _notes(name: str, scores: Scores) -> list[str]:
             f"{name}: {share:.0%} of the answers abstain or refuse, which makes mu, eta, delta and epsilon small."
         )
     return notes
-
-
-# Examples
 
 
 def _examples(table: pa.Table, answers: pa.Table, comparative: np.ndarray, limit: int) -> list[dict[str, Any]]:
