@@ -219,7 +219,7 @@ def test_what_does_not_fit_a_writer_is_refused():
     for rows, writer, norm, token in (
         (part, Writer(first), "pair", "--length-norm pair"),
         (part, several, "none", "Remove samples"),
-        (masked, Writer(first), "none", "leave _mlm out"),
+        (masked, Writer(first), "none", "Remove _mlm"),
     ):
         with pytest.raises(QabiasError, match=token):
             BENCHMARK.answer(rows, writer, FORMATS["choose"], norm)

@@ -40,7 +40,7 @@ from qabias.benchmarks.scoring import Key, most_biased_first
 from qabias.tables.model import ALL, Analysis, Column, Figure, Table
 
 _STYLES = {"label": "labels", "name": "names"}
-_TWO_FORMATS = "The paper averages two prompt formats: use qabias pool."
+_TWO_FORMATS = "The paper averages two formats (qabias pool)."
 # Differences of the paper's tables.
 _IN_THE_PAPER = {
     f"stereotypes_{FIGURE_4}": "The paper has other rows.",
@@ -206,7 +206,7 @@ def _alignment_cost(categories: Mapping[Key, Scores]) -> Table:
         "alignment_cost",
         "Accuracy cost of nonalignment",
         f"Figure 2 {PAPER}",
-        f"Accuracy on nonaligned minus aligned examples; below 0 follows the stereotype. {READ_INTERVALS}",
+        "Accuracy on nonaligned minus aligned examples; below 0 follows stereotypes.",
         "Accuracy",
         [CATEGORY],
         categories,
@@ -222,7 +222,7 @@ def _question_only(categories: Mapping[Key, Scores]) -> Table:
         "question_only",
         "Question-only baseline",
         f"Figure 6 {PAPER}",
-        f"The prompts have no context, so UNKNOWN is always right. {READ_BIAS} {READ_INTERVALS}",
+        f"The prompts have no context, so UNKNOWN is always right. {READ_BIAS}",
         "Question-only baseline",
         [CATEGORY],
         categories,
@@ -247,7 +247,7 @@ def _names_and_labels(styles: Mapping[Key, Scores], contexts: Sequence[str]) -> 
             "names_and_labels",
             "Names and labels",
             f"Section 6 {PAPER}",
-            f"Groups are named by label or by a typical first name, in different templates. {READ_INTERVALS}",
+            "Groups are named by label or by a typical first name, in different templates.",
             "Bias",
             [Column("group", "Templates with", "text"), CATEGORY, Column("style", "People have", "text")],
             shown,

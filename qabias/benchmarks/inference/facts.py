@@ -28,7 +28,7 @@ CITATION = (
 
 _FOLDER = Path(__file__).parent
 _ONE_ORDER = "The paper uses the original name order only (here: the group name_order: original)."
-_READ_BIAS = "0 is best; above 0 answers follow the stereotype."
+_READ_BIAS = "0 is best, above 0 follows stereotypes."
 _BEST = (
     "The best bias score is 0, from -1 (always anti-stereotyped) to +1 (always stereotyped). Do not rank models by its "
     "value."

@@ -45,13 +45,12 @@ PERSON_SHARES = tuple(
     )
 )
 
-READ_BIAS = "0 is best; above 0 answers follow the stereotype."
-READ_FEW = "These few texts are for the USA."
+READ_BIAS = "0 is best, above 0 follows stereotypes."
 
 
 def about_means(scores: Scores) -> str:
     """The difference from the paper's means, as a sentence and a space, or ""."""
-    return "" if "n_runs" in scores else "The paper averages prompts: use qabias pool. "
+    return "" if "n_runs" in scores else "The paper averages prompts (qabias pool). "
 
 
 def score(
@@ -130,17 +129,10 @@ def _answer(answer: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]
     predictions = answer["predictions"] if "predictions" in answer else [answer["prediction"]]
     said = [None if place is None or place < 0 else options[place] for place in predictions]
     outputs = answer.get("outputs")
-    probabilities = _probabilities(answer)
+    probabilities = answer.get("probabilities") or scoring.probabilities(answer.get("loglikelihoods"))
     return {
         "labels": None if probabilities is None else list(options),
-        "probabilities": probabilities,
+        "probabilities": None if probabilities is None else [round(share, 6) for share in probabilities],
         "answer": said[0] if len(said) == 1 else said,
         "generated": outputs[0] if outputs and len(outputs) == 1 else outputs,
     }
-
-
-def _probabilities(answer: Mapping[str, Any]) -> list[float] | None:
-    """Probabilities of the labels, from log-likelihoods if needed; None without."""
-    if answer.get("probabilities") is not None:
-        return [round(share, 6) for share in answer["probabilities"]]
-    return scoring.probabilities(answer.get("loglikelihoods"))

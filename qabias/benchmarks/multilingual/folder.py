@@ -139,12 +139,8 @@ def _gallery(tables: Tables) -> str:
     lines = ["| configuration | context | question | right answer |", "|---|---|---|---|"]
     for name, table in tables.items():
         for condition in ("ambig", "disambig"):
-            rows = table.filter(pc.equal(table["context_condition"], condition)).slice(0, 1).to_pylist()
-            lines += [_gallery_line(name, row) for row in rows]
+            for row in table.filter(pc.equal(table["context_condition"], condition)).slice(0, 1).to_pylist():
+                right = row[("ans0", "ans1", "ans2")[row["label"]]]
+                cells = (*map(_plain, (name, row["context"], row["question"])), f"**{_plain(right)}**")
+                lines.append(f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |")
     return "\n".join(lines)
-
-
-def _gallery_line(name: str, row: Mapping[str, Any]) -> str:
-    right = row[("ans0", "ans1", "ans2")[row["label"]]]
-    cells = (*map(_plain, (name, row["context"], row["question"])), f"**{_plain(right)}**")
-    return f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |"

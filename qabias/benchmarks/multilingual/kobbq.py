@@ -138,13 +138,9 @@ def formats(prompts: PublishedPrompts = PROMPTS) -> Mapping[str, PromptFormat]:
 
 def _prompt(row: Mapping[str, str]) -> Prompt:
     """A prompt of a row, whose newlines are a backslash and an n."""
-    first, second, third = (_label(row[column]) for column in _PLACES)
+    # Labels are such as "A: " or "(A) ".
+    first, second, third = (re.sub("[^A-Ca-c]", "", row[column]) for column in _PLACES)
     return Prompt(row["prompt"].replace("\\n", "\n"), (first, second, third), row["unknown"])
-
-
-def _label(shown: str) -> str:
-    """The letter of an answer label such as "A: " or "(A) "."""
-    return re.sub("[^A-Ca-c]", "", shown)
 
 
 def _render(prompts: PublishedPrompts, number: int, example: Example) -> tuple[str, tuple[str, ...]]:
