@@ -180,7 +180,7 @@ def _aligned_errors(categories: Mapping[Key, Scores]) -> Table:
         "aligned_errors",
         "Stereotyped errors",
         f"Footnote 7 {PAPER}",
-        "Share of stereotyped answers among errors in ambiguous contexts. 50% has no direction." + _ROW_ALL,
+        "Share of stereotyped answers among errors in ambiguous contexts. 50% is best." + _ROW_ALL,
         (
             CATEGORY,
             Column("share_aligned", "Stereotyped, share", "share"),

@@ -257,8 +257,8 @@ BBNLI_FACTS = Facts(
     ),
     hub=HubTexts(
         "BBNLI by qabias",
-        "Social bias in natural language inference or in questions whose premise does not settle a stereotype, and "
-        f"accuracy on premises that settle it, pro and anti (Akyürek et al. 2022). {_BEST}",
+        "Social bias in inference and questions whose premise does not settle a stereotype (Akyürek et al. 2022). "
+        f"Accuracy on premises that settle it, pro and anti. {_BEST}",
         "Akyürek et al.",
     ),
     suite=_FOLDER / "paper.yaml",

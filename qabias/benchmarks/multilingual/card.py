@@ -35,7 +35,7 @@ class Card:
 
     @property
     def licence_id(self) -> str:
-        """Identifier of its licence, by default that of the pinned repository."""
+        """Identifier of its licence, by default the pinned repository's."""
         return self.licence or (sources.licence(self.repository) if self.repository else NO_LICENCE)
 
     @property
