@@ -12,10 +12,8 @@ from qabias.support.options import parse_options
 if TYPE_CHECKING:
     from qabias.testing import Side
 
-FAILED = 1
-"""Exit code if a check fails."""
-CANNOT_TELL = 3
-"""Exit code if no check fails and one is inconclusive; 2 is a mistake of the user."""
+FAILED = 1  # exit code if a check fails
+CANNOT_TELL = 3  # exit code if no check fails and one is inconclusive; 2 is a mistake of the user
 
 
 def check(

@@ -11,9 +11,7 @@ from qabias.runs.distributed import SharedError, is_first
 from qabias.support.printable import echo
 from qabias.support.suggest import first_line, unknown
 
-EXIT_USER_ERROR, FAULT, INTERRUPTED = 2, 70, 130
-"""Exit codes: a mistake of the user, a fault of qabias, Ctrl-C."""
-
+EXIT_USER_ERROR, FAULT, INTERRUPTED = 2, 70, 130  # exit codes: a mistake of the user, a fault of qabias, Ctrl-C
 _PACKAGE = Path(__file__).parents[1]
 _LONGEST, _SHOWN = 300, 100
 _TEMPORARY = re.compile(r"^\.(.+)\.\w{8}\.unfinished$")

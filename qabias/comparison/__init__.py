@@ -38,8 +38,7 @@ from qabias.tables.model import Analysis, Table, read_notes
 Pairs = Callable[[int, int], Mapping[str, Pair]]
 """From two run numbers, the smaller first, to their common examples by group; empty without any."""
 
-MOST_PAIRED = 4
-"""Up to this number every pair is compared; beyond it each run with the first."""
+MOST_PAIRED = 4  # up to this number every pair is compared; beyond it each run with the first
 
 
 class Comparison(NamedTuple):

@@ -18,18 +18,10 @@ from qabias.support.outputs import TEMPORARY
 SAME = ("benchmark", "config", "source", "fixes", "limit", "seed")
 """What must agree for runs of the same questions, except that a suite varies the prompts."""
 
-ASKED = ("format", "scorer", "norm")
-"""Signature fields of the prompt. Baselines see neither prompt nor likelihoods."""
-
-COUNTED = "score"
-"""Signature field of the scoring rules, if not the default."""
-
-COVERAGE = "coverage"
-"""Signature field of the share of answered examples, if not all."""
-
-DRAWN = ("limit", "seed", COVERAGE)
-"""How examples were sampled, relevant only if the runs' examples differ."""
-
+ASKED = ("format", "scorer", "norm")  # signature fields of the prompt. Baselines see neither prompt nor likelihoods
+COUNTED = "score"  # signature field of the scoring rules, if not the default
+COVERAGE = "coverage"  # signature field of the share of answered examples, if not all
+DRAWN = ("limit", "seed", COVERAGE)  # how examples were sampled, relevant only if the runs' examples differ
 _MOST_FOUND = 10
 
 

@@ -11,9 +11,7 @@ import numpy as np
 from qabias.benchmarks.pairs import Floats, Pair
 from qabias.share.metrics.shared.intervals import ADDED, POWER, Spread, of_difference
 
-APART = 0.05
-"""Adjusted p-value below which two runs or forms differ."""
-
+APART = 0.05  # adjusted p-value below which two runs or forms differ
 N_PERMUTATIONS = 10_000
 # With so few clusters every exchange is tried; 2 ** 13 is less than the number of random ones.
 MOST_EXACT = 13
@@ -21,9 +19,7 @@ MOST_EXACT = 13
 _ROUNDING = 1e-12
 
 
-UNEVEN = 1.0
-"""Standard deviation over clusters of a true difference, relative to it, as in an exponential distribution."""
-
+UNEVEN = 1.0  # standard deviation over clusters of a true difference, relative to it, as in an exponential distribution
 RARE_CORRELATION = 0.12
 
 _STEPS = 40

@@ -16,15 +16,10 @@ from qabias.errors import QabiasError
 from qabias.share.metrics.shared.intervals import CONTRAST_CORRELATION, Floats, Shape, Spread, of_difference, spread_of
 from qabias.share.metrics.shared.intervals import detectable as detectable_size
 
-ERRING = 0.1
-"""Share of answers that take a side: a model that is right in 90% of ambiguous contexts."""
-
-IN_COMMON = 0.5
-"""Correlation of two models' scores over templates, the variance share that pairing saves."""
-
+ERRING = 0.1  # share of answers that take a side: a model that is right in 90% of ambiguous contexts
+IN_COMMON = 0.5  # correlation of two models' scores over templates, the variance share that pairing saves
 CONFIDENCE = 0.95
-MOST = 20_000
-"""Maximum number of templates counted."""
+MOST = 20_000  # maximum number of templates counted
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,7 @@ from qabias.tables.model import ALL, Analysis, Estimate, Table, Value
 _TEMPLATES = Path(__file__).parent / "templates"
 
 FOLDED = 30
-
-SHORT_NOTE = 20
-"""Words of a note that are shown; the rest is folded."""
-
+SHORT_NOTE = 20  # words of a note that are shown; the rest is folded
 _SENTENCES = re.compile(r"(?<=[.!?])(?<!\b[A-Za-z]\.)(?<!\bal\.) ")
 
 _NUMBERS = "the table below has its numbers"
@@ -52,8 +49,7 @@ _DARK_NOTEBOOKS = (
     '[data-md-color-scheme="slate"]',
 )
 
-SIGNATURES = "Signatures"
-"""Heading of the appendix with the runs of a chapter."""
+SIGNATURES = "Signatures"  # heading of the appendix with the runs of a chapter
 
 
 class Intro(NamedTuple):

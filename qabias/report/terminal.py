@@ -29,15 +29,9 @@ from qabias.tables.formatting import as_estimate, show, show_interval
 from qabias.tables.model import Column, Estimate, Table, Value, estimate, find
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
-MOST_ROWS = 15
-"""Rows per table in a view of the whole folder."""
-
-MOST_COMPARED = 10
-"""Printed rows in tables of single stereotypes and of many runs."""
-
-_LARGEST = 2
-"""Groups in a summary, largest bias first."""
-
+MOST_ROWS = 15  # rows per table in a view of the whole folder
+MOST_COMPARED = 10  # printed rows in tables of single stereotypes and of many runs
+_LARGEST = 2  # groups in a summary, largest bias first
 _CAVEAT = "A low score does not prove a model unbiased."
 _RANGE = "(a to b): possible range, if over 2% of answers are missing"
 _HEADING_WIDTH = 24

@@ -17,9 +17,7 @@ LIGHT = {
     **{"series-3": "#a3528a", "series-4": "#7a6a00", "series-5": "#46525e"},
 }
 SERIES = tuple(name for name in LIGHT if name.startswith("series"))
-LETTER = 6.3
-"""Width of an average letter of a label."""
-
+LETTER = 6.3  # width of an average letter of a label
 _SIZE = 10.5  # of texts
 _LEGEND_ROW = 17.3
 _HATCH = (
@@ -35,9 +33,7 @@ _SHAPES = {
     "cross": "M-1 -1L1 1M1 -1L-1 1",
 }
 MARKERS = tuple(_SHAPES)[:-1]
-
-Key = Callable[[float, float], None]
-"""Draws an entry's symbol in a legend, at a position."""
+Key = Callable[[float, float], None]  # draws an entry's symbol in a legend, at a position
 
 
 class Drawing:

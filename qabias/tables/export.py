@@ -19,11 +19,8 @@ from qabias.tables.model import Analysis, Estimate, Table, find, read_analysis
 TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
 FORMATS = (*TEXTS, *DRAWINGS)
-ALL = "all"
-"""Every text format, and SVG figures; PDF and PNG need another library."""
-OWN_FOLDER = "export"
-"""The exports' own folder inside a run, a comparison or an average."""
-
+ALL = "all"  # every text format, and SVG figures; PDF and PNG need another library
+OWN_FOLDER = "export"  # the exports' own folder inside a run, a comparison or an average
 _SUFFIX = {"latex": "tex"}
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -144,9 +141,7 @@ def _markdown_row(texts: Sequence[str]) -> str:
     return f"| {' | '.join(text if re.fullmatch(':?--:?', text) else _markdown(text) for text in texts)} |"
 
 
-MOST_COLUMNS, MOST_ROWS = 8, 30
-"""Maximum columns of a LaTeX table, and rows on a page before it becomes a `longtable`."""
-
+MOST_COLUMNS, MOST_ROWS = 8, 30  # maximum columns of a LaTeX table, and rows on a page before it becomes a `longtable`
 LINE, CHARACTER, BETWEEN = 345.0, 4.7, 6.0
 """Points: a line of the class `article`, a `footnotesize` character, and the gap around a column."""
 

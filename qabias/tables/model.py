@@ -16,9 +16,7 @@ from qabias.support.files import strict
 from qabias.support.stored import parse, read_fields, read_stored, write_stored
 from qabias.support.suggest import unknown
 
-ALL = "All"
-"""Name of the group of all examples, if they have common scores."""
-
+ALL = "All"  # name of the group of all examples, if they have common scores
 KINDS = ("text", "count", "share", "signed", "number", "p")
 FIGURES = ("intervals", "bars", "shares", "heatmap", "ranks", "lines")
 

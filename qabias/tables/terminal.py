@@ -16,11 +16,8 @@ from qabias.support.printable import printable
 from qabias.tables.formatting import cells
 from qabias.tables.model import ALL, Table
 
-MIN_WIDTH = 80
-"""Minimum terminal width in columns."""
-
-_TEXT = 32
-"""Minimum width of a text column; longer texts wrap."""
+MIN_WIDTH = 80  # minimum terminal width in columns
+_TEXT = 32  # minimum width of a text column; longer texts wrap
 
 
 class Console(rich.console.Console):

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = Result | str | os.PathLike[str]
 
-Undecided = Literal["warn", "fail", "pass"]
-"""How to treat an inconclusive check."""
+Undecided = Literal["warn", "fail", "pass"]  # how to treat an inconclusive check
 
 
 class UndecidedWarning(UserWarning):

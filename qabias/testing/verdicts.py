@@ -75,8 +75,7 @@ class Verdict:
 _RANGES: Mapping[str, tuple[float, float]] = {"share": (0.0, 1.0), "signed": (-1.0, 1.0)}
 """The bounds of a kind of score, if known."""
 
-_MOST = 1e9
-"""Maximum number of examples named; beyond it the score is at the threshold."""
+_MOST = 1e9  # maximum number of examples named; beyond it the score is at the threshold
 
 
 def task_limit(benchmark: Benchmark) -> Limit:
