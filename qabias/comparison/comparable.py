@@ -114,17 +114,12 @@ def are_question_only(runs: Sequence[ScoredRun]) -> bool:
 def _values_by_run(runs: Sequence[ScoredRun], values: Sequence[str]) -> str:
     """The different values, each with a run that has it."""
     having: dict[str, list[str]] = {}
-    for name, value in zip(map(_name_or_folder, runs), values, strict=True):
-        having.setdefault(value, []).append(name)
+    for run, value in zip(runs, values, strict=True):
+        is_temporary = run.folder.parent.name.startswith(TEMPORARY)
+        having.setdefault(value, []).append(_model_name(run) if is_temporary else str(run.folder))
     shown = [f"{own[0]}{f' and {len(own) - 1} more' if own[1:] else ''}: {value!r}" for value, own in having.items()]
     more = len(shown) - _MOST_FOUND
     return ", ".join(shown[:_MOST_FOUND]) + (f" and {more} values more" if more > 0 else "")
-
-
-def _name_or_folder(run: ScoredRun) -> str:
-    """A folder's path, or the model's name if the folder is temporary."""
-    is_temporary = run.folder.parent.name.startswith(TEMPORARY)
-    return _model_name(run) if is_temporary else str(run.folder)
 
 
 def differing_fields(signatures: Sequence[str]) -> list[str]:

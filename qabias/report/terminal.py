@@ -51,11 +51,7 @@ def print_summary(run: ScoredRun, console: Console | None = None) -> None:
     print_headline(headline(benchmark, scores, model, run.is_question_only), console)
     print_table(_overview(benchmark, scores, run.is_question_only), console)
     limits = [f"sample ({run.arguments.limit})"] if run.arguments.limit is not None else []
-    if any(
-        possible_range(one, measure)
-        for one in benchmark.groups(scores).values()
-        for measure in benchmark.facts.measures
-    ):
+    if _has_ranges(benchmark, scores):
         limits.append(_RANGE)
     print_line(f"{'Limits':<9}{'. '.join([*limits, _CAVEAT])}", console)
     print_line(f"{'Cite':<9}{run.signature}", console)
@@ -139,11 +135,8 @@ def print_scores(
 
 
 def _by_group(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Measure], count: str) -> Table:
-    columns = (
-        Column(facts.row, facts.row, "text"),
-        *([Column("n", "n", "count")] if count else []),
-        *_headings(measures),
-    )
+    counts = [Column("n", "n", "count")] if count else []
+    columns = (Column(facts.row, facts.row, "text"), *counts, *_headings(measures))
     rows: tuple[tuple[Value, ...], ...] = tuple(
         (name, *([int(one[count])] if count else []), *(_cell(facts, one, each) for each in measures))
         for name, one in groups.items()
@@ -234,11 +227,8 @@ def show_folder(folder: Path, console: Console, *, full: bool = False) -> None:
     for note in analysis.notes:
         console.print(note, markup=False)
     if run is not None and full:
-        for name, value in (
-            ("revision", run.arguments.revision),
-            ("date", run.file.created),
-            ("qabias", run.file.qabias_version),
-        ):
+        made = {"revision": run.arguments.revision, "date": run.file.created, "qabias": run.file.qabias_version}
+        for name, value in made.items():
             if value:
                 # A line feed in a name would begin a line that looks like one of this program.
                 print_line(f"{name:<9}{' '.join(value.split())}", console)

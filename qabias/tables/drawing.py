@@ -37,13 +37,7 @@ Key = Callable[[float, float], None]  # draws an entry's symbol in a legend, at 
 
 
 class Drawing:
-    """A figure: shown as a notebook cell's value, written by `save`.
-
-    Attributes:
-        title: Its title.
-        width: Width in points.
-        height: Height in points.
-    """
+    """A figure, with sizes in points: shown as a notebook cell's value, written by `save`."""
 
     def __init__(self, title: str, width: float, height: float) -> None:
         self.title, self.width, self.height = title, width, height

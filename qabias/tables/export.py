@@ -157,7 +157,7 @@ def to_latex(table: Table) -> str:
         rf">{{\{'raggedright' if column.kind == 'text' else 'raggedleft'}\arraybackslash}}p{{{width:.1f}pt}}"
         for column, width in zip(table.columns, widths, strict=False)
     )
-    head, *body = (_latex_row(row[: len(widths)]) for row in rows)
+    head, *body = (rf"{' & '.join(map(latex, row[: len(widths)]))} \\" for row in rows)
     source = f" ({table.source})" if table.source else ""
     label = rf"\label{{tab:{re.sub('[^A-Za-z0-9:-]+', '-', table.name)}}}"
     caption = rf"\caption{{{latex(f'{table.title}{source}.')}}}{label}"
@@ -193,10 +193,6 @@ def column_widths(rows: Sequence[Sequence[str]]) -> list[float]:
 def latex(text: str) -> str:
     """Text with LaTeX's special characters and control characters escaped."""
     return "".join(_LATEX.get(character, character) for character in printable(text))
-
-
-def _latex_row(texts: Sequence[str]) -> str:
-    return f"{' & '.join(map(latex, texts))} \\\\"
 
 
 _TEXT = {"csv": to_csv, "md": to_markdown, "latex": to_latex}

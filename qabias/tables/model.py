@@ -22,13 +22,7 @@ FIGURES = ("intervals", "bars", "shares", "heatmap", "ranks", "lines")
 
 
 class Estimate(NamedTuple):
-    """A score with its interval.
-
-    Attributes:
-        value: The score; None if undefined.
-        low: Lower end of the 95% CI; None without one.
-        high: Upper end.
-    """
+    """A score with its 95% CI; None if undefined, or without one."""
 
     value: float | None
     low: float | None = None

@@ -32,14 +32,7 @@ class Console(rich.console.Console):
 
 
 def print_table(table: Table, console: Console, most_rows: int | None = None, *, whole: bool = False) -> None:
-    """Print the table columns that fit the terminal, or all, in blocks.
-
-    Args:
-        table: The table.
-        console: Target; None: standard output.
-        most_rows: Maximum rows; None: all.
-        whole: Print all columns.
-    """
+    """Print the table columns that fit the terminal, or the `whole` table, in blocks."""
     console.width = max(console.width, MIN_WIDTH)
     rows = table.rows[:most_rows]
     places = list(range(len(table.columns)))

@@ -36,8 +36,6 @@ class Verdict:
     """A run's verdict for a threshold in one group.
 
     Attributes:
-        name: Name of the score.
-        group: Name of the group.
         value: The score; None if undefined.
         low: Lower end of the interval, adjusted for comparisons and missing answers; None without one.
         high: Upper end.
