@@ -44,7 +44,7 @@ LICENCES = {
         "they may be passed on and changed for non-commercial purposes only, with attribution, a note of changes and "
         "under the same licence",
     ),
-    NO_LICENCE: Licence("none stated", "their authors state no licence, so nobody else may pass them on", allows=False),
+    NO_LICENCE: Licence("none stated", "their authors state no licence, so only they may pass them on", allows=False),
     CLOSED: Licence("not free", "their authors give them to each user, who may not pass them on", allows=False),
 }
 

@@ -36,7 +36,7 @@ class Assumed:
         alone, together = 1.0 / (templates * self.rows), 1.0 / templates
         one = alone + self.correlation * (together - alone)
         steps = np.linspace(-1.0, 1.0, templates)
-        steps /= np.sqrt((templates - 1) / templates * (steps**2).sum())  # of which the jackknife's variance is 1
+        steps /= np.sqrt((templates - 1) / templates * (steps**2).sum())  # with a jackknife variance of 1
         without = steps * np.sqrt(shrink * self.erring * one)
         erring = self.erring + steps * np.sqrt(self.erring * (1.0 - self.erring) * one)
         half = np.asarray(self.erring / 2.0)

@@ -42,7 +42,7 @@ _DARK = {
     **{"link": "#7cc4f0", "series-0": "#56b4e9", "series-1": "#f0a132", "series-2": "#3fc79b"},
     **{"series-3": "#e39cc8", "series-4": "#bcae2e", "series-5": "#9ba6b0"},
 }
-# How notebooks say that they are dark: JupyterLab, VS Code, Colab, and the pages of Material for MkDocs.
+# How notebooks mark a dark theme: JupyterLab, VS Code, Colab, and Material for MkDocs.
 _DARK_NOTEBOOKS = (
     'body[data-jp-theme-light="false"]',
     "body.vscode-dark",
@@ -361,7 +361,7 @@ class _Environment(jinja2.Environment):
 def environment() -> jinja2.Environment:
     """The renderer of page and card templates."""
     made = _Environment(
-        # A benchmark's template is named by its path, because it lies in the benchmark's folder.
+        # A benchmark's template is named by its path in the benchmark's folder.
         loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(_TEMPLATES), jinja2.FunctionLoader(_read_template)]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,

@@ -101,7 +101,7 @@ class Drawing:
 
     def inline(self, name: str, numbers: str) -> str:
         """The figure for a page, which sets its colors; every id begins with the name."""
-        # Wide figures scroll; they do not shrink until nobody can read them.
+        # Wide figures scroll; shrinking would make them unreadable.
         style = f"min-width: {round(0.9 * self.width)}px; max-width: {round(1.5 * self.width)}px"
         return self._element(name, f"{self.title}; {numbers}", f'style="{style}"', lambda color: f"var(--{color})", "")
 

@@ -41,10 +41,10 @@ _LATEX = {
     "\t": " ",
 }
 
-# What spreadsheets take for a formula: its first character may stand after spaces and quotes, or be a wide one.
+# A formula for spreadsheets: its first character may follow spaces and quotes, or be a wide one.
 _FORMULA = re.compile("\t|[\\s\"']*[=+\\-@＝＋－＠]")
 _NUMBER = re.compile(r"\s*[+-]?[\d.,]+(?:[eE][+-]?\d+)?\s*%?\s*")
-# Some take these for the end of a cell where it is not quoted, some drop spaces around it.
+# In unquoted cells some spreadsheets end the cell at these, and some drop outer spaces.
 _QUOTED = re.compile('[,;"\t\n]|^\\s|\\s$')
 
 

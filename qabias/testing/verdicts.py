@@ -252,7 +252,7 @@ def _verdict(
         return undecided
     seen = adjusted_finding(benchmark.facts, group, scores, measure.name, looks)
     inner = (value, value) if possible is None else (min(value, possible[0]), max(value, possible[1]))
-    # Whichever way the missing answers had gone, the interval would be about as wide as it is now.
+    # Any missing answers would leave the interval about equally wide.
     reach = inner[0] - (value - seen.low), inner[1] + (seen.high - value)
     (least, largest), between = _range(measure), allowed(limit, measure)
     low, high = max(reach[0], least), min(reach[1], largest)
