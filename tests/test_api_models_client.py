@@ -209,7 +209,7 @@ def test_a_refusal_is_that_of_a_server_so_that_fallbacks_work():
 def test_what_a_filter_refuses_is_filtered():
     body = {"error": {"message": "no", "code": "content_filter"}}
     client = Client(fails=lambda number: StatusError(400, body["error"] if number % 2 else body))
-    with pytest.warns(UserWarning, match="24 of 24 predictions unparseable"):
+    with pytest.warns(UserWarning, match="24 of 24"):
         result = measure(client)
     assert predictions(result.folder)["outcome"].unique().to_pylist() == ["filtered"]
 
