@@ -80,7 +80,7 @@ def test_the_text_of_every_body_is_read_with_why_it_ended(body, text, finish, tm
         (result("Age/0", 500, None), "status 500: no message"),
         (result("Age/0", 200, {"error": {"message": "odd"}}), "status 200: odd"),
         *(
-            (result("Age/0", 200, body), "a body")
+            (result("Age/0", 200, body), "the body")
             for body in (
                 *({"data": []}, chat("B") | {"choices": []}, chat(5), completion(5), {"output": 5}),
                 *({"choices": {"a": 1}}, {"output": [{"type": "message"}]}),

@@ -123,7 +123,7 @@ def test_rules_make_another_run_that_keeps_the_figures_and_not_their_reasons(tmp
 
 def test_half_a_set_is_taken_and_told(tmp_path, rows):
     shown = invoke("score", write(tmp_path / "ages.toy", rows[1:])).output
-    assert f"Of {len({row['set_id'] for row in rows})} sets 1 are not whole" in shown
+    assert f"1 of {len({row['set_id'] for row in rows})} sets" in shown
     assert "score:allow_incomplete=yes" in shown
     for kept in (rows, [row for row in rows if row["context_condition"] == "ambig"]):
         assert not any("not whole" in note for note in qabias.score(write(tmp_path / "whole.toy", kept)).notes)
@@ -141,12 +141,12 @@ def test_a_log_is_never_replaced(tmp_path, rows):
 @pytest.mark.parametrize(
     ("arguments", "token"),
     [
-        (["--config", "Religion"], "'Age' by the log"),
-        (["--source", "official"], "'bundled' by the log"),
+        (["--config", "Religion"], "'Age' in the log"),
+        (["--source", "official"], "'bundled' in the log"),
         (["--source", "oficial"], "'official'"),
         (["--benchmark", "bqb"], "'bbq'"),
         (["--format", "letters"], "format"),
-        (["--length-norm", "released"], "'none' by the log"),
+        (["--length-norm", "released"], "'none' in the log"),
         (["--seed", 1], "--seed"),
     ],
 )
