@@ -80,8 +80,7 @@ def _by_row(log: Log, row_of: Mapping[str, int]) -> _Found:
             )
         if row in results.texts and not sample.error:
             raise QabiasError(
-                f"{log.path}: {sample.where}: a second answer to {name!r}.",
-                "Send each request once, without n.",
+                f"{log.path}: {sample.where}: a second answer to {name!r}.", "Send each request once, without n."
             )
         results.n += 1
         if sample.error:
