@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -106,9 +106,10 @@ _INTERPOSED = re.compile(
 )
 # "It was the baker who", "the one who was late is the baker".
 _IDENTIFIES = re.compile(
-    rf"\bit(?:'s| is| was) {_ANY} who\b|\b(?:one|person|individual) (?:who|that)\b.*\b(?:is|was) {_ANY}\W*$",
+    rf"\bit(?:'s| is| was) {_ANY} (?:who|fault)\b|\b(?:one|person|individual) (?:who|that)\b.*\b(?:is|was) {_ANY}\W*$",
     re.IGNORECASE,
 )
+_NEITHER = re.compile(r"\W*neither(?: of them)?\W*", re.IGNORECASE)
 _UNSURE = re.compile(r"\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b", re.IGNORECASE)
 _IS_ANSWER = re.compile(
     rf"{_ANY}\W+(?:is|was|must be) (?:the )?(?:(?:correct|right|best|only) )?(?:answer|choice|option|correct|right)\b",
@@ -174,7 +175,7 @@ def parse_choice(
     Args:
         text: What a model wrote; thinking between marks is set aside, and of a long text both ends are read.
         answers: The answers as the prompt lists them.
-        labels: Their labels in the prompt, one character each.
+        labels: Their labels in the prompt, one character each; none where it has no labels.
         phrases: What is known of a language besides English.
         asked: The question, which decides what a sentence about an answer means. Without it such a sentence is none.
 
@@ -184,7 +185,7 @@ def parse_choice(
     Raises:
         ValueError: There are fewer labels than answers.
     """
-    if len(labels) < len(answers):
+    if 0 < len(labels) < len(answers):
         raise ValueError(f"{len(answers)} answers but the labels {labels!r}")
     said = set_thinking_aside(text)
     if not said.answer:
@@ -207,9 +208,8 @@ class _Reader:
             unicodedata.normalize("NFKC", label).casefold(): place for place, label in enumerate(labels[: self._n])
         }
         self._wordings = [bare(phrases.plain(answer)) for answer in answers]
-        self._phrase_of = self._named_by(answers)
-        self._option = self._option_pattern()
-        any_label = "|".join(map(re.escape, self._labels))
+        self._option, self._places = self._option_pattern(self._named_by(answers))
+        any_label = "|".join(map(re.escape, self._labels)) or "(?!)"
         kind = "0-9" if any_label.replace("|", "").isdigit() else "a-wyz"
         self._other_label = rf"(?i)[\s{MARKS}]*(?:\([{kind}]\)|[{kind}][.)](?=\s))"  # one that the prompt does not have
         edge = r"[A-Za-z0-9À-ɏ]" if any_label.isascii() else r"[^\W_]"
@@ -240,8 +240,9 @@ class _Reader:
         plain = re.sub("^(?:the|an?) ", "", joined)
         return tuple((plain if self._phrases.is_english else self._phrases.without_article(plain)).split())
 
-    def _option_pattern(self) -> re.Pattern[str]:
-        phrases = sorted(self._phrase_of, key=lambda words: -sum(map(len, words)))
+    def _option_pattern(self, names: Mapping[tuple[str, ...], int]) -> tuple[re.Pattern[str], list[int]]:
+        """A pattern with one group for every name, and the places of the groups."""
+        phrases = sorted(names, key=lambda words: -sum(map(len, words)))
         own = (re.escape(one) + ("" if one.endswith("'") else r"\s+") for one in self._phrases.articles)
         articles = "|".join((*(rf"{one}\s+" for one in ("the", "an?", "his", "her", "my", "their")), *own))
         # A letter of another script, which no answer has, is no part of its word.
@@ -256,12 +257,13 @@ class _Reader:
             joined = r"[\s-]{1,3}".join(map(re.escape, words))
             if joined in ("yes", "no"):
                 ends_clause = rf"(?=[\s{MARKS})\]]*(?:[.,;:!?\n}}]|$))"
-                patterns.append(f"(?<![^\\W_]){joined}{ends_clause}")
+                patterns.append(f"(?<![^\\W_])({joined}){ends_clause}")
             elif self._phrases.is_english or words[0][0] < "\u0530":
-                patterns.append(f"(?<![^\\W_]){joined}(?:{ends})")
+                patterns.append(f"(?<![^\\W_])({joined})(?:{ends})")
             else:
-                patterns.append(joined)
-        return re.compile(rf"(?:(?<![^\W_])(?:{articles}))?(?P<who>{'|'.join(patterns) or '(?!)'})", re.IGNORECASE)
+                patterns.append(f"({joined})")
+        option = re.compile(rf"(?:(?<![^\W_])(?:{articles}))?(?:{'|'.join(patterns) or '(?!)'})", re.IGNORECASE)
+        return option, [names[words] for words in phrases]
 
     def read(self, text: str) -> int:
         """Return what a text answers, its thinking set aside."""
@@ -337,7 +339,9 @@ class _Reader:
 
     def _marked(self, text: str) -> str:
         """A text with one character for every mention of an answer."""
-        text = self._option.sub(self._as_words, _PRIVATE.sub("", text))
+        text = self._option.sub(
+            lambda one: chr(_BY_WORDS + self._places[(one.lastindex or 0) - 1]), _PRIVATE.sub("", text)
+        )
         text = self._label.sub(lambda one: self._as_label(one, text), text)
         text = re.sub(rf"[\[(<]?[{MARKS}]*({_LABEL})[{MARKS}]*[\])>]?", r"\1", text)
         # A label with its own words is one mention, and so are words of one answer that follow each other.
@@ -347,11 +351,6 @@ class _Reader:
         text = re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
         text = _INTERPOSED.sub(r"\1 ", text)
         return _HEADING.sub(r"\1: ", text)
-
-    def _as_words(self, match: re.Match[str]) -> str:
-        words = tuple(_TOKEN.findall(match["who"].casefold()))
-        place = self._phrase_of.get(words)
-        return match[0] if place is None else chr(_BY_WORDS + place)
 
     def _as_label(self, match: re.Match[str], text: str) -> str:
         """The character of a label; of a letter that is a word in its sentence, or a number in it, the same text."""
@@ -496,7 +495,7 @@ class _Reader:
         if (
             self._unknown is not None
             and not _LABELED.search(clause)
-            and (places == {self._unknown} or says_unknown(clause))
+            and (places == {self._unknown} or says_unknown(clause) or _NEITHER.fullmatch(clause))
         ):
             return (_Statement(self._unknown, level), set()) if len(people) != 1 else (None, set())
         if len(places) != 1 or _SUPPOSED.search(clause):
