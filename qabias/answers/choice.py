@@ -50,12 +50,6 @@ _AND = (
 )
 _BOTH = re.compile(f"{_AND}{_ANY}", re.IGNORECASE)
 _AT = re.compile(f"{_LEAD}({_ANY})", re.IGNORECASE)
-_HEADING = re.compile(
-    rf"(?im)^([\s{MARKS}#>]*(?:the )?(?:final |correct |best )?(?:{ANSWER_WORDS})(?: is)?)"
-    rf"[\s{MARKS}:：]*\n+[\s{MARKS}#>]*(?={_AROUND}{_ANY})"
-)
-# A line that discusses an option, if several lines do.
-_HEAD = re.compile(rf"\W*(?:option )?({_LABEL})\W+\w", re.IGNORECASE)
 _LED = re.compile(
     rf"(?:{ANSWER_WORDS}|letter|pick|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$", re.IGNORECASE
 )
@@ -96,14 +90,7 @@ _RULED_OUT = re.compile(
     rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}",
     re.IGNORECASE,
 )
-_BESIDE = re.compile(
-    r"\W*(?:in|for|on|from|with|by|of|like|unlike|to|as|regarding|between|among|despite|compared)\b", re.IGNORECASE
-)
-# What stands between an answer and its verb: "The baker, on the other hand, was late".
-_INTERPOSED = re.compile(
-    rf"({_WORDS}(?: [\w-]+){{0,2}}), [^,.;\n]{{1,90}}, "
-    r"(?=(?:is|was|are|were|has|had|did|does|do|may|might|could|would|should|can)\b)"
-)
+_BESIDE = re.compile(r"\W*(?:in|for|on|from|with|by|of|like|unlike|to|as|between|among|despite)\b", re.IGNORECASE)
 # "It was the baker who", "the one who was late is the baker".
 _IDENTIFIES = re.compile(
     rf"\bit(?:'s| is| was) {_ANY} (?:who|fault)\b|\b(?:one|person|individual) (?:who|that)\b.*\b(?:is|was) {_ANY}\W*$",
@@ -308,10 +295,8 @@ class _Reader:
         corrected = 0
         self._is_unknown = says_unknown(text, self._phrases)
         self._is_alone = len({*map(_place, _MENTION.findall(text))}) == 1
-        lines = text.split("\n")
         is_ticked = _TICK.search(text) is not None
-        heads = {one[1] for line in lines if (one := _HEAD.match(line))}
-        for line in lines:
+        for line in text.split("\n"):
             verdict = _verdict(line)
             if verdict is not None:
                 (place,) = {_place(one) for one in _MENTION.findall(line)}
@@ -321,8 +306,6 @@ class _Reader:
                     ruled_out.add(place)
                 continue
             if is_ticked and _MENTION.search(line) and not re.search(r"\w", _MENTION.sub("", line)):
-                continue
-            if len(heads) > 1 and _HEAD.match(line):
                 continue
             for sentence in _SENTENCE.split(line):
                 before = len(made)
@@ -346,11 +329,8 @@ class _Reader:
         text = re.sub(rf"[\[(<]?[{MARKS}]*({_LABEL})[{MARKS}]*[\])>]?", r"\1", text)
         # A label with its own words is one mention, and so are words of one answer that follow each other.
         text = re.sub(rf"({_LABEL})([\s{MARKS}.:：()\]—–-]*)({_WORDS})(?:\s*\))?", self._joined, text)
-        text = re.sub(rf"({_WORDS})(\s*\(?)({_LABEL})\)?", self._joined, text)
         text = re.sub(rf"({_WORDS})(?:[ -]+(?:(?:an?|the|of|with|in|on|his|her|and)\s+){{0,3}}\1)+", r"\1", text)
-        text = re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
-        text = _INTERPOSED.sub(r"\1 ", text)
-        return _HEADING.sub(r"\1: ", text)
+        return re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
 
     def _as_label(self, match: re.Match[str], text: str) -> str:
         """The character of a label; of a letter that is a word in its sentence, or a number in it, the same text."""
@@ -452,7 +432,6 @@ class _Reader:
             concludes = word in _CONCLUDES or (concludes and not begun)
             if _CORRECTS.search(clause):
                 corrects = len(made)
-            in_middle = begun
             begun = begun or re.search(r"\w", clause) is not None
             if is_reason or (after == ":" and not _LABELED.search(clause)) or _FORMERLY.search(clause):
                 continue
@@ -460,15 +439,7 @@ class _Reader:
             ruled_out |= out
             if made and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
                 one = _Statement(NO_ANSWER, made[-1].level)
-            is_beside = (
-                one
-                and one.level
-                and mark == "," == after
-                and in_middle
-                and not _contents(clause)
-                and not _LABELED.search(clause)
-            )
-            if is_beside or (one and denies and not self._asks and one.level < _STATED):
+            if one and denies and not self._asks and one.level < _STATED:
                 continue
             denies = denies or (
                 bool(_MENTION.search(clause)) and not one and not out and _NEGATION.search(clause) is not None
@@ -489,8 +460,6 @@ class _Reader:
                 return self._clause(head, concludes)
         others = _contents(clause) - self._shared
         shared = others & self._asked
-        if len(people) > 1 and shared and re.search(r"\bboth\b", clause, re.IGNORECASE):
-            return _Statement(NO_ANSWER, _NAMED), set()
         level = _CONCLUDED if concludes else _NAMED
         if (
             self._unknown is not None
@@ -507,8 +476,6 @@ class _Reader:
         if len(_WORDED.findall(clause)) > 1:
             return None, set()
         denied, asks_denied = (_NEGATION.search(text) is not None for text in (clause, self._asks))
-        if _reverses(clause, self._asks):
-            return None, set()
         is_bare = not others - shared
         is_meant = is_bare or 2 * len(shared) > len(self._asked) > 0
         if not self._asks and not is_bare:
@@ -551,7 +518,7 @@ class _Reader:
             return [_Statement(NO_ANSWER, _NAMED)]
         denied = pattern_of(phrases.negations).search(sentence) or _NOT_ANYWHERE.search(sentence)
         if begins and (is_first or not denied) and (len(places) == 1 or rest[:1] in (",", ";")):
-            return [_Statement(place, _STATED if _LABELED.match(mentions[0][0]) else _NAMED)]
+            return [_Statement(place, _NAMED)]
         return [_Statement(place, _NAMED)] if self._is_alone and not denied else []
 
 
@@ -582,15 +549,3 @@ def _contents(text: str) -> set[str]:
         for word in words
         if len(word) > 2 and word not in _COMMON and not _NEGATION.fullmatch(word) and not word.endswith("n't")
     }
-
-
-def _reverses(one: str, other: str) -> bool:
-    """Whether a word of one text denies a word of the other, as "unsure" does "sure"."""
-    first, second = (set(_TOKEN.findall(text.casefold())) for text in (one, other))
-    return any(
-        f"{prefix}{word}" in long
-        for prefix in ("un", "in", "im", "ir", "dis")
-        for long, short in ((first, second), (second, first))
-        for word in short
-        if len(word) > 3
-    )
