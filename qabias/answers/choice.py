@@ -14,6 +14,8 @@ from qabias.answers.phrases import (
     ENGLISH,
     FINAL,
     MARKS,
+    NEGATION,
+    SENTENCE,
     STATED,
     Phrases,
     openings_in,
@@ -62,7 +64,6 @@ _NO_NOUN = re.compile(
     r"isn't|wasn't|does|doesn't|for|if|over|rather|yes|no|not|correct|wrong|incorrect|it|the)\b"
 )
 _TURN = re.compile(r"(?i)\n\W*(?:question|q|user|human|passage|context)\s*\d*\s*[:：]")
-_SENTENCE = re.compile(rf"(?i)(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n")
 _CLAUSE = re.compile(
     r"(?i)([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|"
     r"considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|"
@@ -98,9 +99,6 @@ _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|un
 _IS_ANSWER = re.compile(
     rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:(?:correct|right|best) )?(?:answer|choice|option|correct|right)\b"
 )
-_NEGATION = re.compile(
-    r"(?i)\b(?:not|no|never|cannot|without|unable|nobody|nothing|none|neither|nor|unlikely|less likely)\b|n't\b"
-)
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
 _SUPPOSED = re.compile(
     r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|would (?:rely|imply)|being|saying|between|torn)\b"
@@ -109,7 +107,7 @@ _ENDS_WITH_LABEL = re.compile(
     rf"(?is)^(?!.*\b(?:consider|look|check|evaluat|regarding|start))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$"
 )
 _NOT_ANYWHERE = re.compile(
-    rf"(?i){_NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니"
+    rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니"
 )
 _INSTEAD = re.compile(r"(?is)\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*")
 _TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
@@ -149,11 +147,8 @@ def parse_choice(
     """
     if 0 < len(labels) < len(answers):
         raise ValueError(f"{len(answers)} answers but the labels {labels!r}")
-    said = set_thinking_aside(text)
-    if not said.answer:
-        return NO_ANSWER
-    reader = _Reader(answers, labels, phrases, asked)
-    return reader.read(phrases.plain(straight(said.answer)))
+    said = straight(set_thinking_aside(text).answer)
+    return _Reader(answers, labels, phrases, asked).read(phrases.plain(said))
 
 
 class _Reader:
@@ -182,8 +177,8 @@ class _Reader:
 
     def _named_by(self, answers: Sequence[str]) -> dict[tuple[str, ...], int]:
         """What names each answer: its words without an article, and words that no other answer and no question has."""
-        words = [tuple(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers]
-        short = [self._without_article(one) for one in words]
+        plain = (" ".join(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers)
+        short = [tuple(self._phrases.without_article(re.sub("^(?:the|an?) ", "", one)).split()) for one in plain]
         names = {own: place for place, own in reversed([*enumerate(short)]) if own}
         if self._phrases.is_english:
             shared = {word for word in _TOKEN.findall(self._asks.casefold())} | COMMON
@@ -193,11 +188,6 @@ class _Reader:
                     telling = {word for word in {*own} - others - shared if len(word) > 2}
                     names = {(word,): place for word in telling} | names
         return names
-
-    def _without_article(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        joined = " ".join(words)
-        plain = re.sub("^(?:the|an?) ", "", joined)
-        return tuple((plain if self._phrases.is_english else self._phrases.without_article(plain)).split())
 
     def _option_pattern(self, names: Mapping[tuple[str, ...], int]) -> tuple[re.Pattern[str], list[int]]:
         """A pattern with one group for every name, and the places of the groups."""
@@ -272,7 +262,7 @@ class _Reader:
                 continue
             if is_ticked and _MENTION.search(line) and not re.search(r"\w", _MENTION.sub("", line)):
                 continue
-            for sentence in _SENTENCE.split(line):
+            for sentence in SENTENCE.split(line):
                 before = len(made)
                 if self._phrases.is_english:
                     new, out, corrects = self._sentence(sentence)
@@ -348,7 +338,7 @@ class _Reader:
                 if match:
                     rest = sentence[match.end() : match.end() + _NEAR]
                     clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
-                    denied = _NEGATION.search(clause) and not _NEGATION.search(self._asks)
+                    denied = NEGATION.search(clause) and not NEGATION.search(self._asks)
                     if (
                         denied
                         or _RULED_OUT.search(match[1] + clause)
@@ -390,7 +380,7 @@ class _Reader:
             if one and denies and not self._asks and one.level < _STATED:
                 continue
             denies = denies or (
-                bool(_MENTION.search(clause)) and not one and not out and _NEGATION.search(clause) is not None
+                bool(_MENTION.search(clause)) and not one and not out and NEGATION.search(clause) is not None
             )
             if one:
                 made.append(_Statement(one.place, _HINTED) if is_question else one)
@@ -423,7 +413,7 @@ class _Reader:
             return _Statement(place, _HINTED if _HEDGE.search(clause) else _STATED), set()
         if len(_WORDED.findall(clause)) > 1:
             return None, set()
-        denied, asks_denied = (_NEGATION.search(text) is not None for text in (clause, self._asks))
+        denied, asks_denied = (NEGATION.search(text) is not None for text in (clause, self._asks))
         is_bare = not others - shared
         is_meant = is_bare or 2 * len(shared) > len(self._asked) > 0
         if not self._asks and not is_bare:
@@ -435,7 +425,7 @@ class _Reader:
             return None, set()
         if not is_meant:
             return (_Statement(place, _HINTED), set()) if is_hint and not self._asks else (None, set())
-        if (denied and not (asks_denied and _NEGATION.search(behind))) or (asks_denied and not denied and shared):
+        if (denied and not (asks_denied and NEGATION.search(behind))) or (asks_denied and not denied and shared):
             return None, set()
         if _LABELED.search(clause) and is_bare:
             level = _STATED
@@ -492,5 +482,5 @@ def _contents(text: str) -> set[str]:
     return {
         word[:4]
         for word in words
-        if len(word) > 2 and word not in COMMON and not _NEGATION.fullmatch(word) and not word.endswith("n't")
+        if len(word) > 2 and word not in COMMON and not NEGATION.fullmatch(word) and not word.endswith("n't")
     }

@@ -58,6 +58,14 @@ himself herself either let uses use wears him
 )
 """Words that do not tell what a sentence is about."""
 
+NEGATION = re.compile(
+    r"(?i)\b(?:not|no|never|cannot|without|unable|nobody|nothing|none|neither|nor|unlikely|less likely)\b|n't\b"
+)
+"""What denies."""
+
+SENTENCE = re.compile(rf"(?i)(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n")
+"""Where a sentence ends."""
+
 FINAL = (_BOXED, _TAGGED, _JSON, _SAYS_FINAL)
 """What states an answer to be the last word."""
 
