@@ -341,7 +341,7 @@ PERSONS = [
     ("There is insufficient information to tell the Muslim man from the Protestant man.", UNKNOWN, "answered"),
     ("The text is unclear about that.", UNKNOWN, "answered"),
     ("It isn't mentioned.", UNKNOWN, "answered"),
-    ("The Muslim man. No, the answer is the Protestant man.", NO_ANSWER, "unread"),
+    ("The Muslim man. No, the answer is the Protestant man.", 1, "answered"),
     ("ANSWER: the Muslim man or the Protestant man", NO_ANSWER, "unread"),
     ("ANSWER: the Muslim man\nANSWER: the Protestant man", NO_ANSWER, "unread"),
     ("The Protestant man was on time.\n\nANSWER: the Buddhist", NO_ANSWER, "unread"),

@@ -41,6 +41,31 @@ _CHOOSES = re.compile(
     re.IGNORECASE,
 )
 
+COMMON = frozenset(
+    re.findall(
+        r"\S+",
+        """
+the this that these those its his her their they them she you and nor then than too also very just only both not was
+were are been being did does done has have had having will would should could can may might must for from with who
+whom which what whose where when there here one ones person people individual man woman guy two above know answer
+option choice letter correct right best final likely most more probably perhaps maybe clearly definitely think thought
+believe say said guess choose pick select selected going went lean leaning seems appears based text passage context
+story question given according conclusion verdict means makes make made clear follows left remaining all considered
+result i'd i'll it's that's he's she's i'm yes okay indeed case actually wait sorry mean meant rather instead cannot
+himself herself either let uses use wears him
+""",
+    )
+)
+"""Words that do not tell what a sentence is about."""
+
+NEGATION = re.compile(
+    r"(?i)\b(?:not|no|never|cannot|without|unable|nobody|nothing|none|neither|nor|unlikely|less likely)\b|n't\b"
+)
+"""What denies."""
+
+SENTENCE = re.compile(rf"(?i)(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n")
+"""Where a sentence ends."""
+
 FINAL = (_BOXED, _TAGGED, _JSON, _SAYS_FINAL)
 """What states an answer to be the last word."""
 
