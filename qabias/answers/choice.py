@@ -106,9 +106,7 @@ _SUPPOSED = re.compile(
 _ENDS_WITH_LABEL = re.compile(
     rf"(?is)^(?!.*\b(?:consider|look|check|evaluat|regarding|start))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$"
 )
-_NOT_ANYWHERE = re.compile(
-    rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니"
-)
+_NOT_ANYWHERE = re.compile(rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니")
 _INSTEAD = re.compile(r"(?is)\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*")
 _TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
 _CROSS = re.compile(r"[✗✘❌☒✖]")
