@@ -60,7 +60,6 @@ _OTHERS = {
     BOTH: r"both|every(?:one|body)|each|they (?:all|both)|all of them|the(?:se)? two|all (?:people|individuals)",
     SOMEONE: r"some(?:one|body)?|any(?:one|body)|either|one of \w+|(?:a|another) (?:person|people|individual|party)",
 }
-_REVERSING = ("un", "in", "im", "ir", "il", "dis", "non")
 _CONCLUDES = re.compile(
     r"^(?:therefore|thus|hence|so|consequently|overall|ultimately|in conclusion|in summary|to conclude|in short|"
     r"however|but|still)\b"
@@ -203,7 +202,7 @@ class _Reader:
     def _affirms(self, head: str) -> bool:
         """Return whether a clause says of a person what was asked, and neither denies nor doubts it."""
         asked, said = self._asked.split(), head.split()
-        if set(_DOUBT.findall(head)) - set(asked) or any(_reverses(one, other) for one in asked for other in said):
+        if set(_DOUBT.findall(head)) - set(asked) or _reversed(asked) & {*said} or _reversed(said) & {*asked}:
             return False
         denied, denial_asked = len(NEGATION.findall(head)), len(NEGATION.findall(self._asked))
         return denied == denial_asked or (not denied and not _telling(said) & _telling(asked))
@@ -244,10 +243,11 @@ def _telling(words: Iterable[str]) -> set[str]:
     return {word for word in words if len(word) > 3 and word not in _COMMON}
 
 
-def _reverses(one: str, other: str) -> bool:
-    """Return whether one of two words denies the other, as "unsure" does "sure"."""
-    longer, shorter = sorted((one, other), key=len, reverse=True)
-    return len(shorter) > 3 and longer in [f"{prefix}{shorter}" for prefix in _REVERSING]
+def _reversed(words: Iterable[str]) -> set[str]:
+    """The words that deny some, as "unsure" does "sure"."""
+    return {
+        f"{prefix}{word}" for word in words if len(word) > 3 for prefix in ("un", "in", "im", "ir", "il", "dis", "non")
+    }
 
 
 def _is_form(word: str, own: str) -> bool:
