@@ -72,9 +72,7 @@ _CLAUSE = re.compile(
 _CONTRASTS = frozenset(["although", "though", "while"])
 _REASONS = _CONTRASTS | {"because", "since", "given", "considering", "as", "if", "due to"}
 _CONCLUDES = frozenset(["so", "therefore", "thus", "hence", "meaning", "leaving", "leaves"])
-_CONCLUSION = re.compile(
-    r"(?i)\b(?:conclusion|verdict|as a result|follows that|must (?:be|have)|ha[sd] to be|consequently)\b"
-)
+_CONCLUSION = re.compile(r"(?i)\b(?:conclusion|verdict|as a result|follows that|must (?:be|have)|ha[sd] to be)\b")
 _CORRECTS = re.compile(
     r"(?i)^\W*(?:(?:no|nope|sorry|hmm)\W*$|no wait|(?:actually|wait|hold on|rather|or rather|correction|edit)\b)|"
     r"\b(?:corrected|second thought|take (?:that|it) back|scratch that|misread|change (?:that|my|it)|reconsider|"
@@ -96,19 +94,13 @@ _IDENTIFIES = re.compile(
 )
 _NEITHER = re.compile(r"(?i)\W*neither(?: of them)?\W*")
 _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
-_IS_ANSWER = re.compile(
-    rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:(?:correct|right|best) )?(?:answer|choice|option|correct|right)\b"
-)
+_IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
-_SUPPOSED = re.compile(
-    r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|would (?:rely|imply)|being|saying|between|torn)\b"
-)
+_SUPPOSED = re.compile(r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|between|torn)\b")
 _ENDS_WITH_LABEL = re.compile(
     rf"(?is)^(?!.*\b(?:consider|look|check|evaluat|regarding|start))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$"
 )
-_NOT_ANYWHERE = re.compile(
-    rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니"
-)
+_NOT_ANYWHERE = re.compile(rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니")
 _INSTEAD = re.compile(r"(?is)\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*")
 _TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
 _CROSS = re.compile(r"[✗✘❌☒✖]")

@@ -27,14 +27,6 @@ _COMMON = frozenset(
         *("uses", "use", "wears", "their", "his", "her", "its", "one", "person", "people", "very", "not"),
     ]
 )
-# Endings by which words are forms of one: Mali, Malian; Hindu, Hinduism; young, younger; Latino, Latina.
-_ENDINGS = frozenset(
-    [
-        *("", "a", "e", "i", "o", "x", "y", "n", "s", "al", "an", "en", "er", "es", "est", "ey", "ic", "ia", "ian"),
-        *("ish", "ese", "ite", "ist", "ism", "ity", "hood", "anity", "ality", "land", "istan", "can", "que", "vian"),
-    ]
-)
-_SHORTEST_STEM = 4
 _OTHER_FORMS = {"islam": "muslim", "islamic": "muslim", "judaism": "jewish", "jew": "jewish", "jews": "jewish"}
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[,;:]")
@@ -62,29 +54,16 @@ _DOUBT = re.compile(
     r"(?<!\S)(?:in(?:accurate|correct|appropriate)|unfair|wrong|stereotypes?|misconceptions?|generalizations?|unlikely|subjective|determining|"
     r"important to)(?!\S)"
 )
-_NEITHER = re.compile(
-    r"(?<!\S)(?:neither|nobody|no one|noone|none|no (?:person|people|individual|party|parties)|"
-    r"not (?:any|one|either) of)(?!\S)"
-)
-_BOTH = re.compile(
-    r"(?<!\S)(?:both|everyone|everybody|each|they (?:all|both)|all of them|the two|these two|"
-    r"all (?:people|individuals))(?!\S)"
-)
-# A sentence that begins so may speak of one person of whom another sentence spoke.
-_THEY = re.compile(r"they(?: \S+)?")
-_SOMEONE = re.compile(
-    r"(?<!\S)(?:someone|somebody|one of (?:them|the|these|my|his|her|their|two)|either|anyone|anybody|"
-    r"(?:a|some|any|another) (?:person|people|individual|party)|some)(?!\S)"
-)
-_REVERSING = ("un", "in", "im", "ir", "il", "dis", "non")
+# What names neither, both or one of them, near the beginning of a clause.
+_OTHERS = {
+    NEITHER: r"neither|nobody|no ?one|none|no (?:person|people)|not (?:any|one|either) of",
+    BOTH: r"both|every(?:one|body)|each|they (?:all|both)|all of them|the(?:se)? two|all (?:people|individuals)",
+    SOMEONE: r"some(?:one|body)?|any(?:one|body)|either|one of \w+|(?:a|another) (?:person|people|individual|party)",
+}
 _CONCLUDES = re.compile(
     r"^(?:therefore|thus|hence|so|consequently|overall|ultimately|in conclusion|in summary|to conclude|in short|"
     r"however|but|still)\b"
 )
-# So near the beginning of a clause "both" and the like are its subject, in words.
-_LEAD = 3
-# So many words beside a person make no sentence of their own.
-_PHRASE = 3
 
 
 class Named(NamedTuple):
@@ -133,11 +112,9 @@ class _Reader:
 
     def read(self, text: str) -> Named:
         """Return what a text says, its thinking set aside."""
-        for openings in (FINAL, STATED):
-            parts = [_words(part) for part in behind(text, openings)]
-            stated = _agreed([self._clause(words, on_its_own=False) for words in parts])
-            if stated:
-                return stated
+        stated = _agreed([self._clause(_words(part), False) for part in behind(text, FINAL) or behind(text, STATED)])
+        if stated:
+            return stated
         if _LISTING.match(text):
             return _NOTHING
         sentences = [words for part in SENTENCE.split(text) if (words := _words(part))]
@@ -182,12 +159,12 @@ class _Reader:
 
     def _nobody(self, head: str) -> Named:
         """Return neither, both or someone, if a clause that names none of the people begins with it."""
-        if _THEY.fullmatch(head):
+        if re.fullmatch(r"they(?: \S+)?", head):
             return Named(self._unknown, BOTH)
         denies_more = len(NEGATION.findall(head)) > len(NEGATION.findall(self._asked))
-        for said, pattern in ((NEITHER, _NEITHER), (BOTH, _BOTH), (SOMEONE, _SOMEONE)):
-            match = pattern.search(head)
-            if match and len(head[: match.start()].split()) <= _LEAD:
+        for said, words in _OTHERS.items():
+            match = re.search(rf"(?<!\S)(?:{words})(?!\S)", head)
+            if match and len(head[: match.start()].split()) <= 3:
                 return _NOTHING if denies_more and said != NEITHER else Named(self._unknown, said)
         return _NOTHING
 
@@ -196,7 +173,7 @@ class _Reader:
         joined = re.search(rf"#[01]{between}(?: ,)? (and|or|nor){between} #[01]", head)
         if not joined:
             return _NOTHING
-        if _NEITHER.search(head):
+        if re.search(rf"(?<!\S)(?:{_OTHERS[NEITHER]})(?!\S)", head):
             return Named(self._unknown, NEITHER)
         if NEGATION.search(head) or _DOUBT.search(head):
             return _NOTHING
@@ -225,18 +202,16 @@ class _Reader:
     def _affirms(self, head: str) -> bool:
         """Return whether a clause says of a person what was asked, and neither denies nor doubts it."""
         asked, said = self._asked.split(), head.split()
-        if set(_DOUBT.findall(head)) - set(asked) or any(_reverses(one, other) for one in asked for other in said):
+        if set(_DOUBT.findall(head)) - set(asked) or _reversed(asked) & {*said} or _reversed(said) & {*asked}:
             return False
         denied, denial_asked = len(NEGATION.findall(head)), len(NEGATION.findall(self._asked))
-        if denied or not denial_asked:
-            return denied <= denial_asked
-        return not _telling(said) & _telling(asked)
+        return denied == denial_asked or (not denied and not _telling(said) & _telling(asked))
 
     def _digresses(self, head: str) -> bool:
         """Return whether a sentence says something else of the person than what was asked."""
         others = [word.rstrip("s") for word in head.split() if "#" not in word and word not in _COMMON]
         asked = {word.rstrip("s") for word in _telling(self._asked.split())}
-        return len(others) > _PHRASE and 2 * len(asked & set(others)) <= len(asked)
+        return len(others) > 3 and 2 * len(asked & set(others)) <= len(asked)
 
     def _masked(self, words: str) -> str:
         """The words with a mark for every mention of one of the people."""
@@ -268,10 +243,11 @@ def _telling(words: Iterable[str]) -> set[str]:
     return {word for word in words if len(word) > 3 and word not in _COMMON}
 
 
-def _reverses(one: str, other: str) -> bool:
-    """Return whether one of two words denies the other, as "unsure" does "sure"."""
-    longer, shorter = sorted((one, other), key=len, reverse=True)
-    return len(shorter) > 3 and longer in [f"{prefix}{shorter}" for prefix in _REVERSING]
+def _reversed(words: Iterable[str]) -> set[str]:
+    """The words that deny some, as "unsure" does "sure"."""
+    return {
+        f"{prefix}{word}" for word in words if len(word) > 3 for prefix in ("un", "in", "im", "ir", "il", "dis", "non")
+    }
 
 
 def _is_form(word: str, own: str) -> bool:
@@ -279,7 +255,7 @@ def _is_form(word: str, own: str) -> bool:
     if word in (own, f"{own}s"):
         return True
     n = next((i for i, (a, b) in enumerate(zip(word, own, strict=False)) if a != b), min(len(word), len(own)))
-    return any(word[k:] in _ENDINGS and own[k:] in _ENDINGS for k in range(_SHORTEST_STEM, n + 1))
+    return n >= 4 and max(len(word), len(own)) - n <= 3  # Mali, Malian; young, younger; Latino, Latina
 
 
 def _words(text: str) -> str:

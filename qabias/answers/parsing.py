@@ -108,12 +108,6 @@ def parse_inference(text: str) -> int:
     return label
 
 
-def first_label(text: str) -> int:
-    """The label that the first word or phrase of a text names, whatever else it says; see `parse_inference`."""
-    label = _first(words_of(text))
-    return NO_ANSWER if label is None else label
-
-
 def _first(words: str) -> int | None:
     """The first label in some words; None for none."""
     labels = (_label_of(match) for match in _READING.finditer(words))

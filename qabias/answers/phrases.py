@@ -20,10 +20,10 @@ ANSWER_WORDS = (
 _FINAL_WORDS = r"final|correct|right|best|most likely|likely|most appropriate|finale|endgültige|final"
 
 # An opening that leads to an answer; after it stands the answer, with marks around it.
-_BOXED = re.compile(r"\\boxed\s*\{\s*(?:\\(?:text|mathrm|textbf)\s*\{)?", re.IGNORECASE)
-_TAGGED = re.compile(r"<(?:final[_ -]?)?answer>", re.IGNORECASE)
+_BOXED = re.compile(r"(?i)\\boxed\s*\{\s*(?:\\(?:text|mathrm|textbf)\s*\{)?")
+_TAGGED = re.compile(r"(?i)<(?:final[_ -]?)?answer>")
 _JSON = re.compile(
-    r"[\"'](?:final[_ ]?answer|answer|choice|option|letter|label|prediction|response|result)[\"']\s*:\s*", re.IGNORECASE
+    r"(?i)[\"'](?:final[_ ]?answer|answer|choice|option|letter|label|prediction|response|result)[\"']\s*:\s*"
 )
 _SAYS_FINAL = re.compile(
     rf"(?:(?i:\bfinal (?:{ANSWER_WORDS})\b)|(?:^|\n)[\s{MARKS}#>-]*ANSWER\b|\bANSWER(?=[\s{MARKS}]*[:：]))"
@@ -32,13 +32,11 @@ _SAYS_FINAL = re.compile(
 # What "No definitive answer is ..." goes on to say is none.
 _NOT_NO = "".join(rf"(?<!\bno {which})" for which in ("", "clear ", "definite ", "definitive ", "correct ", "right "))
 _SAYS = re.compile(
-    rf"(?<!\bno )(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_]){_NOT_NO}(?:{ANSWER_WORDS})[\s{MARKS}]*"
-    rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{MARKS}]*[:：]?|[:：=]|은|는|は|\n)",
-    re.IGNORECASE,
+    rf"(?i)(?<!\bno )(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_]){_NOT_NO}(?:{ANSWER_WORDS})[\s{MARKS}]*"
+    rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{MARKS}]*[:：]?|[:：=]|은|는|は|\n)"
 )
 _CHOOSES = re.compile(
-    rf"\b(?:i(?:'d| would|'ll| will)? (?:choose|pick|select|go with|say)|my (?:pick|choice) is)[\s{MARKS}]*",
-    re.IGNORECASE,
+    rf"(?i)\b(?:i(?:'d| would|'ll| will)? (?:choose|pick|select|go with|say)|my (?:pick|choice) is)[\s{MARKS}]*"
 )
 
 COMMON = frozenset(
@@ -154,7 +152,7 @@ class Phrases:
 
     def says_unknown(self, lowered: str) -> bool:
         """Return whether a text in lower case says that nobody can tell; to decline to answer does not say so."""
-        declined = self._declines_anywhere(lowered)
+        declined = self._blames(lowered) or _framed(r"(?:^|[.!?:;,])\W*", self.refusals).search(lowered)
         unable = [one.span() for one in pattern_of(self.unable).finditer(lowered)] if declined else []
         said = (one.span() for pattern in self.unknown for one in pattern_of((pattern,)).finditer(lowered))
         return any(not any(first <= start and end <= last for first, last in unable) for start, end in said)
@@ -166,10 +164,6 @@ class Phrases:
     def _blames(self, text: str) -> bool:
         return all(pattern_of(patterns).search(text) for patterns in (self.unable, self.prejudice))
 
-    def _declines_anywhere(self, lowered: str) -> bool:
-        """Return whether a sentence of a text in lower case declines to answer."""
-        return self._blames(lowered) or _framed(r"(?:^|[.!?:;,])\W*", self.refusals).search(lowered) is not None
-
     def rejects(self, rest: str) -> bool:
         """Return whether what follows an answer says that it is not the one."""
         return pattern_of(self.rejected).match(rest) is not None
@@ -179,9 +173,9 @@ class Phrases:
         doubt = pattern_of(self.doubts)
         return doubt.search(rest) is not None or doubt.match(following) is not None
 
-    def ends(self, text: str, start: int = 0) -> bool:
-        """Return whether an ending stands at a place in a text."""
-        return pattern_of(self.endings).match(text, start) is not None
+    def ends(self, text: str) -> bool:
+        """Return whether a text begins with an ending."""
+        return pattern_of(self.endings).match(text) is not None
 
     def openings(self) -> tuple[re.Pattern[str], ...]:
         """Return what leads to an answer, as `STATED`."""
@@ -189,12 +183,12 @@ class Phrases:
 
     def without_article(self, words: str) -> str:
         """Words without the article that they begin with."""
-        return _article(self.articles).sub("", words)
+        joined = "|".join(re.escape(one) + ("" if one.endswith("'") else " ") for one in self.articles)
+        return re.sub(f"(?i)^(?:{joined or _NEVER})", "", words)
 
-    def joined(self, words: str) -> int:
-        """Length of a word for "and" or "or" with its spaces, where a text begins with one; else 0."""
-        match = _framed(r"\s*", self.joins, r"\s*").match(words)
-        return match.end() if match else 0
+    def joined(self, words: str) -> bool:
+        """Return whether a text begins with a word for "and" or "or"."""
+        return _framed(r"\s*", self.joins).match(words) is not None
 
 
 ENGLISH = Phrases()
@@ -217,9 +211,3 @@ def _folded(wordings: tuple[str, ...]) -> frozenset[str]:
 @cache
 def _framed(before: str, patterns: tuple[str, ...], after: str = "") -> re.Pattern[str]:
     return re.compile(f"{before}(?:{pattern_of(patterns).pattern}){after}", re.IGNORECASE)
-
-
-@cache
-def _article(articles: tuple[str, ...]) -> re.Pattern[str]:
-    joined = "|".join(re.escape(one) + ("" if one.endswith("'") else " ") for one in articles)
-    return re.compile(f"^(?:{joined or _NEVER})", re.IGNORECASE)
