@@ -129,7 +129,7 @@ def parse_choice(
         answers: The answers as the prompt lists them.
         labels: Their labels in the prompt, one character each; empty if it has none.
         phrases: What is known of a language besides English.
-        asked: The question, which decides what a sentence about an answer means. Without it such a sentence states nothing.
+        asked: The question, which decides what a sentence about an answer means. Without it such a sentence is skipped.
 
     Returns:
         The index of the answer; `NO_ANSWER` if the text gives none, or two.
