@@ -193,8 +193,10 @@ class _Reader:
         """The part of a clause that names a person: without reasons and what follows the person."""
         head = f" {clause} "
         # What was asked may itself have a reason in it: "Who was turned down because of race?"
-        rest = next((rest for rest in _REST.finditer(head) if rest[0].split()[-1] not in self._asked), None)
-        head = head[: rest.start()] + " " if rest else head
+        for rest in _REST.finditer(head):
+            if " ".join([rest[0].split()[-1], *head[rest.end() :].split()[:1]]) not in self._asked:
+                head = head[: rest.start()] + " "
+                break
         person = _MENTION.search(head)
         more = _MORE.search(head, person.end()) if person else None
         return (head[: more.start()] if more else head).strip()
