@@ -32,15 +32,12 @@ READINGS = [
     ("incorrect", 0, 0, 1),
     ("correct", 2, 2, 1),
     ("The premise entails it", 2, 1, 1),
-    ("Entailment", 2, 1, 1),
     ("Contradiction", 0, 1, 1),
     ("It contradicts the premise.", 0, 1, 1),
     ("maybe", 1, 1, 1),
     ("Maybe not.", 1, 1, 0),
-    ("Neither", 1, 1, 1),
     ("neutral", 1, 1, 1),
     ("Unknown", 1, 1, 0),
-    ("unclear; perhaps yes", 1, 2, 2),
     ("Possibly, yes", 1, 2, 2),
     ("I'm not sure", 1, 1, 0),
     ("I am not certain, no", 1, 0, 0),
@@ -186,19 +183,6 @@ def test_released_predictions_give_the_published_counts(category, prompt, condit
     for places in (released, strict):
         assert sum(place >= 0 for place, _ in places) == parsed
         assert sum(place == label for place, label in places) == right
-
-
-def test_two_released_predictions_name_no_answer(upstream):
-    # Without a context both conditions are one question; the published figures count it once.
-    dropped = [
-        (row["category"], row["example_id"], prompt)
-        for category in ("Age", "Religion")
-        for row, answers, infos in released_rows(upstream, category)
-        for prompt in ("race", "arc", "qonly")
-        if prompt != "qonly" or row["context_condition"] == "ambig"
-        if parse_choice_released(row[f"unifiedqa-t5-11b_pred_{prompt}"], answers, infos) < 0
-    ]
-    assert dropped == [("Age", 2242, "arc"), ("Age", 3230, "qonly")]
 
 
 @pytest.mark.parametrize("category", ["Age", "Nationality", "Religion"])

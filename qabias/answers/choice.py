@@ -125,11 +125,11 @@ def parse_choice(
     The strongest statement counts: one that is marked as final, then a stated one, a concluded one, and a name.
 
     Args:
-        text: What a model wrote; thinking between marks is set aside, and of a long text both ends are read.
+        text: What a model wrote; thinking between marks is set aside. A long text is read at both ends.
         answers: The answers as the prompt lists them.
-        labels: Their labels in the prompt, one character each; none where it has no labels.
+        labels: Their labels in the prompt, one character each; empty if it has none.
         phrases: What is known of a language besides English.
-        asked: The question, which decides what a sentence about an answer means. Without it such a sentence is none.
+        asked: The question, which decides what a sentence about an answer means. Without it such a sentence is skipped.
 
     Returns:
         The index of the answer; `NO_ANSWER` if the text gives none, or two.
@@ -322,7 +322,7 @@ class _Reader:
         return re.sub(gap.join(each), "\n", text)
 
     def _openings(self, sentence: str) -> Iterator[_Statement]:
-        """What stands where an opening leads to an answer."""
+        """The statements behind openings."""
         levels = ((_FINAL, FINAL), (_STATED, (*STATED, *self._phrases.openings())))
         for level, patterns in levels:
             for opening in openings_in(sentence, patterns):
@@ -453,7 +453,7 @@ class _Reader:
 
 
 def _verdict(line: str) -> bool | None:
-    """Whether a line that is about one answer says that it is right or wrong; None where it says neither."""
+    """Whether a line about one answer calls it right or wrong; None for neither."""
     mentions = list(_MENTION.finditer(line))
     if len({_place(one[0]) for one in mentions}) != 1:
         return None

@@ -13,7 +13,7 @@ from qabias.answers.thinking import set_thinking_aside
 from qabias.answers.unknown import is_unknown_wording, says_unknown, unknown_place
 
 SAID = ("person", "both", "neither", "someone", "unknown")
-"""What a text may say, in the order in which it is shown."""
+"""The kinds of open answers, in the order of tables."""
 
 PERSON, BOTH, NEITHER, SOMEONE, UNKNOWN = SAID
 
@@ -105,13 +105,13 @@ class _Reader:
         self._mentions = [[_words(mention) for mention in mentions[place]] for place in self._people]
 
     def _lacking(self, one: Sequence[str], other: Sequence[str]) -> list[str]:
-        """The words of a person that the other one lacks; common ones only where there are no others."""
+        """The words of a person that the other one lacks; common ones only for want of others."""
         lacking = [word for word in one if word not in other]
         asked = self._asked.split()
         return [word for word in lacking if word not in _COMMON and word not in asked and len(word) > 2] or lacking
 
     def read(self, text: str) -> Named:
-        """Return what a text says, its thinking set aside."""
+        """Read a text without its thinking."""
         stated = _agreed([self._clause(_words(part), False) for part in behind(text, FINAL) or behind(text, STATED)])
         if stated:
             return stated
@@ -122,7 +122,7 @@ class _Reader:
         return read or self._sentences(sentences, refuses(text))
 
     def _blank(self, sentence: str) -> Named:
-        """Return what is said by what a sentence puts into the blank; of several clauses there by the last one."""
+        """Read what a sentence puts into the blank; the last clause counts."""
         before, after = self._around
         start, end = sentence.find(before), sentence.rfind(after)
         if not any(self._around) or start < 0 or end < start + len(before):
@@ -131,7 +131,7 @@ class _Reader:
         return self._clause(_CONTRAST.split(f" {filled} ")[-1].strip(), on_its_own=False)
 
     def _sentences(self, sentences: Sequence[str], refused: bool) -> Named:
-        """Return what the first sentence and the conclusions say, or any sentence about what is to be filled in."""
+        """Read the first sentence and the conclusions, or every sentence for a blank."""
         if not sentences:
             return _NOTHING
         fills = any(self._around)
@@ -142,7 +142,7 @@ class _Reader:
         return _agreed([first, *concluded]) or _NOTHING
 
     def _clause(self, words: str, on_its_own: bool = True) -> Named:
-        """Return what a sentence, or what stands in the blank, says of the person asked for."""
+        """Read a sentence, or what fills the blank."""
         whole = self._masked(words)
         head = self._head(self._unreported(self._nearest(_OPENING.sub("", whole))))
         people = {int(mark[1]) for mark in _MENTION.findall(head)}
@@ -180,7 +180,7 @@ class _Reader:
         return Named(self._unknown, BOTH if joined[1] == "and" else SOMEONE)
 
     def _nearest(self, clause: str) -> str:
-        """Of clauses in contrast the one that has most of what was asked, the first of several."""
+        """The first clause with most words of the question, if clauses contrast."""
         asked = _telling(self._asked.split())
         return max(_CONTRAST.split(f" {clause} "), key=lambda part: len(asked & set(part.split())))
 
@@ -190,17 +190,19 @@ class _Reader:
         return clause[reported.end() :] if reported and reported[2] not in self._asked.split() else clause
 
     def _head(self, clause: str) -> str:
-        """The part of a clause that says who: without reasons, and without what follows the person it names."""
+        """The part of a clause that names a person: without reasons and what follows the person."""
         head = f" {clause} "
         # What was asked may itself have a reason in it: "Who was turned down because of race?"
-        rest = next((rest for rest in _REST.finditer(head) if rest[0].split()[-1] not in self._asked), None)
-        head = head[: rest.start()] + " " if rest else head
+        for rest in _REST.finditer(head):
+            if " ".join([rest[0].split()[-1], *head[rest.end() :].split()[:1]]) not in self._asked:
+                head = head[: rest.start()] + " "
+                break
         person = _MENTION.search(head)
         more = _MORE.search(head, person.end()) if person else None
         return (head[: more.start()] if more else head).strip()
 
     def _affirms(self, head: str) -> bool:
-        """Return whether a clause says of a person what was asked, and neither denies nor doubts it."""
+        """Whether a clause affirms what was asked, without a denial or doubt."""
         asked, said = self._asked.split(), head.split()
         if set(_DOUBT.findall(head)) - set(asked) or _reversed(asked) & {*said} or _reversed(said) & {*asked}:
             return False
@@ -208,7 +210,7 @@ class _Reader:
         return denied == denial_asked or (not denied and not _telling(said) & _telling(asked))
 
     def _digresses(self, head: str) -> bool:
-        """Return whether a sentence says something else of the person than what was asked."""
+        """Whether a sentence is about something else than the question."""
         others = [word.rstrip("s") for word in head.split() if "#" not in word and word not in _COMMON]
         asked = {word.rstrip("s") for word in _telling(self._asked.split())}
         return len(others) > 3 and 2 * len(asked & set(others)) <= len(asked)
@@ -232,7 +234,7 @@ class _Reader:
 
 
 def _agreed(readings: Sequence[Named]) -> Named | None:
-    """The one thing that readings say; nothing where they say several; None where none of them says anything."""
+    """The one reading; nothing if they differ; None without any."""
     different = set(readings) - {_NOTHING}
     if not different:
         return None

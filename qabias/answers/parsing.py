@@ -21,7 +21,7 @@ LABELS = ("contradiction", "neutral", "entailment")
 CONTRADICTION, NEUTRAL, ENTAILMENT = range(3)
 
 PARSE_RULES = ("released",)
-"""Ways of reading a text beside the strict one, which has the name `none`."""
+"""Ways of reading a text besides the strict one, `none`."""
 
 Form = Literal["nli", "qa"]
 
@@ -150,14 +150,14 @@ def _leading_label(text: str) -> int | None:
 
 
 def _last_label(text: str) -> int | None:
-    """The label that the last line is by itself; None for any other line."""
+    """The label that fills the last line; None for any other line."""
     lines = [words for line in text.splitlines() if (words := words_of(line))]
     match = _AT.fullmatch(lines[-1]) if lines else None
     return _label_of(match) if match else None
 
 
 def _only(labels: Iterable[int | None]) -> int | None:
-    """The one label among some, `NO_ANSWER` where there are several, None where there is none."""
+    """The one label among some; `NO_ANSWER` for several, None for none."""
     different = {label for label in labels if label is not None}
     return different.pop() if len(different) == 1 else NO_ANSWER if different else None
 
@@ -176,7 +176,7 @@ def parse_inference_released(text: str, form: Form) -> int:
         tokens = set(lowered.split(" "))
         yes, no = bool(tokens & {"true", "correct", "yes"}), bool(tokens & {"false", "incorrect", "no"})
     else:
-        raise QabiasError(f"unknown form {form!r} of inference; choose one of nli, qa")
+        raise QabiasError(f"unknown form {form!r} of inference.", "Choose one of nli, qa.")
     return ENTAILMENT if yes else CONTRADICTION if no else NEUTRAL
 
 

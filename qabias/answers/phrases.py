@@ -1,4 +1,4 @@
-r"""Words that lead to an answer, and how languages other than English state one, say UNKNOWN and decline to answer."""
+r"""Words that lead to an answer, and the words of other languages for an answer, UNKNOWN and a refusal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 MARKS = "\"'“”„«»`*_~"
-"""Quotation marks and markup that may stand around an answer."""
+"""Quotation marks and markup around an answer."""
 
 # Words for "answer" in languages that models are asked in, or fall into.
 ANSWER_WORDS = (
@@ -62,7 +62,7 @@ NEGATION = re.compile(
 """What denies."""
 
 SENTENCE = re.compile(rf"(?i)(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n")
-"""Where a sentence ends."""
+"""The end of a sentence."""
 
 FINAL = (_BOXED, _TAGGED, _JSON, _SAYS_FINAL)
 """What states an answer to be the last word."""
@@ -87,7 +87,7 @@ def openings_in(text: str, openings: Sequence[re.Pattern[str]]) -> Iterator[re.M
 
 
 def behind(text: str, openings: Sequence[re.Pattern[str]]) -> list[str]:
-    """Return what stands behind each opening, up to the end of its sentence, line, string or braces."""
+    """Return the text behind each opening, up to the end of its sentence, line, string or braces."""
     there = sorted(openings_in(text, openings), key=lambda opening: opening.span())
     starts = [opening.start() for opening in there]
     said = []
@@ -139,11 +139,11 @@ class Phrases:
 
     @property
     def is_english(self) -> bool:
-        """Whether nothing is known beside English."""
+        """Whether no other language is known."""
         return self == ENGLISH
 
     def plain(self, text: str) -> str:
-        """A text with the marks that the reader knows; one that is read as English stays as it is."""
+        """A text with the marks that the reader knows; English is unchanged."""
         return text if self.is_english else text.translate(_PLAIN)
 
     def is_wording(self, bare: str) -> bool:
@@ -151,7 +151,7 @@ class Phrases:
         return bare in _folded(self.wordings)
 
     def says_unknown(self, lowered: str) -> bool:
-        """Return whether a text in lower case says that nobody can tell; to decline to answer does not say so."""
+        """Return whether a text in lower case means UNKNOWN; a refusal does not."""
         declined = self._blames(lowered) or _framed(r"(?:^|[.!?:;,])\W*", self.refusals).search(lowered)
         unable = [one.span() for one in pattern_of(self.unable).finditer(lowered)] if declined else []
         said = (one.span() for pattern in self.unknown for one in pattern_of((pattern,)).finditer(lowered))
@@ -165,11 +165,11 @@ class Phrases:
         return all(pattern_of(patterns).search(text) for patterns in (self.unable, self.prejudice))
 
     def rejects(self, rest: str) -> bool:
-        """Return whether what follows an answer says that it is not the one."""
+        """Return whether what follows an answer rejects it."""
         return pattern_of(self.rejected).match(rest) is not None
 
     def doubts_later(self, rest: str, following: str) -> bool:
-        """Return whether an answer is said to be uncertain."""
+        """Return whether a text calls an answer uncertain."""
         doubt = pattern_of(self.doubts)
         return doubt.search(rest) is not None or doubt.match(following) is not None
 
@@ -192,7 +192,7 @@ class Phrases:
 
 
 ENGLISH = Phrases()
-"""Nothing beside English, which is always understood."""
+"""No words besides English, which is always understood."""
 
 
 @cache
