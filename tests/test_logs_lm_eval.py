@@ -159,7 +159,7 @@ def test_written_answers_are_read_here_where_the_harness_misses_them(upstream, r
     figures = {figure.name: figure for figure in found.figures}
     assert figures["accuracy_disamb"].value < 1
     assert "single words" in figures["accuracy_disamb"].why
-    assert any("no answers to choose from" in note for note in found.notes)
+    assert any("listed no answers" in note for note in found.notes)
 
 
 def test_a_log_says_what_the_harness_says_of_it(of_random, rows):
