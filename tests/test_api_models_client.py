@@ -242,7 +242,7 @@ def test_answers_that_are_none_are_refused(answer, message):
 
 def test_a_mode_needs_its_endpoint():
     only_chat = Namespace(chat=Client().chat)
-    with pytest.raises(qabias.QabiasError, match=r"the client has no completions.create, which this mode needs"):
+    with pytest.raises(qabias.QabiasError, match=r"no completions\.create"):
         measure(only_chat, "echo")
     only_completions = Namespace(completions=Client().completions)
     assert measure(only_completions, "echo").model == "m"
