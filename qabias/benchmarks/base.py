@@ -394,7 +394,7 @@ def make_origin(
         QabiasError: If the source or the value of an option is unknown.
     """
     if "," in source:
-        raise QabiasError(f"{source!r} names two sources.", "Name one. Only qabias run takes two.")
+        raise QabiasError(f"{source!r} names two sources.", "Name one. Only qabias contamination takes two.")
     chosen = {name: value for name, value in options.items() if name in benchmark.options}
     for name, value in chosen.items():
         if value not in benchmark.options[name]:
