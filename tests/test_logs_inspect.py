@@ -187,7 +187,7 @@ def test_a_log_without_an_end_says_so_and_why(tmp_path):
     changes = {"status": "error", "error": {"message": "no credit\n"}, "results": None}
     for name, writer in WRITERS.items():
         (note,) = read_log(writer(tmp_path / name, **changes)).notes
-        assert "error (no credit);" in note
+        assert "error (no credit)" in note
 
 
 def test_scorers_and_reducers_are_kept_apart(write):

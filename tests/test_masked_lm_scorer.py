@@ -246,7 +246,7 @@ def test_options_are_read_from_texts_and_wrong_ones_named():
         with pytest.raises(QabiasError, match=next(iter(options))):
             load_scorer("masked_lm", "nowhere", scorer_options=options)
     for topk in (0, 9999):
-        with pytest.raises(QabiasError, match=f"topk {topk}"):
+        with pytest.raises(QabiasError, match=f"topk is {topk}"):
             MaskedLMScorer(load("bert", "AutoModelForMaskedLM"), topk=topk)
     tokenizer = make_tokenizer("wordpiece", pair="[CLS] $A [SEP] $B [SEP]")
     tokenizer.mask_token = None

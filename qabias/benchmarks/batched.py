@@ -39,7 +39,7 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], mirror: st
     results = _by_row(log, _rows_by_id(benchmark, table))
     if not results.texts:
         first = next(iter(results.failures.values()), "it is empty")
-        problem = f"{log.path}: all {results.n:,} requests failed; the first: {first}."
+        problem = f"{log.path}: all {results.n:,} requests failed, first with: {first.rstrip('.')}."
         raise QabiasError(problem, "Fix the cause, then send the requests again.")
     rows = sorted([*results.texts, *results.failures])
     texts = [results.texts.get(row) for row in rows]
@@ -126,7 +126,7 @@ def _of_strangers(log: Log, strangers: Sequence[str], row_of: Mapping[str, int])
     shown = ", ".join(map(repr, strangers[:_NAMED])) + (", ..." if len(strangers) > _NAMED else "")
     examples = ", ".join(map(repr, list(row_of)[:1]))
     return QabiasError(
-        f"{log.path}: {len(strangers):,} custom_ids are unknown in this config and source: {shown}.",
+        f"{log.path}: unknown custom_ids in this config and source ({len(strangers):,}): {shown}.",
         f"Use the keys of examples, such as {examples}.",
     )
 
