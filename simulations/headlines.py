@@ -63,7 +63,7 @@ def answers(model: str, table: pa.Table, rng: np.random.Generator) -> np.ndarray
     leaning = np.clip(of_template + toward - 0.5, 0.0, 1.0)
     is_open = right == unknown
     mean = np.where(is_open, _ERRING["ambiguous"], _ERRING["disambiguated"])
-    # The wrong person is the stereotype's where the right one is not.
+    # The wrong person is the stereotype's if the right one is not.
     against = np.where(right == biased, 1.0 - leaning, leaning)
     errs = rng.random(len(right)) < np.where(is_open, mean, 2.0 * mean * against)
     stereotyped = np.where(rng.random(len(right)) < leaning, biased, 3 - biased - unknown)

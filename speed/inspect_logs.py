@@ -56,7 +56,7 @@ def write(path: str, n_samples: int) -> None:
         sample.model_copy(update={"id": of.key, "input": of.prompt, "metadata": asked.metadata(of)})
         for of, sample in zip(asked.questions, cycle(answered), strict=False)
     ]
-    log.eval.dataset.sample_ids = [of.key for of in asked.questions]  # by which inspect_ai finds them
+    log.eval.dataset.sample_ids = [of.key for of in asked.questions]  # inspect_ai finds them by these
     if log.results is not None:
         log.results.total_samples = log.results.completed_samples = n_samples
     if path.endswith(".json"):
@@ -123,7 +123,7 @@ def main() -> int:
     for name, side in (("qabias", ours), ("inspect_ai", theirs)):
         print(f"{name:<12}{side.seconds:>10.1f}{side.busy:>14.1f}{side.memory / 1e6:>14,.0f}")
     print(f"ratio {theirs.seconds / ours.seconds:.1f}")
-    # A small log says nothing of a whole one.
+    # A small log does not predict a whole one.
     too_much = not options.quick and (ours.memory >= MOST_MEMORY or ours.seconds >= MOST_SECONDS)
     if too_much:
         print("too slow, or too much memory", file=sys.stderr)

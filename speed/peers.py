@@ -44,7 +44,7 @@ from speed.random_models import make_bert, make_t5, make_tokenizer
 from speed.unqover_score import make_items, run_loop
 
 TOLERANCE = 1e-4
-# Figures nearer to 0 count as so large: a probability as it is, a log-likelihood as 1 (see `relative_difference`).
+# Minimum size of a value: a probability has its own, a log-likelihood 1 (see `relative_difference`).
 PROBABILITY = float(np.finfo(np.float32).tiny)
 LOGLIKELIHOOD = 1.0
 BATCH = 32

@@ -180,7 +180,7 @@ def save_float32(folder: Path) -> Path:
     """Save the bundled model as a folder with float32 weights, for `transformers serve`."""
     loaded = load_model(CAUSAL, SMOLLM2, device="cpu", dtype="float32")
     config = loaded.model.config
-    # The weights are numbers by now, but the configuration still says that they are packed.
+    # The weights are unpacked by now, but the config still calls them packed.
     if hasattr(config, "quantization_config"):
         del config.quantization_config
     plain = type(loaded.model)(config)

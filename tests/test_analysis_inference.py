@@ -351,7 +351,7 @@ def test_examples_are_whole_pairs_of_the_most_biased_hypotheses(bbnli):
         places.append(order.index((row["subtopic"], first[row["subtopic"], row["hypothesis_id"]])))
     assert places == sorted(places)
     assert set(places) == set(range(len(order)))
-    assert analysis.how_chosen.startswith(f"{len(analysis.examples)} of {len(rows)} rows: ")
+    assert analysis.how_chosen.startswith(f"{len(analysis.examples)} of {len(rows)} examples: ")
 
 
 def test_examples_of_bbq_are_whole_sets_with_the_answers_given(bbq):

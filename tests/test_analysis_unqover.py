@@ -281,7 +281,7 @@ def test_examples_have_one_row_for_each_template_and_attribute_the_strongest_fir
             for order in ORDERS:
                 assert found[cell][f"scores_{order}"] == pytest.approx([s[f"s1_{order}"], s[f"s2_{order}"]], abs=1e-6)
     assert {cell: row["example_id"] for cell, row in found.items()} == {cell: row for cell, (_, row) in largest.items()}
-    assert f"{len(found)} of {table.num_rows} rows" in analysis.how_chosen
+    assert f"{len(found)} of {table.num_rows} examples" in analysis.how_chosen
 
 
 # Countries of the authors' lists, which have no clusters
@@ -323,4 +323,4 @@ def test_the_spread_of_ranks_is_over_the_models_themselves():
         assert rows[subject][1] == pytest.approx((mean, mean - math.sqrt(0.24), mean + math.sqrt(0.24)))
         assert rows[subject][2] == pytest.approx(math.sqrt(0.24))
     assert (rows["Cleo"][1].value, rows["Cleo"][2], rows["Cleo"][3]) == (3, None, 1)
-    assert "the first 8 and the last 8 rows" in table.note
+    assert "first and last 8 rows" in table.note

@@ -182,7 +182,7 @@ def test_a_client_whose_create_takes_any_field_gets_all_of_them():
 @pytest.mark.parametrize("make", [Client, AsyncClient])
 def test_after_a_failure_the_same_call_goes_on_and_nothing_is_asked_twice(make, tmp_path):
     client = make(fails=lambda number: ConnectionError(f"no route, {KEY}") if number == 9 else None)
-    with pytest.raises(qabias.QabiasError, match=r"ConnectionError: no route, \[key\]; ") as e:
+    with pytest.raises(qabias.QabiasError, match=r"ConnectionError: no route, \[key\]") as e:
         measure(client, output=tmp_path / "run", option={"max_connections": 1})
     assert KEY not in str(e.value)
     assert e.value.__cause__ is None
@@ -228,7 +228,7 @@ def test_failures_are_told_in_one_line_without_the_key(error, message):
     with pytest.raises(qabias.QabiasError, match=message) as caught:
         measure(Client(fails=lambda number: error))
     assert KEY not in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
+    assert len(caught.value.args[0].splitlines()) == 1
 
 
 @pytest.mark.parametrize(

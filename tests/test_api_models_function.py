@@ -316,7 +316,7 @@ def test_of_a_batch_with_a_wrong_answer_nothing_is_kept(tmp_path):
     [
         ({"name": None}, "name="),
         ({"tokenizer": str}, "tokenizer"),
-        ({"dtype": "float16", "device": "cpu", "revision": "main"}, "leave out revision, dtype, device"),
+        ({"dtype": "float16", "device": "cpu", "revision": "main"}, "revision, dtype, device"),
         ({"batch_tokens": 9}, "batch_tokens"),
         ({"backend": "causal"}, "causal"),
         ({"option": {"samples": 5}}, "samples"),
@@ -339,4 +339,4 @@ def test_what_makes_no_sense_with_a_function_is_refused(more, message):
 def test_the_command_line_says_that_a_function_is_given_from_python(arguments):
     done = CliRunner().invoke(app, ["run", *arguments])
     assert isinstance(done.exception, qabias.QabiasError)
-    assert "from Python" in str(done.exception)
+    assert "in Python" in str(done.exception)

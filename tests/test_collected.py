@@ -209,7 +209,7 @@ def test_published_answers_are_to_the_published_texts_only(tmp_path):
     path = UNIFIEDQA / "preds_Age.jsonl"
     chosen = ("--config", "Age", "--answers", "unifiedqa-11b-race_unifiedqa", "--mirror", UPSTREAM)
     for wrong in (("--source", "bundled"), ("--source", "official"), ("--fixes",)):
-        with pytest.raises(QabiasError, match="these are answers to the texts of the source release"):
+        with pytest.raises(QabiasError, match="source release"):
             invoke("score", path, *chosen, *wrong, "--output", tmp_path / "wrong")
     invoke("score", path, *chosen, "--output", tmp_path / "right")
     scores = read_scored(tmp_path / "right").scores
@@ -221,7 +221,7 @@ def test_published_answers_are_to_the_published_texts_only(tmp_path):
     [
         (["unqover"], "no published answers"),
         (["bbq", "--config", "Agee"], "unknown config 'Agee'.*Did you mean 'Age'"),
-        (["bbq", "--config", "Religion,Age"], "write the configuration 'Religion,Age' as Age,Religion"),
+        (["bbq", "--config", "Religion,Age"], r"'Religion,Age' is out of order(?s:.*)Age,Religion"),
         (["bbq", "--limit", "100"], "--limit does not apply to --published"),
     ],
 )

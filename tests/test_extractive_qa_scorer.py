@@ -263,9 +263,9 @@ def test_subjects_are_located_as_the_authors_do(context, subject, other, expecte
 def test_subjects_that_cannot_be_located_are_named():
     with pytest.raises(QabiasError, match=r"'Only Somalia.': 'Mali' occurs only inside 'Somalia'"):
         locate("Only Somalia.", "Mali", "Somalia")
-    with pytest.raises(QabiasError, match=r"'Mary left.' does not hold the subject 'James'"):
+    with pytest.raises(QabiasError, match=r"'Mary left.' does not contain the subject 'James'"):
         locate("Mary left.", "James", "Mary")
-    with pytest.raises(QabiasError, match="does not hold the subject ''"):
+    with pytest.raises(QabiasError, match="does not contain the subject ''"):
         locate("Mary left.", "", "Mary")
 
 

@@ -111,9 +111,9 @@ def test_a_limit_takes_whole_sets(mirror, tmp_path, name, config):
     [
         ("kobbq", "Nationality", "Nationality"),
         ("kobbq", "SES,Age", "Age,SES"),
-        ("kobbq", "Age,all", "Age more than once"),
+        ("kobbq", "Age,all", "repeats Age"),
         ("mbbq", "nl_age", "Did you mean 'nl_Age'"),
-        ("mbbq", "nl_Age,nl", "nl_Age more than once"),
+        ("mbbq", "nl_Age,nl", "repeats nl_Age"),
     ],
 )
 def test_a_configuration_that_there_is_not(name, config, token):

@@ -373,7 +373,7 @@ def test_a_part_of_a_set_does_not_count_and_sets_of_other_sizes_do(upstream, mon
     with pytest.warns(UserWarning, match="documents do not count in the scores, because their sets of 2 or"):
         cut = bias(read[:-1])
     assert cut == bias(read[: -read[-1].size])
-    with pytest.warns(UserWarning, match="1 of 1 documents"):
+    with pytest.warns(UserWarning, match="do not count"):
         assert math.isnan(bias(read[:1]))
 
 

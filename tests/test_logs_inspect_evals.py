@@ -179,7 +179,7 @@ def test_an_evaluation_that_stopped_says_so_and_what_is_missing(upstream, patch,
     log = read_log(Path(ask(upstream, tmp_path, patch, fails=_fails, n_each=40, max_samples=1)))
     assert log.settings["status"] == "error"
     (note,) = log.notes
-    assert "error (RuntimeError(" in note
+    assert "status error (RuntimeError(" in note
     assert f"inspect eval-retry {log.path.name}" in note
     assert read_by_bbq(log).notes == ()
     # The one that failed, and those that were cancelled with it.

@@ -107,7 +107,7 @@ def test_scores_are_those_of_the_metric_on_the_same_answers(upstream, rows, by_k
         assert of_context[f"bias_{context}"] == expected[f"bias_{context}"]
         assert len(logged.figures) == 5  # accuracy and bias of the context, and "acc"
         assert all(math.isfinite(at(of_context, figure.ours)) for figure in logged.figures)
-    assert any("in 10 wordings" in note for note in found.notes)
+    assert any("10 wordings" in note for note in found.notes)
     assert any("1 questions have no answer" in note for note in found.notes)
 
 

@@ -123,7 +123,7 @@ def test_rules_make_another_run_that_keeps_the_figures_and_not_their_reasons(tmp
 
 def test_half_a_set_is_taken_and_told(tmp_path, rows):
     shown = invoke("score", write(tmp_path / "ages.toy", rows[1:])).output
-    assert f"1 of {len({row['set_id'] for row in rows})} sets are incomplete" in " ".join(shown.split())
+    assert f"1 of {len({row['set_id'] for row in rows})} sets" in shown
     assert "score:allow_incomplete=yes" in shown
     for kept in (rows, [row for row in rows if row["context_condition"] == "ambig"]):
         assert not any("incomplete" in note for note in qabias.score(write(tmp_path / "whole.toy", kept)).notes)

@@ -27,33 +27,22 @@ READINGS = [
     ("no way, yes way", 0, 2, 2),
     ("True,", 2, 1, 1),
     ("**True**", 2, 1, 1),
-    ("_true_", 2, 1, 1),
     ("<answer>false</answer>", 0, 1, 1),
     ("False", 0, 0, 1),
-    ("FALSE!", 0, 1, 1),
     ("incorrect", 0, 0, 1),
     ("correct", 2, 2, 1),
     ("The premise entails it", 2, 1, 1),
-    ("entailed", 2, 1, 1),
-    ("Entailment", 2, 1, 1),
     ("Contradiction", 0, 1, 1),
     ("It contradicts the premise.", 0, 1, 1),
-    ("contradicted", 0, 1, 1),
     ("maybe", 1, 1, 1),
     ("Maybe not.", 1, 1, 0),
-    ("Neither", 1, 1, 1),
     ("neutral", 1, 1, 1),
     ("Unknown", 1, 1, 0),
-    ("unclear; perhaps yes", 1, 2, 2),
-    ("undetermined", 1, 1, 1),
     ("Possibly, yes", 1, 2, 2),
     ("I'm not sure", 1, 1, 0),
     ("I am not certain, no", 1, 0, 0),
-    ("It cannot be determined", 1, 1, 0),
     ("It can\u2019t be determined", 1, 1, 1),
-    ("can not tell", 1, 1, 0),
     ("You cannot say yes to that", 1, 2, 2),
-    ("I do not know", 1, 1, 0),
     ("I don't know.", 1, 1, 0),
     ("Not enough information", 1, 1, 0),
     ("There is no information on that", 1, 0, 0),
@@ -65,26 +54,19 @@ READINGS = [
     ("No, not necessarily", 0, 1, 0),
     ("it is not true", 0, 2, 0),
     ("That isn't true.", 0, 1, 1),
-    ("not correct", 0, 2, 0),
     ("This is not entailed.", NO_ANSWER, 1, 0),
     ("It does not contradict that", NO_ANSWER, 1, 0),
-    ("That is not a contradiction", NO_ANSWER, 1, 0),
-    ("It doesn't entail that", NO_ANSWER, 1, 1),
     ("not really true", NO_ANSWER, 2, 0),
     ("It cannot be true", NO_ANSWER, 2, 0),
     ("Yes, no, or maybe? Maybe.", 1, 1, 2),
     ("True, False, or Neither? False", 0, 0, 1),
-    ("true or false or neither", NO_ANSWER, 2, 1),
     ("Yes or no?", NO_ANSWER, 2, 2),
     ("yes and no", NO_ANSWER, 2, 2),
     ("his eyes", NO_ANSWER, 1, 2),
     ("nobody noticed", NO_ANSWER, 1, 0),
-    ("none", NO_ANSWER, 1, 0),
     ("a non-true thing", NO_ANSWER, 1, 0),
-    ("truth", NO_ANSWER, 1, 1),
     ("The baker", NO_ANSWER, 1, 1),
     ("", NO_ANSWER, 1, 1),
-    ("?", NO_ANSWER, 1, 1),
 ]
 
 
@@ -201,19 +183,6 @@ def test_released_predictions_give_the_published_counts(category, prompt, condit
     for places in (released, strict):
         assert sum(place >= 0 for place, _ in places) == parsed
         assert sum(place == label for place, label in places) == right
-
-
-def test_two_released_predictions_name_no_answer(upstream):
-    # Without a context both conditions are one question; the published figures count it once.
-    dropped = [
-        (row["category"], row["example_id"], prompt)
-        for category in ("Age", "Religion")
-        for row, answers, infos in released_rows(upstream, category)
-        for prompt in ("race", "arc", "qonly")
-        if prompt != "qonly" or row["context_condition"] == "ambig"
-        if parse_choice_released(row[f"unifiedqa-t5-11b_pred_{prompt}"], answers, infos) < 0
-    ]
-    assert dropped == [("Age", 2242, "arc"), ("Age", 3230, "qonly")]
 
 
 @pytest.mark.parametrize("category", ["Age", "Nationality", "Religion"])

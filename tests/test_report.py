@@ -83,7 +83,7 @@ def test_the_head_pins_the_model_where_anything_does(page, pinned, asked, text):
 )
 def test_every_benchmark_has_its_scores_its_limits_and_its_paper(page, benchmark, words):
     text = page(run=run_of(benchmark)).flat
-    for word in ("does not prove", "quotes stereotypes", "95 % intervals over", *words):
+    for word in ("does not prove", "quotes stereotypes", "95% CIs, clustered by", *words):
         assert word in text
 
 

@@ -222,7 +222,7 @@ def test_a_model_that_names_nobody_has_no_direction(tmp_path):
     result = run(RunArguments("bbq", "baseline:unknown", config="Age", limit=80), tmp_path / "run")
     text = printed(print_scores, load_benchmark("bbq"), result.scores)
     assert "errors in ambiguous contexts: 0 stereotyped, 0 anti-stereotyped s_AMB is 0.0 %" in text
-    assert "of at most 0.0 % at this accuracy" in text
+    assert "maximum at this accuracy: 0.0 %" in text
     content = json.loads((tmp_path / "run" / "scores.json").read_text("utf-8"))
     assert content["scores"]["bias_ambig_among_errors"] is None
     assert content["reasons"]["/bias_ambig_among_errors"] == "no answer other than UNKNOWN"

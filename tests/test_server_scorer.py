@@ -204,7 +204,7 @@ def test_other_fields_are_another_run_and_other_requests(serve, tmp_path):
         *(({name: "1"}, "not a field") for name in ("body.", "body.a..b", "body.a b")),
         *(({"body.a": value}, "body.a") for value in ("x|limit:none", "x\ny")),
         ({"body.a": "1", "body.a.b": "2"}, "makes a of"),
-        ({"body.a": '{"b": 1}', "body.a.b": "2"}, "twice"),
+        ({"body.a": '{"b": 1}', "body.a.b": "2"}, "also sets"),
         *(({"body.top_p": value}, "body.top_p") for value in ("1e999", "NaN", "-Infinity", '{"a": {"b": [NaN]}}')),
     ],
 )

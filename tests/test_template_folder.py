@@ -189,17 +189,17 @@ def test_the_categories_of_bbq_have_no_rules_of_their_own_here(folder):
     [
         ("benchmark.yaml", {"title": None}, r"benchmark.yaml: field title is missing"),
         ("benchmark.yaml", {"titel": "x"}, r"'titel' is not a field[.] Did you mean 'title'"),
-        ("benchmark.yaml", {"name": "My Set"}, r"field name is 'My Set'; use small letters"),
-        ("benchmark.yaml", {"name": "bbq"}, r"another benchmark's"),
-        ("benchmark.yaml", {"unknown": []}, r"field unknown must be a list of different texts"),
-        ("benchmark.yaml", {"unknown": ["a", "a"]}, r"field unknown must be a list of different texts"),
-        ("benchmark.yaml", {"created": "yesterday"}, r"write a date as"),
-        ("benchmark.yaml", {"licence": "mine"}, r"field licence is 'mine'; known are Apache-2.0"),
-        ("benchmark.yaml", {"categories": ["Eta", "all"]}, r"'all' is the name"),
+        ("benchmark.yaml", {"name": "My Set"}, r"field name is 'My Set'"),
+        ("benchmark.yaml", {"name": "bbq"}, r"field name is 'bbq'"),
+        ("benchmark.yaml", {"unknown": []}, r"field unknown (?s:.*)list of different texts"),
+        ("benchmark.yaml", {"unknown": ["a", "a"]}, r"field unknown (?s:.*)list of different texts"),
+        ("benchmark.yaml", {"created": "yesterday"}, r"field created"),
+        ("benchmark.yaml", {"licence": "mine"}, r"field licence is 'mine'(?s:.*)Apache-2.0"),
+        ("benchmark.yaml", {"categories": ["Eta", "all"]}, r"the category 'all'"),
         ("benchmark.yaml", {"categories": ["Eta", "Lavoro"]}, r"category .*Lavoro"),
         ("benchmark.yaml", {"categories": ["../templates/Eta"]}, r"category .*templates/Eta"),
         ("benchmark.yaml", {"homepage": "javascript:alert(1)"}, r"field homepage"),
-        ("benchmark.yaml", {"society": 3}, r"field society must be a text, not 3"),
+        ("benchmark.yaml", {"society": 3}, r"field society is 3(?s:.*)a text"),
         ("templates/Eta.yaml", {"context": "Chi?"}, r"Eta.yaml: template 1: field context: must name both people"),
         ("templates/Eta.yaml", {"sources": None}, r"template 1: field sources: is missing"),
         ("templates/Eta.yaml", {"source": ["x"]}, r"field source: is not a field[.] Did you mean 'sources'"),
@@ -212,7 +212,7 @@ def test_the_categories_of_bbq_have_no_rules_of_their_own_here(folder):
         (
             "templates/Nazionalita.yaml",
             {"groups": ["rumeno", "albanese", "marocchino", "italiano", "francese", "svizzero"]},
-            r"nobody can fill it",
+            r"has no label of Nazionalita",
         ),
     ],
 )
@@ -231,7 +231,7 @@ def test_an_unknown_language_names_the_known_ones_and_the_file_to_add(folder):
 def test_the_code_of_a_language_is_checked_where_a_file_has_its_words(folder):
     for code in ("xx", "Italian", "IT", "it-IT"):
         change(folder / "benchmark.yaml", language=code)
-        with pytest.raises(QabiasError, match=f"benchmark.yaml: field language is '{code}'; write a code of ISO 639-1"):
+        with pytest.raises(QabiasError, match=f"benchmark.yaml: field language is '{code}'(?s:.*)ISO 639-1"):
             load_benchmark("mine")
     change(folder / "benchmark.yaml", language="scn")
     assert load_benchmark("mine").card.codes == ("scn",)
@@ -268,7 +268,7 @@ ALIASES = "limitations: [" + ", ".join(["&a [x]", *(f"&{b} [{f'*{a}, ' * 9}]" fo
 @pytest.mark.parametrize("text", ["[1, 2", "- a", "", "created: 2026-02-30", "[" * 20_000, ALIASES])
 def test_a_description_that_is_none_is_refused(folder, text):
     (folder / "benchmark.yaml").write_text(text, "utf-8")
-    with pytest.raises(QabiasError, match=r"benchmark.yaml: (not readable|must hold fields)"):
+    with pytest.raises(QabiasError, match=r"benchmark.yaml: (not readable|not a mapping)"):
         load_benchmark("mine")
 
 
@@ -303,11 +303,11 @@ def test_no_text_of_a_folder_is_markup_in_the_report_or_the_card(folder):
 
 def test_a_folder_without_templates_or_that_is_not_there_is_refused(folder, qabias_says):
     shutil.rmtree(folder / "templates")
-    with pytest.raises(QabiasError, match=r"templates: it holds no CATEGORY.yaml"):
+    with pytest.raises(QabiasError, match=r"templates: no CATEGORY.yaml"):
         load_benchmark("mine")
     code, _, errors = qabias_says("run", "path/to/nowhere", "--model", "baseline:random")
     assert code == cli.EXIT_USER_ERROR
-    assert "path/to/nowhere: no folder of templates" in errors
+    assert "path/to/nowhere/benchmark.yaml does not exist" in errors
     with pytest.raises(QabiasError, match="unknown benchmark 'nowhere'"):
         load_benchmark("nowhere")
 

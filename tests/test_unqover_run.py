@@ -107,7 +107,7 @@ def test_a_span_model_is_known_by_its_head_and_asked_for_spans(tmp_path, saved_m
     answers = pq.read_table(result.folder / "predictions")
     scores = np.stack([answers[f"s{subject}_{name}"].to_numpy() for name in ASKED for subject in (1, 2)])
     assert ((scores > 0) & (scores < 1)).all()
-    with pytest.raises(QabiasError, match="leave _mlm out"):
+    with pytest.raises(QabiasError, match="Remove _mlm"):
         _run(tmp_path / "wrong", model=model, config="religion_mlm")
     with pytest.raises(QabiasError, match="extractive_qa"):
         run(RunArguments(benchmark="bbq", model=model), tmp_path / "bbq")
@@ -125,7 +125,7 @@ def test_a_masked_model_leaves_out_subjects_that_it_does_not_know(tmp_path, save
     assert (scores["n"], scores["n_left_out"], scores["n_subjects"]) == (n_known, 1400 - n_known, 2)
     assert len(scores["subjects_left_out"]) == 9
     assert not known & set(scores["subjects_left_out"])
-    with pytest.raises(QabiasError, match="add _mlm"):
+    with pytest.raises(QabiasError, match="Add _mlm"):
         _run(tmp_path / "wrong", model=folder, config="religion")
 
 

@@ -218,8 +218,8 @@ def test_what_does_not_fit_a_writer_is_refused():
     several.samples = 3
     for rows, writer, norm, token in (
         (part, Writer(first), "pair", "--length-norm pair"),
-        (part, several, "none", "leave samples out"),
-        (masked, Writer(first), "none", "leave _mlm out"),
+        (part, several, "none", "Remove samples"),
+        (masked, Writer(first), "none", "Remove _mlm"),
     ):
         with pytest.raises(QabiasError, match=token):
             BENCHMARK.answer(rows, writer, FORMATS["choose"], norm)

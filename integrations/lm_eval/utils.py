@@ -49,7 +49,7 @@ UNQOVER_ROWS = 2000
 Doc = Mapping[str, Any]
 
 _CHOICES = ("config", "source", "format", "limit", "options")
-# The outcome that each of these metrics is the share of; the harness does not keep what `filtered` is told by.
+# The outcome counted by each of these metrics; the harness does not keep the signs of `filtered`.
 OUTCOME_SHARES = {"refused_share": REFUSED, "truncated_share": TRUNCATED, "unread_share": UNREAD}
 
 
@@ -69,7 +69,7 @@ class Item(NamedTuple):
     values: tuple[Any, ...]
 
 
-# Prompts. The harness puts the space between prompt and answer itself, or leaves it out in a chat.
+# Prompts. The harness adds the space between prompt and answer itself, except in a chat.
 
 
 def _asking(benchmark: str, name: str) -> tuple[Callable[[Doc], str], Callable[[Doc], list[str]]]:
@@ -240,7 +240,7 @@ def _read(doc: Doc, text: str | None) -> tuple[int, str]:
 def _bbq_scores(items: tuple[Item, ...]) -> dict[str, float]:
     whole = _whole_sets(items)
     answers = [item.answer for item in whole]
-    # Some sets of EsBBQ and CaBBQ lack a polarity as they were released; parts of sets are left out above.
+    # Some released sets of EsBBQ and CaBBQ lack a polarity; partial sets are dropped above.
     scores = _compute("bbq", answers, whole, BBQ_COLUMNS, BBQ_METRICS, allow_incomplete=True)
     return scores | _outcome_shares(whole)
 
@@ -316,7 +316,7 @@ def _aggregation(
     return aggregate
 
 
-# The aggregations have the names of the metrics after that of the benchmark, e.g. `bbq_bias_ambig`.
+# The aggregations are named by benchmark and metric, e.g. `bbq_bias_ambig`.
 for _benchmark, _scores, _names in (
     ("bbq", _bbq_scores, (*BBQ_METRICS, *OUTCOME_SHARES)),
     ("bbnli", _bbnli_scores, (*BBNLI_METRICS, *OUTCOME_SHARES)),

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from qabias.answers.outcomes import NO_ANSWER, refuses
 from qabias.answers.phrases import (
     ANSWER_WORDS,
+    COMMON,
     ENGLISH,
     FINAL,
     MARKS,
+    NEGATION,
+    SENTENCE,
     STATED,
     Phrases,
     openings_in,
@@ -34,6 +36,9 @@ _LABELED, _WORDED, _MENTION = re.compile(_LABEL), re.compile(_WORDS), re.compile
 
 _NO_WORD = r"(?:[^\w\ue000-\ue1ff]|_)*"
 
+_BEGINS = re.compile(rf"(?:^|\n){_NO_WORD}$")
+_CLOSES = re.compile(rf"[\s{MARKS}]*(?:[.):\]：、\\}}<,]|\n|$)")
+
 _NEAR = 300  # characters that are read after what leads to an answer
 
 # How much a statement counts: the highest level decides, and 0 and 1 together.
@@ -48,115 +53,63 @@ _AND = (
     rf"[\s{MARKS})\].,]*(?:\w+ )?(?:(?:(?:and/)?or|and|nor)\b|[/&])"
     rf"(?: (?:maybe|perhaps|possibly|option))*[\s{MARKS}(\[]*"
 )
-_BOTH = re.compile(f"{_AND}{_ANY}", re.IGNORECASE)
-_AT = re.compile(f"{_LEAD}({_ANY})", re.IGNORECASE)
-_HEADING = re.compile(
-    rf"(?im)^([\s{MARKS}#>]*(?:the )?(?:final |correct |best )?(?:{ANSWER_WORDS})(?: is)?)"
-    rf"[\s{MARKS}:：]*\n+[\s{MARKS}#>]*(?={_AROUND}{_ANY})"
-)
-# A line that discusses an option, if several lines do.
-_HEAD = re.compile(rf"\W*(?:option )?({_LABEL})\W+\w", re.IGNORECASE)
+_BOTH = re.compile(f"(?i){_AND}{_ANY}")
+_AT = re.compile(f"(?i){_LEAD}({_ANY})")
 _LED = re.compile(
-    rf"(?:{ANSWER_WORDS}|letter|pick|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$", re.IGNORECASE
+    rf"(?i)(?:{ANSWER_WORDS}|letter|pick|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$"
 )
 # What may follow a capital "A" that is no article.
 _NO_NOUN = re.compile(
     r"(?i)(?:is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|can|could|cannot|can't|must|has|fits|"
     r"isn't|wasn't|does|doesn't|for|if|over|rather|yes|no|not|correct|wrong|incorrect|it|the)\b"
 )
-_TURN = re.compile(r"\n\W*(?:question|q|user|human|passage|context)\s*\d*\s*[:：]", re.IGNORECASE)
-_SENTENCE = re.compile(
-    rf"(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n", re.IGNORECASE
-)
+_TURN = re.compile(r"(?i)\n\W*(?:question|q|user|human|passage|context)\s*\d*\s*[:：]")
 _CLAUSE = re.compile(
-    r"([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|"
+    r"(?i)([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|"
     r"considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|"
-    r"thus|hence|meaning|leaving|leaves|if)\b|\bas(?= (?:\W|the\b|there\b|it\b|he\b|she\b|they\b|no\b)))",
-    re.IGNORECASE,
+    r"thus|hence|meaning|leaving|leaves|if)\b|\bas(?= (?:\W|the\b|there\b|it\b|he\b|she\b|they\b|no\b)))"
 )
 _CONTRASTS = frozenset(["although", "though", "while"])
 _REASONS = _CONTRASTS | {"because", "since", "given", "considering", "as", "if", "due to"}
 _CONCLUDES = frozenset(["so", "therefore", "thus", "hence", "meaning", "leaving", "leaves"])
-_CONCLUSION = re.compile(
-    r"\b(?:conclusion|verdict|as a result|follows that|must (?:be|have)|ha[sd] to be|consequently)\b", re.IGNORECASE
-)
+_CONCLUSION = re.compile(r"(?i)\b(?:conclusion|verdict|as a result|follows that|must (?:be|have)|ha[sd] to be)\b")
 _CORRECTS = re.compile(
-    r"^\W*(?:(?:no|nope|sorry|hmm)\W*$|no wait|(?:actually|wait|hold on|rather|or rather|correction|edit)\b)|"
+    r"(?i)^\W*(?:(?:no|nope|sorry|hmm)\W*$|no wait|(?:actually|wait|hold on|rather|or rather|correction|edit)\b)|"
     r"\b(?:corrected|second thought|take (?:that|it) back|scratch that|misread|change (?:that|my|it)|reconsider|"
-    r"rereading|i mean|meant|my mistake)\b",
-    re.IGNORECASE,
+    r"rereading|i mean|meant|my mistake)\b"
 )
-_FORMERLY = re.compile(r"\b(?:initially|at first|first (?:instinct|thought|guess|glance)|tempting)\b", re.IGNORECASE)
+_FORMERLY = re.compile(r"(?i)\b(?:initially|at first|first (?:instinct|thought|guess|glance)|tempting)\b")
 _RULED_OUT = re.compile(
-    r"\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|exclud\w+|discard\w*|"
+    r"(?i)\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|exclud\w+|discard\w*|"
     r"unsupported|"
     r"(?:is|are|was|were|be|seems?) (?:\w+ )?(?:wrong|incorrect|false)|"
     r"(?<=not|n't) (?:(?:be|likely|necessarily|really|supported|stated|correct|right|it|apply|fit|described|"
     r"(?:the|an?|my) (?:\w+ ){0,2}(?:answer|option|choice|one))\s*)+\W*$)"
-    rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}",
-    re.IGNORECASE,
+    rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}"
 )
-_BESIDE = re.compile(
-    r"\W*(?:in|for|on|from|with|by|of|like|unlike|to|as|regarding|between|among|despite|compared)\b", re.IGNORECASE
-)
-# What stands between an answer and its verb: "The baker, on the other hand, was late".
-_INTERPOSED = re.compile(
-    rf"({_WORDS}(?: [\w-]+){{0,2}}), [^,.;\n]{{1,90}}, "
-    r"(?=(?:is|was|are|were|has|had|did|does|do|may|might|could|would|should|can)\b)"
-)
+_BESIDE = re.compile(r"(?i)\W*(?:in|for|on|from|with|by|of|like|unlike|to|as|between|among|despite)\b")
 # "It was the baker who", "the one who was late is the baker".
 _IDENTIFIES = re.compile(
-    rf"\bit(?:'s| is| was) {_ANY} who\b|\b(?:one|person|individual) (?:who|that)\b.*\b(?:is|was) {_ANY}\W*$",
-    re.IGNORECASE,
+    rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b|\b(?:one|person|individual) (?:who|that)\b.*(?:is|was) {_ANY}\W*$"
 )
-_UNSURE = re.compile(r"\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b", re.IGNORECASE)
-_IS_ANSWER = re.compile(
-    rf"{_ANY}\W+(?:is|was|must be) (?:the )?(?:(?:correct|right|best|only) )?(?:answer|choice|option|correct|right)\b",
-    re.IGNORECASE,
-)
-_NEGATION = re.compile(
-    r"\b(?:not|no|never|cannot|without|unable|nobody|nothing|none|neither|nor|unlikely|less likely)\b|n't\b",
-    re.IGNORECASE,
-)
-_HEDGE = re.compile(r"\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b", re.IGNORECASE)
-_SUPPOSED = re.compile(
-    r"\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|would (?:rely|imply)|being|saying|between|torn|might seem)\b",
-    re.IGNORECASE,
-)
+_NEITHER = re.compile(r"(?i)\W*neither(?: of them)?\W*")
+_UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
+_IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
+_HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
+_SUPPOSED = re.compile(r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|between|torn)\b")
 _ENDS_WITH_LABEL = re.compile(
-    rf"^(?!.*\b(?:consider|look|check|evaluat|regarding|start))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$",
-    re.IGNORECASE | re.DOTALL,
+    rf"(?is)^(?!.*\b(?:consider|look|check|evaluat|regarding|start))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$"
 )
-_NOT_ANYWHERE = re.compile(
-    rf"{_NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니", re.IGNORECASE
-)
-_INSTEAD = re.compile(r"\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*", re.IGNORECASE | re.DOTALL)
+_NOT_ANYWHERE = re.compile(rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니")
+_INSTEAD = re.compile(r"(?is)\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*")
 _TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
 _CROSS = re.compile(r"[✗✘❌☒✖]")
-_RIGHT = re.compile(
-    rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b(?! +\w)", re.IGNORECASE
-)
+_RIGHT = re.compile(rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b(?! +\w)")
 _WRONG = re.compile(
-    rf"[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|"
-    r"not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))\b(?! +\w)",
-    re.IGNORECASE,
+    rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|"
+    r"not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))\b(?! +\w)"
 )
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-# Words that do not tell what a sentence is about.
-_COMMON = frozenset(
-    re.findall(
-        r"\w[\w']*",
-        "the this that these those its his her their they them she you and nor then than too also very just "
-        "only both not was were are been being did does done has have had having will would should could can "
-        "may might must for from with who whom which what whose where when there here one ones person people "
-        "individual man woman guy two above know answer option choice letter correct right best final likely "
-        "most more probably perhaps maybe clearly definitely think thought believe say said guess choose pick "
-        "select selected going went lean leaning seems appears based text passage context story question "
-        "given according conclusion verdict means makes make made clear follows left remaining all considered "
-        "result i'd i'll it's that's he's she's i'm yes okay indeed case actually wait sorry mean meant "
-        "rather instead cannot the himself herself either let ",
-    )
-)
 
 
 class _Statement(NamedTuple):
@@ -172,11 +125,11 @@ def parse_choice(
     The strongest statement counts: one that is marked as final, then a stated one, a concluded one, and a name.
 
     Args:
-        text: What a model wrote; thinking between marks is set aside, and of a long text both ends are read.
+        text: What a model wrote; thinking between marks is set aside. A long text is read at both ends.
         answers: The answers as the prompt lists them.
-        labels: Their labels in the prompt, one character each.
+        labels: Their labels in the prompt, one character each; empty if it has none.
         phrases: What is known of a language besides English.
-        asked: The question, which decides what a sentence about an answer means. Without it such a sentence is none.
+        asked: The question, which decides what a sentence about an answer means. Without it such a sentence is skipped.
 
     Returns:
         The index of the answer; `NO_ANSWER` if the text gives none, or two.
@@ -184,13 +137,10 @@ def parse_choice(
     Raises:
         ValueError: There are fewer labels than answers.
     """
-    if len(labels) < len(answers):
+    if 0 < len(labels) < len(answers):
         raise ValueError(f"{len(answers)} answers but the labels {labels!r}")
-    said = set_thinking_aside(text)
-    if not said.answer:
-        return NO_ANSWER
-    reader = _Reader(answers, labels, phrases, asked)
-    return reader.read(phrases.plain(straight(said.answer)))
+    said = straight(set_thinking_aside(text).answer)
+    return _Reader(answers, labels, phrases, asked).read(phrases.plain(said))
 
 
 class _Reader:
@@ -207,9 +157,8 @@ class _Reader:
             unicodedata.normalize("NFKC", label).casefold(): place for place, label in enumerate(labels[: self._n])
         }
         self._wordings = [bare(phrases.plain(answer)) for answer in answers]
-        self._phrase_of = self._named_by(answers)
-        self._option = self._option_pattern()
-        any_label = "|".join(map(re.escape, self._labels))
+        self._option, self._places = self._option_pattern(self._named_by(answers))
+        any_label = "|".join(map(re.escape, self._labels)) or "(?!)"
         kind = "0-9" if any_label.replace("|", "").isdigit() else "a-wyz"
         self._other_label = rf"(?i)[\s{MARKS}]*(?:\([{kind}]\)|[{kind}][.)](?=\s))"  # one that the prompt does not have
         edge = r"[A-Za-z0-9À-ɏ]" if any_label.isascii() else r"[^\W_]"
@@ -220,28 +169,21 @@ class _Reader:
 
     def _named_by(self, answers: Sequence[str]) -> dict[tuple[str, ...], int]:
         """What names each answer: its words without an article, and words that no other answer and no question has."""
-        words = [tuple(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers]
-        short = [self._without_article(one) for one in words]
-        names = dict(
-            zip(reversed(short if len({*short}) == len({*words}) else words), reversed(range(self._n)), strict=True)
-        )
-        names.pop((), None)
+        plain = (" ".join(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers)
+        short = [tuple(self._phrases.without_article(re.sub("^(?:the|an?) ", "", one)).split()) for one in plain]
+        names = {own: place for place, own in reversed([*enumerate(short)]) if own}
         if self._phrases.is_english:
-            shared = {word for word in _TOKEN.findall(self._asks.casefold())} | _COMMON
+            shared = {word for word in _TOKEN.findall(self._asks.casefold())} | COMMON
             for place, own in enumerate(short):
                 others = {word for other in range(self._n) if other != place for word in short[other]}
-                telling = {word for word in own if word not in others and word not in shared and len(word) > 2}
-                if place != self._unknown and not is_unknown_wording(answers[place]):
-                    names |= {(word,): place for word in telling if (word,) not in names}
+                if not is_unknown_wording(answers[place]):
+                    telling = {word for word in {*own} - others - shared if len(word) > 2}
+                    names = {(word,): place for word in telling} | names
         return names
 
-    def _without_article(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        joined = " ".join(words)
-        plain = re.sub("^(?:the|an?) ", "", joined)
-        return tuple((plain if self._phrases.is_english else self._phrases.without_article(plain)).split())
-
-    def _option_pattern(self) -> re.Pattern[str]:
-        phrases = sorted(self._phrase_of, key=lambda words: -sum(map(len, words)))
+    def _option_pattern(self, names: Mapping[tuple[str, ...], int]) -> tuple[re.Pattern[str], list[int]]:
+        """A pattern with one group for every name, and the places of the groups."""
+        phrases = sorted(names, key=lambda words: -sum(map(len, words)))
         own = (re.escape(one) + ("" if one.endswith("'") else r"\s+") for one in self._phrases.articles)
         articles = "|".join((*(rf"{one}\s+" for one in ("the", "an?", "his", "her", "my", "their")), *own))
         # A letter of another script, which no answer has, is no part of its word.
@@ -254,21 +196,18 @@ class _Reader:
         patterns = []
         for words in phrases:
             joined = r"[\s-]{1,3}".join(map(re.escape, words))
-            if joined in ("yes", "no"):
-                ends_clause = rf"(?=[\s{MARKS})\]]*(?:[.,;:!?\n}}]|$))"
-                patterns.append(f"(?<![^\\W_]){joined}{ends_clause}")
-            elif self._phrases.is_english or words[0][0] < "\u0530":
-                patterns.append(f"(?<![^\\W_]){joined}(?:{ends})")
+            if self._phrases.is_english or words[0][0] < "\u0530":
+                patterns.append(f"(?<![^\\W_])({joined})(?:{ends})")
             else:
-                patterns.append(joined)
-        return re.compile(rf"(?:(?<![^\W_])(?:{articles}))?(?P<who>{'|'.join(patterns) or '(?!)'})", re.IGNORECASE)
+                patterns.append(f"({joined})")
+        option = re.compile(rf"(?:(?<![^\W_])(?:{articles}))?(?:{'|'.join(patterns) or '(?!)'})", re.IGNORECASE)
+        return option, [names[words] for words in phrases]
 
     def read(self, text: str) -> int:
         """Return what a text answers, its thinking set aside."""
         whole = bare(text)
         if whole in self._wordings:
-            place = self._wordings.index(whole)
-            return place if self._labels.get(whole, place) == place else NO_ANSWER
+            return self._wordings.index(whole)
         text = re.sub(r"(?im)^(\W*q\W*:.*\n+\W*)a\s*:", r"\1answer:", text)
         marked = self._marked(text)
         turn = _TURN.search(marked)
@@ -283,10 +222,7 @@ class _Reader:
 
     def _decide(self, statements: list[_Statement], ruled_out: set[int], n_before: int, is_refusal: bool) -> int:
         """Return the place of the statements of the highest level, after the last correction."""
-        if n_before:
-            statements = statements[n_before:]
-            if not statements:
-                return NO_ANSWER
+        statements = statements[n_before:]
         top = max((one.level for one in statements), default=_HINTED)
         if top < _STATED and is_refusal:
             return NO_ANSWER
@@ -306,10 +242,8 @@ class _Reader:
         corrected = 0
         self._is_unknown = says_unknown(text, self._phrases)
         self._is_alone = len({*map(_place, _MENTION.findall(text))}) == 1
-        lines = text.split("\n")
         is_ticked = _TICK.search(text) is not None
-        heads = {one[1] for line in lines if (one := _HEAD.match(line))}
-        for line in lines:
+        for line in text.split("\n"):
             verdict = _verdict(line)
             if verdict is not None:
                 (place,) = {_place(one) for one in _MENTION.findall(line)}
@@ -320,9 +254,7 @@ class _Reader:
                 continue
             if is_ticked and _MENTION.search(line) and not re.search(r"\w", _MENTION.sub("", line)):
                 continue
-            if len(heads) > 1 and _HEAD.match(line):
-                continue
-            for sentence in _SENTENCE.split(line):
+            for sentence in SENTENCE.split(line):
                 before = len(made)
                 if self._phrases.is_english:
                     new, out, corrects = self._sentence(sentence)
@@ -337,34 +269,24 @@ class _Reader:
 
     def _marked(self, text: str) -> str:
         """A text with one character for every mention of an answer."""
-        text = self._option.sub(self._as_words, _PRIVATE.sub("", text))
+        text = self._option.sub(
+            lambda one: chr(_BY_WORDS + self._places[(one.lastindex or 0) - 1]), _PRIVATE.sub("", text)
+        )
         text = self._label.sub(lambda one: self._as_label(one, text), text)
         text = re.sub(rf"[\[(<]?[{MARKS}]*({_LABEL})[{MARKS}]*[\])>]?", r"\1", text)
         # A label with its own words is one mention, and so are words of one answer that follow each other.
         text = re.sub(rf"({_LABEL})([\s{MARKS}.:：()\]—–-]*)({_WORDS})(?:\s*\))?", self._joined, text)
-        text = re.sub(rf"({_WORDS})(\s*\(?)({_LABEL})\)?", self._joined, text)
         text = re.sub(rf"({_WORDS})(?:[ -]+(?:(?:an?|the|of|with|in|on|his|her|and)\s+){{0,3}}\1)+", r"\1", text)
-        text = re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
-        text = _INTERPOSED.sub(r"\1 ", text)
-        return _HEADING.sub(r"\1: ", text)
-
-    def _as_words(self, match: re.Match[str]) -> str:
-        words = tuple(_TOKEN.findall(match["who"].casefold()))
-        place = self._phrase_of.get(words)
-        return match[0] if place is None else chr(_BY_WORDS + place)
+        return re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
 
     def _as_label(self, match: re.Match[str], text: str) -> str:
         """The character of a label; of a letter that is a word in its sentence, or a number in it, the same text."""
         before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
-        line_begins = re.search(rf"(?:^|\n){_NO_WORD}$", before) is not None
-        closes = re.match(rf"[\s{MARKS}]*(?:[.):\]：、\\}}<,]|\n|$)", after) is not None
-        bracketed = before[-1:] in ("(", "[") and after[:1] in (")", "]")
-        rest = after.lstrip(" " + MARKS)
-        own = re.match(_WORDS, rest) is not None
-        is_plain = match[0].islower() and match[0].isascii()
+        rest, is_plain = after.lstrip(" " + MARKS), match[0].islower() and match[0].isascii()
+        closes, own = _CLOSES.match(after), _WORDED.match(rest)
         if (
-            bracketed
-            or (line_begins and (closes or (own and not is_plain)))
+            (before[-1:] in ("(", "[") and after[:1] in (")", "]"))
+            or (_BEGINS.search(before) and (closes or (own and not is_plain)))
             or (_LED.search(before) and (closes or own or not is_plain))
         ):
             is_label = True
@@ -384,35 +306,23 @@ class _Reader:
         return chr(_BY_LABEL + self._labels[match[0].casefold()]) if is_label else match[0]
 
     def _joined(self, match: re.Match[str]) -> str:
-        begins = (
-            re.search(rf"(?:^|\n){_NO_WORD}$", match.string[max(0, match.start() - 40) : match.start()]) is not None
-        )
         if _place(match[1]) == _place(match[3]):
-            clause = re.split(r"[.,;\n]", match.string[match.end() : match.end() + _NEAR], maxsplit=1)[0]
-            is_head = begins and _LABELED.match(match[1]) and self._phrases.is_english
-            return f"{match[1]}." if is_head and not _RULED_OUT.search(match[1] + clause) else match[1]
+            begins = _BEGINS.search(match.string[max(0, match.start() - 40) : match.start()])
+            return f"{match[1]}." if begins and _LABELED.match(match[1]) and self._phrases.is_english else match[1]
         # "(a) The baker" is two answers where the baker is another one; "A. The baker was late" is not.
         rest = match.string[match.end() : match.end() + 1]
         return f"{match[1]} {match[3]}" if rest in ("", "\n", ".", ",") and "\n" not in match[2] else match[0]
 
     def _without_listing(self, text: str) -> str:
         """The text without a repetition of the options one after the other."""
-        mentions = list(_MENTION.finditer(text))
-        kept, end, first = [], 0, 0
-        while first < len(mentions):
-            run = mentions[first : first + self._n]
-            gaps = [text[one.end() : other.start()] for one, other in pairwise(run)]
-            is_list = len({_place(one[0]) for one in run}) == self._n and all(map(_GAP.fullmatch, gaps))
-            if is_list and self._n > 2 and not _TICK.search(text):
-                kept.append(text[end : run[0].start()])
-                end = run[-1].end()
-                first += self._n
-            else:
-                first += 1
-        return "\n".join([*kept, text[end:]])
+        if self._n < 3 or _TICK.search(text):
+            return text
+        gap = rf"{_NO_WORD}(?:or|and)?{_NO_WORD}"
+        each = ("".join(rf"(?!\{one})" for one in range(1, place)) + f"({_ANY})" for place in range(1, self._n + 1))
+        return re.sub(gap.join(each), "\n", text)
 
     def _openings(self, sentence: str) -> Iterator[_Statement]:
-        """What stands where an opening leads to an answer."""
+        """The statements behind openings."""
         levels = ((_FINAL, FINAL), (_STATED, (*STATED, *self._phrases.openings())))
         for level, patterns in levels:
             for opening in openings_in(sentence, patterns):
@@ -420,7 +330,7 @@ class _Reader:
                 if match:
                     rest = sentence[match.end() : match.end() + _NEAR]
                     clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
-                    denied = _NEGATION.search(clause) and not _NEGATION.search(self._asks)
+                    denied = NEGATION.search(clause) and not NEGATION.search(self._asks)
                     if (
                         denied
                         or _RULED_OUT.search(match[1] + clause)
@@ -449,11 +359,9 @@ class _Reader:
                 in_front = not begun
             elif (word == "," and is_reason and in_front) or word in _CONCLUDES or word in ("but", "however", ";"):
                 is_reason = False
-            begun = begun and word != ";"
             concludes = word in _CONCLUDES or (concludes and not begun)
             if _CORRECTS.search(clause):
                 corrects = len(made)
-            in_middle = begun
             begun = begun or re.search(r"\w", clause) is not None
             if is_reason or (after == ":" and not _LABELED.search(clause)) or _FORMERLY.search(clause):
                 continue
@@ -461,18 +369,10 @@ class _Reader:
             ruled_out |= out
             if made and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
                 one = _Statement(NO_ANSWER, made[-1].level)
-            is_beside = (
-                one
-                and one.level
-                and mark == "," == after
-                and in_middle
-                and not _contents(clause)
-                and not _LABELED.search(clause)
-            )
-            if is_beside or (one and denies and not self._asks and one.level < _STATED):
+            if one and denies and not self._asks and one.level < _STATED:
                 continue
             denies = denies or (
-                bool(_MENTION.search(clause)) and not one and not out and _NEGATION.search(clause) is not None
+                bool(_MENTION.search(clause)) and not one and not out and NEGATION.search(clause) is not None
             )
             if one:
                 made.append(_Statement(one.place, _HINTED) if is_question else one)
@@ -490,13 +390,11 @@ class _Reader:
                 return self._clause(head, concludes)
         others = _contents(clause) - self._shared
         shared = others & self._asked
-        if len(people) > 1 and shared and re.search(r"\bboth\b", clause, re.IGNORECASE):
-            return _Statement(NO_ANSWER, _NAMED), set()
         level = _CONCLUDED if concludes else _NAMED
         if (
             self._unknown is not None
             and not _LABELED.search(clause)
-            and (places == {self._unknown} or says_unknown(clause))
+            and (places == {self._unknown} or says_unknown(clause) or _NEITHER.fullmatch(clause))
         ):
             return (_Statement(self._unknown, level), set()) if len(people) != 1 else (None, set())
         if len(places) != 1 or _SUPPOSED.search(clause):
@@ -507,9 +405,7 @@ class _Reader:
             return _Statement(place, _HINTED if _HEDGE.search(clause) else _STATED), set()
         if len(_WORDED.findall(clause)) > 1:
             return None, set()
-        denied, asks_denied = (_NEGATION.search(text) is not None for text in (clause, self._asks))
-        if _reverses(clause, self._asks):
-            return None, set()
+        denied, asks_denied = (NEGATION.search(text) is not None for text in (clause, self._asks))
         is_bare = not others - shared
         is_meant = is_bare or 2 * len(shared) > len(self._asked) > 0
         if not self._asks and not is_bare:
@@ -521,7 +417,7 @@ class _Reader:
             return None, set()
         if not is_meant:
             return (_Statement(place, _HINTED), set()) if is_hint and not self._asks else (None, set())
-        if (denied and not (asks_denied and _NEGATION.search(behind))) or (asks_denied and not denied and shared):
+        if (denied and not (asks_denied and NEGATION.search(behind))) or (asks_denied and not denied and shared):
             return None, set()
         if _LABELED.search(clause) and is_bare:
             level = _STATED
@@ -552,15 +448,12 @@ class _Reader:
             return [_Statement(NO_ANSWER, _NAMED)]
         denied = pattern_of(phrases.negations).search(sentence) or _NOT_ANYWHERE.search(sentence)
         if begins and (is_first or not denied) and (len(places) == 1 or rest[:1] in (",", ";")):
-            return [_Statement(place, _STATED if _LABELED.match(mentions[0][0]) else _NAMED)]
+            return [_Statement(place, _NAMED)]
         return [_Statement(place, _NAMED)] if self._is_alone and not denied else []
 
 
-_GAP = re.compile(r"[\W_]*(?:or|and)?[\W_]*")
-
-
 def _verdict(line: str) -> bool | None:
-    """Whether a line that is about one answer says that it is right or wrong; None where it says neither."""
+    """Whether a line about one answer calls it right or wrong; None for neither."""
     mentions = list(_MENTION.finditer(line))
     if len({_place(one[0]) for one in mentions}) != 1:
         return None
@@ -581,17 +474,5 @@ def _contents(text: str) -> set[str]:
     return {
         word[:4]
         for word in words
-        if len(word) > 2 and word not in _COMMON and not _NEGATION.fullmatch(word) and not word.endswith("n't")
+        if len(word) > 2 and word not in COMMON and not NEGATION.fullmatch(word) and not word.endswith("n't")
     }
-
-
-def _reverses(one: str, other: str) -> bool:
-    """Whether a word of one text denies a word of the other, as "unsure" does "sure"."""
-    first, second = (set(_TOKEN.findall(text.casefold())) for text in (one, other))
-    return any(
-        f"{prefix}{word}" in long
-        for prefix in ("un", "in", "im", "ir", "dis")
-        for long, short in ((first, second), (second, first))
-        for word in short
-        if len(word) > 3
-    )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import permutations
 from typing import Literal
 
+from qabias.answers.choice import parse_choice
 from qabias.answers.outcomes import NO_ANSWER as NO_ANSWER
 from qabias.answers.outcomes import is_cut_later, refuses
 from qabias.answers.phrases import FINAL, STATED, behind, openings_in, straight
@@ -20,7 +21,7 @@ LABELS = ("contradiction", "neutral", "entailment")
 CONTRADICTION, NEUTRAL, ENTAILMENT = range(3)
 
 PARSE_RULES = ("released",)
-"""Ways of reading a text beside the strict one, which has the name `none`."""
+"""Ways of reading a text besides the strict one, `none`."""
 
 Form = Literal["nli", "qa"]
 
@@ -107,12 +108,6 @@ def parse_inference(text: str) -> int:
     return label
 
 
-def first_label(text: str) -> int:
-    """The label that the first word or phrase of a text names, whatever else it says; see `parse_inference`."""
-    label = _first(words_of(text))
-    return NO_ANSWER if label is None else label
-
-
 def _first(words: str) -> int | None:
     """The first label in some words; None for none."""
     labels = (_label_of(match) for match in _READING.finditer(words))
@@ -155,14 +150,14 @@ def _leading_label(text: str) -> int | None:
 
 
 def _last_label(text: str) -> int | None:
-    """The label that the last line is by itself; None for any other line."""
+    """The label that fills the last line; None for any other line."""
     lines = [words for line in text.splitlines() if (words := words_of(line))]
     match = _AT.fullmatch(lines[-1]) if lines else None
     return _label_of(match) if match else None
 
 
 def _only(labels: Iterable[int | None]) -> int | None:
-    """The one label among some, `NO_ANSWER` where there are several, None where there is none."""
+    """The one label among some; `NO_ANSWER` for several, None for none."""
     different = {label for label in labels if label is not None}
     return different.pop() if len(different) == 1 else NO_ANSWER if different else None
 
@@ -181,39 +176,23 @@ def parse_inference_released(text: str, form: Form) -> int:
         tokens = set(lowered.split(" "))
         yes, no = bool(tokens & {"true", "correct", "yes"}), bool(tokens & {"false", "incorrect", "no"})
     else:
-        raise QabiasError(f"unknown form {form!r} of inference; choose one of nli, qa")
+        raise QabiasError(f"unknown form {form!r} of inference.", "Choose one of nli, qa.")
     return ENTAILMENT if yes else CONTRADICTION if no else NEUTRAL
 
 
-# Persons: the strict reader takes one only where a text names that one, denies nothing and doubts nothing.
+# Persons
 
-_ARTICLE = re.compile(r"^(?:a|an|the) ")
-_LATINO = re.compile(r"(?<!\S)latin[ax](?=s?(?!\S))")
-_DENIAL = re.compile(r"(?<!\S)(?:no|not|never|neither|nor|nobody|cannot|without|\S+n't)(?!\S)")
-_UNSAID = re.compile(
-    r"(?<!\S)(?:(?:does|do|did|is|are|was|were|has|have)(?: not|n't) (?:\w+ )?"
-    r"(?:say|said|tell|told|specify|specified|state|stated|mention|mentioned|given|reveal|revealed|enough)"
-    r"|unspecified|unstated|unmentioned|undisclosed|ambiguous)(?!\S)"
-)
-_MASK = "#"
-_ALONE = re.compile(rf"(?:(?:it|was|is|the|a|an) )*{_MASK}(?: (?:one|person|man|woman))?")
+_LATINO = re.compile(r"\blatin[ax](?=s?\b)", re.IGNORECASE)
+_DOUBTED = re.compile(r"\W*(?:maybe|perhaps|possibly)\b", re.IGNORECASE)
 
 
-def parse_person(text: str, people: Sequence[str]) -> int | None:
-    """Read which of two people a text names."""
-    said = straight(set_thinking_aside(text).answer)
-    final = {_whom(one, people) for one in behind(said, FINAL)}
-    if final:
-        return final.pop() if len(final) == 1 else NO_ANSWER
-    leading = _leading(said, people)
-    person = (NO_ANSWER if leading is None else leading) if is_cut_later(text) else _whom(said, people)
-    if person in (0, 1):
-        return NO_ANSWER if refuses(said) else person
-    stated = {_whom(one, people) for one in behind(said, STATED)} - {NO_ANSWER}
-    if len(stated) == 1:
-        (one,) = stated
-        return one if leading in (None, one) else NO_ANSWER
-    return NO_ANSWER if stated else person
+def parse_person(text: str, people: Sequence[str], asked: str = "") -> int | None:
+    """Read which of two people a text names: their place, None for UNKNOWN, `NO_ANSWER` for none, two or a doubt."""
+    if _DOUBTED.match(text):
+        return NO_ANSWER
+    answers = [_LATINO.sub("Latino", person) for person in people]
+    place = parse_choice(_LATINO.sub("Latino", text), (*answers, "Unknown"), "", asked=asked)
+    return None if place == len(people) else place
 
 
 def parse_person_released(text: str, first: Sequence[str], second: Sequence[str], whole_words: bool) -> int | None:
@@ -224,41 +203,6 @@ def parse_person_released(text: str, first: Sequence[str], second: Sequence[str]
         if any(group.lower() in places for group in groups):
             return number
     return None
-
-
-def _whom(text: str, people: Sequence[str]) -> int | None:
-    """Return whom a whole text names, as `parse_person` returns it."""
-    rest, named = _masked(_LATINO.sub("latino", words_of(text)), people)
-    doubtful = first_label(rest) == NEUTRAL or _UNSAID.search(rest) is not None
-    if len(named) == 1:
-        return NO_ANSWER if doubtful or _DENIAL.search(rest) else named.pop()
-    return None if doubtful or says_unknown(text) else NO_ANSWER
-
-
-def _leading(text: str, people: Sequence[str]) -> int | None:
-    rest, named = _masked(_LATINO.sub("latino", words_of(re.split(r"[.!?\n]", text.strip(), maxsplit=1)[0])), people)
-    return named.pop() if len(named) == 1 and _ALONE.fullmatch(rest) else None
-
-
-def _masked(words: str, people: Sequence[str]) -> tuple[str, set[int]]:
-    named = set()
-    for phrase, number in sorted(_phrases(people), key=lambda entry: -len(entry[0])):
-        words, n = re.subn(rf"(?<!\S){re.escape(phrase)}(?:s|es|'s|s')?(?!\S)", _MASK, words)
-        if n:
-            named.add(number)
-    return words, named
-
-
-def _phrases(people: Sequence[str]) -> set[tuple[str, int]]:
-    """Return what names each person: the whole mention, and the part in which it differs from the other."""
-    whole = [_ARTICLE.sub("", _LATINO.sub("latino", words_of(person))) for person in people]
-    one, other = (phrase.split() for phrase in whole)
-    shorter = min(len(one), len(other))
-    start = next((i for i in range(shorter) if one[i] != other[i]), shorter)
-    end = next((i for i in range(shorter - start) if one[-1 - i] != other[-1 - i]), shorter - start)
-    differing = [" ".join(words[start : len(words) - end]) for words in (one, other)]
-    pairs = [*enumerate(whole), *enumerate(differing)]
-    return {(phrase, number) for number, phrase in pairs if phrase}
 
 
 # Choice

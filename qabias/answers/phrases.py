@@ -1,4 +1,4 @@
-r"""Words that lead to an answer, and how languages other than English state one, say UNKNOWN and decline to answer."""
+r"""Words that lead to an answer, and the words of other languages for an answer, UNKNOWN and a refusal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 MARKS = "\"'“”„«»`*_~"
-"""Quotation marks and markup that may stand around an answer."""
+"""Quotation marks and markup around an answer."""
 
 # Words for "answer" in languages that models are asked in, or fall into.
 ANSWER_WORDS = (
@@ -20,10 +20,10 @@ ANSWER_WORDS = (
 _FINAL_WORDS = r"final|correct|right|best|most likely|likely|most appropriate|finale|endgültige|final"
 
 # An opening that leads to an answer; after it stands the answer, with marks around it.
-_BOXED = re.compile(r"\\boxed\s*\{\s*(?:\\(?:text|mathrm|textbf)\s*\{)?", re.IGNORECASE)
-_TAGGED = re.compile(r"<(?:final[_ -]?)?answer>", re.IGNORECASE)
+_BOXED = re.compile(r"(?i)\\boxed\s*\{\s*(?:\\(?:text|mathrm|textbf)\s*\{)?")
+_TAGGED = re.compile(r"(?i)<(?:final[_ -]?)?answer>")
 _JSON = re.compile(
-    r"[\"'](?:final[_ ]?answer|answer|choice|option|letter|label|prediction|response|result)[\"']\s*:\s*", re.IGNORECASE
+    r"(?i)[\"'](?:final[_ ]?answer|answer|choice|option|letter|label|prediction|response|result)[\"']\s*:\s*"
 )
 _SAYS_FINAL = re.compile(
     rf"(?:(?i:\bfinal (?:{ANSWER_WORDS})\b)|(?:^|\n)[\s{MARKS}#>-]*ANSWER\b|\bANSWER(?=[\s{MARKS}]*[:：]))"
@@ -32,14 +32,37 @@ _SAYS_FINAL = re.compile(
 # What "No definitive answer is ..." goes on to say is none.
 _NOT_NO = "".join(rf"(?<!\bno {which})" for which in ("", "clear ", "definite ", "definitive ", "correct ", "right "))
 _SAYS = re.compile(
-    rf"(?<!\bno )(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_]){_NOT_NO}(?:{ANSWER_WORDS})[\s{MARKS}]*"
-    rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{MARKS}]*[:：]?|[:：=]|은|는|は|\n)",
-    re.IGNORECASE,
+    rf"(?i)(?<!\bno )(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_]){_NOT_NO}(?:{ANSWER_WORDS})[\s{MARKS}]*"
+    rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{MARKS}]*[:：]?|[:：=]|은|는|は|\n)"
 )
 _CHOOSES = re.compile(
-    rf"\b(?:i(?:'d| would|'ll| will)? (?:choose|pick|select|go with|say)|my (?:pick|choice) is)[\s{MARKS}]*",
-    re.IGNORECASE,
+    rf"(?i)\b(?:i(?:'d| would|'ll| will)? (?:choose|pick|select|go with|say)|my (?:pick|choice) is)[\s{MARKS}]*"
 )
+
+COMMON = frozenset(
+    re.findall(
+        r"\S+",
+        """
+the this that these those its his her their they them she you and nor then than too also very just only both not was
+were are been being did does done has have had having will would should could can may might must for from with who
+whom which what whose where when there here one ones person people individual man woman guy two above know answer
+option choice letter correct right best final likely most more probably perhaps maybe clearly definitely think thought
+believe say said guess choose pick select selected going went lean leaning seems appears based text passage context
+story question given according conclusion verdict means makes make made clear follows left remaining all considered
+result i'd i'll it's that's he's she's i'm yes okay indeed case actually wait sorry mean meant rather instead cannot
+himself herself either let uses use wears him
+""",
+    )
+)
+"""Words that do not tell what a sentence is about."""
+
+NEGATION = re.compile(
+    r"(?i)\b(?:not|no|never|cannot|without|unable|nobody|nothing|none|neither|nor|unlikely|less likely)\b|n't\b"
+)
+"""What denies."""
+
+SENTENCE = re.compile(rf"(?i)(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n")
+"""The end of a sentence."""
 
 FINAL = (_BOXED, _TAGGED, _JSON, _SAYS_FINAL)
 """What states an answer to be the last word."""
@@ -64,7 +87,7 @@ def openings_in(text: str, openings: Sequence[re.Pattern[str]]) -> Iterator[re.M
 
 
 def behind(text: str, openings: Sequence[re.Pattern[str]]) -> list[str]:
-    """Return what stands behind each opening, up to the end of its sentence, line, string or braces."""
+    """Return the text behind each opening, up to the end of its sentence, line, string or braces."""
     there = sorted(openings_in(text, openings), key=lambda opening: opening.span())
     starts = [opening.start() for opening in there]
     said = []
@@ -116,11 +139,11 @@ class Phrases:
 
     @property
     def is_english(self) -> bool:
-        """Whether nothing is known beside English."""
+        """Whether no other language is known."""
         return self == ENGLISH
 
     def plain(self, text: str) -> str:
-        """A text with the marks that the reader knows; one that is read as English stays as it is."""
+        """A text with the marks that the reader knows; English is unchanged."""
         return text if self.is_english else text.translate(_PLAIN)
 
     def is_wording(self, bare: str) -> bool:
@@ -128,8 +151,8 @@ class Phrases:
         return bare in _folded(self.wordings)
 
     def says_unknown(self, lowered: str) -> bool:
-        """Return whether a text in lower case says that nobody can tell; to decline to answer does not say so."""
-        declined = self._declines_anywhere(lowered)
+        """Return whether a text in lower case means UNKNOWN; a refusal does not."""
+        declined = self._blames(lowered) or _framed(r"(?:^|[.!?:;,])\W*", self.refusals).search(lowered)
         unable = [one.span() for one in pattern_of(self.unable).finditer(lowered)] if declined else []
         said = (one.span() for pattern in self.unknown for one in pattern_of((pattern,)).finditer(lowered))
         return any(not any(first <= start and end <= last for first, last in unable) for start, end in said)
@@ -141,22 +164,18 @@ class Phrases:
     def _blames(self, text: str) -> bool:
         return all(pattern_of(patterns).search(text) for patterns in (self.unable, self.prejudice))
 
-    def _declines_anywhere(self, lowered: str) -> bool:
-        """Return whether a sentence of a text in lower case declines to answer."""
-        return self._blames(lowered) or _framed(r"(?:^|[.!?:;,])\W*", self.refusals).search(lowered) is not None
-
     def rejects(self, rest: str) -> bool:
-        """Return whether what follows an answer says that it is not the one."""
+        """Return whether what follows an answer rejects it."""
         return pattern_of(self.rejected).match(rest) is not None
 
     def doubts_later(self, rest: str, following: str) -> bool:
-        """Return whether an answer is said to be uncertain."""
+        """Return whether a text calls an answer uncertain."""
         doubt = pattern_of(self.doubts)
         return doubt.search(rest) is not None or doubt.match(following) is not None
 
-    def ends(self, text: str, start: int = 0) -> bool:
-        """Return whether an ending stands at a place in a text."""
-        return pattern_of(self.endings).match(text, start) is not None
+    def ends(self, text: str) -> bool:
+        """Return whether a text begins with an ending."""
+        return pattern_of(self.endings).match(text) is not None
 
     def openings(self) -> tuple[re.Pattern[str], ...]:
         """Return what leads to an answer, as `STATED`."""
@@ -164,16 +183,16 @@ class Phrases:
 
     def without_article(self, words: str) -> str:
         """Words without the article that they begin with."""
-        return _article(self.articles).sub("", words)
+        joined = "|".join(re.escape(one) + ("" if one.endswith("'") else " ") for one in self.articles)
+        return re.sub(f"(?i)^(?:{joined or _NEVER})", "", words)
 
-    def joined(self, words: str) -> int:
-        """Length of a word for "and" or "or" with its spaces, where a text begins with one; else 0."""
-        match = _framed(r"\s*", self.joins, r"\s*").match(words)
-        return match.end() if match else 0
+    def joined(self, words: str) -> bool:
+        """Return whether a text begins with a word for "and" or "or"."""
+        return _framed(r"\s*", self.joins).match(words) is not None
 
 
 ENGLISH = Phrases()
-"""Nothing beside English, which is always understood."""
+"""No words besides English, which is always understood."""
 
 
 @cache
@@ -192,9 +211,3 @@ def _folded(wordings: tuple[str, ...]) -> frozenset[str]:
 @cache
 def _framed(before: str, patterns: tuple[str, ...], after: str = "") -> re.Pattern[str]:
     return re.compile(f"{before}(?:{pattern_of(patterns).pattern}){after}", re.IGNORECASE)
-
-
-@cache
-def _article(articles: tuple[str, ...]) -> re.Pattern[str]:
-    joined = "|".join(re.escape(one) + ("" if one.endswith("'") else " ") for one in articles)
-    return re.compile(f"^(?:{joined or _NEVER})", re.IGNORECASE)

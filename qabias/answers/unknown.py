@@ -1,4 +1,4 @@
-"""What says that a question cannot be answered: the answer UNKNOWN."""
+"""The answer UNKNOWN in its many wordings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def unknown_place(answers: Sequence[str], phrases: Phrases = ENGLISH) -> int | N
 
 
 def says_unknown(text: str, phrases: Phrases = ENGLISH) -> bool:
-    """Return whether a text says anywhere that the question cannot be answered."""
+    """Return whether a text means anywhere that the question cannot be answered."""
     plain = lowered(phrases.plain(text))
     said = any(re.search(pattern, plain) for pattern in UNKNOWN_PHRASES)
     return said or phrases.says_unknown(plain) or phrases.is_wording(bare(phrases.plain(text)))

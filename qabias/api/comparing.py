@@ -21,10 +21,6 @@ class ComparedResults(Tabled):
     """Compared runs: scores, paired differences with confidence intervals and tests, figures.
 
     `print` shows the output of `qabias compare`; a notebook shows headline scores, differences and a figure.
-
-    Args:
-        results: The runs, in their order.
-        comparison: The comparison of these runs.
     """
 
     def __init__(self, results: Sequence[Result], comparison: Comparison) -> None:
@@ -59,9 +55,7 @@ class ComparedResults(Tabled):
     def report(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write `compare.html` and `analysis.json`, and return the path of the page.
 
-        Args:
-            folder: Target folder.
-            overwrite: Also replace files other than a comparison of these runs.
+        `overwrite` also replaces files other than a comparison of these runs.
 
         Raises:
             QabiasError: If the folder contains a run or other files, or the page cannot be written.

@@ -100,7 +100,7 @@ def check_given(name: str, argument: str = "name") -> None:
 def _of_pipeline(pipeline: Any, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> GivenModel:
     """The pipeline's model and tokenizer; warns about settings that differ from qabias's."""
     if tokenizer is not None:
-        raise QabiasError("tokenizer is for a model in memory; a pipeline has its own.", "Remove tokenizer.")
+        raise QabiasError("tokenizer is for a model in memory, and a pipeline has its own.", "Remove tokenizer.")
     if not type(pipeline).__module__.startswith("transformers."):
         raise QabiasError(
             f"model is a {type(pipeline).__name__}, a pipeline whose own code would not run.",

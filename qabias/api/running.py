@@ -185,11 +185,7 @@ def load(
 
 @in_python_words()
 def read(folder: str | Path, *, mirror: str | Path | None = None) -> Result:
-    """Open an existing run of `qabias.run` or the command line.
-
-    Args:
-        folder: A run folder with scores.
-        mirror: Local mirror of the published files; None: the environment variable `QABIAS_UPSTREAM`.
+    """Open an existing run of `qabias.run` or the command line; `mirror` is as for `qabias.run`.
 
     Raises:
         QabiasError: If the folder contains no scored run, or a damaged one.

@@ -39,7 +39,7 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], mirror: st
     results = _by_row(log, _rows_by_id(benchmark, table))
     if not results.texts:
         first = next(iter(results.failures.values()), "it is empty")
-        problem = f"{log.path}: all {results.n:,} requests failed, first with: {first.rstrip('.')}."
+        problem = f"{log.path}: all {results.n:,} requests failed; the first: {first.rstrip('.')}."
         raise QabiasError(problem, "Fix the cause, then send the requests again.")
     rows = sorted([*results.texts, *results.failures])
     texts = [results.texts.get(row) for row in rows]
@@ -80,8 +80,7 @@ def _by_row(log: Log, row_of: Mapping[str, int]) -> _Found:
             )
         if row in results.texts and not sample.error:
             raise QabiasError(
-                f"{log.path}: {sample.where}: a second answer to {name!r}.",
-                "Send each request once, without n.",
+                f"{log.path}: {sample.where}: a second answer to {name!r}.", "Send each request once, without n."
             )
         results.n += 1
         if sample.error:
@@ -126,7 +125,7 @@ def _of_strangers(log: Log, strangers: Sequence[str], row_of: Mapping[str, int])
     shown = ", ".join(map(repr, strangers[:_NAMED])) + (", ..." if len(strangers) > _NAMED else "")
     examples = ", ".join(map(repr, list(row_of)[:1]))
     return QabiasError(
-        f"{log.path}: unknown custom_ids in this config and source ({len(strangers):,}): {shown}.",
+        f"{log.path}: unknown custom_id in this config and source ({len(strangers):,} in all): {shown}.",
         f"Use the keys of examples, such as {examples}.",
     )
 

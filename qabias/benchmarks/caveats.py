@@ -93,7 +93,7 @@ def _tile(scores: Scores, measure: Measure, value: Estimate) -> Tile:
 
 
 def _tile_note(scores: Scores, measure: Measure, value: Estimate) -> str:
-    """A note of a few words: the possible range, why there is no direction, or the MDE."""
+    """A note of a few words: the possible range, the imbalance, or the MDE."""
     if callable(measure.tile_note):
         return measure.tile_note(scores, measure)
     possible = range_in_words(scores, measure)

@@ -125,7 +125,7 @@ def _missing(outcomes: Sequence[Any]) -> str:
 def _predictions(columns: Mapping[str, pa.Array], orders: Sequence[Order]) -> pa.Array:
     """The answer in each order, numbered as in the file."""
     places = columns["prediction"].to_numpy(zero_copy_only=False).astype(np.int64).reshape(-1, len(orders))
-    # The last number, which -1 means, is no answer.
+    # Index -1 is `NO_ANSWER`.
     numbers = np.array([(*order, NO_ANSWER) for order in orders])
     return pa.array(numbers[np.arange(len(orders)), places].tolist(), pa.list_(pa.int8()))
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 
-BUNDLED = "bundled"
-"""The source of this project's own texts."""
+BUNDLED = "bundled"  # the source of this project's own texts
 
 
 def check_source(source: str, sources: Sequence[str], fixes: bool) -> None:
@@ -19,11 +18,8 @@ def check_source(source: str, sources: Sequence[str], fixes: bool) -> None:
         raise QabiasError("the bundled texts have no known defects to fix", f"use fixes with the source {published}")
 
 
-NO_LICENCE = "NONE"
-"""The license of files whose authors state none."""
-
-CLOSED = "CLOSED"
-"""The license of files that each user gets from the authors and may not redistribute."""
+NO_LICENCE = "NONE"  # the license of files whose authors state none
+CLOSED = "CLOSED"  # the license of files that each user gets from the authors and may not redistribute
 
 
 class Licence(NamedTuple):
@@ -48,7 +44,7 @@ LICENCES = {
         "they may be passed on and changed for non-commercial purposes only, with attribution, a note of changes and "
         "under the same licence",
     ),
-    NO_LICENCE: Licence("none stated", "their authors state no licence, so nobody else may pass them on", allows=False),
+    NO_LICENCE: Licence("none stated", "their authors state no licence, so only they may pass them on", allows=False),
     CLOSED: Licence("not free", "their authors give them to each user, who may not pass them on", allows=False),
 }
 

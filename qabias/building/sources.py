@@ -20,18 +20,10 @@ from qabias.support.suggest import did_you_mean, unknown
 from qabias.support.version import __version__
 
 DEFAULT_URL = "https://raw.githubusercontent.com"
-TIMEOUT_SECONDS = 30.0
-"""Seconds without data after which a download fails."""
-
-TOTAL_SECONDS = 600.0
-"""Most seconds of one download attempt."""
-
-MOST_BYTES = 64_000_000
-"""Most bytes read of a file with unknown size."""
-
-PAGE_BYTES = 64_000
-"""Most bytes read of an error page; the hash checks the content of files."""
-
+TIMEOUT_SECONDS = 30.0  # seconds without data after which a download fails
+TOTAL_SECONDS = 600.0  # most seconds of one download attempt
+MOST_BYTES = 64_000_000  # most bytes read of a file with unknown size
+PAGE_BYTES = 64_000  # most bytes read of an error page; the hash checks the content of files
 TRIES = 3
 REDIRECTS = 5
 

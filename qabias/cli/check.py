@@ -12,10 +12,8 @@ from qabias.support.options import parse_options
 if TYPE_CHECKING:
     from qabias.testing import Side
 
-FAILED = 1
-"""Exit code if a check fails."""
-CANNOT_TELL = 3
-"""Exit code if no check fails and one is inconclusive; 2 is a mistake of the user."""
+FAILED = 1  # exit code if a check fails
+CANNOT_TELL = 3  # exit code if no check fails and one is inconclusive; 2 is a mistake of the user
 
 
 def check(
@@ -75,11 +73,11 @@ def _limits(texts: list[str], flag: str) -> dict[str, float]:
     named = parse_options(texts, f"--{flag}", "SCORE=0.1")
     if len(named) < len(texts):
         raise QabiasError(f"--{flag} has two thresholds for one score.", "Give one for each.")
-    return {name: _number(flag, name, text) for name, text in named.items()}
-
-
-def _number(flag: str, name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise QabiasError(f"--{flag} {name}={text} is not a number.", f"Write --{flag} {name}=0.1 for 10%.") from error
+    limits = {}
+    for name, text in named.items():
+        try:
+            limits[name] = float(text)
+        except ValueError as error:
+            fix = f"Write --{flag} {name}=0.1 for 10%."
+            raise QabiasError(f"--{flag} {name}={text} is not a number.", fix) from error
+    return limits

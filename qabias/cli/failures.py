@@ -11,9 +11,7 @@ from qabias.runs.distributed import SharedError, is_first
 from qabias.support.printable import echo
 from qabias.support.suggest import first_line, unknown
 
-EXIT_USER_ERROR, FAULT, INTERRUPTED = 2, 70, 130
-"""Exit codes: a mistake of the user, a fault of qabias, Ctrl-C."""
-
+EXIT_USER_ERROR, FAULT, INTERRUPTED = 2, 70, 130  # exit codes: a mistake of the user, a fault of qabias, Ctrl-C
 _PACKAGE = Path(__file__).parents[1]
 _LONGEST, _SHOWN = 300, 100
 _TEMPORARY = re.compile(r"^\.(.+)\.\w{8}\.unfinished$")
@@ -60,11 +58,10 @@ def usage_error(error: Any) -> tuple[str, str]:
         known = list(context.command.list_commands(context))
         return unknown("command", name, known, see=f"{path} --help-all").args
     param = getattr(error, "param", None)
-    if type(error).__name__ == "MissingParameter" and param is not None:
-        named = param.opts[0] if param.param_type_name == "option" else param.name.upper()
-        return f"'{path}' needs {named}.", context.command.epilog or f"See '{path} --help'."
     if param is not None:
         named = param.opts[0] if param.param_type_name == "option" else param.name.upper()
+        if type(error).__name__ == "MissingParameter":
+            return f"'{path}' needs {named}.", context.command.epilog or f"See '{path} --help'."
         return f"{named}: {text.split(': ', 1)[-1].rstrip('.')}.", f"{named} takes: {param.help}"
     if "extra argument" in text:
         extra = text.rpartition("(")[2].rstrip(")")
@@ -107,24 +104,17 @@ def _say(kind: str, problem: str, fix: str = "") -> None:
 
 
 def _in_one_line(text: str) -> str:
-    return " ".join(map(_shortened, text.split()))
-
-
-def _shortened(word: str) -> str:
-    """A word of at most screen length, because names may have a thousand letters."""
-    return word if len(word) <= _LONGEST else f"{word[:_SHOWN]}...{word[-_SHOWN:]}"
+    # Names may have a thousand letters.
+    words = (word if len(word) <= _LONGEST else f"{word[:_SHOWN]}...{word[-_SHOWN:]}" for word in text.split())
+    return " ".join(words)
 
 
 def _os_error(error: OSError) -> str:
     # A copy that fails names its source first; what can be full or forbidden is its target.
     name = error.filename2 or error.filename
-    where = f"{_without_random(Path(str(name)))}: " if name else ""
-    return f"{where}{error.strerror or first_line(error)}."
-
-
-def _without_random(path: Path) -> Path:
-    """The target file of a temporary one."""
-    return path.with_name(_TEMPORARY.sub(r"\1", path.name)) if path.name else path
+    path = Path(str(name or ""))
+    target = path.with_name(_TEMPORARY.sub(r"\1", path.name)) if path.name else path
+    return f"{f'{target}: ' if name else ''}{error.strerror or first_line(error)}."
 
 
 def _fault(error: BaseException) -> str:

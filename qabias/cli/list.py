@@ -97,9 +97,9 @@ def _print_row(label: str, names: Sequence[str], full: bool, *, default: bool = 
         return
     text, room = "  ".join(shown), WIDTH - _LABEL
     if not full and len(text) > room:
-        kept = list(shown)
-        while len(text := f"{'  '.join(kept)}  {len(shown) - len(kept)} more") > room:
-            kept.pop()
+        n_kept = len(shown)
+        while len(text := f"{'  '.join(shown[:n_kept])}  {len(shown) - n_kept} more") > room:
+            n_kept -= 1
     echo(f"{label:<{_LABEL}}{text}")
 
 

@@ -13,10 +13,6 @@ from qabias.support.options import parse_options as parse_options
 ADVANCED = "Advanced"
 
 
-def _named() -> list[str]:
-    return list(benchmark_names())
-
-
 def _models() -> list[str]:
     from qabias.scorers.baseline import KINDS
 
@@ -35,7 +31,9 @@ def option(panel: str, text: str, metavar: str | None = None, name: str = "", **
     return typer.Option(*named, help=text, metavar=metavar, rich_help_panel=panel, **more)
 
 
-Benchmark = Annotated[str, typer.Argument(help="Benchmark or folder of templates.", autocompletion=_named)]
+Benchmark = Annotated[
+    str, typer.Argument(help="Benchmark or folder of templates.", autocompletion=lambda: list(benchmark_names()))
+]
 Model = Annotated[str, option("Main", "Hub id, folder, smollm2 or baseline:KIND.", "NAME", autocompletion=_models)]
 BaseUrl = Annotated[str | None, option("Main", "Query an OpenAI-compatible server at this URL.", "URL")]
 Config = Annotated[str | None, option("Main", "Part of the benchmark. [all]", "NAME")]

@@ -9,9 +9,7 @@ from qabias.errors import QabiasError
 from qabias.support.printable import echo
 from qabias.support.suggest import need, unknown
 
-FAILED = 1
-"""Exit code for wrong results."""
-
+FAILED = 1  # exit code for wrong results
 SIZES = ("tiny", "small", "all")
 """Values of `--shapes`, as in `qabias.devices.cases`, whose import is too slow for `--help`."""
 

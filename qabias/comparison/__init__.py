@@ -16,7 +16,7 @@ from qabias.benchmarks.headline import Headline
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
 from qabias.comparison.comparable import DRAWN, are_question_only, check_agree, common_benchmark, read_runs, run_names
-from qabias.comparison.forms import TwoForms, form_view, two_forms
+from qabias.comparison.forms import form_view, two_forms
 from qabias.comparison.headline import by_run, many_headline, pair_headline, texts_headline
 from qabias.comparison.languages import (
     are_one_family,
@@ -38,8 +38,7 @@ from qabias.tables.model import Analysis, Table, read_notes
 Pairs = Callable[[int, int], Mapping[str, Pair]]
 """From two run numbers, the smaller first, to their common examples by group; empty without any."""
 
-MOST_PAIRED = 4
-"""Up to this number every pair is compared; beyond it each run with the first."""
+MOST_PAIRED = 4  # up to this number every pair is compared; beyond it each run with the first
 
 
 class Comparison(NamedTuple):
@@ -69,9 +68,13 @@ def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, mirror: s
     if not allow_mixed:
         forms = two_forms(runs)
         if forms is not None:
-            return _compare_forms(forms, mirror)
+            both = (forms.published, forms.parallel)
+            measures = measures_of(both[0].benchmark, are_question_only(both), [run.scores for run in both])
+            return _compare_texts(both, forms.names, measures, form_view(forms, measures, mirror), are_forms=True)
         if are_one_family(runs):
-            return _compare_languages(runs, mirror)
+            names = names_by_language(runs)
+            view = language_view(runs, names, mirror)
+            return _compare_texts(runs, names, family_measures(runs), view, is_by_language=True)
         check_one_model(runs)
     mixed = check_agree(runs, allow_mixed)
     benchmark = common_benchmark(runs)
@@ -113,7 +116,8 @@ def _compare_models(
         analysis = Analysis((*ranked, *below, *shared), notes=tuple(notes))
         return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, (), are_many=True)
     analyses = [read_tables(run) for run in runs]
-    blind = {name: _of_paper(read_tables(run)) for name, run in without_contexts.items()}
+    read = {name: read_tables(run) for name, run in without_contexts.items()}
+    blind = {name: replace(one, tables=tuple(t for t in one.tables if t.source)) for name, one in read.items()}
     compared = _compared(measures, runs, pairs) if same_questions else []
     beside = (
         *ranked,
@@ -140,10 +144,6 @@ def _compare_models(
     return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, each)
 
 
-def _of_paper(analysis: Analysis) -> Analysis:
-    return replace(analysis, tables=tuple(table for table in analysis.tables if table.source))
-
-
 def _compare_texts(
     runs: Sequence[ScoredRun],
     names: Sequence[str],
@@ -157,19 +157,6 @@ def _compare_texts(
     headline = texts_headline(measures, paired) if paired else None
     each = by_run([run.benchmark for run in runs], names, scores, are_question_only(runs))
     return Comparison(runs[0].benchmark, runs, names, {}, measures, scores, analysis, headline, each, **kind)
-
-
-def _compare_forms(forms: TwoForms, mirror: str | None) -> Comparison:
-    runs = (forms.published, forms.parallel)
-    measures = measures_of(runs[0].benchmark, are_question_only(runs), [run.scores for run in runs])
-    view = form_view(forms, measures, mirror)
-    return _compare_texts(runs, forms.names, measures, view, are_forms=True)
-
-
-def _compare_languages(runs: Sequence[ScoredRun], mirror: str | None) -> Comparison:
-    names = names_by_language(runs)
-    view = language_view(runs, names, mirror)
-    return _compare_texts(runs, names, family_measures(runs), view, is_by_language=True)
 
 
 def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mapping[str, Any]:

@@ -18,18 +18,10 @@ from qabias.support.outputs import TEMPORARY
 SAME = ("benchmark", "config", "source", "fixes", "limit", "seed")
 """What must agree for runs of the same questions, except that a suite varies the prompts."""
 
-ASKED = ("format", "scorer", "norm")
-"""Signature fields of the prompt. Baselines see neither prompt nor likelihoods."""
-
-COUNTED = "score"
-"""Signature field of the scoring rules, if not the default."""
-
-COVERAGE = "coverage"
-"""Signature field of the share of answered examples, if not all."""
-
-DRAWN = ("limit", "seed", COVERAGE)
-"""How examples were sampled, relevant only if the runs' examples differ."""
-
+ASKED = ("format", "scorer", "norm")  # signature fields of the prompt. Baselines see neither prompt nor likelihoods
+COUNTED = "score"  # signature field of the scoring rules, if not the default
+COVERAGE = "coverage"  # signature field of the share of answered examples, if not all
+DRAWN = ("limit", "seed", COVERAGE)  # how examples were sampled, relevant only if the runs' examples differ
 _MOST_FOUND = 10
 
 
@@ -122,17 +114,12 @@ def are_question_only(runs: Sequence[ScoredRun]) -> bool:
 def _values_by_run(runs: Sequence[ScoredRun], values: Sequence[str]) -> str:
     """The different values, each with a run that has it."""
     having: dict[str, list[str]] = {}
-    for name, value in zip(map(_name_or_folder, runs), values, strict=True):
-        having.setdefault(value, []).append(name)
+    for run, value in zip(runs, values, strict=True):
+        is_temporary = run.folder.parent.name.startswith(TEMPORARY)
+        having.setdefault(value, []).append(_model_name(run) if is_temporary else str(run.folder))
     shown = [f"{own[0]}{f' and {len(own) - 1} more' if own[1:] else ''}: {value!r}" for value, own in having.items()]
     more = len(shown) - _MOST_FOUND
     return ", ".join(shown[:_MOST_FOUND]) + (f" and {more} values more" if more > 0 else "")
-
-
-def _name_or_folder(run: ScoredRun) -> str:
-    """A folder's path, or the model's name if the folder is temporary."""
-    is_temporary = run.folder.parent.name.startswith(TEMPORARY)
-    return _model_name(run) if is_temporary else str(run.folder)
 
 
 def differing_fields(signatures: Sequence[str]) -> list[str]:

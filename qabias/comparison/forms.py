@@ -30,11 +30,9 @@ SECTION = "Published minus parallel form"
 BY_STEREOTYPE = "By stereotype"
 OVERALL_TABLE = "forms_overall"
 STEREOTYPES_TABLE = "forms_stereotypes"
+DETECTABLE_DIFFERENCE = f"{DETECTABLE}difference"  # column name of the minimum detectable difference
 
-DETECTABLE_DIFFERENCE = f"{DETECTABLE}difference"
-"""Column name of the minimum detectable difference."""
-
-# Fewer points say nothing about a correlation, and Fisher's interval needs four.
+# Fisher's interval needs four points, and fewer determine no correlation.
 _FEWEST_CORRELATED = 4
 _NORMAL_QUANTILE = 1.959964
 

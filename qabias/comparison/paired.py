@@ -42,7 +42,7 @@ class Answers:
 
 def _questions(run: ScoredRun) -> tuple[Any, ...]:
     arguments = run.arguments
-    # The bundled texts are one fixed set, of which the seed draws the sample.
+    # The bundled texts are fixed; the seed only draws the sample.
     is_seeded = arguments.source != BUNDLED or arguments.limit is not None
     return (
         *(arguments.benchmark, arguments.config, arguments.source, arguments.fixes, arguments.limit),

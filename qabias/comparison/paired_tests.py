@@ -10,9 +10,7 @@ import numpy as np
 from qabias.benchmarks.pairs import Floats, Pair
 from qabias.share.metrics.shared.intervals import detectable, limits, of_clusters
 
-APART = 0.05
-"""Adjusted p-value below which two runs or forms differ."""
-
+APART = 0.05  # adjusted p-value below which two runs or forms differ
 N_PERMUTATIONS = 10_000
 # With so few clusters every exchange is tried; 2 ** 13 is less than the number of random ones.
 MOST_EXACT = 13

@@ -33,13 +33,8 @@ DETECTED, NOT_DETECTED, NOT_RANKED = "detected", "not detected", "not ranked: "
 """Values of the column `next`; the reason follows the last."""
 
 _NOTE = "{best} is best. Adjusted p tests a run against the next one: from {apart} on, their order is open."
-
-_BY_TEST = 40
-"""Exchanges per test: the smallest p-value times the number of tests is then 0.025."""
-
-_N_FIRST, _SMALL = 2_000, 0.02
-"""For many tests: the first exchanges, and the p-value below which more follow."""
-
+_BY_TEST = 40  # exchanges per test: the smallest p-value times the number of tests is then 0.025
+_N_FIRST, _SMALL = 2_000, 0.02  # for many tests: the first exchanges, and the p-value below which more follow
 _OTHER_SEED = 1
 _DIGITS = 12  # scores of sums that were added in another order differ by rounding, and are ties
 

@@ -24,8 +24,7 @@ IN_COMMON = 0.5
 """Correlation of two models' scores over templates, the variance share that pairing saves."""
 
 CONFIDENCE = 0.95
-MOST = 20_000
-"""Maximum number of templates counted."""
+MOST = 20_000  # maximum number of templates counted
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,7 @@ SECTION = "Figures and tables of the papers, run by run"
 DETECTABLE = "detectable_"
 """Start of the name of a column of detectable differences, before the name of its difference column."""
 
-MOST_BESIDE = 30
-"""Maximum runs in columns with figures and paired differences; more runs are rows."""
-
+MOST_BESIDE = 30  # maximum runs in columns with figures and paired differences; more runs are rows
 MANY = (
     f"More than {MOST_BESIDE} runs ({{n:,}} here) are shown as rows, without figures and paired differences with the "
     "first run. Neighbors in the rankings are tested. Compare fewer runs to see all that."

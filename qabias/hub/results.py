@@ -19,8 +19,7 @@ from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of, escaped, format_name, signature_fields
 from qabias.support.outputs import check_file
 
-LONGEST_NAME = 120
-"""Characters of a results file's name, without its ending; a system message can be longer."""
+LONGEST_NAME = 120  # characters of a results file's name, without its ending; a system message can be longer
 
 
 class Headline(NamedTuple):

@@ -56,4 +56,4 @@ def _log_or_error(path: Path) -> Log | QabiasError | None:
     except QabiasError as error:
         return error
     except OSError as error:
-        return QabiasError(f"{path} cannot be read: {error.strerror or error}.", "Make it readable.")
+        return QabiasError(f"{path}: cannot be read: {error.strerror or error}.", "Make it readable.")

@@ -169,7 +169,9 @@ def open_file(path: Path) -> InspectFile | None:
         return None
     header = _read_json(path)
     header.pop("samples", None)  # these are read one by one
-    return InspectFile(header, lambda: _json_samples(path))
+    return InspectFile(
+        header, lambda: ((f"sample number {n}", one) for n, one in enumerate(_read_json(path).get("samples") or (), 1))
+    )
 
 
 def _open_zip(path: Path, start: bytes) -> InspectFile | None:
@@ -183,9 +185,7 @@ def _open_zip(path: Path, start: bytes) -> InspectFile | None:
     except BadZipFile as error:
         if not start[_LOCAL_HEADER_BYTES:].startswith((_START.encode(), _SAMPLES.encode(), _HEADER.encode())):
             return None
-        raise QabiasError(
-            f"{path}: a truncated or damaged log of inspect_ai ({path.stat().st_size:,} bytes).", _COPY
-        ) from error
+        raise QabiasError(f"{path}: damaged log of inspect_ai ({path.stat().st_size:,} bytes).", _COPY) from error
     return InspectFile(header, lambda: _zip_samples(path))
 
 
@@ -212,28 +212,18 @@ def _zip_samples(path: Path) -> Iterator[tuple[str, Any]]:
 def _member(path: Path, archive: ZipFile, name: str) -> Mapping[str, Any]:
     n_bytes = archive.getinfo(name).file_size
     if n_bytes > _MOST_BYTES:
-        raise QabiasError(
-            f"{path}: {name} has {n_bytes:,} bytes unpacked, more than {_MOST_BYTES:,}.",
-            "Score another copy of the log.",
-        )
+        raise QabiasError(f"{path}: {name} has {n_bytes:,} bytes, more than {_MOST_BYTES:,}.", "Use another copy.")
     try:
         with archive.open(name) as file:  # in small steps: the stated size may be wrong
             content: Mapping[str, Any] = json.loads(b"".join(iter(partial(file.read, _READ_BYTES), b"")))
         return content
     except Exception as error:  # each compression has its own exceptions
-        raise QabiasError(
-            f"{path}: {name} in this log of inspect_ai is damaged ({first_line(error)}).", _COPY
-        ) from error
-
-
-def _json_samples(path: Path) -> Iterator[tuple[str, Any]]:
-    for number, sample in enumerate(_read_json(path).get("samples") or (), start=1):
-        yield f"sample number {number}", sample
+        raise QabiasError(f"{path}: {name} in this log is damaged ({first_line(error)}).", _COPY) from error
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise QabiasError(f"{path}: a truncated or damaged log of inspect_ai ({first_line(error)}).", _COPY) from error
+        raise QabiasError(f"{path}: truncated or damaged log of inspect_ai ({first_line(error)}).", _COPY) from error
     return content

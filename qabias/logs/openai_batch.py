@@ -39,7 +39,7 @@ def read(path: Path) -> Log | None:
         tool=TOOL,
         version="",
         task=str(body.get("object") or "batch"),
-        model=next((name for name in _models(path) if name), ""),
+        model=next(filter(None, (str(_status_and_body(entry)[1].get("model") or "") for _, entry in _lines(path))), ""),
         settings={},
         samples=partial(_samples, path),
     )
@@ -58,11 +58,6 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     f"{path}: line {number} is not a result of a batch.", "Fetch the file again, or remove the line."
                 ) from error
             yield number, entry
-
-
-def _models(path: Path) -> Iterator[str]:
-    for _, entry in _lines(path):
-        yield str(_status_and_body(entry)[1].get("model") or "")
 
 
 def _status_and_body(entry: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
@@ -118,7 +113,7 @@ def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             answers.append((choice["text"], finish, ""))
             continue
         message = choice["message"]
-        # A service that declines may say so in a field of its own, which reads as the answer.
+        # A refusal may be in its own field; it counts as the answer.
         text = message.get("content") or message.get("refusal") or ""
         thinking = next((message[name] for name in _THINKING if isinstance(message.get(name), str)), "")
         answers.append((text if isinstance(text, str) else _joined(text), finish, thinking))

@@ -182,7 +182,7 @@ def input_device(network: Any) -> torch.device:
     device: torch.device = network.get_input_embeddings().weight.device
     if device.type != "meta":
         return device
-    # Weights that lie elsewhere are brought to the first device that computes.
+    # Offloaded weights move to the first device that computes.
     computing = [place for place in network.hf_device_map.values() if place not in ("cpu", "disk")]
     return torch.device(computing[0] if computing else "cpu")
 
@@ -191,9 +191,7 @@ def check_kind(kind: ModelKind, model: str, config: Any) -> None:
     """Refuse a model whose configuration names another kind."""
     if kind.made_for is not None and not kind.made_for(config):
         is_a = next(iter(architectures(config)), f"model of type {config.model_type}")
-        raise QabiasError(
-            f"model {model!r} is a {is_a}, not a {kind.what}.", "Remove --backend, or choose the one made for it."
-        )
+        raise QabiasError(f"model {model!r} is a {is_a}, not a {kind.what}.", "Remove or change --backend.")
 
 
 def load_pretrained(
@@ -205,7 +203,7 @@ def load_pretrained(
     import transformers
 
     source, file = _smollm2_source() if name == SMOLLM2 else (name, {})
-    # Where it is not said, transformers asks on a terminal whether to run the code of a model.
+    # By default, transformers asks on a terminal whether to run the code of a model.
     settings = {"revision": revision, "trust_remote_code": False, **file, **options}
     with quiet_transformers():
         try:
@@ -237,9 +235,7 @@ def _need_loaders(name: str, what: str = "model") -> None:
 def not_loaded(name: str, error: Exception, what: str = "model", expected: str = "") -> QabiasError:
     """Return the error of a failed `from_pretrained`; see `load_pretrained`."""
     if isinstance(error, ImportError):
-        return QabiasError(
-            f"{what} {name!r} needs a package that is not installed: {first_line(error)}.", "Install the package."
-        )
+        return QabiasError(f"{what} {name!r} needs a missing package: {first_line(error)}.", "Install the package.")
     if "trust_remote_code" in str(error):
         return QabiasError(
             f"{what} {name!r} needs its own code, which qabias never runs.",

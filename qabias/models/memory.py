@@ -1,7 +1,6 @@
 """A model in memory: used like a loaded one, restored afterwards, and identified by a fingerprint.
 
 The fingerprint covers everything that determines its answers, in eight hexadecimal digits.
-
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
 
 
 _DIGITS = 8
-_CHUNK = 2**18  # values that are summed at once, so that a copy of them as 64-bit integers is small
+_CHUNK = 2**18  # values summed at once, which bounds their copy as 64-bit integers
 # Odd numbers with bits in all places (the golden ratio, and the finaliser of MurmurHash3), less than 2**63.
 _SPREAD, _MIX = 0x1E3779B97F4A7C15, 0x7F51AFD7ED558CCD
 
 # What a configuration says that decides no answer: saving, loading and training change it. The precision of the weights
 # is that of the weights themselves. Names with a leading underscore are notes of transformers to itself.
-_UNSAID = {
+_WITHOUT_EFFECT = {
     "architectures",
     "dtype",
     "gradient_checkpointing",
@@ -113,9 +112,7 @@ def check_head(kind: ModelKind, loaded: LoadedModel) -> None:
     head = kind.auto_class.removeprefix("AutoModel")
     classes = config_of(loaded).architectures
     if kind.made_for is None and not any(head in name for name in classes):
-        raise QabiasError(
-            f"model {loaded.name!r} is a {classes[0]}, not a {kind.what}.", "Use the backend made for it."
-        )
+        raise QabiasError(f"model {loaded.name!r} is a {classes[0]}, not a {kind.what}.", "Use its own backend.")
 
 
 @contextmanager
@@ -134,8 +131,10 @@ def fingerprint(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
     """Hash what determines the answers of a model, as eight hexadecimal digits."""
     parts = {
         "weights": weights_digest(network),
-        "config": _said(network.config.to_dict()),
-        "generation": _said(network.generation_config.to_dict()) if getattr(network, "generation_config", None) else {},
+        "config": _affecting(network.config.to_dict()),
+        "generation": _affecting(network.generation_config.to_dict())
+        if getattr(network, "generation_config", None)
+        else {},
         "tokenizer": _tokenizer_parts(tokenizer),
         "hooks": hooks(network),
     }
@@ -184,13 +183,15 @@ def _sums(weight: torch.Tensor, of_places: torch.Tensor) -> list[list[int]]:
     return torch.stack(sums).tolist() if len(flat) else []
 
 
-def _said(content: Any) -> Any:
+def _affecting(content: Any) -> Any:
     """A configuration without fields that do not affect answers, recursively."""
     if isinstance(content, Mapping):
         names = {str(name): value for name, value in content.items()}
-        return {name: _said(value) for name, value in names.items() if name not in _UNSAID and name[:1] != "_"}
+        return {
+            name: _affecting(value) for name, value in names.items() if name not in _WITHOUT_EFFECT and name[:1] != "_"
+        }
     if isinstance(content, list | tuple):
-        return [_said(value) for value in content]
+        return [_affecting(value) for value in content]
     return content
 
 

@@ -18,9 +18,7 @@ from qabias.runs.scored import ScoredRun
 from qabias.tables.figures import draw, hidden_rows
 from qabias.tables.model import Analysis, Table
 
-_HEADLINE_FIGURE = "intervals"
-"""Kind of the card's figure, the report's first one."""
-
+_HEADLINE_FIGURE = "intervals"  # kind of the card's figure, the report's first one
 MOST_ROWS = 10
 
 _numbers = itertools.count(1)

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from qabias.benchmarks import Benchmark, PromptFormat
+from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import headline_tiles, meaningful
 from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column, shown_estimate
 from qabias.benchmarks.facts import Scores, Tile
 from qabias.benchmarks.headline import Headline, headline
-from qabias.benchmarks.prompt_format import Example
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import are_question_only
 from qabias.runs.scored import ScoredRun
@@ -67,7 +66,8 @@ def headline_table(title: str, clusters: str, names: Sequence[str], tiles: Seque
     for place, (score, kind) in enumerate(shown_kinds.items(), start=1):
         shown = [own.get(score) for own in by_run]
         column = Column(f"score_{place}", score, kind)
-        columns.append((column, [None if tile is None else _shown(tile) for tile in shown]))
+        values = [None if one is None else Estimate(one.value.value) if one.possible else one.value for one in shown]
+        columns.append((column, [*values]))
         ranges = [ends_in_words(tile.possible, kind) if tile and tile.possible else None for tile in shown]
         if any(ranges):
             columns.append((range_column(column, f"Possible, {score}"), list(ranges)))
@@ -154,10 +154,6 @@ def card_text(name: str, sample: str, first: Headline | None, tiles: Sequence[Ti
     return "\n".join(lines).replace("\u00a0", "")
 
 
-def _shown(tile: Tile) -> Estimate:
-    return Estimate(tile.value.value) if tile.possible else tile.value
-
-
 def with_prompts(analysis: Analysis, run: ScoredRun) -> Analysis:
     """The analysis with the key `prompt` in its examples: a text, or a list of several.
 
@@ -173,12 +169,8 @@ def with_prompts(analysis: Analysis, run: ScoredRun) -> Analysis:
     if wanted not in known:
         missing = f"Prompts are not shown, because this version of qabias does not have the format {wanted}."
         return replace(analysis, how_chosen=f"{analysis.how_chosen} {missing}")
-    examples = tuple(
-        {**row, "prompt": _prompt(known[wanted], benchmark.facts.view.questions(row))} for row in analysis.examples
-    )
-    return replace(analysis, examples=examples)
-
-
-def _prompt(prompt_format: PromptFormat, questions: Sequence[Example]) -> str | list[str]:
-    prompts = [text for question in questions for text in prompt_format.texts(question)]
-    return prompts[0] if len(prompts) == 1 else prompts
+    examples = []
+    for row in analysis.examples:
+        prompts = [text for one in benchmark.facts.view.questions(row) for text in known[wanted].texts(one)]
+        examples.append({**row, "prompt": prompts[0] if len(prompts) == 1 else prompts})
+    return replace(analysis, examples=tuple(examples))

@@ -8,6 +8,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,15 +24,12 @@ from qabias.support.outputs import Own
 from qabias.tables.drawing import LIGHT
 from qabias.tables.figures import deepest, draw, hidden_rows
 from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
-from qabias.tables.model import ALL, Analysis, Estimate, Table, Value
+from qabias.tables.model import ALL, Analysis, Table, Value
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 FOLDED = 30
-
-SHORT_NOTE = 20
-"""Words of a note that are shown; the rest is folded."""
-
+SHORT_NOTE = 20  # words of a note that are shown; the rest is folded
 _SENTENCES = re.compile(r"(?<=[.!?])(?<!\b[A-Za-z]\.)(?<!\bal\.) ")
 
 _NUMBERS = "the table below has its numbers"
@@ -44,7 +42,7 @@ _DARK = {
     **{"link": "#7cc4f0", "series-0": "#56b4e9", "series-1": "#f0a132", "series-2": "#3fc79b"},
     **{"series-3": "#e39cc8", "series-4": "#bcae2e", "series-5": "#9ba6b0"},
 }
-# How notebooks say that they are dark: JupyterLab, VS Code, Colab, and the pages of Material for MkDocs.
+# How notebooks mark a dark theme: JupyterLab, VS Code, Colab, and Material for MkDocs.
 _DARK_NOTEBOOKS = (
     'body[data-jp-theme-light="false"]',
     "body.vscode-dark",
@@ -52,8 +50,7 @@ _DARK_NOTEBOOKS = (
     '[data-md-color-scheme="slate"]',
 )
 
-SIGNATURES = "Signatures"
-"""Heading of the appendix with the runs of a chapter."""
+SIGNATURES = "Signatures"  # heading of the appendix with the runs of a chapter
 
 
 class Intro(NamedTuple):
@@ -162,7 +159,7 @@ def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object
             "id": f"{name}-s{number}",
             "title": title or "Tables",
             "tables": _numbered(tables, f"{name}-s{number}", printed, chapter.name),
-            "open": number == 1 and any(map(_has_interval, tables)),
+            "open": number == 1 and any(as_estimate(v).low is not None for t in tables for row in t.rows for v in row),
         }
         for number, (title, tables) in enumerate(_by_section(chapter.analysis.tables), start=1)
     ]
@@ -174,10 +171,6 @@ def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object
         "sections": sections,
         "examples": lay_out_examples(chapter.analysis.examples),
     }
-
-
-def _has_interval(table: Table) -> bool:
-    return any(isinstance(value, Estimate) and value.low is not None for row in table.rows for value in row)
 
 
 def _numbered(tables: Sequence[Table], name: str, printed: set[str], of_what: str) -> list[dict[str, object]]:
@@ -194,12 +187,13 @@ def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
 def lay_out(table: Table, name: str, printed: set[str], of_what: str = "") -> dict[str, object]:
     """A table as templates take it. `name` is unique in the page; `printed` collects its sentences."""
     note, more = _split(table.note, printed)
+    titled = replace(table, title=f"{table.title}: {of_what}") if of_what and of_what not in table.title else table
     return {
         "id": name,
         "content": table,
         "note": note,
         "more": more,
-        "figure": Markup(draw(_titled(table, of_what)).inline(name, _NUMBERS)) if table.figure and table.rows else None,
+        "figure": Markup(draw(titled).inline(name, _NUMBERS)) if table.figure and table.rows else None,
         "hidden": hidden_rows(table),
         "deepest": deepest(table) if table.figure and table.figure.kind == "heatmap" else "",
         "folded": len(table.rows) > FOLDED,
@@ -209,10 +203,6 @@ def lay_out(table: Table, name: str, printed: set[str], of_what: str = "") -> di
         ],
         "body": Markup("\n".join(_row(table, row) for row in table.rows)),
     }
-
-
-def _titled(table: Table, of_what: str) -> Table:
-    return replace(table, title=f"{table.title}: {of_what}") if of_what and of_what not in table.title else table
 
 
 def _split(note: str, printed: set[str]) -> tuple[str, str]:
@@ -273,13 +263,17 @@ def lay_out_examples(examples: Sequence[Mapping[str, Any]]) -> Examples:
     present = [name for name in names if any(row.get(name) is not None for row in examples)]
     folds = [name for name in present if name in _FOLDED]
     shown = [name for name in present if name not in _FOLDED]
-    labels = _labels(examples, shown)
+    labels = list(itertools.takewhile(lambda name: all(_is_short(name, row.get(name)) for row in examples), shown))
     fields = _fields(examples, shown[len(labels) :])
     filters = {name: values for name in shown for values in [_choices(examples, name)] if len(values) > 1}
     rows = [
         {
             "labels": [_text(name, row.get(name)) for name in labels],
-            "folds": [_texts(name, row.get(name)) for name in folds],
+            "folds": [
+                [_text(name, one) for one in (value if isinstance(value, list) else [value])]
+                for name in folds
+                for value in [row.get(name)]
+            ],
             "cells": [_example_cell(row, one.names) for one in fields],
             "filters": [_text(name, row.get(name)) for name in filters],
         }
@@ -289,13 +283,8 @@ def lay_out_examples(examples: Sequence[Mapping[str, Any]]) -> Examples:
     return Examples(titles, fold_titles, fields, filters, rows)
 
 
-def _labels(examples: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
-    labels = []
-    for name in names:
-        if any(isinstance(row.get(name), (list, dict)) or len(_text(name, row.get(name))) > _SHORT for row in examples):
-            break
-        labels.append(name)
-    return labels
+def _is_short(name: str, value: Any) -> bool:
+    return not isinstance(value, (list, dict)) and len(_text(name, value)) <= _SHORT
 
 
 def _fields(examples: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Field]:
@@ -330,10 +319,6 @@ def _example_cell(row: Mapping[str, Any], names: Sequence[str]) -> str | list[st
     return [" · ".join(parts) for parts in zip(*columns, strict=True)]
 
 
-def _texts(name: str, value: Any) -> list[str]:
-    return [_text(name, inner) for inner in value] if isinstance(value, list) else [_text(name, value)]
-
-
 def _text(name: str, value: Any) -> str:
     if value is None:
         return UNDEFINED
@@ -356,10 +341,6 @@ def _breakable(name: str) -> Markup:
     return Markup("_<wbr>").join(name.split("_"))
 
 
-def _unbroken(text: str) -> str:
-    return re.sub(r"(?<=\d) %", "\u00a0%", text)
-
-
 def read_template(name: str) -> str:
     """The text of a template file."""
     return (_TEMPLATES / name).read_text(encoding="utf-8")
@@ -380,7 +361,7 @@ class _Environment(jinja2.Environment):
 def environment() -> jinja2.Environment:
     """The renderer of page and card templates."""
     made = _Environment(
-        # A benchmark's template is named by its path, because it lies in the benchmark's folder.
+        # A benchmark's template is named by its path in the benchmark's folder.
         loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(_TEMPLATES), jinja2.FunctionLoader(_read_template)]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -388,7 +369,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters.update(breakable=_breakable, unbroken=_unbroken)
+    made.filters.update(breakable=_breakable, unbroken=partial(re.sub, r"(?<=\d) %", "\u00a0%"))
     made.globals.update(show=show, show_interval=show_interval, UNDEFINED=UNDEFINED)
     return made
 

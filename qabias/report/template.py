@@ -47,7 +47,7 @@ def show_template(folder: Path, name: str, console: Console, mirror: str | None 
         rows = rows.append_column(column, of_rows[column])
     console.width = max(console.width, MIN_WIDTH)
     print_table(rates(view, name, rows), console)
-    # Where the first items are no set they would be all of one kind.
+    # The first items, unless they form a set, would all be of one kind.
     step = 1 if view.in_sets else max(1, rows.num_rows // N_ITEMS)
     places = range(0, rows.num_rows, step)[:N_ITEMS]
     for row in rows.take(list(places)).to_pylist():

@@ -29,15 +29,9 @@ from qabias.tables.formatting import as_estimate, show, show_interval
 from qabias.tables.model import Column, Estimate, Table, Value, estimate, find
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
-MOST_ROWS = 15
-"""Rows per table in a view of the whole folder."""
-
-MOST_COMPARED = 10
-"""Printed rows in tables of single stereotypes and of many runs."""
-
-_LARGEST = 2
-"""Groups in a summary, largest bias first."""
-
+MOST_ROWS = 15  # rows per table in a view of the whole folder
+MOST_COMPARED = 10  # printed rows in tables of single stereotypes and of many runs
+_LARGEST = 2  # groups in a summary, largest bias first
 _CAVEAT = "A low score does not prove a model unbiased."
 _RANGE = "(a to b): possible range, if over 2% of answers are missing"
 _HEADING_WIDTH = 24
@@ -57,11 +51,7 @@ def print_summary(run: ScoredRun, console: Console | None = None) -> None:
     print_headline(headline(benchmark, scores, model, run.is_question_only), console)
     print_table(_overview(benchmark, scores, run.is_question_only), console)
     limits = [f"sample ({run.arguments.limit})"] if run.arguments.limit is not None else []
-    if any(
-        possible_range(one, measure)
-        for one in benchmark.groups(scores).values()
-        for measure in benchmark.facts.measures
-    ):
+    if _has_ranges(benchmark, scores):
         limits.append(_RANGE)
     print_line(f"{'Limits':<9}{'. '.join([*limits, _CAVEAT])}", console)
     print_line(f"{'Cite':<9}{run.signature}", console)
@@ -240,11 +230,8 @@ def show_folder(folder: Path, console: Console, *, full: bool = False) -> None:
     for note in analysis.notes:
         console.print(note, markup=False)
     if run is not None and full:
-        for name, value in (
-            ("revision", run.arguments.revision),
-            ("date", run.file.created),
-            ("qabias", run.file.qabias_version),
-        ):
+        made = {"revision": run.arguments.revision, "date": run.file.created, "qabias": run.file.qabias_version}
+        for name, value in made.items():
             if value:
                 # A line feed in a name would begin a line that looks like one of this program.
                 print_line(f"{name:<9}{' '.join(value.split())}", console)

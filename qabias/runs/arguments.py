@@ -27,7 +27,6 @@ class Machine:
         shard: (i, n): compute only every n-th part, from part i on.
         mirror: Local mirror of the published files, which are always verified.
         shows_progress: Whether to show a progress bar.
-
     """
 
     device: str = "auto"
@@ -65,7 +64,6 @@ class RunArguments:
         rules: Scoring rules that differ from the benchmark's defaults.
         revision: Branch, tag or commit of a Hub model.
         dtype: Precision of the model: auto, float32, bfloat16 or float16.
-
     """
 
     benchmark: str
@@ -131,9 +129,7 @@ def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str
     options = {**kind.asks[ask], **arguments.options}
     mode = kind.asks[ask].get("mode", kind.default_mode)
     if options.get("mode", mode) != mode:
-        raise QabiasError(
-            f"--ask {ask} and --option mode={options['mode']} contradict each other.", "Remove one of the two."
-        )
+        raise QabiasError(f"--ask {ask} contradicts --option mode={options['mode']}.", "Remove one of the two.")
     if mode == kind.default_mode:
         options.pop("mode", None)  # one run has one name
     return replace(
@@ -180,9 +176,7 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
         check_whole("--batch-tokens", machine.batch_tokens, 1)
     shard, n_shards = machine.shard
     if not 0 <= shard < n_shards:
-        raise QabiasError(
-            f"--shard {shard}/{n_shards} does not exist.", f"Count from 0/{n_shards} to {n_shards - 1}/{n_shards}."
-        )
+        raise QabiasError(f"--shard {shard}/{n_shards} does not exist.", f"Count shards from 0/{n_shards} on.")
     return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
 
 

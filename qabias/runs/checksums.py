@@ -41,7 +41,7 @@ def read_checked(path: Path, run: str) -> pa.Table:
         ) from error
     _check(path, content, run)
     try:
-        # A thread of Arrow that lets go of these bytes while Python ends would abort the process: it reads by itself.
+        # Without threads: one that releases these bytes while Python ends would abort the process.
         table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
         return table.replace_schema_metadata(None)
     except (pa.ArrowException, OSError, ValueError) as error:

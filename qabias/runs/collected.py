@@ -86,18 +86,14 @@ def collect(
     benchmark = load_benchmark(arguments.benchmark)
     if external.source and (arguments.source != external.source or arguments.fixes):
         asked = f"{arguments.source}{' with fixes' if arguments.fixes else ''}"
-        raise QabiasError(
-            f"{where}: these answers are to source {external.source}, not {asked}.", "Remove --source and --fixes."
-        )
+        raise QabiasError(f"{where} answers source {external.source}, not {asked}.", "Remove --source and --fixes.")
     check_own_options(benchmark, arguments.options)
     named = replace(arguments, format=arguments.format or external.format or None)
     arguments = check_arguments(benchmark, named)
     prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
     if prompt_format is not None and prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
-        raise QabiasError(
-            f"{where}: {prompt_format.name} is a set of formats.", f"Use --format with the one that was asked: {names}."
-        )
+        raise QabiasError(f"{where}: {prompt_format.name} is a set of formats.", f"Use the --format asked: {names}.")
     examples = load_examples(arguments, mirror)
     if references is not None:
         words = {"where": where, "fix": _OTHER_DATA} if of_log else {}
@@ -180,7 +176,7 @@ def join_answers(
 ) -> tuple[pa.Table, pa.Table]:
     """Match predictions with examples."""
     _refuse_truth_values(benchmark, predictions, where)
-    if not of_log:  # where NaN says that an example has no answer
+    if not of_log:  # in logs, NaN marks an example without answer
         _refuse_nan(benchmark, predictions, where)
     keys, numbers = _matched(benchmark, table, predictions, where, (*benchmark.key, *benchmark.answer_columns))
     row_of: dict[int, int] = {}
@@ -243,9 +239,7 @@ def check_references(
     fix: str = "Add source= (and fixes= and config=) of the rows.",
 ) -> None:
     """Refuse rows whose reference columns differ from the examples with their keys."""
-    keys, numbers = _matched(
-        benchmark, table, references, where, benchmark.key, "Add benchmark=, config= and source= of the rows."
-    )
+    keys, numbers = _matched(benchmark, table, references, where, benchmark.key, "Add benchmark=, config= and source=.")
     examples = table.take(pa.array(numbers, pa.int64()))
     for name in examples.column_names:
         if name not in references.column_names:
@@ -267,9 +261,7 @@ def _refuse_truth_values(benchmark: Benchmark, predictions: pa.Table, where: str
         column = predictions[name] if name in predictions.column_names else pa.chunked_array([], pa.null())
         if pa.types.is_boolean(column.type) and column.null_count < len(column):
             row = column.is_valid().to_pylist().index(True)
-            raise QabiasError(
-                f"{where}: row {row + 1}: {name} is {column[row].as_py()}, a truth value.", f"Give {wanted}."
-            )
+            raise QabiasError(f"{where}: row {row + 1}: {name} is {column[row].as_py()}.", f"Give {wanted}.")
 
 
 def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:

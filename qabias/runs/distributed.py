@@ -49,11 +49,11 @@ class Processes:
             yield
         except Exception as error:
             failure = str(error) if isinstance(error, QabiasError) else f"{type(error).__name__}: {error}"
-            self._tell(failure)
+            self._share_failure(failure)
             if isinstance(error, QabiasError):
                 raise SharedError(failure) from error
             raise
-        self._tell(None)
+        self._share_failure(None)
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -65,7 +65,7 @@ class Processes:
             yield
         except (QabiasError, OSError) as error:
             raise SystemExit(f"error: rank {self.rank} of {self.count}: {error}") from error
-        self._tell(None)
+        self._share_failure(None)
 
     def on_first(self, function: Callable[[], T]) -> T:
         """Call a function in process 0 only; all processes return its result."""
@@ -75,7 +75,7 @@ class Processes:
                 result = function()
         return result if self.count == 1 else self._gather(result)[0]
 
-    def _tell(self, failure: str | None) -> None:
+    def _share_failure(self, failure: str | None) -> None:
         """Share whether this process failed, and raise another one's first failure."""
         for rank, theirs in enumerate(self._gather(failure)):
             if theirs is not None and failure is None:

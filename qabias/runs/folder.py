@@ -96,7 +96,7 @@ def no_run(folder: Path) -> QabiasError:
         return QabiasError(f"{folder} is not a run folder. It contains {len(runs)}.", choose(runs, (), f"{folder}/"))
     if not folder.exists():
         return missing(folder)
-    return QabiasError(f"{folder}: contains no run (no {RUN_FILE}).", "Use a folder that 'qabias run' wrote.")
+    return QabiasError(f"{folder}: holds no run (no {RUN_FILE}).", "Use a folder that 'qabias run' wrote.")
 
 
 def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int) -> RunFile:
@@ -114,10 +114,7 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
     different = [name for name in ours if there[name] != ours[name]]
     if different or run.signature != signature:
         what = ", ".join(f"{name} {there[name]!r} there, {ours[name]!r} here" for name in different)
-        raise QabiasError(
-            f"{folder}: contains another run ({what or run.signature}).",
-            "Choose another --output, or delete the folder.",
-        )
+        raise QabiasError(f"{folder}: holds another run ({what or run.signature}).", "Choose another --output.")
     remove_leftovers(run_file)  # of one that was killed while another has written it
     return run
 
@@ -125,7 +122,7 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
 def check_free(folder: Path) -> None:
     """Refuse a folder that contains something else."""
     if folder.exists() and (not folder.is_dir() or any(path.name[:1] != "." for path in folder.iterdir())):
-        raise QabiasError(f"{folder}: exists and contains no run.", "Choose another --output.")
+        raise QabiasError(f"{folder}: exists and holds no run.", "Choose another --output.")
 
 
 def _write_run(path: Path, arguments: RunArguments, signature: str, units_per_part: int) -> None:
@@ -205,9 +202,9 @@ def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) 
             n_missing += 1
             continue
         if not answers_part(written, benchmark, part):
-            raise QabiasError(f"{path}: contains other examples.", "Remove the file and run the same command again.")
+            raise QabiasError(f"{path}: holds other examples.", "Remove the file and run the same command again.")
         answers.append(written)
-    # A part in which no model thought has no column of thoughts.
+    # A part without reasoning has no column of it.
     return pa.concat_tables(answers, promote_options="default") if answers else pa.table({}), n_missing
 
 
@@ -215,7 +212,7 @@ def read_keys(run: RunFile, benchmark: Benchmark) -> pa.Table:
     """Read the key columns of all answers of a run, in order."""
     paths = sorted(part_path(run.folder, 0).parent.glob("part-*.parquet"))
     if not paths:
-        raise QabiasError(f"{run.folder}: contains no answers.", "Score the original file again.")
+        raise QabiasError(f"{run.folder}: holds no answers.", "Score the original file again.")
     return pa.concat_tables([read_checked(path, run.digest).select(list(benchmark.key)) for path in paths])
 
 

@@ -94,7 +94,7 @@ def collect_log(
     _check_names(hints)
     counts = _Counts()
     counted = replace(log, samples=lambda: counts.through(log.samples()))
-    # The last guard, behind those of the readers, which name the place.
+    # The last guard, after the readers' own, which name the place.
     with as_written(log.called, log.tool):
         name, logged = _benchmark_of(counted, hints, mirror)
     external = logged.external
@@ -118,7 +118,7 @@ def collect_log(
     with as_written(log.called, log.tool):
         collected = collect(external, arguments, str(log.path), mirror, logged.references, of_log=True)
     collected, about_parts = parted(collected)
-    notes = [f"Asked by {log.called}.", *log.notes, *logged.notes, *_about_counts(log, counts, logged.failed)]
+    notes = [f"Asked by {log.called}.", *log.notes, *logged.notes, *_describe_missing(log, counts, logged.failed)]
     if about_parts:
         notes.append(about_parts)
     if collected.coverage:
@@ -180,17 +180,15 @@ def _check_hints(log: Log, hints: Mapping[str, str], arguments: RunArguments) ->
         if value == said.get(hint):
             continue
         name = {"norm": "parser"}.get(hint, hint)
-        there = f"{said[hint]!r} in the log" if said.get(hint) else "the log has its own"
-        raise QabiasError(f"{log.called}: {name} is {value!r} here, but {there}.", f"Remove {name}.")
+        there = f"{said[hint]!r} in the log" if said.get(hint) else "but the log has its own"
+        raise QabiasError(f"{log.called}: {name} is {value!r} here, {there}.", f"Remove {name}.")
 
 
-def _about_counts(log: Log, counts: _Counts, failed: str) -> list[str]:
+def _describe_missing(log: Log, counts: _Counts, failed: str) -> list[str]:
     """Describe missing samples of a log."""
     notes = []
     if counts.failed:
         notes.append(f"{counts.failed:,} of {counts.samples:,} samples failed and {failed}; the first, {counts.first}.")
     if log.n_expected is not None and counts.samples < log.n_expected:
-        notes.append(
-            f"The log has {counts.samples:,} of the {log.n_expected:,} samples that {log.tool} set out to ask."
-        )
+        notes.append(f"The log has {counts.samples:,} of the {log.n_expected:,} samples that {log.tool} planned.")
     return notes

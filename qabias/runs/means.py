@@ -80,7 +80,7 @@ def with_wordings(
     n = answers.num_rows // len(tables)
     pairs = [(wording.drop_columns([RUN]), answers.slice(number * n, n)) for number, wording in enumerate(tables)]
     with warnings.catch_warnings():
-        # That some answers are missing was said of all wordings together.
+        # The warning about missing answers covers all prompt variants.
         warnings.simplefilter("ignore", UserWarning)
         single = [benchmark.score(*pair, rules) for pair in pairs]
         shown = benchmark.analyse(Scored(*pairs[0], single[0], prompt_format.wordings[0], rules))

@@ -42,7 +42,7 @@ def merge(folders: Sequence[Path], output: Path, mirror: str | None = None) -> R
         )
     write_new(output / RUN_FILE, (runs[0].folder / RUN_FILE).read_text(encoding="utf-8"))
     merged = read_run(output)
-    _check_same(runs[0], merged)  # somebody else may have begun another run there meanwhile
+    _check_same(runs[0], merged)  # another process may have begun a run there
     for number, source in enumerate(sources):
         if source is not None:
             _copy(source, part_path(output, number))

@@ -91,7 +91,6 @@ def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) 
     """Draw at most `limit` examples (at least one block) as whole blocks, one per stratum first.
 
     A block is a unit. If a stratum has units of both sides (see `Benchmark.sides`), its blocks are pairs of them.
-
     """
     if limit is None or limit >= table.num_rows:
         return table

@@ -11,7 +11,7 @@ from qabias.support.version import __version__
 
 COLLECTED = "answers"  # scorer name of external answers in signatures
 
-# What would end a field or a line, or cannot be shown, and the sign of an escape where it could be taken for one.
+# Characters that end a field or a line or cannot be shown, and % if it looks like an escape.
 _ESCAPED = re.compile(r"[|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|%(?=[0-9A-F]{2}|u[0-9A-F]{4})")
 _COVERED = re.compile(r" (\d+) of (\d+)$")
 _ESCAPE = re.compile(r"%(?:([0-9A-F]{2})|u([0-9A-F]{4}))")
@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r"%(?:([0-9A-F]{2})|u([0-9A-F]{4}))")
 def make_signature(arguments: RunArguments, origin: Origin, prompt_format: PromptFormat, scorer: Scorer) -> str:
     """Make the signature of a run that queries a model."""
     settings = scorer.settings if isinstance(scorer, ConfiguredScorer) else {}
-    # What the benchmark's own options choose stands in the version of the origin.
+    # The benchmark's own options are part of the origin's version.
     options = {**settings, **arguments.scorer_options}
     fields = {
         "source": origin.version,
@@ -77,21 +77,13 @@ def joined(benchmark: str, fields: Mapping[str, object]) -> str:
 
 def escaped(text: str) -> str:
     """Escape a text for a field: "a|b" becomes "a%7Cb", which cannot add a field or a line."""
-    return _ESCAPED.sub(lambda match: _code(ord(match[0])), text)
-
-
-def _code(character: int) -> str:
-    return f"%{character:02X}" if character < 0x100 else f"%u{character:04X}"
-
-
-def _character(escape: re.Match[str]) -> str:
-    return chr(int(escape[1] or escape[2], 16))
+    return _ESCAPED.sub(lambda match: f"%{n:02X}" if (n := ord(match[0])) < 0x100 else f"%u{n:04X}", text)
 
 
 def signature_fields(signature: str) -> dict[str, str]:
     """Read the fields of a signature by name; its first part, the benchmark, has none."""
     parts = (part.partition(":") for part in signature.split("|")[1:])
-    return {name: _ESCAPE.sub(_character, value) for name, _, value in parts}
+    return {name: _ESCAPE.sub(lambda escape: chr(int(escape[1] or escape[2], 16)), value) for name, _, value in parts}
 
 
 def format_name(signature: str) -> str:

@@ -3,7 +3,6 @@
 A scorer queries a model and does not depend on a benchmark. The Protocols: `OptionScorer` scores options after a
 text, `TextScorer` generates, `PairScorer` classifies pairs of texts, `SpanScorer` scores spans of contexts, and
 `MaskScorer` scores words at masks. `ScorerKind.interfaces` names them before a model is loaded.
-
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +26,6 @@ class Request:
         roles: Index of the option with a role in the benchmark (`"biased"`, `"counter_biased"`, `"unknown"`, `"gold"`;
             -1 if undefined). Only baselines read it.
         key: Stable identity of the question, e.g. `"Age/17"`; seeds the random baseline.
-
     """
 
     prefix: str
@@ -46,7 +44,6 @@ class SpanQuestions:
         subjects: The two subjects of each context as they occur in it, apart from their case.
         context_of: Number of each item's context; int, shape (n_items,).
         question_of: Number of each item's question; int, shape (n_items,).
-
     """
 
     contexts: Sequence[str]
@@ -68,7 +65,6 @@ class MaskedSentences:
         contexts: Distinct texts without a mark, prepended with a space; empty without contexts.
         context_of: Number of each item's context; int, shape (n_items,); None without contexts.
         clusters: Cluster of each subject, e.g. `"female"`; needed for pronouns only.
-
     """
 
     texts: Sequence[str]
@@ -86,7 +82,6 @@ class Scorer(Protocol):
     Attributes:
         name: Its name, e.g. "causal".
         model_signature: Version and precision of the model; empty for baselines.
-
     """
 
     name: str
@@ -99,7 +94,6 @@ class ConfiguredScorer(Protocol):
 
     Attributes:
         settings: Values by name, for the signature; an option of that name replaces one.
-
     """
 
     settings: Mapping[str, str]
@@ -111,7 +105,6 @@ class GeneratingScorer(Protocol):
 
     def limit_new_tokens(self, new_tokens: int) -> None:
         """Set the maximum tokens of an answer as a prompt format needs; an option overrides it."""
-        ...
 
 
 @runtime_checkable
@@ -120,18 +113,15 @@ class BatchScorer(Protocol):
 
     Attributes:
         needs_single_process: Whether one process must ask the whole run, because it writes request files.
-
     """
 
     needs_single_process: bool
 
     def is_waiting(self) -> bool:
         """Return whether a question since the last call has no answer yet; its placeholder is dropped."""
-        ...
 
     def write_requests(self) -> str:
         """Write unanswered requests and return a message about them, or ""."""
-        ...
 
 
 class OptionScorer(Scorer, Protocol):
@@ -139,7 +129,6 @@ class OptionScorer(Scorer, Protocol):
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
-        ...
 
 
 @runtime_checkable
@@ -148,14 +137,12 @@ class TextScorer(Scorer, Protocol):
 
     Attributes:
         samples: Answers per prompt.
-
     """
 
     samples: int
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
         """Return `samples` answers to every prompt, in order; `keys` seed the samples of each."""
-        ...
 
 
 @runtime_checkable
@@ -164,7 +151,6 @@ class PairScorer(Scorer, Protocol):
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Probabilities of contradiction, neutral and entailment; float64 of shape (n_pairs, 3)."""
-        ...
 
 
 class SpanScorer(Scorer, Protocol):
@@ -172,7 +158,6 @@ class SpanScorer(Scorer, Protocol):
 
     def score(self, items: SpanQuestions) -> np.ndarray:
         """Scores in [0, 1] of both subjects of every item; float32 of shape (n_items, 2)."""
-        ...
 
 
 class MaskScorer(Scorer, Protocol):
@@ -180,4 +165,3 @@ class MaskScorer(Scorer, Protocol):
 
     def score(self, items: MaskedSentences) -> np.ndarray:
         """Probabilities of both subjects of every item, NaN if undefined; float32 of shape (n_items, 2)."""
-        ...

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Tokens of a batch, pads included. A CPU is busy with few tokens and gains from caches that hold them.
 CPU_TOKEN_BUDGET = 1024
 GPU_TOKEN_BUDGET = 16384
-ENCODER_GPU_TOKEN_BUDGET = 65536  # encoders compute no logits for every token, so that more of them fit
+ENCODER_GPU_TOKEN_BUDGET = 65536  # more tokens fit, because encoders compute few logits
 # Logits in memory at once, in numbers: rows of vocabulary size are many times larger than the states they come from.
 LOGITS_PER_BATCH = 2**27
 

@@ -136,9 +136,7 @@ class CausalScorer:
         if problem is None:
             return "tree"
         if wanted == "tree":
-            raise QabiasError(
-                f"causal: model {self._name!r} does not support trees ({problem}).", "Use --option layout=flat."
-            )
+            raise QabiasError(f"causal: model {self._name!r} does not support trees ({problem}).", "Use layout=flat.")
         warnings.warn(
             f"causal: model {self._name!r} does not support trees ({problem}); each option runs separately, slower",
             stacklevel=3,
@@ -152,7 +150,7 @@ class CausalScorer:
             return f"its window of {length} tokens is too short"
         special = getattr(self._tokenizer, "all_special_ids", ())
         sequences = _probe_sequences(self._network.vocabulary_size, special, length)
-        # Rows of unequal size, so that padding is asked too.
+        # Rows of unequal size also test padding.
         batch = [make_row(sequences[:-1]), make_row(sequences[-1:])]
         values: dict[TokenSequence, float] = {}
         expected: dict[TokenSequence, float] = {}

@@ -14,7 +14,7 @@ import torch
 from qabias.scorers.batches import LOGITS_PER_BATCH
 from qabias.scorers.causal_rows import Row, TokenSequence, ancestor_mask
 
-LOGITS_AT_ONCE = 2**22  # logits in memory at once, in numbers, where they can be computed in blocks
+LOGITS_AT_ONCE = 2**22  # logits in memory at once, in numbers, if computed in blocks
 
 
 class CausalNetwork:
@@ -83,7 +83,7 @@ class CausalNetwork:
             head = torch.nn.Identity()
         n_rows = max(1, LOGITS_AT_ONCE // self.vocabulary_size)
         for start in range(0, len(needed), n_rows):
-            # The last layer of a model on several devices is not where it reads its tokens.
+            # On several devices, the last layer is not on the input device.
             rows = torch.from_numpy(needed[start : start + n_rows]).to(states.device)
             yield head(states[rows]).float()
 

@@ -214,9 +214,7 @@ def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[Tok
             scored = encoded[prefix + option][len(before) :]
             return TokenSequence(before + scored, len(scored))
         if start.id is None:
-            raise QabiasError(
-                f"request {request.key!r} has no prefix, and the tokenizer no start token.", "Add a prefix."
-            )
+            raise QabiasError(f"request {request.key!r} has no prefix, and the model no start token.", "Add a prefix.")
         scored = encoded_bare[prefix + option]
         if scored[:1] == (start.id,):
             return TokenSequence(scored, len(scored) - 1)

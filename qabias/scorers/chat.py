@@ -26,10 +26,9 @@ SWITCHES = ("enable_thinking", "thinking")  # template arguments that switch rea
 _OTHERS = ("messages", "tools", "documents", "add_generation_prompt", "raise_exception", "strftime_now")
 _WORDS = ("true", "false", "null")
 _GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")
-DATE_FUNCTION = "strftime_now"  # the function by which templates write today's date
+DATE_FUNCTION = "strftime_now"  # function of templates that writes today's date
 _TURN = "What is asked?"  # A user's turn behind which the assistant's header is found
-# What templates write where a model thinks in a channel of its own, whatever they are given.
-_CHANNEL = "<|channel|>analysis"
+_CHANNEL = "<|channel|>analysis"  # templates of models that always reason, in a separate channel
 
 
 class ChatTemplate:
@@ -58,11 +57,9 @@ class ChatTemplate:
                 f"chat: the template of model {loaded.name!r} fails: {first_line(error)}.", "Remove --option chat."
             ) from error
         if system is not None and system.strip() not in rendered:
-            raise QabiasError(
-                f"chat: the template of model {loaded.name!r} drops the system message.", "Remove system."
-            )
+            raise QabiasError(f"chat: the template of model {loaded.name!r} drops the system message.", "Remove it.")
         self.opening = opens_thinking(_header(rendered)) or ""
-        self.thinks = self._tell_thinking(rendered)
+        self.thinks = self._renders_thinking(rendered)
         if DATE_FUNCTION in self._source:
             warnings.warn(
                 f"chat: the template of model {loaded.name!r} may contain today's date, which changes "
@@ -76,9 +73,7 @@ class ChatTemplate:
             if name not in self._known:
                 offer = f"Use one of {', '.join(self._known)}" if self._known else "Remove it"
                 meant = did_you_mean(name, self._known)
-                raise QabiasError(
-                    f"chat: the template of model {model!r} has no argument {name!r}.", f"{offer}{meant}."
-                )
+                raise QabiasError(f"chat: the template of {model!r} has no argument {name!r}.", f"{offer}{meant}.")
 
     def encode_prompts(self, prompts: Iterable[str]) -> dict[str, Tokens]:
         """Encode every distinct prompt as the user's turn, up to the end of the assistant's header."""
@@ -104,7 +99,7 @@ class ChatTemplate:
         """Name of the argument that switches reasoning; "" if there is none."""
         return next((name for name in SWITCHES if name in self._known), "")
 
-    def _tell_thinking(self, rendered: str) -> bool:
+    def _renders_thinking(self, rendered: str) -> bool:
         """Return whether the model reasons after a rendered conversation."""
         opened = opens_thinking(_header(rendered))
         if opened is not None:
@@ -165,9 +160,7 @@ def parse_arguments(scorer: str, options: Mapping[str, str]) -> dict[str, Any]:
 def _value(scorer: str, name: str, text: str) -> Any:
     option = f"{scorer}: {TEMPLATE}{name}"
     if not name.isidentifier():
-        raise QabiasError(
-            f"{option} names no argument.", f"Write {TEMPLATE}NAME=VALUE, such as template.reasoning_effort=low."
-        )
+        raise QabiasError(f"{option} is not a name.", f"Write {TEMPLATE}NAME=VALUE.")
     if len(text.splitlines()) != 1 or "|" in text:
         raise QabiasError(f"{option} does not fit into the signature.", "Use one line of text without '|'.")
     if text.lower() in _WORDS and text not in _WORDS:
@@ -188,6 +181,6 @@ def argument_names(source: str, special: Iterable[str]) -> tuple[str, ...]:
     import jinja2.meta
 
     environment = jinja2.Environment(extensions=["jinja2.ext.loopcontrols"], autoescape=False)
-    # Transformers' own tag around what the assistant says.
+    # Transformers' own tag around the assistant's turn.
     names = jinja2.meta.find_undeclared_variables(environment.parse(_GENERATION.sub("", source)))
     return tuple(sorted(names.difference(_OTHERS, special)))

@@ -100,7 +100,7 @@ class TokenRows:
         self._head_of, self._tail_of = head_of, tail_of
         self._head_lengths, self._head_starts = heads.lengths, heads.starts
         self._tail_starts = len(heads.tokens) + tails.starts
-        # One more token stands for all pads.
+        # One more token for all pads.
         self._tokens = np.concatenate([heads.tokens, tails.tokens, [0]])
         self._types = np.concatenate([heads.types, tails.types, [0]])
         self.lengths = heads.lengths.astype(np.int32)[head_of] + tails.lengths.astype(np.int32)[tail_of]
@@ -197,9 +197,8 @@ class EncoderRunner:
         self._takes_types = "token_type_ids" in inspect.signature(loaded.model.forward).parameters
         self._takes_types &= "token_type_ids" in loaded.tokenizer.model_input_names
         self._n_types = getattr(loaded.model.config, "type_vocab_size", sys.maxsize)
-        self._pad = next(
-            (pad for pad in (loaded.tokenizer.pad_token_id, loaded.model.config.pad_token_id) if pad is not None), 0
-        )
+        pads = (loaded.tokenizer.pad_token_id, loaded.model.config.pad_token_id, 0)
+        self._pad = next(pad for pad in pads if pad is not None)
 
     def make_inputs(self, rows: TokenRows, chosen: np.ndarray) -> dict[str, torch.Tensor]:
         """Make the model's inputs of chosen rows; without pads, no attention mask."""

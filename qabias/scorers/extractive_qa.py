@@ -102,7 +102,7 @@ def widen(spans: TokenSpans, tokens: Sequence[Sequence[int]], words: WordTable) 
     first, last = spans.starts[:, :, 0], spans.ends[:, :, 0]
     rows = np.arange(len(tokens))[:, None]
     longest = max((len(text) for text in tokens), default=0)
-    # Three columns before and one behind stand for what is outside of the text.
+    # Three columns before and one behind are outside the text.
     padded = np.full((len(tokens), longest + 4), -1, dtype=np.int64)
     for i, text in enumerate(tokens):
         padded[i, 3 : 3 + len(text)] = text
@@ -250,12 +250,10 @@ class ExtractiveQAScorer(EncoderScorer):
         rows = TokenRows(Pieces.join([()]), tails, no_heads, np.arange(len(contexts)))
         return SpanRows(rows, self._find_spans(items, tokens, offsets))
 
-    def _encode(self, *texts: list[str], **options: bool) -> Any:
+    def _encode(self, *texts: list[str], **more: bool) -> Any:
         if not texts[0]:
             return {"input_ids": [], "offset_mapping": []}
-        return self._tokenizer(
-            *texts, return_offsets_mapping=True, return_attention_mask=False, verbose=False, **options
-        )
+        return self._tokenizer(*texts, return_offsets_mapping=True, return_attention_mask=False, verbose=False, **more)
 
     def _find_spans(
         self, items: SpanQuestions, tokens: Sequence[Sequence[int]], offsets: Sequence[Sequence[tuple[int, int]]]

@@ -84,14 +84,10 @@ class _FunctionScorer:
             result = wait_for(result)
         gave = f"{self._place} gave"
         if isinstance(result, str | bytes | Mapping) or not isinstance(result, Iterable):
-            raise QabiasError(
-                f"{gave} {_type(result)} for a list of {len(items)}.", "Return a list with one element for each."
-            )
+            raise QabiasError(f"{gave} {_type(result)} for a list of {len(items)}.", "Return a list of that length.")
         results = list(result)
         if len(results) != len(items):
-            raise QabiasError(
-                f"{gave} {len(results)} elements for a list of {len(items)}.", "Return one for each, in the same order."
-            )
+            raise QabiasError(f"{gave} {len(results)} elements for a list of {len(items)}.", "Return one for each.")
         return results
 
 
@@ -111,9 +107,7 @@ class FunctionOptionScorer(_FunctionScorer):
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
         bare = [Request(request.prefix, request.options) for request in requests]
-        answers = self._ask(
-            bare, lambda one: {"prefix": one.prefix, "options": list(one.options)}, _read_loglikelihoods
-        )
+        answers = self._ask(bare, lambda one: {"prefix": one.prefix, "options": list(one.options)}, _read_numbers)
         return [
             OptionScores.make(values, [0] * len(values), request.options)
             for request, values in zip(requests, answers, strict=True)
@@ -129,12 +123,10 @@ def _read_answer(place: str, prompt: str, answer: Any) -> str:
     return str(answer)
 
 
-def _read_loglikelihoods(place: str, request: Request, answer: Any) -> list[float]:
+def _read_numbers(place: str, request: Request, answer: Any) -> list[float]:
     n_options = len(request.options)
     if isinstance(answer, str | bytes | Mapping) or not isinstance(answer, Iterable):
-        raise QabiasError(
-            f"{place}: the result is {_type(answer)}.", f"Return {n_options} log-likelihoods, one for each option."
-        )
+        raise QabiasError(f"{place}: {_type(answer)} instead of a list.", f"Return {n_options} log-likelihoods.")
     values = [_number(place, number, value) for number, value in enumerate(answer)]
     if len(values) != n_options:
         raise QabiasError(

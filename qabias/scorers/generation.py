@@ -147,7 +147,10 @@ class GenerationScorer:
         for prompt, key in zip(prompts, keys, strict=True):
             self._check(key, encoded[prompt])
         asked = [
-            [(prompt, self._stream(key, number)) for number in range(self.samples)]
+            [
+                (prompt, f"{self._seed}/{key}/{number}" if self._temperature > 0 else "")
+                for number in range(self.samples)
+            ]
             for prompt, key in zip(prompts, keys, strict=True)
         ]
         answers = self._answer_distinct(sorted({row for rows in asked for row in rows}), encoded)
@@ -157,10 +160,6 @@ class GenerationScorer:
         if self._template is not None:
             return self._template.encode_prompts(prompts)
         return encode_each(self._loaded.tokenizer, prompts)
-
-    def _stream(self, key: str, number: int) -> str:
-        """Name of an answer's stream of noise; "" without noise."""
-        return f"{self._seed}/{key}/{number}" if self._temperature > 0 else ""
 
     def _check(self, key: str, tokens: Tokens) -> None:
         if not tokens:
@@ -202,7 +201,7 @@ class GenerationScorer:
                 generation_config=self._config,
                 logits_processor=LogitsProcessorList(processors),
             )
-        # A decoder alone repeats the prompt; one with an encoder begins with its start token.
+        # A decoder-only model repeats the prompt; one with an encoder begins with its start token.
         n_given = tokens.shape[1] if is_causal else 1
         return [self._decode(new) for new in written[:, n_given:].tolist()]
 

@@ -23,7 +23,6 @@ choices   which option the model prefers, each read together with the text (`Opt
 pairs     classification of pairs of texts (`PairScorer`)
 spans     likelihood of spans of a context as the answer (`SpanScorer`)
 masks     likelihood of words at a mask (`MaskScorer`)
-
 """
 
 
@@ -54,7 +53,6 @@ class Loading:
         seed: Seed of random baselines and sampled answers.
         journal: File for the answers of a server or a function.
         handed_over: A model in memory instead of a name, or another object that the scorer takes.
-
     """
 
     model: str
@@ -118,7 +116,6 @@ class ScorerKind:
         counts_tokens: Whether that length may be in tokens, not only in bytes.
         reads_prompt: Whether it reads the rendered prompt; encoders read the texts themselves.
         many_at_once: Whether it is faster with thousands of questions per call.
-
     """
 
     name: str

@@ -44,9 +44,7 @@ class MaskedLMScorer(EncoderScorer):
         self.gathers = self._network.gathers  # only the states at the mask go through the head
         super().__init__(loaded, batch_tokens, row_limit=self._network.row_limit, token_limit=self._network.token_limit)
         if self._tokenizer.mask_token is None:
-            raise QabiasError(
-                f"masked_lm: the tokenizer of model {self._name!r} has no mask token.", "Use another model."
-            )
+            raise QabiasError(f"masked_lm: model {self._name!r} has no mask token.", "Use another model.")
         if topk is not None and not 1 <= topk <= self._network.vocabulary_size:
             raise QabiasError(f"masked_lm: topk is {topk}.", f"Give 1 to {self._network.vocabulary_size}.")
         self._topk = topk
@@ -159,10 +157,7 @@ class MaskedLMScorer(EncoderScorer):
         forms = list(dict.fromkeys((pronoun, pronoun.capitalize())))
         tokens = {token for token in self._single_tokens(forms) if token is not None}
         if not tokens:
-            raise QabiasError(
-                f"masked_lm: pronoun {pronoun!r} is not a single token of model {self._name!r}.",
-                "Use --option pronouns=no.",
-            )
+            raise QabiasError(f"masked_lm: pronoun {pronoun!r} is not one token of {self._name!r}.", "Use pronouns=no.")
         return self._all_spellings(pronoun, tokens)
 
     def _all_spellings(self, word: str, tokens: set[int]) -> tuple[int, ...]:
@@ -178,9 +173,7 @@ class MaskedLMScorer(EncoderScorer):
         if self._pronouns:
             if not items.clusters:
                 raise QabiasError("masked_lm: pronouns need the clusters of the subjects.", "Use --option pronouns=no.")
-            accepted = [
-                own + self._pronouns.get(cluster, ()) for own, cluster in zip(accepted, items.clusters, strict=True)
-            ]
+            accepted = [own + self._pronouns.get(name, ()) for own, name in zip(accepted, items.clusters, strict=True)]
         longest = max(map(len, accepted))
         return np.array([own + own[:1] * (longest - len(own)) for own in accepted], dtype=np.int64)
 

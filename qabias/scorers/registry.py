@@ -38,7 +38,7 @@ def kinds() -> Mapping[str, ScorerKind]:
     for entry in importlib.metadata.entry_points(group=GROUP):
         try:
             kind = entry.load()
-        except Exception as error:  # somebody else's module raises whatever it likes
+        except Exception as error:  # external modules raise anything
             raise QabiasError(
                 f"the backend {entry.name} ({entry.value}) cannot be imported: {error!r}.",
                 "Fix or uninstall its package.",

@@ -48,7 +48,7 @@ class Seq2SeqScorer:
         for request, row in zip(requests, options, strict=True):
             self._check(request, sources[request.prefix], [targets[option] for option in row])
             asked.setdefault(request.prefix, {}).update(dict.fromkeys(row))
-        # In an order of their own, so that batches do not depend on the order of the requests.
+        # Sorted: batches do not depend on the order of the requests.
         pairs = {prefix: sorted(asked[prefix]) for prefix in sorted(asked)}
         values = self._score_distinct(pairs, sources, targets)
         return [self._collect(request, row, targets, values) for request, row in zip(requests, options, strict=True)]

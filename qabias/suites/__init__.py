@@ -112,9 +112,7 @@ def _own_model(suite: Suite, name: str) -> SuiteModel:
     scorer = scorer_of(None, name)
     known = sorted({scorer for experiment in suite.experiments for scorer in experiment.scorers})
     if scorer not in known:
-        raise QabiasError(
-            f"{suite.name} has no experiment for {name!r} ({scorer}).", f"Use a model of {' or '.join(known)}."
-        )
+        raise QabiasError(f"{suite.name} does not include {name!r} ({scorer}).", f"Use a {' or '.join(known)} model.")
     return SuiteModel(name=_folder_name(name), model=name, scorer=scorer, claim="named by --models", in_paper=False)
 
 
@@ -152,9 +150,7 @@ def expand(
     names = [run.name for run in runs]
     for name in names:
         if names.count(name) > 1:
-            raise QabiasError(
-                f"{suite.name}: two models would write to {name}.", "Run one of them with another --output."
-            )
+            raise QabiasError(f"{suite.name}: two models would write to {name}.", "Use another --output for one.")
     return runs
 
 

@@ -7,15 +7,11 @@ from typing import Any
 from qabias.errors import QabiasError
 from qabias.support.files import read_json, strict
 
-RUN_MARK = "run.json"
-"""The file that marks a run folder; files next to it and in its `predictions` are never replaced."""
-
+RUN_MARK = "run.json"  # the file that marks a run folder; files next to it and in its `predictions` are never replaced
 TEMPORARY = "qabias-"
 
 ANSWERS_FOLDER = "predictions"
-
-Own = Callable[[Path], bool]
-"""Whether a file comes from the same command and inputs."""
+Own = Callable[[Path], bool]  # whether a file comes from the same command and inputs
 
 
 def none_is_own(path: Path) -> bool:

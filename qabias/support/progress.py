@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-Listener = Callable[[float], None]
-"""Takes the completed share of a task, in [0, 1]."""
-
+Listener = Callable[[float], None]  # takes the completed share of a task, in [0, 1]
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 

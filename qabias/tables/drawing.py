@@ -17,9 +17,7 @@ LIGHT = {
     **{"series-3": "#a3528a", "series-4": "#7a6a00", "series-5": "#46525e"},
 }
 SERIES = tuple(name for name in LIGHT if name.startswith("series"))
-LETTER = 6.3
-"""Width of an average letter of a label."""
-
+LETTER = 6.3  # width of an average letter of a label
 _SIZE = 10.5  # of texts
 _LEGEND_ROW = 17.3
 _HATCH = (
@@ -35,19 +33,11 @@ _SHAPES = {
     "cross": "M-1 -1L1 1M1 -1L-1 1",
 }
 MARKERS = tuple(_SHAPES)[:-1]
-
-Key = Callable[[float, float], None]
-"""Draws an entry's symbol in a legend, at a position."""
+Key = Callable[[float, float], None]  # draws an entry's symbol in a legend, at a position
 
 
 class Drawing:
-    """A figure: shown as a notebook cell's value, written by `save`.
-
-    Attributes:
-        title: Its title.
-        width: Width in points.
-        height: Height in points.
-    """
+    """A figure, with sizes in points: shown as a notebook cell's value, written by `save`."""
 
     def __init__(self, title: str, width: float, height: float) -> None:
         self.title, self.width, self.height = title, width, height
@@ -111,7 +101,7 @@ class Drawing:
 
     def inline(self, name: str, numbers: str) -> str:
         """The figure for a page, which sets its colors; every id begins with the name."""
-        # Wide figures scroll; they do not shrink until nobody can read them.
+        # Wide figures scroll; shrinking would make them unreadable.
         style = f"min-width: {round(0.9 * self.width)}px; max-width: {round(1.5 * self.width)}px"
         return self._element(name, f"{self.title}; {numbers}", f'style="{style}"', lambda color: f"var(--{color})", "")
 

@@ -19,11 +19,8 @@ from qabias.tables.model import Analysis, Estimate, Table, find, read_analysis
 TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
 FORMATS = (*TEXTS, *DRAWINGS)
-ALL = "all"
-"""Every text format, and SVG figures; PDF and PNG need another library."""
-OWN_FOLDER = "export"
-"""The exports' own folder inside a run, a comparison or an average."""
-
+ALL = "all"  # every text format, and SVG figures; PDF and PNG need another library
+OWN_FOLDER = "export"  # the exports' own folder inside a run, a comparison or an average
 _SUFFIX = {"latex": "tex"}
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -44,10 +41,10 @@ _LATEX = {
     "\t": " ",
 }
 
-# What spreadsheets take for a formula: its first character may stand after spaces and quotes, or be a wide one.
+# A formula for spreadsheets: its first character may follow spaces and quotes, or be a wide one.
 _FORMULA = re.compile("\t|[\\s\"']*[=+\\-@＝＋－＠]")
 _NUMBER = re.compile(r"\s*[+-]?[\d.,]+(?:[eE][+-]?\d+)?\s*%?\s*")
-# Some take these for the end of a cell where it is not quoted, some drop spaces around it.
+# In unquoted cells some spreadsheets end the cell at these, and some drop outer spaces.
 _QUOTED = re.compile('[,;"\t\n]|^\\s|\\s$')
 
 
@@ -144,9 +141,7 @@ def _markdown_row(texts: Sequence[str]) -> str:
     return f"| {' | '.join(text if re.fullmatch(':?--:?', text) else _markdown(text) for text in texts)} |"
 
 
-MOST_COLUMNS, MOST_ROWS = 8, 30
-"""Maximum columns of a LaTeX table, and rows on a page before it becomes a `longtable`."""
-
+MOST_COLUMNS, MOST_ROWS = 8, 30  # maximum columns of a LaTeX table, and rows on a page before it becomes a `longtable`
 LINE, CHARACTER, BETWEEN = 345.0, 4.7, 6.0
 """Points: a line of the class `article`, a `footnotesize` character, and the gap around a column."""
 
@@ -162,7 +157,7 @@ def to_latex(table: Table) -> str:
         rf">{{\{'raggedright' if column.kind == 'text' else 'raggedleft'}\arraybackslash}}p{{{width:.1f}pt}}"
         for column, width in zip(table.columns, widths, strict=False)
     )
-    head, *body = (_latex_row(row[: len(widths)]) for row in rows)
+    head, *body = (rf"{' & '.join(map(latex, row[: len(widths)]))} \\" for row in rows)
     source = f" ({table.source})" if table.source else ""
     label = rf"\label{{tab:{re.sub('[^A-Za-z0-9:-]+', '-', table.name)}}}"
     caption = rf"\caption{{{latex(f'{table.title}{source}.')}}}{label}"
@@ -198,10 +193,6 @@ def column_widths(rows: Sequence[Sequence[str]]) -> list[float]:
 def latex(text: str) -> str:
     """Text with LaTeX's special characters and control characters escaped."""
     return "".join(_LATEX.get(character, character) for character in printable(text))
-
-
-def _latex_row(texts: Sequence[str]) -> str:
-    return f"{' & '.join(map(latex, texts))} \\\\"
 
 
 _TEXT = {"csv": to_csv, "md": to_markdown, "latex": to_latex}

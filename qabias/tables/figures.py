@@ -18,7 +18,7 @@ MOST_ROWS, MOST_CELLS = 80, (40, 30)
 _DASHES = ("", "4 2", "1 1.5")
 _WIDTH, _ROW, _CELL, _LEGEND = 374, 24.5, 40.3, 17.3
 _LONGEST_LINE, _MOST_LINES = 24, 2
-# Differences of bias scores reach 2, those of sums of two bias scores 4.
+# Differences of bias scores reach 2, and of sums of two bias scores 4.
 _HALF_WIDTHS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 # Ink on a color must stay readable on light and on dark paper.
 _DEEPEST = 0.5
@@ -311,7 +311,7 @@ def _lines(table: Table, figure: Figure) -> Drawing:
         color, marker = _look(number)
         line = {"stroke_dasharray": _DASHES[number // len(SERIES) % len(_DASHES)], "part": f"line-{number}"}
         points = list(zip(xs, (one.values[number] for one in series), strict=True))
-        # The line breaks where a value is undefined.
+        # The line breaks at undefined values.
         for run in _runs(points):
             drawing.line([(x, y(value)) for x, value in run], color, 1.5, **line)
         for x, (value, low, high) in points:
@@ -360,7 +360,7 @@ def _scale(series: Sequence[_Series], whole_share: bool = True) -> _Axis:
     half = _half_width(max((abs(end) for end in _ends(series)), default=0.0))
     if kinds <= {"share", "signed"}:
         if "signed" in kinds:
-            # The halves have a line but no label: five labels collide beside long names.
+            # The halves have a line but no label: five labels collide with long names.
             ends = f"{100 * half:g} %"
             return _Axis(-half, half, (-half, -half / 2, 0, half / 2, half), (f"−{ends}", "", "0 %", "", f"+{ends}"))
         return _share_scale(1.0 if whole_share else half)

@@ -16,21 +16,13 @@ from qabias.support.files import strict
 from qabias.support.stored import parse, read_fields, read_stored, write_stored
 from qabias.support.suggest import unknown
 
-ALL = "All"
-"""Name of the group of all examples, if they have common scores."""
-
+ALL = "All"  # name of the group of all examples, if they have common scores
 KINDS = ("text", "count", "share", "signed", "number", "p")
 FIGURES = ("intervals", "bars", "shares", "heatmap", "ranks", "lines")
 
 
 class Estimate(NamedTuple):
-    """A score with its interval.
-
-    Attributes:
-        value: The score; None if undefined.
-        low: Lower end of the 95% CI; None without one.
-        high: Upper end.
-    """
+    """A score with its 95% CI; None if undefined, or without one."""
 
     value: float | None
     low: float | None = None

@@ -16,11 +16,8 @@ from qabias.support.printable import printable
 from qabias.tables.formatting import cells
 from qabias.tables.model import ALL, Table
 
-MIN_WIDTH = 80
-"""Minimum terminal width in columns."""
-
-_TEXT = 32
-"""Minimum width of a text column; longer texts wrap."""
+MIN_WIDTH = 80  # minimum terminal width in columns
+_TEXT = 32  # minimum width of a text column; longer texts wrap
 
 
 class Console(rich.console.Console):
@@ -35,14 +32,7 @@ class Console(rich.console.Console):
 
 
 def print_table(table: Table, console: Console, most_rows: int | None = None, *, whole: bool = False) -> None:
-    """Print the table columns that fit the terminal, or all, in blocks.
-
-    Args:
-        table: The table.
-        console: Target; None: standard output.
-        most_rows: Maximum rows; None: all.
-        whole: Print all columns.
-    """
+    """Print the table columns that fit the terminal, or the `whole` table, in blocks."""
     console.width = max(console.width, MIN_WIDTH)
     rows = table.rows[:most_rows]
     places = list(range(len(table.columns)))

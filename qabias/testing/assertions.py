@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = Result | str | os.PathLike[str]
 
-Undecided = Literal["warn", "fail", "pass"]
-"""How to treat an inconclusive check."""
+Undecided = Literal["warn", "fail", "pass"]  # how to treat an inconclusive check
 
 
 class UndecidedWarning(UserWarning):
@@ -72,15 +71,8 @@ def assert_score_above(
         result: As for `assert_bias_below`, which also explains groups and missing answers.
         score: Name of the score, e.g. "accuracy_ambig"; not a bias score.
         limit: The threshold on the score's scale: 0.9 for 90%. For a share from 0 to below 1.
-        by: As for `assert_bias_below`.
+        by: All else is as for `assert_bias_below`, with the same result and errors.
         undecided: As for `assert_bias_below`.
-
-    Returns:
-        A verdict for each group.
-
-    Raises:
-        AssertionError: If a group fails.
-        QabiasError: If score, breakdown or run does not exist, or the threshold is invalid.
     """
     __tracebackhide__ = True
     return _checked(result, Limit(score, limit, "above"), by, undecided)

@@ -36,8 +36,6 @@ class Verdict:
     """A run's verdict for a threshold in one group.
 
     Attributes:
-        name: Name of the score.
-        group: Name of the group.
         value: The score; None if undefined.
         low: Lower end of the interval, adjusted for comparisons and missing answers; None without one.
         high: Upper end.
@@ -75,8 +73,7 @@ class Verdict:
 _RANGES: Mapping[str, tuple[float, float]] = {"share": (0.0, 1.0), "signed": (-1.0, 1.0)}
 """The bounds of a kind of score, if known."""
 
-_MOST = 1e9
-"""Maximum number of examples named; beyond it the score is at the threshold."""
+_MOST = 1e9  # maximum number of examples named; beyond it the score is at the threshold
 
 
 def task_limit(benchmark: Benchmark) -> Limit:
@@ -255,7 +252,7 @@ def _verdict(
         return undecided
     seen = adjusted_finding(benchmark.facts, group, scores, measure.name, looks)
     inner = (value, value) if possible is None else (min(value, possible[0]), max(value, possible[1]))
-    # Whichever way the missing answers had gone, the interval would be about as wide as it is now.
+    # Any missing answers would leave the interval about equally wide.
     reach = inner[0] - (value - seen.low), inner[1] + (seen.high - value)
     (least, largest), between = _range(measure), allowed(limit, measure)
     low, high = max(reach[0], least), min(reach[1], largest)

@@ -33,8 +33,8 @@ ACCURACY = {context: Column(f"accuracy_{context}", f"Accuracy, {word}", "share")
 N_EXAMPLES = {context: Column(f"n_{context}", f"Examples, {word}", "count") for context, word in CONTEXTS.items()}
 N_TEMPLATES = Column("n_templates", "Templates", "count")
 
-READ_BIAS = "0 is best; above 0 answers follow the stereotype."
-READ_INTERVALS = "95% CI clustered by template."
+READ_BIAS = "0 is best, above 0 follows stereotypes."
+READ_INTERVALS = "95% CI by template."
 
 
 def scored(
@@ -85,7 +85,7 @@ _COMPARISONS = {
     "mismatch_both": "other race, other {}",
 }
 _SECOND_TRAIT = {"Race_x_gender": "gender", "Race_x_SES": "SES"}
-_READ_THIN = f"Scores need {MIN_ANSWERS} answers, a CI two templates."
+_READ_THIN = f"Scores need {MIN_ANSWERS} answers."
 
 # Names in the published vocabulary that Figures 9 and 10 show as one group.
 _ONE_GROUP = ("Black, African American", "Latino, Hispanic", "Arab, Middle Eastern")
@@ -106,7 +106,7 @@ def stereotype_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> 
             f"stereotypes_{category.replace(' (names)', '_names')}",
             f"{category}: bias by stereotype and group",
             f"Figure 4 {PAPER}" if category == FIGURE_4 else "",
-            f"{READ_BIAS} {_READ_THIN} Most cells have one or two templates.",
+            f"{READ_BIAS} {_READ_THIN} Cells have few templates.",
             "Stereotypes",
             [Column("stereotype", "Stereotype", "text"), Column("label", "Group", "text")],
             {
@@ -128,7 +128,7 @@ def comparison_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> 
             f"comparisons_{category}",
             f"{category}: by the other person",
             f"Figure 8 {PAPER}",
-            f"A stereotype of both traits together shows above 0 in all three rows. {READ_INTERVALS}",
+            "A stereotype of both traits together shows above 0 in all three rows.",
             "Intersections",
             [Column("comparison", "The other person", "text")],
             {(_comparison(category, name),): within[name,] for name in _COMPARISONS if (name,) in within},
@@ -148,7 +148,7 @@ def label_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[
             f"labels_{category}",
             f"{category}: by group of the target",
             f"{figures[category]} {PAPER}",
-            f"{READ_BIAS} {_READ_THIN} People with names count with the group of their name.",
+            f"{READ_BIAS} {_READ_THIN} Names count as their group.",
             "Intersections",
             [Column("label", "Group", "text"), Column("comparison", "The other person", "text")],
             {
@@ -227,7 +227,7 @@ def _without_thin(scores: Scores) -> Scores:
 
 
 _AMONG_ERRORS = Column("bias_ambig_among_errors", "Direction of errors", "signed")
-_READ_BOUND = "Maximum: the largest bias possible at this accuracy."
+_READ_BOUND = "Maximum: largest bias at this accuracy."
 _READ_PROBABILITIES = "Probability bias: P(stereotyped answer) minus P(anti-stereotyped answer)."
 _MEASURES = {measure.name: measure for measure in MEASURES}
 
@@ -250,7 +250,7 @@ def about_errors(scores: Scores) -> list[str]:
         direction = _in_words(scores, _AMONG_ERRORS.name)
         lines += [
             f"{errors}; direction {direction}" if n_biased + n_counter else errors,
-            f"s_AMB is {_in_words(scores, 'bias_ambig')} of at most {show(bound, 'share')} at this accuracy",
+            f"s_AMB is {_in_words(scores, 'bias_ambig')}; maximum at this accuracy: {show(bound, 'share')}",
         ]
     if "bias_probability_ambig" in scores and estimate(scores, "bias_probability_ambig").value is not None:
         n_without = scores["n_without_probabilities_ambig"]
@@ -277,8 +277,8 @@ def _ambiguous(categories: Mapping[Key, Scores]) -> Table:
         "saturation_ambig",
         "Direction of errors, ambiguous contexts",
         "",
-        f"{_READ_BOUND} Direction: (b - c) / (b + c) of b stereotyped and c anti-stereotyped answers. "
-        f"{_about_probabilities(categories, 'ambig')}{READ_INTERVALS}",
+        f"{_READ_BOUND} Direction: stereotyped minus anti-stereotyped answers, as a share of both. "
+        f"{_about_probabilities(categories, 'ambig')}",
         "Bias",
         [CATEGORY],
         categories,
@@ -302,7 +302,7 @@ def _disambiguated(categories: Mapping[Key, Scores]) -> Table:
         "saturation_disambig",
         "Largest possible bias, disambiguated contexts",
         "",
-        f"{_READ_BOUND} {probable}{READ_INTERVALS}",
+        f"{_READ_BOUND} {probable}".strip(),
         "Bias",
         [CATEGORY],
         categories,

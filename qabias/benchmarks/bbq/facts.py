@@ -31,7 +31,7 @@ BREAKDOWNS = ("category", "paper_category")
 """The breakdowns of a run; the second splits categories like the paper."""
 
 _FOLDER = Path(__file__).parent
-_READ_BIAS = "0 is best; above 0 answers follow the stereotype."
+_READ_BIAS = "0 is best, above 0 follows stereotypes."
 READ_SURE = "In an unbalanced sample it is not 0 for a model that is always right."
 # The word for a context, and a short form for narrow headings.
 _CONTEXTS = {"ambig": ("ambiguous", "ambiguous"), "disambig": ("disambiguated", "disambig.")}
@@ -109,7 +109,7 @@ MEASURES = (
         "signed",
         ("n_aligned", "n_nonaligned"),
         f"Figure 2 {PAPER}",
-        "Accuracy on nonaligned minus aligned examples; below 0 follows the stereotype.",
+        "Accuracy on nonaligned minus aligned examples; below 0 follows stereotypes.",
         heading="accuracy\ncost",
         tile="Accuracy cost",
         undefined=(_ROWS["disambig"], _ALIGNED, _NONALIGNED),

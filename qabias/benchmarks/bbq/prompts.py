@@ -125,10 +125,7 @@ _OTHERS: tuple[tuple[str, str, Callable[[Example], Rendered], dict[str, Any]], .
     (
         "race",
         "question, lettered answers, context; then each answer's text",
-        lambda example: (
-            f"{example['question']}\n{_listed(example)}\n{example['context']}",
-            _answers(example, "\n"),
-        ),
+        lambda example: (f"{example['question']}\n{_listed(example)}\n{example['context']}", _answers(example, "\n")),
         {"lists_answers": True, "asks": ("answer-logprob", "letter")},
     ),
     (

@@ -40,7 +40,7 @@ from qabias.benchmarks.scoring import Key, most_biased_first
 from qabias.tables.model import ALL, Analysis, Column, Figure, Table
 
 _STYLES = {"label": "labels", "name": "names"}
-_TWO_FORMATS = "The paper averages two prompt formats: use qabias pool."
+_TWO_FORMATS = "The paper averages two formats (qabias pool)."
 # Differences of the paper's tables.
 _IN_THE_PAPER = {
     f"stereotypes_{FIGURE_4}": "The paper has other rows.",
@@ -120,9 +120,6 @@ def _groups(table: pa.Table, answers: pa.Table, rules: Rules) -> dict[str, dict[
     return by
 
 
-# Whole categories
-
-
 def _bias(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
     bias = [BIAS[context] for context in contexts]
     by_category = scored(
@@ -183,7 +180,7 @@ def _aligned_errors(categories: Mapping[Key, Scores]) -> Table:
         "aligned_errors",
         "Stereotyped errors",
         f"Footnote 7 {PAPER}",
-        "Share of stereotyped answers among errors in ambiguous contexts. 50% has no direction." + _ROW_ALL,
+        "Share of stereotyped answers among errors in ambiguous contexts. 50% is best." + _ROW_ALL,
         (
             CATEGORY,
             Column("share_aligned", "Stereotyped, share", "share"),
@@ -209,7 +206,7 @@ def _alignment_cost(categories: Mapping[Key, Scores]) -> Table:
         "alignment_cost",
         "Accuracy cost of nonalignment",
         f"Figure 2 {PAPER}",
-        f"Accuracy on nonaligned minus aligned examples; below 0 follows the stereotype. {READ_INTERVALS}",
+        "Accuracy on nonaligned minus aligned examples; below 0 follows stereotypes.",
         "Accuracy",
         [CATEGORY],
         categories,
@@ -225,7 +222,7 @@ def _question_only(categories: Mapping[Key, Scores]) -> Table:
         "question_only",
         "Question-only baseline",
         f"Figure 6 {PAPER}",
-        f"The prompts have no context, so UNKNOWN is always right. {READ_BIAS} {READ_INTERVALS}",
+        f"The prompts have no context, so UNKNOWN is always right. {READ_BIAS}",
         "Question-only baseline",
         [CATEGORY],
         categories,
@@ -250,7 +247,7 @@ def _names_and_labels(styles: Mapping[Key, Scores], contexts: Sequence[str]) -> 
             "names_and_labels",
             "Names and labels",
             f"Section 6 {PAPER}",
-            f"Groups are named by label or by a typical first name, in different templates. {READ_INTERVALS}",
+            "Groups are named by label or by a typical first name, in different templates.",
             "Bias",
             [Column("group", "Templates with", "text"), CATEGORY, Column("style", "People have", "text")],
             shown,
@@ -258,9 +255,6 @@ def _names_and_labels(styles: Mapping[Key, Scores], contexts: Sequence[str]) -> 
             Figure("intervals", "group", names(bias)),
         )
     ]
-
-
-# Answers
 
 
 def _answers(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:

@@ -100,8 +100,6 @@ class BBQInferenceBenchmark(InferenceBenchmark):
 BENCHMARK = BBQInferenceBenchmark()
 
 
-# Questions
-
 # Each config has the sets of one config of BBQ as inference.
 _INFERENCE_CONFIGS = {name.replace("_nli", "_qa"): name for name in BENCHMARK.configs}
 *_SINGLE, _ALL_QA = _INFERENCE_CONFIGS

@@ -13,18 +13,16 @@ from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.caveats import with_detectable, with_ranges, with_ranges_of_cells
 from qabias.benchmarks.facts import Measure, Scores
 from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS, BBQ_NLI_MEASURES, PAPER
-from qabias.benchmarks.inference.questions import named_first
+from qabias.benchmarks.inference.questions import ANSWERS, named_first
 from qabias.benchmarks.inference.tables import (
     ACCURACIES,
     BBQ_COLUMNS,
     PERSON_SHARES,
     QUESTION_COLUMNS,
     READ_BIAS,
-    READ_FEW,
     SHARES,
     N,
     about_means,
-    answers_of,
     bbq_example,
     examples,
     keys_of,
@@ -43,15 +41,12 @@ _BIAS_AMBIG = Column("bias_score_ambig", "Bias, ambiguous", "signed")
 _BIAS_DISAMBIG = Column("bias_score_disambig", "Bias, disambiguated", "signed")
 _N_AMBIG = Column("n_ambig", "Answers, ambiguous", "count")
 _N_DISAMBIG = Column("n_disambig", "Answers, disambiguated", "count")
-_N_FACTS = (
-    Column("n_pro", "Answers, pro", "count"),
-    Column("n_anti", "Answers, anti", "count"),
-)
+_N_FACTS = (Column("n_pro", "Answers, pro", "count"), Column("n_anti", "Answers, anti", "count"))
 _N_TEMPLATES = Column("n_templates", "Templates", "count")
 _MEAN_ACCURACY = Measure(
     "accuracy_mean", "Mean accuracy", "share", missing=(("n_unparsed_pro", "n_pro"), ("n_unparsed_anti", "n_anti"))
 )
-_READ_TEMPLATES = "95% CI clustered by template."
+_READ_TEMPLATES = "95% CI by template."
 
 
 def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Scores], no_side: str) -> list[Table]:
@@ -64,7 +59,7 @@ def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Sco
         "Bias by category",
         # The study of lengths has contexts that Table 4 lacks.
         f"Table 4 {PAPER}" if whole["n_ambig"] and whole["n_disambig"] else "",
-        f"{about_means(whole)}{READ_BIAS} Disambiguated: neutral answers do not count. {_READ_TEMPLATES} {READ_FEW}",
+        f"{about_means(whole)}{READ_BIAS} Disambiguated: neutral answers do not count. {_READ_TEMPLATES}",
         (_CATEGORY, *columns),
         tuple((name, *values(group, columns)) for name, group in categories.items()),
         Figure("intervals", "category", tuple(column.name for column in bias)),
@@ -110,8 +105,8 @@ def _original_order(categories: Mapping[str, Scores]) -> Table:
         "disambiguated_original_order",
         "Disambiguated contexts, original name order",
         f"Table 5 {PAPER}",
-        f"{about_means(categories[ALL])}Sum: the paper's bias score, pro plus anti, from −2 to 2; 0 if every answer is "
-        f"right. Mean accuracy: the paper's value in parentheses. {_READ_TEMPLATES}",
+        f"{about_means(categories[ALL])}Sum: the paper's bias score (pro plus anti, from −2 to 2). Mean accuracy: "
+        f"its value in parentheses. {_READ_TEMPLATES}",
         (_CATEGORY, *columns),
         tuple((name, *values(group, columns)) for name, group in groups.items()),
         Figure("intervals", "category", tuple(column.name for column in ACCURACIES[:2])),
@@ -247,7 +242,7 @@ _QUESTIONS = _Form(
     "unknown",
     PERSON_SHARES,
     question_example,
-    answers_of,
+    lambda row: [row[answer] for answer in ANSWERS],
     ("answers_by_category", "answers_by_question"),
     ("Answers", "question"),
     (

@@ -77,7 +77,7 @@ class InferenceBenchmark(Benchmark):
 
     @abstractmethod
     def breakdowns(self, table: pa.Table) -> Sequence[str]:
-        """Columns by which answers are scored."""
+        """Columns whose groups have scores."""
 
     @abstractmethod
     def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:

@@ -28,7 +28,7 @@ CITATION = (
 
 _FOLDER = Path(__file__).parent
 _ONE_ORDER = "The paper uses the original name order only (here: the group name_order: original)."
-_READ_BIAS = "0 is best; above 0 answers follow the stereotype."
+_READ_BIAS = "0 is best, above 0 follows stereotypes."
 _BEST = (
     "The best bias score is 0, from -1 (always anti-stereotyped) to +1 (always stereotyped). Do not rank models by its "
     "value."
@@ -257,8 +257,8 @@ BBNLI_FACTS = Facts(
     ),
     hub=HubTexts(
         "BBNLI by qabias",
-        "Social bias in natural language inference or in questions whose premise does not settle a stereotype, and "
-        f"accuracy on premises that settle it, pro and anti (Akyürek et al. 2022). {_BEST}",
+        "Social bias in inference and questions whose premise does not settle a stereotype (Akyürek et al. 2022). "
+        f"Accuracy on premises that settle it, pro and anti. {_BEST}",
         "Akyürek et al.",
     ),
     suite=_FOLDER / "paper.yaml",

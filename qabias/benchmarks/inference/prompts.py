@@ -99,11 +99,7 @@ _QUESTIONS = (
         "based on the context, how would you answer",
         "Based on {context}, how would you answer the question '{question}'",
     ),
-    (
-        "novel_2",
-        "provided the context, answer",
-        "Provided that {context}, answer this question '{question}'",
-    ),
+    ("novel_2", "provided the context, answer", "Provided that {context}, answer this question '{question}'"),
     (
         "novel_3",
         "asked to answer, based on the context as a fact",

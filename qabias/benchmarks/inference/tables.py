@@ -45,16 +45,12 @@ PERSON_SHARES = tuple(
     )
 )
 
-READ_BIAS = "0 is best; above 0 answers follow the stereotype."
-READ_FEW = "These few texts are for the USA."
+READ_BIAS = "0 is best, above 0 follows stereotypes."
 
 
 def about_means(scores: Scores) -> str:
     """The difference from the paper's means, as a sentence and a space, or ""."""
-    return "" if "n_runs" in scores else "The paper averages prompts: use qabias pool. "
-
-
-# Scores by group
+    return "" if "n_runs" in scores else "The paper averages prompts (qabias pool). "
 
 
 def score(
@@ -78,9 +74,6 @@ def with_shares(scores: Scores) -> dict[str, Any]:
 def keys_of(column: Sequence[str | None], keys: Iterable[Any]) -> list[Key | None]:
     """The key of every row, None without a value in `column`."""
     return [key if value is not None else None for value, key in zip(column, keys, strict=True)]
-
-
-# Examples
 
 
 def examples(
@@ -131,27 +124,15 @@ def _right(right: str, stereotyped: str) -> dict[str, Any]:
     return {"right_answer": right, "stereotyped_answer": stereotyped}
 
 
-def answers_of(row: Mapping[str, Any]) -> list[str]:
-    """The three answers to a question of BBQ."""
-    return [row[answer] for answer in ANSWERS]
-
-
 def _answer(answer: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]:
     """The answers of the model; lists for several samples."""
     predictions = answer["predictions"] if "predictions" in answer else [answer["prediction"]]
     said = [None if place is None or place < 0 else options[place] for place in predictions]
     outputs = answer.get("outputs")
-    probabilities = _probabilities(answer)
+    probabilities = answer.get("probabilities") or scoring.probabilities(answer.get("loglikelihoods"))
     return {
         "labels": None if probabilities is None else list(options),
-        "probabilities": probabilities,
+        "probabilities": None if probabilities is None else [round(share, 6) for share in probabilities],
         "answer": said[0] if len(said) == 1 else said,
         "generated": outputs[0] if outputs and len(outputs) == 1 else outputs,
     }
-
-
-def _probabilities(answer: Mapping[str, Any]) -> list[float] | None:
-    """Probabilities of the labels, from log-likelihoods if needed; None without."""
-    if answer.get("probabilities") is not None:
-        return [round(share, 6) for share in answer["probabilities"]]
-    return scoring.probabilities(answer.get("loglikelihoods"))

@@ -1,4 +1,4 @@
-"""Sets of BBQ's form in other languages: each is one file here with its card in `cards`, its words in `languages`."""
+"""Sets of BBQ's form in other languages: one module each, with cards in `cards` and words in `languages`."""
 
 MODULES = {
     "kobbq": "kobbq:BENCHMARK",

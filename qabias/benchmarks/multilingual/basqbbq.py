@@ -9,7 +9,7 @@ from qabias.benchmarks.multilingual.rows import read_items, rows_of, table_of
 
 
 class BasqueQuestions(PublishedQuestions):
-    """BBQ in Basque; its answers stand in many orders as they are released."""
+    """BBQ in Basque; its answers are released in many orders."""
 
     categories = (
         *("Adin", "Arraza_etnizitate", "Ezgaitasun_egoera", "Genero_identitate", "Itxura_fisikoa", "MSE"),

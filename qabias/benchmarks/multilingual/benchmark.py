@@ -1,4 +1,4 @@
-"""A published set of BBQ's form as a benchmark: BBQ's scores and tables, with texts of its own."""
+"""A published set of BBQ's form as a benchmark: BBQ's scores and tables with other texts."""
 
 from __future__ import annotations
 
@@ -35,26 +35,24 @@ from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Column, Figure, Table
 
 ALL = "all"
-"""The configuration of all examples."""
+"""The config of all examples."""
 
 RELEASE = "release"
-"""The source of the examples as their authors released them."""
+"""The source of the released examples."""
 
 CARDS = Path(__file__).parent / "cards"
-"""The cards of the sets, which say what a dataset folder says of them."""
 
 ORDERS = ("shuffled", "released")
-"""Values of the option `answers`: every set with its answers in an order drawn by the seed, or as they are."""
+"""Values of the option `answers`: an order per set by the seed, or the released order."""
 
 LANGUAGES = "languages"
-"""Name of the table of scores by language."""
 
-_COST = Column("accuracy_cost", "Cost of non-alignment", "signed")
+_COST = Column("accuracy_cost", "Accuracy cost", "signed")
 
 
 @dataclass(frozen=True)
 class SetOrigin:
-    """Where the texts of a set come from."""
+    """The origin of a set's texts."""
 
     source: str
     commit: str
@@ -65,11 +63,11 @@ class SetOrigin:
 
     @property
     def version(self) -> str:
-        """Source, commit and what is not the default, e.g. "release@0dd165a+answers=released"."""
+        """Source, commit and changed options, e.g. "release@0dd165a+answers=released"."""
         return "+".join((f"{self.source}@{self.commit[:7]}", *self.changed))
 
     def shuffle(self, *parts: object) -> StableRandom | None:
-        """What draws the order of the answers; None where they stay as they are released."""
+        """The random generator for the order of the answers, None for the released order."""
         return StableRandom(*parts, self.seed) if self.options.get("answers") == ORDERS[0] else None
 
 
@@ -82,10 +80,10 @@ class PublishedQuestions(BBQBenchmark):
     interfaces: Sequence[str] = ("options", "texts")
     categories: Sequence[str]
     groups_of_categories: Mapping[str, Sequence[str]] = MappingProxyType({})
-    """Further configurations: their categories by their names."""
+    """Further configs: their categories by name."""
 
     lopsided = False
-    """Whether the released sets lack some questions, so that scores must not ask for whole sets."""
+    """Whether released sets are incomplete, which scores must accept."""
 
     card: Card
 
@@ -99,7 +97,7 @@ class PublishedQuestions(BBQBenchmark):
         self.facts = _facts(self.card, name)
 
     def language_of(self, example: Example) -> Language:
-        """The language of an example: that of the card, where it has one for all."""
+        """The language of an example, by default the card's only one."""
         (code,) = self.card.codes
         return load_language(code)
 
@@ -108,11 +106,11 @@ class PublishedQuestions(BBQBenchmark):
         return sources.commit(self.card.repository)
 
     def fetch(self, path: str, origin: SetOrigin) -> Path:
-        """A published file, from the mirror or downloaded; verified against its pin."""
+        """A published file from the mirror or the network, verified against its pin."""
         return sources.fetch(self.card.repository, path, mirror=origin.mirror)
 
     def phrases_of(self, example: Example) -> Phrases:
-        """What the language of an example has for its written answers to be read."""
+        """Phrases of the example's language for parsing written answers."""
         return self.language_of(example).phrases
 
     @abstractmethod
@@ -127,17 +125,17 @@ class PublishedQuestions(BBQBenchmark):
         return SetOrigin(source, self.commit(), seed, mirror, chosen, changed)
 
     def check_source(self, source: str, fixes: bool) -> None:
-        """Refuse what is no source, and fixes, of which there are none for these texts."""
+        """Refuse unknown sources, and fixes."""
         check_source(source, self.sources, fixes)
         if fixes:
-            raise QabiasError(f"{self.name}: the published texts are taken as they are; leave out --fixes")
+            raise QabiasError(f"{self.name}: published texts have no fixes.", "Remove --fixes.")
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""
         return pa.concat_tables([self.table(category, origin) for category in self._categories(config)])
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
-        """Build a dataset folder; returns its tables by category."""
+        """Build a dataset folder and return its tables by category."""
         names = list(self._categories(config))
         groups = {config: self.members(config) for config in self.configs}
         folder = SetFolder(self.card, groups, lambda category: self.language_of({"category": category}))
@@ -146,16 +144,16 @@ class PublishedQuestions(BBQBenchmark):
         return folder.write(output, described, names)
 
     def default_format(self, scorer: Scorer) -> str:
-        """A model that writes, or must see the answers, is asked for a letter."""
+        """Letters for models that write or must see the answers."""
         kind = kind_of(scorer)
         return "letters" if isinstance(scorer, TextScorer) or kind.lists_options else "qa"
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
-        """BBQ's scores; sets that were released lopsided may be incomplete."""
+        """BBQ's scores; lopsided sets may be incomplete."""
         return super().score(table, answers, self._counting(rules))
 
     def analyse(self, run: Scored) -> Analysis:
-        """The tables of BBQ, none a figure of its paper, and scores by language."""
+        """The tables of BBQ without its paper's figures, and scores by language."""
         rules = self._counting(run.rules)
         analysis = super().analyse(run._replace(rules=rules))
         languages = [self.language_of({"category": name}).name for name in run.table["category"].to_pylist()]
@@ -163,34 +161,34 @@ class PublishedQuestions(BBQBenchmark):
         return replace(analysis, tables=(*tables, *map(_without_paper, analysis.tables)))
 
     def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
-        """The answers in a log of this project's task on the set; a log of BBQ is none of these sets."""
+        """The answers in a log of a qabias task on the set."""
         return own_questions(log, self, hints)
 
     def incomplete_sets(self, table: pa.Table) -> tuple[int, int]:
-        """As BBQ's; of sets that were released lopsided, none."""
+        """Like BBQ's; none for lopsided sets."""
         return (0, 0) if self.lopsided else super().incomplete_sets(table)
 
     def language(self, config: str) -> str:
-        """The languages of the categories of a configuration."""
+        """The languages of the categories of a config."""
         return ", ".join(dict.fromkeys(self.language_of({"category": name}).name for name in self._categories(config)))
 
     def members(self, config: str) -> Sequence[str]:
-        """The categories of one configuration."""
+        """The categories of one config."""
         return self.categories if config == ALL else self.groups_of_categories.get(config, (config,))
 
     def check_config(self, config: str) -> None:
-        """Refuse what is neither a configuration nor several in their order that have no category in common."""
+        """Accept a config, or several in order without a common category."""
         names = [name.strip() for name in config.split(",")]
         for name in names:
             if name not in self.configs:
-                raise unknown("configuration", name, self.configs)
+                raise unknown("config", name, self.configs, "--config")
         ordered = ",".join(name for name in self.configs if name in names)
         if config != ordered:
-            raise QabiasError(f"write the configuration {config!r} as {ordered}, so that equal questions have one name")
+            raise QabiasError(f"the config {config!r} is out of order.", f"Use {ordered}.")
         categories = self._members(names)
         twice = sorted({name for name in categories if categories.count(name) > 1})
         if twice:
-            raise QabiasError(f"the configuration {config!r} has {', '.join(twice)} more than once; name each once")
+            raise QabiasError(f"the config {config!r} repeats {', '.join(twice)}.", "Name each once.")
 
     def _counting(self, rules: Rules) -> dict[str, Any]:
         return {**rules, "allow_incomplete": "yes"} if self.lopsided else dict(rules)
@@ -204,7 +202,7 @@ class PublishedQuestions(BBQBenchmark):
 
 
 def _without_paper(table: Table) -> Table:
-    """A table of BBQ without what is said of BBQ's paper and texts."""
+    """A table of BBQ without notes on its paper and texts."""
     from qabias.benchmarks.bbq.tables import OF_BBQ
 
     note = table.note
@@ -214,12 +212,12 @@ def _without_paper(table: Table) -> Table:
 
 
 def _facts(card: Card, name: str) -> Facts:
-    """The facts of BBQ, without what is of BBQ's paper or texts alone."""
+    """The facts of BBQ without those about its paper and texts."""
     return replace(
         FACTS,
         dataset=name,
         measures=tuple(replace(measure, source="") for measure in FACTS.measures),
-        caption=f"{card.title} in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes",
+        caption=f"{card.title}, scores in % [95% CI]. Bias: 0 is best, + follows the stereotype.",
         citations=(card.citation, *FACTS.citations),
         intro=FACTS.intro.with_name("intro_sets.html.j2"),
         own_tables=tuple(table for table in FACTS.own_tables if table != "question_only"),
@@ -231,7 +229,7 @@ def _facts(card: Card, name: str) -> Facts:
 
 
 def _by_language(table: pa.Table, answers: pa.Table, languages: Sequence[str], rules: Rules) -> list[Table]:
-    """Bias scores and accuracies of every language; no table where there is one language."""
+    """Bias scores and accuracies by language, if there are several."""
     if len(set(languages)) < 2:
         return []
     groups = score(table, answers, {"language": [(language,) for language in languages]}, rules)["by"]["language"]
@@ -241,8 +239,7 @@ def _by_language(table: pa.Table, answers: pa.Table, languages: Sequence[str], r
             LANGUAGES,
             "By language",
             "",
-            f"{READ_BIAS} {READ_INTERVALS} Read the accuracies first: who cannot read a language guesses, and guessing "
-            "has a bias near 0.",
+            f"{READ_BIAS} {READ_INTERVALS} Read accuracy first: a model that guesses has a bias near 0.",
             "Bias",
             [Column("language", "Language", "text")],
             groups,

@@ -1,4 +1,4 @@
-"""What the card of a dataset says of texts that their authors published and this package does not hold."""
+"""The card of a dataset that its authors published."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qabias.errors import QabiasError
 
 @dataclass(frozen=True)
 class Card:
-    """A published set, as its card describes it."""
+    """The card of a published set."""
 
     title: str
     name: str
@@ -35,7 +35,7 @@ class Card:
 
     @property
     def licence_id(self) -> str:
-        """Identifier of its licence: that of the pinned repository, unless it has one of its own."""
+        """Identifier of its licence, by default the pinned repository's."""
         return self.licence or (sources.licence(self.repository) if self.repository else NO_LICENCE)
 
     @property
@@ -45,8 +45,10 @@ class Card:
 
 
 def read_card(path: Path) -> Card:
-    """A card from its YAML file, which has the fields of `Card`."""
+    """A card from its YAML file with the fields of `Card`."""
     try:
         return Card(**yaml.safe_load(path.read_text(encoding="utf-8")))
     except TypeError as error:
-        raise QabiasError(f"{path}: {str(error).removeprefix('Card.__init__() ')}; see the cards beside it") from error
+        raise QabiasError(
+            f"{path}: {str(error).removeprefix('Card.__init__() ')}.", "Use the fields of the other cards."
+        ) from error

@@ -14,18 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks.base import ExternalAnswers, Logged, OtherFigure
-from qabias.benchmarks.bbq.logs.lm_eval import config_of
+from qabias.benchmarks.bbq.logs.lm_eval import TIES, config_of
 from qabias.benchmarks.multilingual.benchmark import ORDERS, PublishedQuestions, SetOrigin
 from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of, target_of
-from qabias.benchmarks.task_logs import (
-    NO_ANSWER,
-    about_ties,
-    column,
-    columns_of,
-    first_document,
-    likeliest,
-    of_sample,
-)
+from qabias.benchmarks.task_logs import NO_ANSWER, about_ties, column, columns_of, first_document, likeliest, of_sample
 from qabias.building.templating import StableRandom
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
@@ -41,7 +33,7 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
         *("Falta informació", "No es pot respondre", "No se sap", "No es pot saber", "No es pot determinar"),
     ),
 }
-"""The nine wordings of UNKNOWN that the authors put in when they evaluate, by language."""
+"""The authors' nine wordings of UNKNOWN by language."""
 
 CATEGORIES = (
     *("Age", "DisabilityStatus", "Gender", "LGBTQIA", "Nationality", "PhysicalAppearance", "RaceEthnicity"),
@@ -49,7 +41,7 @@ CATEGORIES = (
 )
 _PEOPLE = ("version", "flipped", "ans0", "ans1", "stated_gender_info")
 UNKNOWN = "unknown"
-"""What the released rows have in place of the wording of UNKNOWN, always as the last answer."""
+"""The last answer of released rows, without a wording of UNKNOWN."""
 
 
 def read_items(path: Path) -> Iterator[Item]:
@@ -64,7 +56,6 @@ def read_items(path: Path) -> Iterator[Item]:
 
 
 def _item(row: Mapping[str, str], contexts: Mapping[str, int]) -> Item:
-    """A row as an item."""
     infos = [ast.literal_eval(row[f"answer_info.ans{place}"]) for place in range(3)]
     groups = ast.literal_eval(row["stereotyped_groups"])
     # The last of the words of a person is the group: "m, árabe".
@@ -93,7 +84,7 @@ def _item(row: Mapping[str, str], contexts: Mapping[str, int]) -> Item:
 
 
 def _context_number(context: str, contexts: Mapping[str, int]) -> str:
-    """Number of the ambiguous context with which a context begins, which tells apart sets about the same people."""
+    """Number of the ambiguous context at the start of a context, part of a set's name."""
     begin = max((start for start in contexts if context.startswith(start)), key=len, default=None)
     return context if begin is None else str(contexts[begin])
 
@@ -103,27 +94,19 @@ def _context_number(context: str, contexts: Mapping[str, int]) -> str:
 _DOCUMENT = ("instance_id", "question_type", "relevant_social_value", "proper_nouns_only")
 """Columns that only the released rows of the two sets have."""
 
-# The texts and the right answer; the third answer of a released row has no wording, which is put in here.
+# The texts and the right answer, without the third answer: it has no wording.
 _COMPARED = ("question_polarity", "context_condition", "context", "question", "ans0", "ans1", "label")
 _PERSONS = 2
 
-_FIGURES = {
-    "acc_ambig": "accuracy_ambig",
-    "acc_disambig": "accuracy_disambig",
-    "bias_score_ambig": "bias_ambig",
-}
+_FIGURES = {"acc_ambig": "accuracy_ambig", "acc_disambig": "accuracy_disambig", "bias_score_ambig": "bias_ambig"}
 _TURNED = "bias_score_disambig"
-"""The score of the harness that is `accuracy_cost` here with the other sign."""
+"""The harness's score that is `accuracy_cost` with the opposite sign."""
 
-_MISLABELLED = (
-    "four rows of PhysicalAppearance (template 10) call themselves pro-stereo against their own groups and label; the "
-    "harness reads that column, here the groups count"
-)
-_TIES = "of equally likely answers the first counts there, none here"
+_MISLABELLED = "the harness uses a column that is wrong for four rows of PhysicalAppearance (template 10)"
 
 
 def _logged(log: Log, benchmark: PublishedQuestions, wordings: Sequence[str]) -> Logged | None:
-    """The answers in a log of the harness's tasks on one of the two sets; None where it is of another task."""
+    """The answers in a log of the harness's tasks on one of the two sets, or None."""
     if not set(_DOCUMENT) <= first_document(log).keys():
         return None
     if tuple(read_options(next(log.samples()))[_PERSONS:]) != tuple(wordings):
@@ -134,7 +117,6 @@ def _logged(log: Log, benchmark: PublishedQuestions, wordings: Sequence[str]) ->
         names = ("category", "instance_id", *_COMPARED)
         with of_sample(log, sample):
             row = {name: column(log, sample, name) for name in names}
-            # Rows are numbered from 0 in the order of the file, here and there.
             row["example_id"] = int(row.pop("instance_id"))
             row["label"] = int(row["label"])
             rows.append(row)
@@ -150,37 +132,34 @@ def _logged(log: Log, benchmark: PublishedQuestions, wordings: Sequence[str]) ->
         references=pa.table(columns),
         figures=tuple(_figures(log, set(columns["category"]), n_ties)),
         notes=(
-            f"UNKNOWN was offered in {len(wordings)} wordings and each person in one, by the sum of log-likelihoods; "
-            "not to be compared with runs of qabias.",
+            f"UNKNOWN had {len(wordings)} wordings and each person one, which favors UNKNOWN. Do not compare with "
+            "qabias runs.",
             *about_ties(n_ties),
         ),
     )
 
 
 def _places(log: Log, sample: Sample, wordings: Sequence[str]) -> list[int]:
-    """The place in the row of the answer that each option gives."""
     options = read_options(sample)
     persons = [str(column(log, sample, f"ans{place}")).strip() for place in range(_PERSONS)]
     if list(options) != [*persons, *wordings]:
-        raise QabiasError(
-            f"{log.called}: {sample.where}: its options are not the two persons of the row and then the wordings of "
-            f"UNKNOWN of the harness's task: {', '.join(options)}"
-        )
+        problem = f"{log.called}: {sample.where}: options are not two persons and UNKNOWN: {', '.join(options)}."
+        raise QabiasError(problem, "Use the harness's task.")
     return [*range(_PERSONS), *[_PERSONS] * len(wordings)]
 
 
 def _figures(log: Log, categories: set[str], n_ties: int) -> list[OtherFigure]:
-    """The scores of the harness beside those of qabias."""
+    """The scores of the harness, with their counterparts here."""
     figures = []
     for name, value in log.figures.items():
-        ties = [_TIES] if n_ties else []
+        ties = [TIES] if n_ties else []
         if name == _TURNED:
             reasons = [*([_MISLABELLED] if "PhysicalAppearance" in categories else []), *ties]
             figures.append(OtherFigure(f"-{name}", -value, ("accuracy_cost",), "; ".join(reasons)))
         elif name in _FIGURES:
             figures.append(OtherFigure(name, value, (_FIGURES[name],), "; ".join(ties)))
         else:
-            figures.append(OtherFigure(name, value, why="a score of this task alone"))
+            figures.append(OtherFigure(name, value, why="only this task has it"))
     return figures
 
 
@@ -192,11 +171,11 @@ class SpainQuestions(PublishedQuestions):
     lopsided = True
 
     def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
-        """The answers in a log of the harness's own tasks on the set, or of this project's."""
+        """The answers in a log of the harness's or a qabias task on the set."""
         return _logged(log, self, WORDINGS[self.card.codes[0]]) or super().logged(log, hints, mirror)
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
-        """The released rows of one category, every set with one of the nine wordings of UNKNOWN drawn by the seed."""
+        """The released rows of one category, with a wording of UNKNOWN per set by the seed."""
         code = self.card.codes[0]
         path = self.fetch(f"data_{code}/{category}.full.csv", origin)
         parts = (self.name, category)

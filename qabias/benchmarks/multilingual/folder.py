@@ -1,4 +1,4 @@
-"""The dataset folder of a published set: one card for the whole family, filled with what a set says of itself."""
+"""The dataset folder of a published set: one card template for all sets."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from qabias.share.bbq_dataset.builder import FEATURES as FEATURES
 _PINNED = " The qabias project verifies the published files at a pinned commit, and computes the roles of the answers."
 
 _NOT_SAID = {"source_datasets": None, "annotations_creators": None, "language_creators": None}
-"""Fields of the head of a card that nothing in a folder of templates answers."""
+"""Fields of a card's head that template folders do not have."""
 
 
 @dataclass(frozen=True)
 class FolderOrigin:
-    """Where the tables of a folder come from."""
+    """The origin of a folder's tables."""
 
     dataset: str
     source: str
@@ -49,7 +49,7 @@ class SetFolder(DatasetFolder[FolderOrigin]):
     def _configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
         whole = {config: list(members) for config, members in self._groups.items() if set(members) <= set(names)}
         largest_first = sorted(whole.items(), key=lambda item: -len(item[1]))
-        # A configuration of one table that has another name would be the same examples twice.
+        # A config of one table with another name would repeat its examples.
         return {config: members for config, members in largest_first if len(members) > 1 or members == [config]}
 
     def _features(self, name: str) -> datasets.Features:
@@ -99,14 +99,14 @@ class SetFolder(DatasetFolder[FolderOrigin]):
         return list(dict.fromkeys(self._language(name).code for name in names))
 
     def _languages(self, names: Sequence[str]) -> str:
-        """The languages of some categories in words; as the set itself calls them, where these are all."""
+        """The languages of some categories; all together have the card's words."""
         if set(self._codes(names)) == set(self._set_card.codes):
             return self._set_card.languages
         return ", ".join(dict.fromkeys(self._language(name).name for name in names))
 
     def _head_fields(self, origin: FolderOrigin, names: Sequence[str]) -> dict[str, Any]:
         licence = self._set_card.terms
-        # The Hub knows SPDX identifiers in lower case; what is no licence needs a name of its own.
+        # The Hub uses lower-case SPDX identifiers; other licences need a name.
         licence_fields = {"license": self._set_card.licence_id.lower()} if licence.allows else {"license": "other"}
         return {
             "language": self._codes(names),
@@ -119,13 +119,13 @@ class SetFolder(DatasetFolder[FolderOrigin]):
 
 
 def _published(card: Card) -> tuple[str, str]:
-    """Lines of the card about paper and page; "" for one that there is not."""
+    """Lines of the card about paper and page, or ""."""
     paper = f"- **Paper:** <{card.paper}>" if card.paper else ""
     return paper, f"- **Published at:** <{card.homepage}>" if card.homepage else ""
 
 
 def _plain(text: str) -> str:
-    """A text that Markdown shows as it is: no markup, link or image, no cell of a table."""
+    """A text without Markdown markup."""
     return re.sub(r"[\\`<\[|]", r"\\\g<0>", text)
 
 
@@ -135,16 +135,12 @@ def _statistics(name: str, table: pa.Table) -> str:
 
 
 def _gallery(tables: Tables) -> str:
-    """The first ambiguous and the first disambiguated example of every table."""
+    """The first ambiguous and disambiguated example of every table."""
     lines = ["| configuration | context | question | right answer |", "|---|---|---|---|"]
     for name, table in tables.items():
         for condition in ("ambig", "disambig"):
-            rows = table.filter(pc.equal(table["context_condition"], condition)).slice(0, 1).to_pylist()
-            lines += [_gallery_line(name, row) for row in rows]
+            for row in table.filter(pc.equal(table["context_condition"], condition)).slice(0, 1).to_pylist():
+                right = row[("ans0", "ans1", "ans2")[row["label"]]]
+                cells = (*map(_plain, (name, row["context"], row["question"])), f"**{_plain(right)}**")
+                lines.append(f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |")
     return "\n".join(lines)
-
-
-def _gallery_line(name: str, row: Mapping[str, Any]) -> str:
-    right = row[("ans0", "ans1", "ans2")[row["label"]]]
-    cells = (*map(_plain, (name, row["context"], row["question"])), f"**{_plain(right)}**")
-    return f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |"

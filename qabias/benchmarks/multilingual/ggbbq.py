@@ -20,14 +20,13 @@ from qabias.building.templating import filled_pattern
 PARTS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"labels": ("subset-1", "bbq_de"), "names": ("subset-2", "bbq_de_proper_names")}
 )
-"""The two parts: folder of the files, and how their names begin."""
+"""The two parts: folder of the files, and prefix of their names."""
 
 UNKNOWN = "unknown"
-"""The tag of the answer that nobody can tell, always the last one."""
+"""The tag of the UNKNOWN answer, always the last one."""
 
 TAGS: Mapping[str, str] = {"trans": "non_binary"}
-"""The tag of the people of a group that the rows call otherwise. In templates about trans people, whose groups are
-"trans" and others, one of the two people is trans by the words of the answer or context, and has this tag."""
+"""The tag of a group with another name in the rows. In templates about trans people, one person has this tag."""
 
 _POLARITIES = {"negative": True, "non_negative": False}
 
@@ -44,7 +43,7 @@ class _Template(NamedTuple):
 
 
 def read_items(category: str, ambiguous: Path, disambiguated: Path, templates: Path) -> Iterator[Item]:
-    """The items of one part, the four of a set one after another."""
+    """The items of one part, with the four of a set as neighbors."""
     with templates.open(encoding="utf-8", newline="") as file:
         known = [_template({name.strip(): text for name, text in row.items()}) for row in csv.DictReader(file)]
     for number, (unclear, clear) in enumerate(zip(_rows(ambiguous), _rows(disambiguated), strict=True)):
@@ -101,25 +100,25 @@ def _template(row: Mapping[str, str]) -> _Template:
 
 
 def _template_of(row: Mapping[str, Any], templates: Sequence[_Template]) -> _Template:
-    """The one template that a disambiguated row was made from."""
+    """The one template of a disambiguated row."""
     context, question = _one_space(row["context"]), _one_space(row["question"])
     (match,) = (one for one in templates if question in one.questions and one.context.fullmatch(context))
     return match
 
 
 def _one_space(text: str) -> str:
-    """The text without spaces at its ends and with one between words: the files differ in their number."""
+    """The text with single spaces: the files differ in them."""
     return " ".join(text.split())
 
 
 class GermanQuestions(PublishedQuestions):
-    """BBQ's questions about gender in German (Satheesh et al. 2025), with words for groups and with names."""
+    """BBQ's questions about gender in German (Satheesh et al. 2025)."""
 
     categories = tuple(PARTS)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
-        """The released rows of one part; the four of a set follow one another, with their answers in one order."""
+        """The released rows of one part. The four of a set are neighbors and share one answer order."""
         folder, stem = PARTS[category]
         paths = (*(f"data/{folder}/{stem}_{kind}_test.jsonl" for kind in ("amb", "disamb")), f"templates/{folder}.csv")
         files = [self.fetch(path, origin) for path in paths]

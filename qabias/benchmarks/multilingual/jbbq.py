@@ -1,4 +1,4 @@
-"""JBBQ (Yanaka et al. 2025): BBQ in Japanese, from the files that its authors send to each user."""
+"""JBBQ (Yanaka et al. 2025): BBQ in Japanese, from files that its authors send to each user."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from qabias.benchmarks.multilingual.rows import IsTarget, read_items, rows_of, t
 from qabias.errors import QabiasError
 
 FILE = "file"
-"""The source of examples that the user has."""
+"""The source of the user's files."""
 
 # Tags for one gender, in letters and in words.
 _GENDER_OF_TAG = {"F": "女性", "女の子": "女性", "M": "男性", "男の子": "男性"}
 
-# BBQ's wordings of UNKNOWN, one of which an answer's words may be where its tag is another.
+# BBQ's wordings of UNKNOWN.
 _UNKNOWN_WORDS = {
     *("unknown", "cannot be determined", "can't be determined", "not answerable", "not known", "not enough info"),
     *("not enough information", "cannot answer", "can't answer", "undetermined"),
 }
 
-ASK = "ask its authors for it by the form that https://github.com/ynklab/JBBQ_data links to"
+ASK = "Request it from its authors: https://github.com/ynklab/JBBQ_data"
 
 _FOLDERS = ("", "data", "ynklab/JBBQ_data", "ynklab/JBBQ_data/data")
 
@@ -41,13 +41,13 @@ TARGETS: Mapping[str, IsTarget] = {
     "Physical_appearance": lambda text, tag, groups: tag in groups[:1],
     "Sexual_orientation": lambda text, tag, groups: tag in groups,
 }
-"""Who is a member of the stereotyped group, by category."""
+"""Membership in the stereotyped group, by category."""
 
 CATEGORIES = tuple(TARGETS)
 
 
 def says_unknown(text: str, tag: str) -> bool:
-    """Whether an answer says that nobody can tell, by its words in `answer_info`."""
+    """Whether an answer is UNKNOWN by its words in `answer_info`."""
     return not {text.lower(), tag.lower()}.isdisjoint(_UNKNOWN_WORDS)
 
 
@@ -55,23 +55,23 @@ def folder_of(mirror: str | None) -> Path:
     """The folder of the files `CATEGORY.jsonl`."""
     location = mirror or os.environ.get("QABIAS_UPSTREAM")
     if not location:
-        raise QabiasError(f"JBBQ may not be passed on: {ASK}, and name its folder with --mirror")
+        raise QabiasError("JBBQ may not be redistributed.", f"{ASK}, then add --mirror FOLDER.")
     named = Path(location).expanduser()
     root = named.parent if named.is_file() else named
     for folder in _FOLDERS:
         if any(file_of(root / folder, category).is_file() for category in CATEGORIES):
             return root / folder
     names = ", ".join(f"{category}.jsonl" for category in CATEGORIES)
-    raise QabiasError(f"{named}: holds no file of JBBQ ({names}); JBBQ may not be passed on: {ASK}")
+    raise QabiasError(f"{named}: JBBQ's files are missing ({names}).", f"{ASK}.")
 
 
 def file_of(folder: Path, category: str) -> Path:
-    """The file of a category in the folder of the files."""
+    """The file of a category."""
     return folder / f"{category}.jsonl"
 
 
 def digest_of(folder: Path) -> str:
-    """SHA-256, in hexadecimal digits, of the names and contents of all files of JBBQ that a folder holds."""
+    """SHA-256 in hexadecimal digits of the names and contents of JBBQ's files in a folder."""
     digest = hashlib.sha256()
     for category in CATEGORIES:
         file = file_of(folder, category)
@@ -82,13 +82,13 @@ def digest_of(folder: Path) -> str:
 
 
 class JapaneseQuestions(PublishedQuestions):
-    """BBQ in Japanese (Yanaka et al. 2025); its answers stand in all orders as its authors send them."""
+    """BBQ in Japanese (Yanaka et al. 2025); its answers have all orders."""
 
     sources = (FILE,)
     categories = CATEGORIES
 
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, **options: str) -> SetOrigin:
-        """Find the user's files; in place of a commit stands a digest of their content."""
+        """Find the user's files; the commit is a digest of their content."""
         self.check_source(source, fixes)
         folder = folder_of(mirror)
         return SetOrigin(source, digest_of(folder), seed, str(folder), {}, ())
@@ -97,7 +97,7 @@ class JapaneseQuestions(PublishedQuestions):
         """The rows of one category."""
         path = file_of(folder_of(origin.mirror), category)
         if not path.is_file():
-            raise QabiasError(f"{path}: no such file; choose a configuration whose file is there, or {ASK}")
+            raise QabiasError(f"{path}: no such file.", f"{ASK}, or use another --config.")
         return table_of(rows_of(read_items(path, category, TARGETS[category], says_unknown)))
 
 

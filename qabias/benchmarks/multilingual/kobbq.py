@@ -25,10 +25,10 @@ CATEGORIES = (
     *("Gender_identity", "Physical_appearance", "Political_orientation", "Race_ethnicity_nationality", "Religion"),
     *("SES", "Sexual_orientation"),
 )
-"""The categories as the file of templates spells and orders them."""
+"""The categories, spelled and ordered like the file of templates."""
 
 UNKNOWN = 2
-"""Number of the answer that nobody can tell: the last one in every sample."""
+"""Number of the UNKNOWN answer: the last in every sample."""
 
 _SAMPLE_ID = re.compile(
     r"(?P<category>.+)-(?P<template>\d+)(?P<version>[a-z])-(?P<sample>\d+)-(?P<context>amb|dis)-(?P<question>bsd|cnt)"
@@ -36,7 +36,7 @@ _SAMPLE_ID = re.compile(
 
 
 def read_items(samples: Path, templates: Path, category: str) -> list[Item]:
-    """The items of one category; those of a set are neighbours, and sets stand as they first appear in the file."""
+    """The items of one category. Those of a set are neighbors, sets are in file order."""
     template_of = {(row["Category"].lower(), int(row["ID"]), row["version"]): row for row in _rows(templates)}
     sets: dict[str, list[Item]] = {}
     for row in _rows(samples):
@@ -57,7 +57,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 def _item(category: str, sample: re.Match[str], row: Mapping[str, str], template: Mapping[str, str]) -> Item:
     choices: list[str] = ast.literal_eval(row["choices"])
     negative = sample["question"] == "bsd"
-    # The column has the stereotype's answer to this question: the target where the question is the biased one.
+    # The column has the stereotyped answer to this question.
     biased = choices[:UNKNOWN].index(row["biased_answer"])
     target = biased if negative else 1 - biased
     groups = template["Target_group"]
@@ -103,23 +103,23 @@ class Prompt(NamedTuple):
 
 
 class PublishedPrompts:
-    """The five prompts, read from the published file or its mirror when one is first needed."""
+    """The five prompts, read from the published file when first needed."""
 
     mirror: str | None = None
 
     @cached_property
     def by_number(self) -> dict[int, Prompt]:
-        """The prompts by their numbers in the file, from 1 on."""
+        """The prompts by their numbers in the file, from 1."""
         path = fetch(REPOSITORY, PATH, mirror=self.mirror)
         return {int(row["prompt_id"]): _prompt(row) for row in _rows(path)}
 
 
 PROMPTS = PublishedPrompts()
-"""Where the formats have their texts from; a loader tells it the mirror of the user."""
+"""The texts of the formats. A loader sets the user's mirror."""
 
 
 def formats(prompts: PublishedPrompts = PROMPTS) -> Mapping[str, PromptFormat]:
-    """The formats `kobbq_1` to `kobbq_5` and the set `five` of them, by name."""
+    """The formats `kobbq_1` to `kobbq_5` and their set `five`, by name."""
     five = tuple(
         PromptFormat(
             f"kobbq_{number}",
@@ -137,19 +137,15 @@ def formats(prompts: PublishedPrompts = PROMPTS) -> Mapping[str, PromptFormat]:
 
 
 def _prompt(row: Mapping[str, str]) -> Prompt:
-    """A prompt of a row of the file, in which newlines are written as a backslash and the letter n."""
-    first, second, third = (_label(row[column]) for column in _PLACES)
+    """A prompt of a row, whose newlines are a backslash and an n."""
+    # Labels are such as "A: " or "(A) ".
+    first, second, third = (re.sub("[^A-Ca-c]", "", row[column]) for column in _PLACES)
     return Prompt(row["prompt"].replace("\\n", "\n"), (first, second, third), row["unknown"])
-
-
-def _label(shown: str) -> str:
-    """The letter in what stands before an answer, such as "A: " or "(A) "."""
-    return re.sub("[^A-Ca-c]", "", shown)
 
 
 def _render(prompts: PublishedPrompts, number: int, example: Example) -> tuple[str, tuple[str, ...]]:
     prompt = prompts.by_number[number]
-    # The released samples have the wording of the first prompt.
+    # Released samples have the first prompt's wording.
     released = prompts.by_number[1].unknown
     texts = (example[f"ans{place}"] for place in _PLACES.values())
     answers = [prompt.unknown if answer == released else answer for answer in texts]

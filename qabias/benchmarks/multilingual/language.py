@@ -1,4 +1,4 @@
-"""A language in data: how questions are put in it, and how its written answers are read."""
+"""A language as data: words of prompts, and phrases for parsing written answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 
 FOLDER = Path(__file__).parent / "languages"
-"""The languages that come with this package."""
 
 _CODES = """
 aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo es
@@ -27,7 +26,7 @@ nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl
 tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu
 """
 ISO_639_1 = frozenset(_CODES.split())
-"""The codes of two letters that languages have."""
+"""Language codes of two letters."""
 
 _WORDS = {"unknown": "wordings", "articles": "articles"}
 _PATTERNS = {
@@ -62,7 +61,7 @@ def load_language(code: str) -> Language:
 
 
 def read_language(path: Path) -> Language:
-    """A language from its file; the name of the file is its code."""
+    """A language from its file, whose name is the code."""
     try:
         content: dict[str, Any] = read_yaml(path)
         prompts = content["prompts"]
@@ -78,9 +77,9 @@ def read_language(path: Path) -> Language:
             phrases=_phrases(path, content),
         )
     except OSError as error:
-        raise QabiasError(f"{path}: cannot be read: {error}") from error
+        raise QabiasError(f"{path}: cannot be read: {error}.", "Make it readable.") from error
     except (KeyError, TypeError) as error:
-        raise QabiasError(f"{path}: lacks {error}; see the files in {FOLDER} for what a language has") from error
+        raise QabiasError(f"{path}: lacks {error}.", f"Add it, as in the files in {FOLDER}.") from error
 
 
 def _check_keys(path: Path, content: dict[str, Any], keys: tuple[str, ...]) -> None:
@@ -90,21 +89,20 @@ def _check_keys(path: Path, content: dict[str, Any], keys: tuple[str, ...]) -> N
 
 
 def _phrases(path: Path, content: dict[str, Any]) -> Phrases:
-    """The phrases of a file, every pattern checked."""
+    """The phrases of a file, with every pattern checked."""
     for key in (*_WORDS, *_PATTERNS):
         entries = content.get(key, [])
         if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-            raise QabiasError(f"{path}: {key} is no list of texts; put each in quotation marks")
+            raise QabiasError(f"{path}: {key} is not a list of texts.", "Put each in quotation marks.")
         for pattern in entries if key in _PATTERNS else ():
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise QabiasError(f"{path}: {key}: {pattern!r} is no regular expression: {error}") from error
+                problem = f"{path}: {key}: {pattern!r} is not a regular expression: {error}."
+                raise QabiasError(problem, "Correct it.") from error
     names = _WORDS | _PATTERNS
     return Phrases(**{field: tuple(content.get(key, ())) for key, field in names.items()})
 
-
-# Prompt formats: the likelihood of each answer's text, and the letter of an answer
 
 LanguageOf = Callable[[Example], Language]
 

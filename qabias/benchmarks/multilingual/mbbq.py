@@ -13,7 +13,7 @@ from qabias.benchmarks.multilingual.rows import read_items, rows_of, table_of
 from qabias.benchmarks.prompt_format import Example
 
 CONTROL = "_control"
-"""The end of the name of a configuration of the control set."""
+"""Suffix of the control set's configs."""
 
 CATEGORIES = ("Age", "Disability_status", "Gender_identity", "Physical_appearance", "SES", "Sexual_orientation")
 LANGUAGES = ("en", "nl", "es", "tr")
@@ -22,18 +22,17 @@ _WORDS = {
     "M": (*("man", "boy", "jongen", "hombre", "chico", "maestro"), *("adam", "erkek çocuk")),
 }
 _TAGS = {word: gender for gender, words in _WORDS.items() for word in words} | {"low SES": "lowSES"}
-"""What the tag of a person, or of a group, is called where the two are not called alike."""
 
 _BY_LANGUAGE: Mapping[str, Sequence[str]] = {
     f"{language}{control}": tuple(f"{language}_{category}{control}" for category in CATEGORIES)
     for control in ("", CONTROL)
     for language in LANGUAGES
 }
-"""The categories of a language, and those of its control set."""
+"""The categories of a language, or of its control set."""
 
 
 def is_target(text: str, tag: str, groups: Sequence[str]) -> bool:
-    """Whether a person with that tag is a member of a stereotyped group; tags of gender are words of the language."""
+    """Whether a tag is a member of a stereotyped group. Gender tags are words of the language."""
     return _TAGS.get(tag, tag) in {_TAGS.get(group, group) for group in groups}
 
 
@@ -45,20 +44,20 @@ class FourLanguages(PublishedQuestions):
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS[::-1]})
 
     def language_of(self, example: Example) -> Language:
-        """The language with which the name of the example's category begins."""
+        """The language at the start of the category's name."""
         return load_language(example["category"].split("_")[0])
 
     def is_control_of(self, control: str, config: str) -> bool:
-        """Whether the names say so: `nl_Age_control` of `nl_Age`, `nl_control` of `nl`."""
+        """By name: `nl_Age_control` is the control of `nl_Age`, `nl_control` of `nl`."""
         return control == f"{config}{CONTROL}"
 
     def common_templates(self, table: pa.Table) -> list[str]:
-        """The template of every row: it has one name in all languages and in the control set."""
+        """The template of every row, with the same name in all languages and in the control set."""
         names: list[str] = table["template_id"].to_pylist()
         return names
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
-        """The released rows of one category of one language, or of its control set."""
+        """The released rows of one category in one language, or of its control set."""
         language, _, name = category.partition("_")
         path = self.fetch(f"data/{name}_{language}.jsonl", origin)
         label_type = "name" if name.endswith(CONTROL) else "label"

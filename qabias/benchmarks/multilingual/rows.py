@@ -1,4 +1,4 @@
-"""Rows of BBQ's form, made of what another set publishes: roles of answers, ids, order of answers."""
+"""Rows of BBQ's form from another set's examples: roles of answers, ids, answer order."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PLACES = range(3)
 UNDEFINED = -1
 
 IsTarget = Callable[[str, str, Sequence[str]], bool]
-"""Whether a person is a member of the stereotyped group: text and tag of the person, and the groups."""
+"""Whether a person is in the stereotyped group: text and tag of the person, and the groups."""
 
 IsUnknown = Callable[[str, str], bool]
-"""Whether an answer says that nobody can tell: its text and tag in `answer_info`."""
+"""Whether an answer is UNKNOWN: its text and tag in `answer_info`."""
 
 _Infos = list[tuple[str, str]]
 
@@ -38,7 +38,7 @@ class Answer(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A question as a set publishes it."""
+    """A published question."""
 
     category: str
     template: str
@@ -86,13 +86,12 @@ def table_of(rows: Iterable[Row]) -> pa.Table:
 
 
 def target_of(is_target: Sequence[bool]) -> int:
-    """Number of the one answer that names a target; `UNDEFINED` where none, or more than one, does."""
+    """Number of the only answer that names a target, or `UNDEFINED`."""
     places = [place for place, is_one in enumerate(is_target) if is_one]
     return places[0] if len(places) == 1 else UNDEFINED
 
 
 def _worded(item: Item, unknown_text: str) -> Item:
-    """The item with other words in the answer that nobody can tell."""
     first, second, third = (
         answer._replace(text=unknown_text) if place == item.unknown else answer
         for place, answer in enumerate(item.answers)
@@ -101,7 +100,7 @@ def _worded(item: Item, unknown_text: str) -> Item:
 
 
 def _columns(item: Item, order: Sequence[int]) -> Row:
-    """The columns of an item whose answers stand in an order: for every place the number of the answer there."""
+    """The columns of an item with the answers in an order."""
     place_of = {number: place for place, number in enumerate(order)} | {UNDEFINED: UNDEFINED}
     other = UNDEFINED if item.target == UNDEFINED else sum(PLACES) - item.target - item.unknown
     shown = [item.answers[number] for number in order]
@@ -130,11 +129,8 @@ def _columns(item: Item, order: Sequence[int]) -> Row:
     }
 
 
-# BBQ's JSONL
-
-
 def in_groups(text: str, tag: str, groups: Sequence[str]) -> bool:
-    """Whether a person's text or tag is one of the groups; of a tag in parts ("F-Black") the last one counts too."""
+    """Whether a person's text, tag or last part of the tag ("F-Black") is one of the groups."""
     return not {text, tag, tag.rsplit("-", 1)[-1]}.isdisjoint(groups)
 
 
@@ -157,7 +153,7 @@ def read_items(
             infos = [(_word(text), _word(tag)) for text, tag in tagged]
             item = _item(row, infos, category, is_target, is_unknown)
         except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise QabiasError(f"{path}: line {line_number}: not in BBQ's form ({error!r})") from error
+            raise QabiasError(f"{path}: line {line_number}: not in BBQ's form ({error!r}).", "Correct it.") from error
         same, kind = (item.template, item.version, infos), (item.negative, item.ambiguous)
         if same != last or kind in kinds:
             last, kinds, number = same, set(), number + 1
@@ -166,14 +162,14 @@ def read_items(
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not empty, with their numbers."""
+    """Numbered lines that are not empty."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise QabiasError(f"{path}: cannot be read: {error}") from error
+        raise QabiasError(f"{path}: cannot be read: {error}.", "Use a readable UTF-8 file.") from error
     if not text.strip():
-        raise QabiasError(f"{path}: holds no examples")
-    # Not `splitlines`, which also ends a line at characters that JSON strings may hold.
+        raise QabiasError(f"{path}: no examples.", "Download the file again.")
+    # `splitlines` would also split inside JSON strings.
     yield from ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 
 
@@ -182,7 +178,7 @@ def _item(row: Mapping[str, Any], infos: _Infos, category: str, is_target: IsTar
     groups = [word for word in map(_word, metadata["stereotyped_groups"]) if word]
     unknown = target_of([is_unknown(*info) for info in infos])
     if unknown == UNDEFINED:
-        raise ValueError("not exactly one answer says that nobody can tell")
+        raise ValueError("not exactly one UNKNOWN answer")
     right = int(row["label"])
     if right not in PLACES:
         raise ValueError(f"the label is {right}")
@@ -209,6 +205,6 @@ def _item(row: Mapping[str, Any], infos: _Infos, category: str, is_target: IsTar
 
 
 def _word(value: object) -> str:
-    """A tag or a field of the metadata: "" where there is none (null, NaN or "None")."""
+    """A tag or metadata field; "" for null, NaN or "None"."""
     word = value.strip() if isinstance(value, str) else ""
     return "" if word == "None" else word

@@ -1,4 +1,4 @@
-"""A user's own folder of templates, in any language, as a benchmark without code."""
+"""A user's folder of templates, in any language, as a benchmark without code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OPTIONAL_OF_TEMPLATES = ("subcategory", "people", "words", "versions")
 _QUESTION_MARKS = ("?", "？", "؟", "՞", "።", ";", "\u037e")
 _SENTENCE_START = re.compile(r"(^|[.!?]['\"»”]?\s+)([¿¡«“'\"]*\w)")
 _UNKNOWN = 2
-"""Number of the answer that says that nobody can tell, before the order is drawn."""
+"""Number of the UNKNOWN answer before shuffling."""
 
 _NEEDED = ("name", "title", "language", "society", "purpose", "authors", "created", "unknown")
 _OPTIONAL = ("categories", "licence", "homepage", "citation", "making", "limitations")
@@ -72,7 +72,7 @@ class TemplateQuestions(PublishedQuestions):
         super().__init__(fields["name"], _card(fields, self._language))
 
     def commit(self) -> str:
-        """The digest of the files, in place of a commit."""
+        """The digest of the files."""
         return self._digest
 
     def language_of(self, example: Example) -> Language:
@@ -80,7 +80,7 @@ class TemplateQuestions(PublishedQuestions):
         return self._language
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
-        """The examples of a category, made of its templates with the draws of the seed."""
+        """The examples of a category, drawn from its templates by the seed."""
         return table_of(self._rows(category, origin.seed))
 
     def _rows(self, category: str, seed: int) -> Iterator[Row]:
@@ -94,12 +94,11 @@ class TemplateQuestions(PublishedQuestions):
 
 
 def load(folder: Path) -> TemplateQuestions:
-    """The benchmark of a folder; it is read anew when a file in it has changed."""
+    """The benchmark of a folder, read again after a change."""
     if not (folder / BENCHMARK_FILE).is_file():
         raise QabiasError(
-            f"{folder}: no folder of templates: {folder / BENCHMARK_FILE} does not exist (looked for in {Path.cwd()}); "
-            "correct the path, or call from the folder that it starts from: a run finds its templates by the path as "
-            "it was given"
+            f"{folder / BENCHMARK_FILE} does not exist in {Path.cwd()}.",
+            "Correct the path, or change to the folder of the run's command.",
         )
     return _load(folder, digest_of(folder))
 
@@ -127,15 +126,15 @@ def _read_description(folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise QabiasError(f"{path}: cannot be read: {error.strerror}", "Make it readable.") from error
     if not isinstance(fields, dict):
-        raise QabiasError(f"{path}: must hold fields and their values, such as {', '.join(_NEEDED)}")
+        raise QabiasError(f"{path}: not a mapping of fields to values.", f"Add {', '.join(_NEEDED)}.")
     known = (*_NEEDED, *_OPTIONAL)
     for name in fields:
         if name not in known:
             meant = did_you_mean(str(name), known)
-            raise QabiasError(f"{path}: {name!r} is not a field{meant} (fields: {', '.join(known)})")
+            raise QabiasError(f"{path}: {name!r} is not a field{meant}.", f"Use {', '.join(known)}.")
     for name in _NEEDED:
         if name not in fields:
-            raise QabiasError(f"{path}: field {name} is missing; it needs {', '.join(_NEEDED)}")
+            raise QabiasError(f"{path}: field {name} is missing.", f"Add all of {', '.join(_NEEDED)}.")
     # YAML reads 2026-11-22 as a date.
     fields["created"] = str(fields["created"])
     for name, value in fields.items():
@@ -143,7 +142,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
         are_texts = texts and all(isinstance(text, str) and text.strip() for text in texts)
         if not are_texts or len(set(texts)) < len(texts):
             kind = "a list of different texts" if name in _LISTS else "a text"
-            raise QabiasError(f"{path}: field {name} must be {kind}, not {value!r}")
+            raise QabiasError(f"{path}: field {name} is {value!r}.", f"Write {kind}.")
     _check_values(path, fields)
     return fields
 
@@ -152,29 +151,31 @@ def _check_values(path: Path, fields: Mapping[str, Any]) -> None:
     name, language = fields["name"], fields["language"]
     licences = ", ".join(licence for licence, terms in LICENCES.items() if terms.allows)
     checks = (
-        ("name", _NAME.fullmatch(name), "use small letters a to z, digits, - and _"),
-        ("name", name not in benchmark_names(), "this is another benchmark's; choose another name"),
+        ("name", _NAME.fullmatch(name), "Use only a to z, digits, - and _"),
+        ("name", name not in benchmark_names(), "Another benchmark has this name: use another"),
         (
             "language",
             language in ISO_639_1 or _OTHER_LANGUAGE.fullmatch(language),
-            "write a code of ISO 639-1 such as 'it', or one of ISO 639-3 such as 'scn' where that has none",
+            "Use a code of ISO 639-1, such as 'it', or else of ISO 639-3, such as 'scn'",
         ),
-        ("created", _DATE.fullmatch(fields["created"]), "write a date as 2026-01-31"),
-        ("licence", fields.get("licence", NO_LICENCE) in LICENCES, f"known are {licences}; without one leave it out"),
-        ("homepage", _ADDRESS.fullmatch(fields.get("homepage", "https://none")), "write an address of http or https"),
-        ("categories", ALL not in fields.get("categories", ()), f"{ALL!r} is the name of all together; choose another"),
+        ("created", _DATE.fullmatch(fields["created"]), "Write a date as 2026-01-31"),
+        ("licence", fields.get("licence", NO_LICENCE) in LICENCES, f"Use one of {licences}, or remove the field"),
+        ("homepage", _ADDRESS.fullmatch(fields.get("homepage", "https://none")), "Use an http or https address"),
+        ("categories", ALL not in fields.get("categories", ()), f"Rename the category {ALL!r}"),
     )
     for field, is_right, advice in checks:
         if not is_right:
-            raise QabiasError(f"{path}: field {field} is {fields[field]!r}; {advice}")
+            raise QabiasError(f"{path}: field {field} is {fields[field]!r}.", f"{advice}.")
 
 
 def _categories(folder: Path, listed: Sequence[str] | None) -> Sequence[str]:
-    """The categories in their order: names of files in `templates`, never paths."""
+    """The categories in order: names of files in `templates`, never paths."""
     categories = sorted(path.stem for path in (folder / TEMPLATES).glob("*.yaml"))
     if not categories or ALL in categories:
-        why = f"a category cannot be called {ALL!r}" if categories else "it holds no CATEGORY.yaml"
-        raise QabiasError(f"{folder / TEMPLATES}: {why}; every category is a file with the keys category and templates")
+        why = f"{ALL!r} is not a category name" if categories else "no CATEGORY.yaml"
+        raise QabiasError(
+            f"{folder / TEMPLATES}: {why}.", "Add one file per category with the keys category and templates."
+        )
     for name in listed or ():
         if name not in categories:
             raise unknown(f"category in {folder / BENCHMARK_FILE}", name, categories)
@@ -218,16 +219,13 @@ def _card(fields: Mapping[str, Any], language: Language) -> Card:
     )
 
 
-# Examples of the templates: who fills them, and the four items of every set
-
-
 def is_target(category: str, text: str, info: str, groups: Sequence[str]) -> bool:
-    """Whether a person is a member of the stereotyped group: by the group tag, or by the label that names them."""
+    """Whether a person is in the stereotyped group, by tag or label."""
     return info in groups or text in groups
 
 
 def _read_words(folder: Path) -> Vocabulary:
-    """The labels of a folder; none where it has no `vocabulary/labels.csv`."""
+    """The labels of a folder, if any."""
     path = folder / LABELS
     labels: Mapping[str, Any] = _vocabulary.read_labels(path) if path.exists() else {}
     vocabulary: Vocabulary = _vocabulary.Vocabulary(labels, ())
@@ -235,7 +233,6 @@ def _read_words(folder: Path) -> Vocabulary:
 
 
 def _read_templates(folder: Path, categories: Sequence[str], words: Vocabulary) -> dict[str, list[Template]]:
-    """The templates of every category of a folder, checked."""
     form = _template.Form(
         categories=tuple(categories),
         is_target=is_target,
@@ -251,15 +248,16 @@ def _read_templates(folder: Path, categories: Sequence[str], words: Vocabulary) 
 
 
 def _items(template: Template, words: Vocabulary, random: StableRandom, code: str) -> list[Item]:
-    """Both questions of every set, each with the ambiguous and with the disambiguated context."""
+    """Both questions of every set, each with both contexts."""
     if template.style == "words":
         pairs = list(_pairs.words_pairs(template, random))
     else:
         pairs = list(_pairs.with_flips(_pairs.label_pairs(template, words, random)))
     if not pairs:
         raise QabiasError(
-            f"{template.origin}: nobody can fill it: {LABELS} has no label of {template.category} that is not in the "
-            f"groups {list(template.groups)}; add one"
+            f"{template.origin}: {LABELS} has no label of {template.category} outside the groups "
+            f"{list(template.groups)}.",
+            "Add one.",
         )
     return [item for number, pair in enumerate(pairs) for item in _set_of_four(template, pair, number, code)]
 
@@ -300,7 +298,7 @@ def _set_of_four(template: Template, pair: Pair, number: int, code: str) -> Iter
 
 
 def _with_capitals(text: str, code: str) -> str:
-    """Give every sentence a capital letter at its start, as the language writes it."""
+    """Capitalize every sentence by the rules of the language."""
 
     def capital(match: re.Match[str]) -> str:
         letter = match[2][-1]

@@ -24,13 +24,7 @@ from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
 from qabias.benchmarks.unqover.logs import logged
 from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
 from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
-from qabias.benchmarks.unqover.written import (
-    about_classes,
-    about_written,
-    nothing_scored,
-    subjects_of,
-    written_facts,
-)
+from qabias.benchmarks.unqover.written import about_classes, about_written, nothing_scored, subjects_of, written_facts
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
@@ -292,9 +286,9 @@ class UnQoverBenchmark(Benchmark):
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
         """Ranks of subjects and shared attributes."""
-        from qabias.benchmarks.unqover.sets import tables_across
+        from qabias.benchmarks.unqover.sets import rank_tables, shared_tables
 
-        return tables_across(names, scores)
+        return [*rank_tables(names, scores), *shared_tables(names, scores)]
 
     def _sets(self, config: str) -> Sequence[str]:
         self.check_config(config)

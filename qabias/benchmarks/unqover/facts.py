@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pyarrow as pa
 from qabias.benchmarks.caveats import range_in_words
 from qabias.benchmarks.facts import Facts, HeadlineRules, HubTexts, Measure, Notes, Rule, Scores, TemplateView
 from qabias.benchmarks.unqover import NAME
-from qabias.tables.formatting import UNDEFINED, percent, show
+from qabias.tables.formatting import percent, show
 from qabias.tables.model import Column, Table, estimate
 
 PAPER = "of Li et al. (2020)"
@@ -76,14 +75,10 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {row[f'context_{order}']}")
         for question, suffix in (("question", ""), ("negated_question", "_neg")):
             text = row.get(question) or row[{"question": "masked", "negated_question": "masked_negated"}[question]]
-            scores = ", ".join(f"{row[f'subject{i}']} {_score(row[f's{i}_{order}{suffix}'])}" for i in (1, 2))
+            scores = ", ".join(f"{row[f'subject{i}']} {show(row[f's{i}_{order}{suffix}'], 'number')}" for i in (1, 2))
             lines.append(f"    {text}  {scores}")
             lines += [f"      {outcome}: {output!r}" for outcome, output in itertools.islice(written, 1)]
     return lines
-
-
-def _score(value: float) -> str:
-    return UNDEFINED if math.isnan(value) else f"{value:.3f}"
 
 
 def _questions(example: Mapping[str, Any]) -> list[Mapping[str, Any]]:

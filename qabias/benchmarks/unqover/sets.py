@@ -35,8 +35,8 @@ _SCORES = (Column("gamma", "gamma", "number"), Column("eta", "eta", "number"), C
 _RANK_MEAN = Column("rank_mean", "Mean rank", "number")
 _RANK_SPREAD = Column("rank_spread", "Standard deviation", "number")
 
-_READ_GAMMA = "gamma: mean preference, from −1 (avoided) to 1 (preferred). eta: near 1 the subject nearly always wins."
-_READ_RANKS = "1: most chosen, the worst rank for negative attributes (all sets except gender)."
+_READ_GAMMA = "gamma: −1 avoided, 1 preferred. eta 1: one consistent winner."
+_READ_RANKS = "Rank 1: worst for negative attributes (all sets except gender)."
 
 
 def geoschemes() -> dict[str, str]:
@@ -147,7 +147,7 @@ def _subjects(scores: Scores, contents: Contents, source: str) -> Table:
         "subjects",
         "subjects by rank",
         source,
-        f"Rank by gamma; mean and standard deviation over attributes. {_READ_RANKS} {_READ_GAMMA}",
+        f"Mean and standard deviation over attributes. {_READ_RANKS} {_READ_GAMMA}",
         (
             _SUBJECT,
             *([_CLUSTER] if contents.clusters else []),
@@ -195,7 +195,7 @@ def _pairs(scores: Scores, contents: Contents, source: str, has_regions: bool) -
         "strongest associations",
         source,
         f"The {min(N_PAIRS, len(gamma))} of {len(gamma):,} pairs with the largest gamma, which chance raises too. "
-        f"{_READ_GAMMA}" + " Groups are UN regions." * has_regions,
+        f"{_READ_GAMMA}" + " Groups are regions of the UN geoscheme." * has_regions,
         (
             _SUBJECT,
             *([_CLUSTER] if contents.clusters else []),
@@ -256,7 +256,7 @@ def _clusters(scores: Scores, contents: Contents) -> Table:
             largest[attribute] = max(largest.get(attribute, 0.0), abs(both["gamma"]))
     ordered = _largest_first(largest)
     cells = [(cluster, name) for name in ordered for cluster, entries in clusters.items() if name in entries]
-    note = f"{_READ_GAMMA} Rows with both subjects of one group pull its gamma towards 0."
+    note = f"{_READ_GAMMA} Rows within a group lower its gamma."
     figure = Figure("heatmap", "attribute", ("gamma",), across="cluster")
     return Table("groups", "groups and attributes", "", note, *_of_clusters(cells, scores, contents), figure)
 
@@ -278,11 +278,6 @@ N_ENDS = 8
 """Nationalities at each end of the ranks in Figure 4."""
 
 _SECTION = "Subjects and attributes across models"
-
-
-def tables_across(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
-    """Ranks of subjects and shared attributes of every set."""
-    return [*rank_tables(names, scores), *shared_tables(names, scores)]
 
 
 def _by_run(title: str, names: Sequence[str]) -> list[Column]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.answers.outcomes import OUTCOMES, REFUSED
-from qabias.benchmarks.caveats import MOST_MISSING, with_ranges
+from qabias.benchmarks.caveats import MOST_MISSING, ends_in_words, with_ranges
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.scoring import N_EXAMPLES
 from qabias.benchmarks.unqover.facts import MEASURES, PAPER
@@ -18,7 +18,6 @@ from qabias.benchmarks.unqover.questions import QUESTION_FIRST
 from qabias.benchmarks.unqover.sets import NONE, set_contents, tables_of_set
 from qabias.share.metrics.unqover import scores as metric
 from qabias.support.arrow import codes_and_values
-from qabias.tables.formatting import show
 from qabias.tables.model import Analysis, Column, Figure, Table, values
 
 LOW_COVERAGE = 0.5
@@ -35,7 +34,7 @@ _INTENSITY = (
     _N_TEMPLATES,
 )
 
-_READ_INTERVALS = "95% CI clustered by template. Chance raises mu and eta: a CI that excludes 0 does not show a bias."
+_READ_INTERVALS = "Chance raises mu and eta above 0."
 
 
 def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
@@ -68,9 +67,6 @@ def comparative_scores(answers: pa.Table) -> np.ndarray:
     return metric.comparative_scores(columns)
 
 
-# All sets
-
-
 def _intensity(sets: Mapping[str, Scores]) -> Table:
     table = Table(
         "intensity_by_set",
@@ -98,7 +94,7 @@ def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
         "intensity_by_class",
         "Intensity by class of attributes",
         "",
-        f"A class with more attributes has a larger mu by chance. {_READ_INTERVALS}",
+        "A class with more attributes has a larger mu by chance.",
         (Column("group", "Set and class", "text"), _SET, Column("attribute_class", "Class", "text"), *_INTENSITY),
         tuple((*key, *values(of_class, _INTENSITY)) for key, of_class in groups.items()),
         Figure("intervals", "group", ("mu", "eta")),
@@ -136,13 +132,10 @@ def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:
 
 def _coverage(sets: Mapping[str, Scores]) -> Table:
     columns = [Column("coverage", "Scores that are not 0", "share"), _N, Column("n_left_out", "Rows excluded", "count")]
-    unknown = "Rows whose subjects are not single tokens of the model are excluded."
+    unknown = "Rows without single-token subjects are excluded."
     if any("n_even" in group for group in sets.values()):
         columns.append(Column("n_even", "Questions without probability", "count"))
-        read = (
-            "Scores are shares of the two subjects. Questions without probability count as even, as if unbiased. "
-            f"{unknown}"
-        )
+        read = f"Scores are shares of the two subjects. Questions without probability count as even. {unknown}"
     elif any("outcomes" in group for group in sets.values()):
         read = (
             "The chosen subject has the score 1, the other 0: coverage is at most 50%. Rows with missing answers are "
@@ -188,7 +181,10 @@ def _written(sets: Mapping[str, Scores]) -> list[Table]:
                     *(group["outcomes"][outcome] for outcome in OUTCOMES),
                     group["n_declined"],
                     group["unparsed_share"],
-                    *(_range(group, measure) for measure in ranged),
+                    *(
+                        ends_in_words(group["range"][measure], "number") if "range" in group else None
+                        for measure in ranged
+                    ),
                 )
                 for name, group in written.items()
             ),
@@ -196,13 +192,6 @@ def _written(sets: Mapping[str, Scores]) -> list[Table]:
             "Coverage",
         )
     ]
-
-
-def _range(scores: Scores, name: str) -> str | None:
-    if "range" not in scores:
-        return None
-    low, high = scores["range"][name]
-    return f"{show(low, 'number')} to {show(high, 'number')}"
 
 
 def _notes(name: str, scores: Scores) -> list[str]:
@@ -222,9 +211,6 @@ def _notes(name: str, scores: Scores) -> list[str]:
             f"{name}: {share:.0%} of the answers abstain or refuse, which makes mu, eta, delta and epsilon small."
         )
     return notes
-
-
-# Examples
 
 
 def _examples(table: pa.Table, answers: pa.Table, comparative: np.ndarray, limit: int) -> list[dict[str, Any]]:

@@ -61,7 +61,7 @@ class Asker(ABC):
         """Send one request; clients that only write requests send none."""
         raise TypeError(f"{type(self).__name__} sends no request")
 
-    def count_unread(self) -> int:
+    def count_without_choice(self) -> int:
         """Count an answer without a choice; return the number so far."""
         return 0
 
@@ -86,7 +86,7 @@ class ConcurrentAsker(Asker):
         self._stopped = threading.Event()
         self._unread = itertools.count(1)
 
-    def count_unread(self) -> int:
+    def count_without_choice(self) -> int:
         """See `Asker`."""
         return next(self._unread)
 
@@ -122,7 +122,7 @@ class ConcurrentAsker(Asker):
                         future.result()
                     tell(n_answered / len(missing))
             finally:
-                # After an error or Ctrl-C nothing new is sent, and nobody sleeps until the next attempt.
+                # After an error or Ctrl-C nothing new is sent, and waits end.
                 self._stopped.set()
                 pool.shutdown(cancel_futures=True)
                 self._journal.close()

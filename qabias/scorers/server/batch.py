@@ -21,7 +21,7 @@ MOST_REQUESTS = 50_000  # maximum requests of a file for OpenAI's service
 
 MOST_BYTES = 200_000_000  # maximum bytes of a file for OpenAI's service
 
-_NAMED = 5  # so many of a kind are named to people
+_NAMED = 5  # names in a message
 
 
 class _NotThereError(Exception):

@@ -39,7 +39,7 @@ EMPTY_ATTEMPTS = 3  # attempts of a prompt whose answers have no choice
 
 _LONGER = "; use a longer --option timeout=SECONDS, or another --option mode=MODE if the server lacks this one"
 
-_SHOWN = 20_000  # so many bytes of a body that is no answer are looked at for a message
+_SHOWN = 20_000  # bytes of an invalid body that a message may use
 
 _log = logging.getLogger(__name__)
 
@@ -96,9 +96,7 @@ class Client(ConcurrentAsker):
         self._url = check_url(url)
         host = urllib.parse.urlsplit(url).hostname
         if variable == "OPENAI_API_KEY" and host != OPENAI_HOST:
-            _log.warning(
-                "server: the key in OPENAI_API_KEY goes to %s; if that is not meant, set %s", host, KEY_VARIABLES[0]
-            )
+            _log.warning("server: OPENAI_API_KEY is sent to %s; to send another key, set %s", host, KEY_VARIABLES[0])
         self._timeout = timeout
         self._bounds = Bounds(MOST_BYTES, total_timeout or TOTAL_TIMEOUTS * timeout)
         self._patience = patience or PATIENCE
@@ -134,7 +132,7 @@ class Client(ConcurrentAsker):
                         raise NoChoiceError(message) from None
                     raise GaveUpError(
                         f"{message}{error.advice}.", error.kind is _DOUBTFUL
-                    ) from None  # what lies below may quote the request
+                    ) from None  # the cause may quote the request
                 if self._has_warned.acquire(blocking=False):
                     _log.warning("server: %s; such requests are sent up to %d times", error, limit)
                 highest = min(self._patience.longest_wait, self._patience.first_wait * 2 ** (n_all - 1))
@@ -160,9 +158,7 @@ class Client(ConcurrentAsker):
         if may_pass(status):
             wait = seconds_to_wait(reply.headers.get("retry-after"))
             if wait > LONGEST_RETRY_AFTER:
-                raise QabiasError(
-                    f"server: {self._describe(reply)}.", f"To resume, rerun the command after {wait:.0f} seconds."
-                )
+                raise QabiasError(f"server: {self._describe(reply)}.", f"Rerun the command in {wait:.0f} seconds.")
             kind = _DOUBTFUL if status in (500, 501) else _PASSING
             raise _RepeatedError(self._describe(reply), wait, kind=kind)
         if status in REDIRECTS:

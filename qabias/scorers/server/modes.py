@@ -24,7 +24,7 @@ FILTERED_FINISH = "content_filter"  # finish reason of answers that a service's 
 ROOM_TO_THINK = 4  # factor on a prompt format's answer length, because reasoning counts and may occur unseen
 
 _NEW_TOKENS = 64  # what formats need that name no number, see `qabias.benchmarks.prompt_format.PromptFormat.new_tokens`
-# Fields in which servers give what a model thought before its answer.
+# Fields with the model's reasoning before its answer.
 _THINKING = ("reasoning_content", "reasoning")
 _FILTERED = ("content_filter", "content_policy_violation")
 # So many prompts without a choice are named to people.
@@ -53,9 +53,9 @@ class ServerScorer:
         """Write unanswered requests, and return a note about them; "" if all are answered."""
         return self._client.write_requests()
 
-    def _warn_of_unread(self, body: Body, error: NoChoiceError) -> None:
+    def _warn_without_choice(self, body: Body, error: NoChoiceError) -> None:
         """Count prompts without a choice, and log the first of them."""
-        number = self._client.count_unread()
+        number = self._client.count_without_choice()
         if number <= _NAMED:
             prompt = body["messages"][0]["content"]
             _log.warning(
@@ -103,7 +103,7 @@ class ServerChatScorer(ServerScorer):
                 ) from None
             raise
         except NoChoiceError as error:
-            self._warn_of_unread(body, error)
+            self._warn_without_choice(body, error)
             return {"text": "", "finish": "", "thinking": ""}
 
 
@@ -123,14 +123,12 @@ def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
         choice = answer["choices"][0]
         message = choice["message"]
         thinking = next((message[name] for name in _THINKING if isinstance(message.get(name), str)), "")
-        # A service that declines may say so in a field of its own, which reads as the answer.
+        # A refusal may be in its own field; it counts as the answer.
         refusal = message.get("refusal") or ""
         content = message.get("content") if thinking or refusal else message["content"]
         text, thought = _parts(content)
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise QabiasError(
-            "server: the answer has no choices[0].message.content.", "Use a server with chat completions."
-        ) from None
+        raise QabiasError("server: the answer has no choices[0].message.content.", "Use a chat server.") from None
     finish = str(choice.get("finish_reason") or "")
     return {"text": text or str(refusal), "finish": finish, "thinking": thinking or thought}
 
@@ -151,7 +149,7 @@ def _written(answer: Mapping[str, str] | None) -> Written:
 
 ECHO_PATH = "completions"
 
-# Where the length of an option stands in what identifies a request; no field of a user's has a space in its name.
+# Field of a request's identity with the option's length; users' fields have no space in their names.
 _LENGTH = "option length"
 _CHAT_INSTEAD = "Use --option mode=chat if the server gives no log-probabilities of prompts."
 
@@ -210,9 +208,7 @@ class ServerEchoScorer(ServerScorer):
     def _generate_one(self) -> None:
         if self._max_tokens == 0:
             self._max_tokens = 1
-            warnings.warn(
-                "server: it rejects max_tokens 0; one token is generated for every option and dropped", stacklevel=2
-            )
+            warnings.warn("server: it rejects max_tokens 0; one token is generated and dropped", stacklevel=2)
 
 
 def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_tokens: int) -> dict[str, float]:
@@ -232,9 +228,7 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
     except (KeyError, IndexError, TypeError, ValueError, StopIteration):
         raise QabiasError("server: it gives no log-probabilities of the prompt.", _CHAT_INSTEAD) from None
     if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
-        raise QabiasError(
-            f"server: its log-probabilities or text offsets do not fit the prompt ...{prompt[-60:]!r}.", _CHAT_INSTEAD
-        )
+        raise QabiasError(f"server: its log-probabilities do not fit the prompt ...{prompt[-60:]!r}.", _CHAT_INSTEAD)
     return {"loglikelihood": math.fsum(counted), "n_tokens": len(counted)}
 
 
@@ -250,7 +244,7 @@ _INSTEAD = (
 
 LEAST_SHARE = 0.5  # minimum total probability of a question's options as first token
 
-# What may stand around an option in a token, as in "(A" and "**A".
+# Characters around an option in a token, as in "(A" and "**A".
 _MARKS = "()[]{}*_`\"'“”‘’.,:;!$#"
 _LOST = (
     "server: {n:,} of {asked:,} prompts have no answer and are counted as missing: a filter of the service held it "
@@ -302,7 +296,7 @@ class ServerLogprobScorer(ServerScorer):
                 raise RefusedError(error.args[0], error.status, error.code, _INSTEAD) from None
             raise
         except NoChoiceError as error:
-            self._warn_of_unread(body, error)
+            self._warn_without_choice(body, error)
             return []
         return {"finish": FILTERED_FINISH} if _is_held_back(answer) else top_tokens(answer)
 

@@ -30,25 +30,6 @@ class Endpoint(Protocol):
     @property
     def create(self) -> Callable[..., Any]:
         """Sends a request, with its fields as arguments; it may be async."""
-        ...
-
-
-class ChatEndpoints(Protocol):
-    """`client.chat`, with the endpoint `completions`."""
-
-    @property
-    def completions(self) -> Endpoint:
-        """See above."""
-        ...
-
-
-class ChatClient(Protocol):
-    """A client with `chat.completions.create`, such as `openai.OpenAI` and `openai.AsyncOpenAI`."""
-
-    @property
-    def chat(self) -> ChatEndpoints:
-        """See above."""
-        ...
 
 
 class CompletionClient(Protocol):
@@ -56,8 +37,15 @@ class CompletionClient(Protocol):
 
     @property
     def completions(self) -> Endpoint:
-        """See above."""
-        ...
+        """Its endpoint."""
+
+
+class ChatClient(Protocol):
+    """A client with `chat.completions.create`, such as `openai.OpenAI` and `openai.AsyncOpenAI`."""
+
+    @property
+    def chat(self) -> CompletionClient:
+        """Its part with `completions.create`."""
 
 
 def is_client(model: object) -> bool:
@@ -77,16 +65,13 @@ class OpenAIClient(ConcurrentAsker):
         """Send a request through the client, which retries by its own settings."""
         create = _endpoint(self._client, path)
         if create is None:
-            raise QabiasError(
-                f"server: the client has no {path.replace('/', '.')}.create, which this mode needs.",
-                "Use another mode.",
-            )
+            raise QabiasError(f"server: the client has no {path.replace('/', '.')}.create.", "Use another mode.")
         try:
             result = create(**_arguments(create, body))
             if inspect.isawaitable(result):
                 result = wait_for(result)
         except Exception as error:  # a client raises whatever its package has
-            raise self._in_one_line(error) from None  # what lies below may quote the request
+            raise self._in_one_line(error) from None  # the cause may quote the request
         answer = _as_mapping(result)
         if is_failure(answer):
             failed = failure(answer)

@@ -90,11 +90,6 @@ class ServerOptions:
     price_out: float | None = None
 
     @property
-    def limit_field(self) -> str:
-        """Name of the field that limits the tokens of an answer."""
-        return _OWN_LIMIT if _OWN_LIMIT in self.body else _LIMIT
-
-    @property
     def fields(self) -> dict[str, Any]:
         """The user's fields to send."""
         return {name: value for name, value in self.body.items() if name != _TEMPERATURE or value is not None}
@@ -107,7 +102,8 @@ class ServerOptions:
 
     def fields_of_chat(self, new_tokens: int) -> dict[str, Any]:
         """Fields of a request to write at most `new_tokens` tokens."""
-        return {self.limit_field: new_tokens, **({} if _TEMPERATURE in self.body else {_TEMPERATURE: 0}), **self.fields}
+        limit = _OWN_LIMIT if _OWN_LIMIT in self.body else _LIMIT
+        return {limit: new_tokens, **({} if _TEMPERATURE in self.body else {_TEMPERATURE: 0}), **self.fields}
 
 
 def parse_options(options: Mapping[str, str], has_client: bool = False) -> ServerOptions:
@@ -125,17 +121,13 @@ def parse_options(options: Mapping[str, str], has_client: bool = False) -> Serve
         if name in options and mode not in modes:
             raise QabiasError(f"server: {name} is for mode={' or '.join(modes)}.", f"Remove {name}, or mode={mode}.")
     if ("price_in" in options) != ("price_out" in options):
-        raise QabiasError(
-            "server: one price is missing.", "Give price_in and price_out, in dollars per million tokens."
-        )
+        raise QabiasError("server: one price is missing.", "Add price_in and price_out (dollars per million tokens).")
     body = parse_body(options)
     if mode == LOGPROBS and body.get(_TEMPERATURE) is not None:
         raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is for mode={CHAT}.", "Remove it: probabilities have none.")
     limit = body.get(_OWN_LIMIT)
     if "max_new_tokens" in options and limit is not None:
-        raise QabiasError(
-            f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit.", "Remove one of the two."
-        )
+        raise QabiasError(f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit.", "Remove one.")
     return ServerOptions(
         base_url=check_url(options["base_url"]) if "base_url" in options else "",
         mode=mode,
@@ -193,8 +185,8 @@ def check_url(url: str) -> str:
         )
     if not (is_address(url) and url.isascii() and url.isprintable() and " " not in url):
         raise QabiasError(
-            "server: the url is not http://HOST:PORT/v1 in ASCII.",
-            "Write a non-ASCII host with xn--, and a non-ASCII path with %.",
+            "server: the url is malformed or not ASCII.",
+            "Use the form http://HOST:PORT/v1, with xn-- for non-ASCII hosts and % for non-ASCII paths.",
         )
     return url.rstrip("/")
 
@@ -211,16 +203,12 @@ def parse_body(options: Mapping[str, str]) -> dict[str, Any]:
         if top in _FIXED:
             raise QabiasError(f"server: {name} cannot be set.", _FIXED[top])
         if "|" in value or not value.isprintable():
-            raise QabiasError(
-                f"server: {name} has a | or a line break, which a signature cannot.", "Write JSON, \\u007c and \\n."
-            )
+            raise QabiasError(f"server: {name} has a | or a line break.", "Write JSON, \\u007c and \\n.")
         place = body
         for step in steps:
             place = place.setdefault(step, {})
             if not isinstance(place, dict):
-                raise QabiasError(
-                    f"server: another {PREFIX} option makes {step} of {name} a value.", "Remove one of them."
-                )
+                raise QabiasError(f"server: another option makes {step} of {name} a value.", "Remove one of them.")
         if last in place:
             raise QabiasError(f"server: another {PREFIX} option also sets {name}.", "Remove one of them.")
         place[last] = _parse_value(name, value)
@@ -240,7 +228,5 @@ def _parse_value(name: str, text: str) -> Any:
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:
-        raise QabiasError(
-            f"server: {name} is {text}, but JSON has only finite numbers.", "Use quotation marks for a text."
-        ) from None
+        raise QabiasError(f"server: {name} is {text}, but JSON has only finite numbers.", "Quote texts.") from None
     return value

@@ -77,8 +77,7 @@ class _Asked:
                 "Rerun the task with --epochs 1.",
             )
         metadata = sample.asked.get("metadata") or {}
-        _check_keys(log, sample, metadata)
-        _check_choices(log, sample)
+        _check(log, sample, metadata)
         self.category: str = metadata["category"]
         self.example_id: int = metadata["source_id"]
         self.reference = _reference(sample.asked, metadata)
@@ -117,23 +116,17 @@ def _scorer(log: Log, scorers: list[str]) -> str:
     return scorers[0]
 
 
-def _check_keys(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
+def _check(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
     category, number = metadata.get("category"), metadata.get("source_id")
+    fault = ""
     if category not in _origin.CATEGORIES or type(number) is not int or not 0 <= number <= _MOST:
-        raise QabiasError(
-            f"{log.called}: {sample.where}: unknown example with category {category!r}, source_id {number!r}.",
-            f"Use the task inspect_evals/{NAME}.",
-        )
-
-
-def _check_choices(log: Log, sample: Sample) -> None:
+        fault = f"unknown example with category {category!r}, source_id {number!r}"
     choices = sample.asked.get("choices")
     n_choices = len(choices) if isinstance(choices, list) and all(isinstance(text, str) for text in choices) else 0
     if n_choices != len(LETTERS):
-        raise QabiasError(
-            f"{log.called}: {sample.where}: its choices are {reprlib.repr(choices)}, not three texts.",
-            f"Use the task inspect_evals/{NAME}.",
-        )
+        fault = fault or f"its choices are {reprlib.repr(choices)}, not three texts"
+    if fault:
+        raise QabiasError(f"{log.called}: {sample.where}: {fault}.", f"Use the task inspect_evals/{NAME}.")
 
 
 def _place(log: Log, sample: Sample, answer: Any) -> int:
