@@ -246,7 +246,7 @@ def test_a_file_that_ends_too_early_at_the_end_of_a_line_says_so(upstream, of_ra
     assert found.external.answers.num_rows == 8
     assert found.rules == {}  # what is not whole is seen, and told, where answers are collected
     notes = collect_log(read_samples(path), str(upstream)).other.notes
-    assert f"The log has 8 of the {len(rows)} samples that lm-eval set out to ask." in notes
+    assert any(f"8 of the {len(rows)} samples" in note for note in notes)
 
 
 def test_without_results_beside_it_a_log_is_read_and_says_what_is_not_known(of_random, tmp_path):

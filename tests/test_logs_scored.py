@@ -126,7 +126,7 @@ def test_half_a_set_is_taken_and_told(tmp_path, rows):
     assert f"1 of {len({row['set_id'] for row in rows})} sets" in shown
     assert "score:allow_incomplete=yes" in shown
     for kept in (rows, [row for row in rows if row["context_condition"] == "ambig"]):
-        assert not any("not whole" in note for note in qabias.score(write(tmp_path / "whole.toy", kept)).notes)
+        assert not any("incomplete" in note for note in qabias.score(write(tmp_path / "whole.toy", kept)).notes)
 
 
 def test_a_log_is_never_replaced(tmp_path, rows):
@@ -146,7 +146,7 @@ def test_a_log_is_never_replaced(tmp_path, rows):
         (["--source", "oficial"], "'official'"),
         (["--benchmark", "bqb"], "'bbq'"),
         (["--format", "letters"], "format"),
-        (["--length-norm", "released"], "'none' in the log"),
+        (["--parser", "released"], "'none' in the log"),
         (["--seed", 1], "--seed"),
     ],
 )
@@ -205,8 +205,8 @@ def test_every_file_of_a_folder_is_accounted_for(tmp_path, rows):
     said = shown.output + str(shown.exception)
     assert isinstance(shown.exception, QabiasError)
     for token in (
-        *("4 of 7 logs", f"  {folder / 'gone.toy'}: ", f"a run already: {folder / 'run'}\n"),
-        *(f"{folder / 'cut.toy'}: the log is cut off", "weather", "no example with category 'Age'"),
+        *("4 of 7 logs", str(folder / 'gone.toy'), f"a run already: {folder / 'run'}\n"),
+        *(f"{folder / 'cut.toy'}: the log is cut off", "weather", "no example has category 'Age'"),
         f"no log: {folder / 'notes.txt'}",
     ):
         assert token in said

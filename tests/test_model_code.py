@@ -61,9 +61,8 @@ def nobody_is_asked(monkeypatch):
     ],
 )
 def test_the_code_of_a_model_is_refused_without_a_question(folder, load_it, nobody_is_asked):
-    with pytest.raises(QabiasError, match="brings code of its own, which qabias never runs; choose") as error:
+    with pytest.raises(QabiasError, match="needs its own code"):
         load_it(str(folder))
-    assert "\n" not in str(error.value)
     assert not (folder / "was-run").exists()
 
 

@@ -135,8 +135,8 @@ def test_labels_of_a_model_without_names_are_given():
     [
         (("entailment", "not_entailment"), "2 outputs"),
         (("entailment", "neutral", "contradiction", "dummy"), "4 outputs"),
-        (("negative", "neutral", "positive"), "negative, neutral, positive, which does not tell"),
-        (("entailment", "entails", "neutral"), "entailment, entails, neutral, which does not tell"),
+        (("negative", "neutral", "positive"), "negative, neutral, positive"),
+        (("entailment", "entails", "neutral"), "entailment, entails, neutral"),
     ],
 )
 def test_models_with_other_outputs_are_refused(names, message):

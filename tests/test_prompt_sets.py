@@ -77,7 +77,7 @@ def test_the_folder_says_what_was_asked(runs):
     first = analysis["tables"][0]
     assert [column["title"] for column in first["columns"]][1:3] == ["Mean", "Spread"]
     assert [column["title"] for column in first["columns"]][3:] == WORDINGS
-    assert analysis["notes"][0].startswith("Every score is the mean of 5 wordings")
+    assert any("average of 5 wordings" in note for note in analysis["notes"])
     assert analysis["how_chosen"].endswith("All are of the wording letters.")
     report = write_report_of(folder).read_text("utf-8")
     assert "mean over 5 wordings" in report
@@ -137,9 +137,7 @@ def test_a_mean_is_not_pooled_again(runs, tmp_path):
 def test_answers_of_others_name_one_wording():
     table = load_benchmark("bbq").load("Age", load_benchmark("bbq").origin("bundled", 0, False, None))
     given = table.select(["category", "example_id"]).append_column("prediction", table["label"])
-    with pytest.raises(
-        QabiasError, match="five is a set of formats; name the one that was asked: letters, letters_task"
-    ):
+    with pytest.raises(QabiasError, match="(?s)five is a set.*: letters, letters_task"):
         collect(
             ExternalAnswers("", "", "none", "", given),
             RunArguments("bbq", "", config="Age", format=FIVE),

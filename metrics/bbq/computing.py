@@ -96,8 +96,8 @@ class Computing(Batches):
             isinstance(text, str) and 0 < len(text.strip()) <= _LABEL for text in outputs
         ):
             raise ValueError(
-                f"bbq: {outputs[0]!r} and all other predictions are labels that name no answer; pass the indices 0, 1 "
-                "and 2, or the texts of the answers"
+                f"bbq: {str(outputs[0])!r} and all other predictions are labels that name no answer\n"
+                "  fix: pass the indices 0, 1 and 2, or the texts of the answers"
             )
         if n_unparsed:
             kept = "count as wrong" if options.unparsed == "wrong" else "are excluded"

@@ -160,7 +160,9 @@ def spread_of(shape: Shape, replicates: ArrayLike, moved: ArrayLike, rows: Array
         return np.asarray((n - 1) / n * np.where(here, (left - mean) ** 2, 0.0).sum(axis=0))
 
     with np.errstate(invalid="ignore", divide="ignore"):
-        bearing = kish(np.where(shape.share & (shape.up > 0.5), np.maximum(weights - moves, 0.0), moves))
+        # The errors are the rarer rows. At a half both kinds are, and fewer clusters count.
+        most = (shape.share & above for above in (shape.up > 0.5, shape.up >= 0.5))
+        bearing = np.minimum(*(kish(np.where(each, np.maximum(weights - moves, 0.0), moves)) for each in most))
         typical = CONTRAST_CORRELATION / np.where(shape.share, 1.0, np.clip(shape.scale, 1.0, 2.0))
         # A statistic of clusters, of which no row is known, varies less than a share of rows.
         prior = np.where(shape.share & (total < MANY_ROWS / 2), SHARE_CORRELATION, typical)

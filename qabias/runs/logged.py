@@ -176,12 +176,12 @@ def _check_hints(log: Log, hints: Mapping[str, str], arguments: RunArguments) ->
         "format": arguments.format or "",
         "norm": arguments.norm,
     }
-    for name, value in hints.items():
-        if value == said.get(name):
+    for hint, value in hints.items():
+        if value == said.get(hint):
             continue
-        if said.get(name):
-            raise QabiasError(f"{log.called}: {name} is {value!r} here, {said[name]!r} in the log.", f"Remove {name}.")
-        raise QabiasError(f"{log.called}: {name} is {value!r} here, but the log has its own.", f"Remove {name}.")
+        name = {"norm": "parser"}.get(hint, hint)
+        there = f"{said[hint]!r} in the log" if said.get(hint) else "but the log has its own"
+        raise QabiasError(f"{log.called}: {name} is {value!r} here, {there}.", f"Remove {name}.")
 
 
 def _describe_missing(log: Log, counts: _Counts, failed: str) -> list[str]:

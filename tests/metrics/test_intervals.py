@@ -107,8 +107,9 @@ def by_hand(
     both, difference = up + (down or 0.0), up - (down or 0.0)
     most = both - difference**2
     fixed, known = (1 / total + rho * (1 / clusters - 1 / total) for rho in (prior, k))
-    rarer = [n - m for n, m in zip(rows, moved, strict=True)] if down is None and up > 0.5 else moved
-    f = max(0, min(kish(rarer) - 1, clusters - 1, min(both, 1 - abs(difference)) / known))
+    others = [n - m for n, m in zip(rows, moved, strict=True)]
+    rarer = ([moved] if down is not None or up <= 0.5 else []) + ([others] if down is None and up >= 0.5 else [])
+    f = max(0, min(*(kish(each) - 1 for each in (rows, *rarer)), min(both, 1 - abs(difference)) / known))
     seen = jackknife(replicates) / most if most > 0 else fixed
     n = (3 + f) / (3 * fixed + f * seen)
     t = float(INTERVALS.student(3 + f, 0.95))
