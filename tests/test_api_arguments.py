@@ -31,7 +31,7 @@ def result():
     [
         *(({"limit": value}, "limit") for value in (2.5, True, "x", 0)),
         *(({"seed": value}, "seed") for value in ("a", -1, None)),
-        ({"permutations": True}, "orders"),
+        ({"permutations": True}, "permutations"),
         ({"batch_tokens": "x"}, "batch_tokens"),
         ({"option": {"batch": {1}}}, "option 'batch'"),
     ],

@@ -209,7 +209,7 @@ def test_a_refusal_is_that_of_a_server_so_that_fallbacks_work():
 def test_what_a_filter_refuses_is_filtered():
     body = {"error": {"message": "no", "code": "content_filter"}}
     client = Client(fails=lambda number: StatusError(400, body["error"] if number % 2 else body))
-    with pytest.warns(UserWarning, match="24 of 24 predictions unparseable"):
+    with pytest.warns(UserWarning, match="24 of 24"):
         result = measure(client)
     assert predictions(result.folder)["outcome"].unique().to_pylist() == ["filtered"]
 
@@ -242,7 +242,7 @@ def test_answers_that_are_none_are_refused(answer, message):
 
 def test_a_mode_needs_its_endpoint():
     only_chat = Namespace(chat=Client().chat)
-    with pytest.raises(qabias.QabiasError, match=r"the client has no completions.create, which this mode needs"):
+    with pytest.raises(qabias.QabiasError, match=r"no completions\.create"):
         measure(only_chat, "echo")
     only_completions = Namespace(completions=Client().completions)
     assert measure(only_completions, "echo").model == "m"

@@ -74,11 +74,11 @@ def test_a_function_that_always_says_c_has_the_scores_of_that():
 
 def test_the_function_gets_what_the_prompt_format_renders_each_text_once_in_batches():
     function = Counted()
-    result = qabias.run(**AGE, model=function, name="f", limit=100, option={"batch": 30})
-    assert len(function.asked) == len(set(function.asked)) == 100
+    result = qabias.run(**AGE, model=function, name="f", limit=96, option={"batch": 30})
+    assert len(function.asked) == len(set(function.asked)) == 96
     assert all(0 < len(call) <= 30 for call in function.calls)
     assert "batch" not in result.signature
-    rows = qabias.load("bbq", "Age", limit=100)
+    rows = qabias.load("bbq", "Age", limit=96)
     for row, prediction in zip(rows, predictions(result)["prediction"].to_pylist(), strict=True):
         prompt = prompt_of(row, function.asked)
         assert all(row[answer] in prompt for answer in ("ans0", "ans1", "ans2"))
@@ -301,7 +301,7 @@ def test_of_a_batch_with_a_wrong_answer_nothing_is_kept(tmp_path):
     arguments = {**AGE, "name": "f", "limit": 64, "output": tmp_path / "run", "option": {"batch": 16}}
     function = Counted()
     function.answer = lambda prompt: 1 if len(function.calls) == 2 else "A"
-    with pytest.raises(qabias.QabiasError, match="item 0 of 16: the answer is a int"):
+    with pytest.raises(qabias.QabiasError, match=r"item 0 of 16: [\s\S]* is a int"):
         qabias.run(**arguments, model=function)
     again = Counted()
     qabias.run(**arguments, model=again)
@@ -322,7 +322,7 @@ def test_of_a_batch_with_a_wrong_answer_nothing_is_kept(tmp_path):
         ({"option": {"samples": 5}}, "samples"),
         ({"option": {"mode": "scores"}}, "mode"),
         ({"option": {"batch": 0}}, "batch"),
-        ({"ask": "options", "option": {"mode": "generate"}}, "contradict"),
+        ({"ask": "answer-logprob", "option": {"mode": "generate"}}, "contradict"),
     ],
 )
 def test_what_makes_no_sense_with_a_function_is_refused(more, message):

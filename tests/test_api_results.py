@@ -60,7 +60,8 @@ def test_outcomes_are_those_of_written_answers_and_nothing_is_made_up(result, ha
 
 def test_it_prints_what_the_command_line_prints(tmp_path):
     result = qabias.run("bbq", model="baseline:random", config="Age", limit=40, output=tmp_path / "r", progress=False)
-    command = printed("score", tmp_path / "r").split("More ")[0]
+    sampled, command = printed("score", tmp_path / "r").split("More ")[0].split("\n", 1)
+    assert sampled.startswith("Sample: 40 of 3,680 ")
     assert " ".join(str(result).split()) == " ".join(command.split())
     assert "(-33.3 to 33.3)" not in str(result)
 

@@ -51,5 +51,5 @@ def test_the_command_line_says_it_beside_the_scores_alone(tmp_path):
         warnings.simplefilter("always")
         done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
-    assert "40 outputs named no answer" in done.output
+    assert "100% of answers are missing" in done.output
     assert not [one for one in told if "no answer" in str(one.message)]

@@ -67,7 +67,7 @@ def test_random_is_the_same_on_every_machine():
 
 
 def test_an_unknown_kind_lists_the_kinds():
-    with pytest.raises(QabiasError, match=", ".join(KINDS)):
+    with pytest.raises(QabiasError, match=f"{KINDS[0]}, .* all {len(KINDS)}"):
         BaselineScorer("biased")
 
 

@@ -104,8 +104,8 @@ def test_the_same_file_may_be_scored_again_and_another_not(answers, tmp_path):
 
 
 def test_missing_answers_are_accounted_for_first_of_all(tmp_path):
-    """The third of 12 answers that could be read are right: without the others nobody knows what the model does."""
-    rows = load_examples(RunArguments("bbq", config="Age", limit=12)).table.to_pylist()
+    """The third of 24 answers that could be read are right: without the others nobody knows what the model does."""
+    rows = load_examples(RunArguments("bbq", config="Age", limit=24)).table.to_pylist()
     refusal = "I'm sorry, but I can't help with that."
     texts = [row["ans" + str(row["label"])] if number % 3 == 0 else refusal for number, row in enumerate(rows)]
     texts[1] = "<think>The text names two"
@@ -113,18 +113,20 @@ def test_missing_answers_are_accounted_for_first_of_all(tmp_path):
     given = [{"example_id": row["example_id"], "prediction": text} for row, text in zip(rows, texts, strict=True)]
     path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
     output = invoke("score", path, "--config", "Age", "--output", tmp_path / "run")
-    assert "8 outputs named no answer (66.7" in output
-    assert "7 refused, 1 truncated" in output
+    assert "67% of answers are missing" in output
+    output = invoke("show", tmp_path / "run", "--full")
+    assert "16 outputs named no answer (66.7" in output
+    assert "15 refused, 1 truncated" in output
     assert "100.0 (33.3 to 100.0)" in output
     assert "[100.0, 100.0]" not in output
     scores = read_scored(tmp_path / "run").scores
-    assert scores["outcomes"] == {"answered": 4, "refused": 7, "truncated": 1, "filtered": 0, "unread": 0}
+    assert scores["outcomes"] == {"answered": 8, "refused": 15, "truncated": 1, "filtered": 0, "unread": 0}
     assert scores["range"]["accuracy_ambig"] == pytest.approx([1 / 3, 1])
     page = write_report_of(tmp_path / "run").read_text("utf-8")
-    assert "7 refused, 1 truncated" in page
-    assert "of the answers are missing" in page
+    assert "15 refused, 1 truncated" in page
+    assert "of answers are missing" in page
     parts = sorted((tmp_path / "run" / "predictions").iterdir())
-    assert pq.read_table(parts[0])["outcome"].to_pylist().count("refused") == 7
+    assert pq.read_table(parts[0])["outcome"].to_pylist().count("refused") == 15
 
 
 # Other rules

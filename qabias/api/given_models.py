@@ -83,7 +83,7 @@ def _asked_elsewhere(model: Any, tokenizer: object, name: str | None) -> GivenMo
         raise QabiasError(f"model is a {type(model).__name__}.", f"{_OFFER}.")
     what = "client" if is_of_client else "function"
     if tokenizer is not None:
-        raise QabiasError("tokenizer is for a model in memory, but model is a {what}.", "Remove tokenizer.")
+        raise QabiasError(f"tokenizer is for a model in memory, but model is a {what}.", "Remove tokenizer.")
     if name is None:
         called = "the server's name of the model" if is_of_client else "its name in results"
         raise QabiasError(f"model is a {what} without a name.", f"Give name=..., {called}.")

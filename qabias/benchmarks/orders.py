@@ -31,7 +31,8 @@ def check_orders(benchmark: Benchmark, orders: int) -> None:
     """Refuse a number of answer orders that a benchmark does not have."""
     if isinstance(orders, bool) or orders not in benchmark.orders:
         known = ", ".join(map(str, benchmark.orders))
-        raise QabiasError(f"{benchmark.name} has no {orders} answer orders.", f"Use one of {known}.")
+        problem = f"permutations is {orders}, but {benchmark.name} has no {orders} answer orders."
+        raise QabiasError(problem, f"Use one of {known}.")
 
 
 def in_orders(benchmark: Benchmark, prompt_format: PromptFormat, orders: int) -> PromptFormat:

@@ -134,7 +134,7 @@ def _finish(collected: "Collected", path: Path, output: Path | None, *, report: 
     from qabias.support.outputs import check_file, json_with
 
     other, question = collected.other, collected.question
-    for line in other.notes if other else filter(None, [collected.coverage]):
+    for line in other.notes if other else ():
         echo(line)
     if output is not None and output.suffix != ".json":
         result = write_collected(collected, output)
@@ -146,6 +146,8 @@ def _finish(collected: "Collected", path: Path, output: Path | None, *, report: 
         scores, _ = scores_of(question, collected.answers, collected.arguments.rules)
     except QabiasError as error:
         raise refused(path, error) from error
+    if collected.coverage and not other:
+        echo(collected.coverage)
     _print_other(other, scores)
     print_with_signature(question.benchmark, scores, question.signature)
     if output is not None:

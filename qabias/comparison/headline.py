@@ -75,7 +75,6 @@ def pair_headline(
     for (group, measure, one), p in zip(tested, adjusted, strict=True):
         if p is not None and p < ERROR and one.value:
             differing.setdefault(group, signs[measure.name] * (1 if one.value > 0 else -1))
-    what = "follows stereotypes" if rules.biases else f"has the larger {biases[0].name}"
     detail = " ".join(_overall(biases, groups, f"{second} − {first}"))
     if differing:
         ahead, behind = ([name for name, sign in differing.items() if sign == side] for side in (1, -1))
@@ -85,7 +84,9 @@ def pair_headline(
         more, less = (second, first) if ahead else (first, second)
         named = [name for name in differing if name != ALL]
         topic = f"about {named_groups(named)}" if named else "overall"
-        return Headline("detected", f"{more} {what} {topic} more than {less}.", detail)
+        if rules.biases:
+            return Headline("detected", f"{more} follows stereotypes {topic} more than {less}.", detail)
+        return Headline("detected", f"{more} has a larger {biases[0].name} {topic} than {less}.", detail)
     whole = groups.get(ALL)
     size = whole[1][biases[0].name].detectable if whole else None
     if size is None or size > SMALL_ENOUGH:

@@ -14,15 +14,9 @@ from qabias.benchmarks.facts import Scores
 from qabias.errors import QabiasError
 from qabias.share.metrics.shared.intervals import Floats, Shape, detectable, of_clusters, spread_of
 
-ERRING = 0.1
-"""Share of answers that take a side: a model that is right in 90% of ambiguous contexts."""
-
-CORRELATION = 0.2
-"""Correlation of the answers to one template."""
-
-IN_COMMON = 0.5
-"""Correlation of two models' scores over templates, the variance share that pairing saves."""
-
+ERRING = 0.1  # share of answers that take a side: a model that is right in 90% of ambiguous contexts
+CORRELATION = 0.2  # correlation of the answers to one template
+IN_COMMON = 0.5  # correlation of two models' scores over templates, the variance share that pairing saves
 CONFIDENCE = 0.95
 MOST = 20_000  # maximum number of templates counted
 

@@ -135,12 +135,17 @@ def comparison_tiles(comparison: Comparison) -> list[Tile]:
     if len(comparison.runs) == 2:
         for measure in measures[:_MOST_TILES]:
             rows = tables[f"difference_{measure.name}"].rows if f"difference_{measure.name}" in tables else ()
-            levels = " to ".join(show(estimate(one, measure.name), measure.kind) for one in comparison.scores)
-            kind = "signed" if measure.kind == "share" else measure.kind
-            tiles += [
-                Tile(f"{measure.tile}, difference", as_estimate(row[1]), kind, levels) for row in rows if row[0] == ALL
+            # A benchmark of several sets has no score of all examples: one tile per set.
+            groups = [
+                {ALL: one} if measure.name in one else comparison.benchmark.groups(one) for one in comparison.scores
             ]
-    elif measures and len(comparison.runs) <= _MOST_TILES and measures[0].name in comparison.scores[0]:
+            kind = "signed" if measure.kind == "share" else measure.kind
+            for group, value, *_ in (row for row in rows if row[0] in groups[0]):
+                levels = " to ".join(show(estimate(one[str(group)], measure.name), measure.kind) for one in groups)
+                what = measure.tile if group == ALL else f"{measure.tile}, {group}"
+                tiles.append(Tile(f"{what}, difference", as_estimate(value), kind, levels))
+        return tiles[:_MOST_TILES]
+    if measures and len(comparison.runs) <= _MOST_TILES and measures[0].name in comparison.scores[0]:
         for name, one in zip(comparison.names, comparison.scores, strict=True):
             tiles.append(Tile(name, shown_estimate(one, measures[0]), measures[0].kind, measures[0].tile))
     return tiles
