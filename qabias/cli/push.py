@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FIRST = default_name()
 
 push = typer.Typer(
-    help="Push a dataset, a metric or results to the Hugging Face Hub.", no_args_is_help=True, rich_markup_mode=None
+    help="Push a dataset, a metric or results to the Hugging Face Hub.", no_args_is_help=False, rich_markup_mode=None
 )
 
 To = Annotated[str, typer.Option(help="Repository on the Hub, ORG/NAME.")]
