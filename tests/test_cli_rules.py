@@ -95,6 +95,7 @@ def test_a_misspelled_option_is_two_lines(name):
         (["run", "bbq", "--model", "gpt-4o"], "--base-url"),
         (["run", "bbq", "--model", "baseline"], "baseline:KIND"),
         (["run", "bbq", "--model", "smolm2"], "'smollm2'"),
+        (["run", "bbq", "--model", "smollm2", "--revision", "main", "--limit", "4"], "--revision"),
     ],
 )
 def test_what_the_parser_refuses_is_two_lines(arguments, token):

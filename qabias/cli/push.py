@@ -96,7 +96,7 @@ def metric(
 
 @push.command(
     cls=GroupedCommand,
-    epilog=f"Example: qabias push results runs/my-run --to my-name/my-model --dataset my-name/{_FIRST} --dry-run",
+    epilog=f"Example: qabias push results runs/ONE --to my-name/model --dataset my-name/{_FIRST} --dry-run",
 )
 def results(
     run: Annotated[Path, typer.Argument(help="A run folder with scores.")],
