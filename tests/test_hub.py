@@ -275,7 +275,7 @@ def test_each_mistake_is_one_line_with_the_fix(hub, refused, error, fix):
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("dataset", "bbq", "--to", "bbq"), "use ORG/NAME"),
+        (("dataset", "bbq", "--to", "bbq"), "ORG/NAME"),
         (("dataset", "bbq", "--to", "org/b b q"), "is not a repository name"),
         (("dataset", "bbq_nli", "--to", "org/bbq"), "a part of the dataset bbq\n  fix: choose one of bbq,"),
         (("dataset", "bbq", "--to", "org/bbq", "--source", "nowhere"), "source"),
