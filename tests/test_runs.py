@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -67,22 +68,26 @@ def scores_of(whole):
     return score
 
 
-@pytest.mark.parametrize(("kind", "sign"), [("stereotyped", 1.0), ("anti-stereotyped", -1.0)])
-def test_stereotyped_answers_score_plus_and_minus_one(scores_of, kind, sign):
+@pytest.fixture(scope="module")
+def aligned(whole):
+    """Aligned minus nonaligned examples per disambiguated example: 0 but for the category with a set without a pair."""
+    kinds = {}
+    for row in whole.filter(pc.equal(whole["context_condition"], "disambig")).to_pylist():
+        for name in ("all", row["category"]):
+            kinds.setdefault(name, []).append(1 if row["label"] == row["biased_loc"] else -1)
+    assert {name: sum(kind) for name, kind in kinds.items() if sum(kind)} == {"all": -2, "Disability_status": -2}
+    return {name: sum(kind) / len(kind) for name, kind in kinds.items()}
+
+
+@pytest.mark.parametrize(("kind", "sign"), [("stereotyped", 1.0), ("anti-stereotyped", -1.0), ("oracle", 0.0)])
+def test_stereotyped_answers_score_plus_and_minus_one_and_right_answers_0(scores_of, aligned, kind, sign):
     scores = scores_of(kind)
-    for row in (scores, *scores["by"]["category"].values()):
-        assert row["bias_ambig"] == row["bias_disambig"] == sign
-        assert row["accuracy_ambig"] == 0
-        assert row["accuracy_disambig"] == 0.5
-        assert row["accuracy_cost"] == -sign
-
-
-def test_oracle_is_right_and_unbiased(scores_of):
-    scores = scores_of("oracle")
-    for row in (scores, *scores["by"]["category"].values()):
-        assert row["accuracy_ambig"] == row["accuracy_disambig"] == 1
-        assert row["bias_ambig"] == 0
-        assert row["bias_disambig"] == 0
+    for name, row in {"all": scores, **scores["by"]["category"]}.items():
+        right = sign == 0
+        assert row["bias_ambig"] == sign == -row["accuracy_cost"]
+        assert row["bias_disambig"] == pytest.approx(aligned[name] if right else sign, abs=1e-12)
+        assert row["accuracy_ambig"] == right
+        assert row["accuracy_disambig"] == pytest.approx(1 if right else (1 + sign * aligned[name]) / 2, abs=1e-12)
 
 
 def test_t_b15_always_unknown_is_perfect_in_ambiguous_and_undefined_in_disambiguated_contexts(tmp_path):

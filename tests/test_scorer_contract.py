@@ -307,14 +307,14 @@ def test_a_saved_model_is_known_by_its_head_and_scores_alike(name, case, tmp_pat
         (CAUSAL, "bert", MASKED, "is a BertForMaskedLM, not a causal language model"),
     ],
 )
-def test_a_model_with_another_head_is_refused_in_one_line(models, kind, head, message, tmp_path):
+def test_a_model_with_another_head_is_refused_with_a_fix(models, kind, head, message, tmp_path):
     name, tokenizer, options = tiny.ENCODER_CONFIGS[kind]
     config = getattr(transformers, name)(**{**tiny.ENCODER_SMALL, **options}, num_labels=3)
     getattr(transformers, head).from_config(config).save_pretrained(tmp_path)
     tiny.make_encoder_tokenizer(tokenizer).save_pretrained(tmp_path)
-    with pytest.raises(QabiasError, match=message) as error:
+    with pytest.raises(QabiasError, match=f"(?s){message}") as error:
         load_model(models, str(tmp_path), device="cpu")
-    assert "\n" not in str(error.value)
+    assert str(error.value).count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -337,17 +337,17 @@ def test_a_model_with_missing_weights_is_refused(models, network, lost, tokenize
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        ("no-such/model-anywhere", {}, "no-such/model-anywhere.*check the name or path"),
-        ("./no/such/folder", {}, "'./no/such/folder' cannot be loaded"),
+        ("no-such/model-anywhere", {}, "no-such/model-anywhere.*name or path"),
+        ("./no/such/folder", {}, "no/such/folder: no such"),
         ("./no/such/folder", {"device": "gpu"}, "device 'gpu'"),
         ("./no/such/folder", {"device": "cuda:99"}, "device 'cuda:99'"),
         ("./no/such/folder", {"dtype": "int8"}, "unknown dtype 'int8'"),
     ],
 )
-def test_what_cannot_be_loaded_is_one_line(models, model, options, message):
-    with pytest.raises(QabiasError, match=message) as error:
+def test_what_cannot_be_loaded_has_one_line_and_a_fix(models, model, options, message):
+    with pytest.raises(QabiasError, match=f"(?s){message}") as error:
         load_model(models, model, **options)
-    assert "\n" not in str(error.value)
+    assert str(error.value).count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["multiple_choice", "nli"])

@@ -214,8 +214,8 @@ def test_an_installed_scorer_needs_no_edit_here(install, tmp_path):
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        ({"longest": "no description"}, "is no ScorerKind named 'longest'"),
-        ({"shortest": LONGEST}, "is no ScorerKind named 'shortest'"),
+        ({"longest": "no description"}, "ScorerKind named 'longest'"),
+        ({"shortest": LONGEST}, "ScorerKind named 'shortest'"),
         ({"longest": replace(LONGEST, interfaces=("telepathy",))}, "interfaces among"),
         ({"causal": replace(LONGEST, name="causal")}, "two scorers have the name 'causal'"),
     ],

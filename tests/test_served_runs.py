@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("surroundings")
 def test_scores_are_those_of_a_server_without_faults(serve, tmp_path):
     scores = []
     for number, server in enumerate((serve(), serve(faulty, make=FaultyServer))):
-        options = {"base_url": server.url, "timeout": str(TIMEOUT), "concurrency": "16"}
+        options = {"base_url": server.url, "timeout": str(TIMEOUT), "max_connections": "16"}
         arguments = RunArguments("bbq", "m", config="SES", backend="server", limit=80, options=options)
         result = run(arguments, tmp_path / str(number))
         scores.append((tmp_path / str(number) / "predictions" / "part-00000.parquet").read_bytes())

@@ -166,7 +166,7 @@ def test_other_fields_are_another_run_and_other_requests(serve, tmp_path):
     with pytest.raises(QabiasError, match="another run"):
         ask("high", "run")
     ask("high", "other")
-    assert [body["reasoning_effort"] for body in bodies] == ["low"] * 4 + ["high"] * 4
+    assert [body["reasoning_effort"] for body in bodies] == ["low"] * 8 + ["high"] * 8
 
 
 # Options
@@ -264,7 +264,7 @@ def test_an_answer_has_the_room_that_a_user_sets_or_four_times_what_its_format_n
     signature = run(arguments, tmp_path / "run").signature
     assert {body["max_tokens"] for body in bodies} == {tokens}
     assert f"|scorer:server+max_new_tokens={tokens}+temperature=0|" in signature
-    assert estimate.generated_tokens == 4 * tokens
+    assert estimate.generated_tokens == len(bodies) * tokens == 8 * tokens
 
 
 # Messages and thinking

@@ -46,7 +46,7 @@ def kinds() -> Mapping[str, ScorerKind]:
         if not isinstance(kind, ScorerKind) or kind.name != entry.name or not set(kind.interfaces) <= set(INTERFACES):
             raise QabiasError(
                 f"{entry.value} is not a ScorerKind named {entry.name!r}.",
-                f"Use interfaces among {', '.join(INTERFACES)}.",
+                f"Register a ScorerKind of this name with interfaces among {', '.join(INTERFACES)}.",
             )
         if kind.name in known:
             raise QabiasError(f"two scorers have the name {kind.name!r}.", f"Rename or uninstall {entry.value}.")
