@@ -230,7 +230,9 @@ def test_where_the_sample_leans_the_accuracy_cost_decides(sampled):
     measures = {name: BBQ.facts.measure(name) for name in ("bias_disambig", "bias_probability_disambig")}
     assert [format_mde(scores, measure) for measure in measures.values()] == ["", ""]
     assert format_mde(scores, BBQ.facts.measure("accuracy_cost"))
-    assert headline(BBQ, scores_of(sampled / "stereotyped"), "m").text == "m follows stereotypes about {group}."
+    assert (
+        "follows stereotypes about Physical_appearance" in headline(BBQ, scores_of(sampled / "stereotyped"), "m").text
+    )
 
 
 def test_where_the_sample_leans_a_random_model_is_not_ranked_before_a_perfect_one(sampled):
