@@ -184,8 +184,7 @@ def test_t_b25_published_files_are_pinned_and_no_folder_holds_a_loading_script()
 BBQ = load_benchmark("bbq")
 NOT_BALANCED = {"Disability_status": 10 / 778, "Physical_appearance": 64 / 788, "SES": 72 / 3432}
 """Aligned minus non-aligned rows of the authors' templates, of all that are disambiguated."""
-ODD = {"Disability_status": -2 / 778}
-"""The same of the bundled texts: 389 sets, and both facts of a set agree with the stereotype or neither."""
+ODD = {"Disability_status": -2 / 778}  # the same of the bundled texts: 389 sets, each aligned or not
 
 
 @pytest.mark.parametrize("category", CATEGORIES)

@@ -93,7 +93,7 @@ def test_one_model_and_more_than_one_language_are_needed(runs, tmp_path, upstrea
 def test_what_was_counted_otherwise_or_leans_by_itself_is_said(runs, upstream):
     notes = compare([runs / "ko-random", runs / "es-wrong"], mirror=str(upstream)).analysis.notes
     assert [note for note in notes if "MIXED" in note and "unparsed=wrong" in note]
-    scores = scores_of(runs / "es")
+    scores = scores_of(runs / "es-wrong")
     (leaning,) = [note for note in notes if note.startswith("Spanish: ") and " is unbalanced: " in note]
     share = 100 * scores["n_aligned"] / (scores["n_aligned"] + scores["n_nonaligned"])
     assert share != 50

@@ -217,7 +217,7 @@ def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, monkeypa
     assert [read_run(both / source).arguments.source for source in sources] == sources
     analysis = read_analysis(page.with_name("analysis.json"))
     html = page.read_text("utf-8")
-    for text in ("two forms of bbq", "no proof of contamination", find(analysis.tables, "forms_stereotypes").title):
+    for text in ("two forms of bbq", "does not prove contamination", find(analysis.tables, "forms_stereotypes").title):
         assert text in html
     # The same command, in any order of the sources, continues: what is there is not asked again, and the page replaced.
     before = {path: path.stat().st_mtime_ns for path in both.glob("*/predictions/*.parquet")}
