@@ -170,9 +170,14 @@ class _Reader:
     def _named_by(self, answers: Sequence[str]) -> dict[tuple[str, ...], int]:
         """What names each answer: its words without an article, and words that no other answer and no question has."""
         plain = (" ".join(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers)
-        short = [tuple(self._phrases.without_article(re.sub("^(?:the|an?) ", "", one)).split()) for one in plain]
+        whole = [tuple(one.split()) for one in plain]
+        short = [
+            tuple(self._phrases.without_article(re.sub("^(?:the|an?) ", "", " ".join(one))).split()) for one in whole
+        ]
         names = {own: place for place, own in reversed([*enumerate(short)]) if own}
-        if self._phrases.is_english:
+        if not self._phrases.is_english:  # "A la mujer mayor" begins with no English article
+            names = {own: place for place, own in enumerate(whole) if own} | names
+        else:
             shared = {word for word in _TOKEN.findall(self._asks.casefold())} | COMMON
             for place, own in enumerate(short):
                 others = {word for other in range(self._n) if other != place for word in short[other]}
@@ -195,7 +200,7 @@ class _Reader:
         )
         patterns = []
         for words in phrases:
-            joined = r"[\s-]{1,3}".join(map(re.escape, words))
+            joined = r"[\s·/-]{1,3}".join(map(re.escape, words))
             if self._phrases.is_english or words[0][0] < "\u0530":
                 patterns.append(f"(?<![^\\W_])({joined})(?:{ends})")
             else:
