@@ -205,7 +205,7 @@ def test_every_file_of_a_folder_is_accounted_for(tmp_path, rows):
     said = shown.output + str(shown.exception)
     assert isinstance(shown.exception, QabiasError)
     for token in (
-        *("4 of 7 logs", str(folder / 'gone.toy'), f"a run already: {folder / 'run'}\n"),
+        *("4 of 7 logs", str(folder / "gone.toy"), f"a run already: {folder / 'run'}\n"),
         *(f"{folder / 'cut.toy'}: the log is cut off", "weather", "no example has category 'Age'"),
         f"no log: {folder / 'notes.txt'}",
     ):
