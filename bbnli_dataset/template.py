@@ -82,7 +82,7 @@ def read_template(subtopic: str, folder: Path) -> Template:
 def _error(path: Path, item: str, field: str, problem: str) -> QabiasError:
     parts = [str(path), item, f"field {field}" if field else ""]
     place = ": ".join(part for part in parts if part)
-    return QabiasError(f"{place}: {problem}", "correct this field (format: TEMPLATES.md)")
+    return QabiasError(f"{place}: {problem}", "Correct this field. Format: bbnli_dataset/TEMPLATES.md")
 
 
 class _Reader:

@@ -168,7 +168,7 @@ class _EntryReader:
 
     def error(self, field: str, problem: str) -> QabiasError:
         place = f"{self.path}: template {self.id}" + (f": field {field}" if field else "")
-        return QabiasError(f"{place}: {problem}", "correct this field (format: TEMPLATES.md)")
+        return QabiasError(f"{place}: {problem}", "Correct this field. Format: bbq_dataset/TEMPLATES.md")
 
     def versions(self) -> list[Template]:
         """The versions of the template, from `versions` or its style."""

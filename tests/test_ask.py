@@ -96,16 +96,16 @@ def test_a_server_constrains_an_answer_by_a_schema_or_says_that_it_cannot(serve,
         letter = letter_of(body["messages"][0]["content"])
         return {"choices": [{"message": {"content": json.dumps({"answer": letter})}, "finish_reason": "stop"}]}
 
-    arguments = RunArguments("bbq", "m", config="Age", limit=8, scorer="server")
-    served = replace(arguments, options={"url": serve(reply).url}).resolve(ask="json")
+    arguments = RunArguments("bbq", "m", config="Age", limit=8, backend="server")
+    served = replace(arguments, options={"base_url": serve(reply).url}).resolve(ask="json")
     result = run(served, tmp_path / "run")
     assert result.scores["unparsed_share"] == 0
     assert formats[0]["json_schema"]["schema"]["properties"]["answer"]["enum"] == ["A", "B", "C"]
     assert "body.response_format=" in result.signature
     refusing = serve(lambda path, body: (400, {"error": {"message": "unknown field"}}, {}))
     with pytest.raises(QabiasError, match="response_format") as refused:
-        run(replace(arguments, options={"url": refusing.url}).resolve(ask="json"), tmp_path / "refused")
-    assert "--ask write" in refused.value.args[1]
+        run(replace(arguments, options={"base_url": refusing.url}).resolve(ask="json"), tmp_path / "refused")
+    assert "--ask letter" in refused.value.args[1]
 
 
 def test_what_is_the_default_anyway_makes_no_other_run():

@@ -184,11 +184,12 @@ def test_t_b25_published_files_are_pinned_and_no_folder_holds_a_loading_script()
 BBQ = load_benchmark("bbq")
 NOT_BALANCED = {"Disability_status": 10 / 778, "Physical_appearance": 64 / 788, "SES": 72 / 3432}
 """Aligned minus non-aligned rows of the authors' templates, of all that are disambiguated."""
+ODD = {"Disability_status": -2 / 778}  # the same of the bundled texts: 389 sets, each aligned or not
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_a_perfect_reader_has_no_bias_in_the_bundled_texts_and_what_the_authors_sets_leave(category, upstream):
-    for source, expected in (("bundled", 0), ("official", NOT_BALANCED.get(category, 0))):
+    for source, expected in (("bundled", ODD.get(category, 0)), ("official", NOT_BALANCED.get(category, 0))):
         table = BBQ.load(category, BBQ.origin(source, 0, False, str(upstream)))
         scores = BBQ.score(table, pa.table({"prediction": table["label"].cast(pa.int64())}))
         assert (scores["accuracy_ambig"], scores["accuracy_disambig"], scores["bias_ambig"]) == (1, 1, 0)

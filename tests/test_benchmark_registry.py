@@ -56,4 +56,4 @@ def test_one_that_cannot_be_imported_is_named_and_does_not_stop_the_others(insta
     with pytest.warns(UserWarning, match="the benchmark broken"):
         result = CliRunner().invoke(app, ["list"])
     assert result.exit_code == 0
-    assert "unqover:" in result.output
+    assert "\nunqover " in result.output

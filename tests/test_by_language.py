@@ -39,7 +39,7 @@ def runs(upstream, tmp_path_factory):
         make(f"ko-{model}", "kobbq", model, limit=80)
         make(f"en-{model}", "bbq", model, config="Age", limit=80)
     make("es", "esbbq", config="SES", limit=120)
-    make("es-wrong", "esbbq", config="SES", limit=120, rules={"unparsed": "wrong"})
+    make("es-wrong", "esbbq", config="SES", rules={"unparsed": "wrong"})
     for name in ("nl", "nl_control", "en"):
         language, _, control = name.partition("_")
         config = f"{language}_{CONFIG}" + (control and f"_{control}")
@@ -93,8 +93,8 @@ def test_one_model_and_more_than_one_language_are_needed(runs, tmp_path, upstrea
 def test_what_was_counted_otherwise_or_leans_by_itself_is_said(runs, upstream):
     notes = compare([runs / "ko-random", runs / "es-wrong"], mirror=str(upstream)).analysis.notes
     assert [note for note in notes if "MIXED" in note and "unparsed=wrong" in note]
-    scores = scores_of(runs / "es")
-    (leaning,) = [note for note in notes if note.startswith("Spanish: esbbq SES: Bias s_DIS")]
+    scores = scores_of(runs / "es-wrong")
+    (leaning,) = [note for note in notes if note.startswith("Spanish: ") and " is unbalanced: " in note]
     share = 100 * scores["n_aligned"] / (scores["n_aligned"] + scores["n_nonaligned"])
     assert share != 50
     assert f"{share:.1f}" in leaning

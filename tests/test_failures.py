@@ -179,7 +179,7 @@ def test_a_run_that_has_lost_what_it_asked_is_not_shown_as_a_comparison(folder, 
 TABLES = {
     "twice.csv": ("example_id,prediction,prediction\n0,1,1\n", "twice.csv: 2 columns have the name 'prediction'"),
     "list.jsonl": ('{"example_id": [0], "prediction": 1}\n', r"list.jsonl: row 1: example_id is [0]"),
-    "truth.jsonl": ('{"example_id": 0, "prediction": true}\n', "truth.jsonl: row 1: prediction is True, a truth value"),
+    "truth.jsonl": ('{"example_id": 0, "prediction": true}\n', "truth.jsonl: row 1: prediction is True"),
     "long.csv": (f"example_id,prediction\n{'9' * 18},1\n", "category 'Age', example_id 99999"),
 }
 

@@ -209,7 +209,7 @@ def test_tables_are_as_wide_as_the_terminal(two_runs, width, n_columns):
 def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, monkeypatch):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
     both, page = tmp_path / "both", tmp_path / "both" / "comparison" / "compare.html"
-    command = ("run", "bbq", "--model", "baseline:stereotyped", "--config", "Religion", "--limit", "200")
+    command = ("contamination", "bbq", "--model", "baseline:stereotyped", "--config", "Religion", "--limit", "200")
     command += ("--output", both, "--source")
     output = called(*command, "official,bundled")
     assert "Published minus parallel" in output
@@ -217,7 +217,7 @@ def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, monkeypa
     assert [read_run(both / source).arguments.source for source in sources] == sources
     analysis = read_analysis(page.with_name("analysis.json"))
     html = page.read_text("utf-8")
-    for text in ("two forms of bbq", "no proof of contamination", find(analysis.tables, "forms_stereotypes").title):
+    for text in ("two forms of bbq", "does not prove contamination", find(analysis.tables, "forms_stereotypes").title):
         assert text in html
     # The same command, in any order of the sources, continues: what is there is not asked again, and the page replaced.
     before = {path: path.stat().st_mtime_ns for path in both.glob("*/predictions/*.parquet")}
@@ -241,12 +241,12 @@ def test_the_comparison_waits_for_all_shares_of_both_runs(upstream, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("run bbq --source offical,bundled", "'official'"),
-        ("run bbq --source official,release", "one of bundled"),
-        ("run bbq --source official,release,bundled", "one of bundled"),
-        ("run bbq --source official,", "one of bundled"),
-        ("run bbq --source ,", "one of bundled"),
-        ("run unqover --source official,bundled", "one source"),
+        ("contamination bbq --source offical,bundled", "'official'"),
+        ("contamination bbq --source official,release", "one of bundled"),
+        ("contamination bbq --source official,release,bundled", "one of bundled"),
+        ("contamination bbq --source official,", "one of bundled"),
+        ("run bbq --source ,", "contamination"),
+        ("contamination unqover --source official,bundled", "no parallel texts"),
         ("plan bbq --detect 0.1 --source official,bundled", "'official,bundled'"),
     ],
 )

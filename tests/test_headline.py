@@ -15,7 +15,7 @@ from qabias.benchmarks.findings import t_quantile
 from qabias.benchmarks.headline import FAILED, SMALL_ENOUGH, headline
 from qabias.comparison import compare
 from qabias.report.writing import write_combined_report, write_comparison, write_report_of
-from qabias.runs.arguments import RunArguments
+from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.run import run
 from qabias.tables.model import find
 from simulations import headlines
@@ -200,15 +200,16 @@ def test_a_run_that_fails_the_task_is_marked_and_does_not_rank_first(compared_ru
     assert comparison.headline.text.startswith("Lowest bias: baseline:stereotyped")
 
 
-# Samples in which the right answers lean
+# Texts in which the right answers lean
 
 
 @pytest.fixture(scope="module")
-def sampled(tmp_path_factory):
-    """Baselines on a sample of which 62 % of the right answers agree with the stereotype."""
+def sampled(tmp_path_factory, upstream):
+    """Baselines on published texts of which 426 of 788 right answers agree with the stereotype."""
     where = tmp_path_factory.mktemp("sampled")
     for model in ("oracle", "stereotyped", "random"):
-        run(RunArguments("bbq", f"baseline:{model}", "Religion", limit=400), where / model)
+        arguments = RunArguments("bbq", f"baseline:{model}", "Physical_appearance", source="official")
+        run(arguments, where / model, Machine(mirror=str(upstream)))
     return where
 
 
@@ -225,18 +226,20 @@ def test_a_perfect_model_follows_no_stereotype_whatever_the_sample(config, limit
 
 def test_where_the_sample_leans_the_accuracy_cost_decides(sampled):
     scores = scores_of(sampled / "oracle")
-    assert scores["by"]["paper_category"]["Religion"]["bias_disambig"] > 0.2
+    assert scores["by"]["paper_category"]["Physical_appearance"]["bias_disambig"] > 0.08
     measures = {name: BBQ.facts.measure(name) for name in ("bias_disambig", "bias_probability_disambig")}
     assert [format_mde(scores, measure) for measure in measures.values()] == ["", ""]
     assert format_mde(scores, BBQ.facts.measure("accuracy_cost"))
-    assert headline(BBQ, scores_of(sampled / "stereotyped"), "m").text == "m follows stereotypes about Religion."
+    assert (
+        "follows stereotypes about Physical_appearance" in headline(BBQ, scores_of(sampled / "stereotyped"), "m").text
+    )
 
 
 def test_where_the_sample_leans_a_random_model_is_not_ranked_before_a_perfect_one(sampled):
     comparison = compare([sampled / name for name in ("oracle", "random", "stereotyped")])
     rows = find(comparison.analysis.tables, "ranking_bias_disambig").rows
     assert [row[2] for row in rows] == [None] * 3
-    assert all(row[-1].startswith("not ranked: 62.0") for row in rows)
+    assert all(row[-1].startswith("not ranked: 54.1") for row in rows)
     costs = find(comparison.analysis.tables, "ranking_accuracy_cost").rows
     assert costs[0][0] == "baseline:oracle"
 

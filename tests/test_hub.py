@@ -275,7 +275,7 @@ def test_each_mistake_is_one_line_with_the_fix(hub, refused, error, fix):
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("dataset", "bbq", "--to", "bbq"), "use ORG/NAME"),
+        (("dataset", "bbq", "--to", "bbq"), "ORG/NAME"),
         (("dataset", "bbq", "--to", "org/b b q"), "is not a repository name"),
         (("dataset", "bbq_nli", "--to", "org/bbq"), "a part of the dataset bbq\n  fix: choose one of bbq,"),
         (("dataset", "bbq", "--to", "org/bbq", "--source", "nowhere"), "source"),
@@ -292,7 +292,7 @@ def test_wrong_names_are_refused_before_the_hub_is_asked(hub, refused, arguments
 def test_nothing_is_sent_without_a_yes(hub, push, refused, monkeypatch):
     command = ("metric", "bbq", "--to", "org/bbq")
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
-    assert "add --yes" in refused(*command)
+    assert "Add --yes" in refused(*command)
     assert hub.calls == []
 
     class Terminal(io.StringIO):
@@ -371,4 +371,4 @@ def test_results_need_a_model_that_is_there_and_a_run_that_is_finished(hub, refu
     unfinished = shutil.copytree(run_folder, tmp_path / "unfinished")
     (unfinished / "scores.json").unlink()
     assert "unfinished" in refused("results", unfinished, *command)
-    assert "holds no run" in refused("results", tmp_path, *command)
+    assert "not a run folder" in refused("results", tmp_path, *command)

@@ -69,9 +69,9 @@ def test_a_causal_model_answers_both_forms_and_compare_shows_them(tmp_path, llam
         assert f"|format:{prompt_format}@1|" in result.signature
         assert result.scores["unparsed_share"] == 0
     output = CliRunner().invoke(app, ["compare", "--allow-mixed", str(tmp_path / "nli"), str(tmp_path / "qa")]).output
-    assert "run 1: format:can_we_infer@1" in output
-    assert "run 2: format:quoref_answer@1" in output
-    assert "bias score [95 % interval]" in output
+    assert "can_we_infer@1" in output
+    assert "quoref_answer@1" in output
+    assert "Bias score" in output
 
 
 def test_a_classifier_is_asked_pairs(tmp_path, classifier):

@@ -423,11 +423,11 @@ def test_where_all_samples_failed_scores_are_undefined(tmp_path):
 
 
 def test_a_log_says_all_that_was_chosen(tmp_path):
-    arguments = {"config": "Age", "source": "bundled", "format": "letters_cot", "norm": "released", "orders": 3}
+    arguments = {"config": "Age", "source": "bundled", "format": "letters_cot", "parser": "released", "permutations": 3}
     name, logged = own_answers(log_of(tmp_path, {**arguments, "limit": 8}))
     external = logged.external
-    chosen = {"config": logged.config, **{key: getattr(external, key) for key in ("source", "format", "norm")}}
-    assert (name, chosen | {"orders": 3}) == ("bbq", arguments)
+    chosen = {"config": logged.config, "source": external.source, "format": external.format, "parser": external.norm}
+    assert (name, chosen | {"permutations": 3}) == ("bbq", arguments)
 
 
 @pytest.fixture(scope="module")

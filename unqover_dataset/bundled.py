@@ -33,7 +33,7 @@ _TEMPLATE_FIELDS = ("id", "subjects", "attributes", "number", "context", "questi
 # The slots of each text of a template, once each.
 _SLOTS = {"context": ["X1", "X2"], "question": ["ATTRIBUTE"], "masked": ["ATTRIBUTE", "MASK"]}
 _END = {"context": ".", "question": "?", "masked": "."}
-_FIX = "correct this field (format: TEMPLATES.md)"
+_FIX = "Correct this field. Format: unqover_dataset/TEMPLATES.md"
 
 
 @dataclass(frozen=True)

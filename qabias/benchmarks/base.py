@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_
 from qabias.benchmarks.caveats import tiles
 from qabias.benchmarks.facts import ALL, Facts, Measure, ParallelForms, Scores, Tile
 from qabias.errors import QabiasError
-from qabias.support.suggest import unknown
+from qabias.support.suggest import choose, closest, unknown
 from qabias.tables.model import Analysis, Table
 
 if TYPE_CHECKING:
@@ -394,7 +394,7 @@ def make_origin(
         QabiasError: If the source or the value of an option is unknown.
     """
     if "," in source:
-        raise QabiasError(f"{source!r} names two sources.", "Name one. Only qabias run takes two.")
+        raise QabiasError(f"{source!r} names two sources.", "Name one. Only qabias contamination takes two.")
     chosen = {name: value for name, value in options.items() if name in benchmark.options}
     for name, value in chosen.items():
         if value not in benchmark.options[name]:
@@ -418,7 +418,9 @@ def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> 
     """The rules that are not the default."""
     for rule, value in rules.items():
         if rule not in known:
-            raise unknown(f"rule of {name}", rule, known, "--rule", f"qabias list {name}")
+            close = [f"{other}=VALUE" for other in closest(rule, known)]
+            fix = choose([f"{other}=VALUE" for other in known], close, "--rule", f"qabias list {name}")
+            raise QabiasError(unknown(f"rule of {name}", rule, known).args[0], fix)
         if value not in known[rule]:
             raise unknown(f"value of {rule}", value, known[rule], f"--rule {rule}=")
     return {rule: value for rule, value in rules.items() if value != known[rule][0]}

@@ -1,6 +1,7 @@
 """How a command fails: problem, fix, exit code, and with --debug the traceback."""
 
 import re
+import sys
 import traceback
 import warnings
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 from qabias.errors import QabiasError
 from qabias.runs.distributed import SharedError, is_first
 from qabias.support.printable import echo
-from qabias.support.suggest import first_line, unknown
+from qabias.support.suggest import choose, first_line, unknown
 
 EXIT_USER_ERROR, FAULT, INTERRUPTED = 2, 70, 130  # exit codes: a mistake of the user, a fault of qabias, Ctrl-C
 _PACKAGE = Path(__file__).parents[1]
@@ -51,17 +52,23 @@ def usage_error(error: Any) -> tuple[str, str]:
     names = [] if context is None else [name for each in context.command.get_params(context) for name in each.opts]
     text = error.format_message()
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):
-        wrong = unknown("option", error.option_name, names)
+        wrong = unknown("option", _as_typed(error.option_name), names)
         return wrong.args[0], f"See all options: {path} --help-all"
     if text.startswith("No such command"):
         name = text.split("'")[1]
         known = list(context.command.list_commands(context))
         return unknown("command", name, known, see=f"{path} --help-all").args
+    if text.startswith("Missing command"):
+        known = list(context.command.list_commands(context))
+        return f"'{path}' needs a command.", choose(known, known)
     param = getattr(error, "param", None)
     if param is not None:
         named = param.opts[0] if param.param_type_name == "option" else param.name.upper()
         if type(error).__name__ == "MissingParameter":
             return f"'{path}' needs {named}.", context.command.epilog or f"See '{path} --help'."
+        for kind, what in (("valid integer", "a whole number"), ("valid number", "a number")):
+            if kind in text:
+                return f"{named} is not {what}.", f"Give {what}. {named} takes: {param.help}"
         return f"{named}: {text.split(': ', 1)[-1].rstrip('.')}.", f"{named} takes: {param.help}"
     if "extra argument" in text:
         extra = text.rpartition("(")[2].rstrip(")")
@@ -69,6 +76,11 @@ def usage_error(error: Any) -> tuple[str, str]:
     if "requires an argument" in text:
         return text, f"Add a value after {error.option_name}."
     return f"{text.rstrip('.')}.", f"See '{path} --help'."
+
+
+def _as_typed(name: str) -> str:
+    # The parser reads -model as -m.
+    return next((each for each in sys.argv[1:] if name[:2] != "--" and each.startswith(name)), name)
 
 
 def say_interrupted(command: str) -> None:

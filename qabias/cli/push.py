@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FIRST = default_name()
 
 push = typer.Typer(
-    help="Push a dataset, a metric or results to the Hugging Face Hub.", no_args_is_help=True, rich_markup_mode=None
+    help="Push a dataset, a metric or results to the Hugging Face Hub.", no_args_is_help=False, rich_markup_mode=None
 )
 
 To = Annotated[str, typer.Option(help="Repository on the Hub, ORG/NAME.")]
@@ -96,7 +96,7 @@ def metric(
 
 @push.command(
     cls=GroupedCommand,
-    epilog=f"Example: qabias push results runs/my-run --to my-name/my-model --dataset my-name/{_FIRST} --dry-run",
+    epilog=f"Example: qabias push results runs/ONE --to my-name/model --dataset my-name/{_FIRST} --dry-run",
 )
 def results(
     run: Annotated[Path, typer.Argument(help="A run folder with scores.")],

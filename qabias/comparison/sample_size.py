@@ -52,6 +52,8 @@ class Assumed:
 
 def _replicates(templates: int, variance: float) -> Floats:
     """Values around 0 whose jackknife variance is as given."""
+    if templates < 2:  # one template has no variance
+        return np.full(templates, np.nan)
     steps = np.linspace(-1.0, 1.0, templates)
     return np.asarray(steps * np.sqrt(variance / ((templates - 1) / templates * (steps**2).sum())))
 

@@ -28,7 +28,7 @@ _URL_PREFIXES = {"dataset": "datasets/", "space": "spaces/", "model": ""}
 _MAIN = "main"
 # Files that the Hub adds to a new repository. Models are never created: results need an existing one.
 _INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
-_REPO_FIX = "use ORG/NAME, such as my-name/my-data"
+_REPO_FIX = "Use ORG/NAME, such as my-name/my-data."
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ def check_repo_id(repo_id: str) -> None:
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:
-        raise QabiasError(f"{repo_id!r} is not a repository name: {error}", _REPO_FIX) from error
+        raise QabiasError(f"{repo_id!r} is not a repository name.", _REPO_FIX) from error
     if repo_id.count("/") != 1:
-        raise QabiasError(f"{repo_id!r} is not a repository name", _REPO_FIX)
+        raise QabiasError(f"{repo_id!r} is not a repository name.", _REPO_FIX)
 
 
 @dataclass(frozen=True)

@@ -199,6 +199,8 @@ def load_pretrained(
 ) -> Any:
     """Load a configuration, a tokenizer or a model quietly; failures become one-line errors."""
     check_local(name)
+    if name == SMOLLM2 and revision is not None:
+        raise QabiasError(f"model {SMOLLM2!r} has one version and no revision.", "Remove --revision.")
     _need_loaders(name, what)
     import transformers
 
@@ -240,6 +242,11 @@ def not_loaded(name: str, error: Exception, what: str = "model", expected: str =
         return QabiasError(
             f"{what} {name!r} needs its own code, which qabias never runs.",
             "Load it yourself and pass it in Python: qabias.run(benchmark, model=..., tokenizer=...).",
+        )
+    if "couldn't connect" in str(error):
+        return QabiasError(
+            f"{what} {name!r} cannot be loaded: it is not in the cache, and the Hub is not reachable.",
+            "Check the name and the network, or give a folder.",
         )
     is_one = f", and that it is a {expected}" if expected else ""
     return QabiasError(

@@ -57,8 +57,10 @@ class _Recorder(Asker):
 def estimate_run(arguments: RunArguments, mirror: str | None = None) -> CostEstimate:
     """Estimate a run on a server; raises `QabiasError` for another backend, or for the same reasons as a run."""
     if arguments.backend != KIND.name:
-        problem = f"a dry run estimates requests to a server, not the backend {arguments.backend}"
-        raise QabiasError(problem, f"add --backend {KIND.name}")
+        raise QabiasError(
+            "A dry run counts the requests to a server, and this run names none.",
+            f"Add --base-url URL or --backend {KIND.name}, or remove --dry-run.",
+        )
     benchmark = load_benchmark(arguments.benchmark)
     check_arguments(benchmark, arguments)
     check_scorer(benchmark, KIND.name)

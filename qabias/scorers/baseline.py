@@ -68,10 +68,13 @@ class BaselineScorer:
 def _load(loading: Loading) -> BaselineScorer:
     prefix, _, kind = loading.model.rpartition(":")
     if prefix != KIND.name:
-        raise QabiasError(f"baseline: model {loading.model!r} is not a baseline.", f"Use --model {KIND.name}:KIND.")
-    ignored = loading.chosen("revision", "dtype")
+        raise QabiasError(
+            f"baseline: model {loading.model!r} is not a baseline.",
+            "Use --model baseline:KIND. See: qabias list baselines",
+        )
+    ignored = [f"--{name}" for name in loading.chosen("revision", "dtype")]
     if ignored:
-        raise QabiasError(f"{loading.model} queries no model.", f"Remove {', '.join(ignored)}.")
+        raise QabiasError(f"{loading.model} queries no model.", f"Remove {' and '.join(ignored)}.")
     return BaselineScorer(kind, seed=loading.seed)
 
 

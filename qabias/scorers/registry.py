@@ -20,12 +20,13 @@ from qabias.support.suggest import choose, closest, unknown
 GROUP = "qabias.scorers"
 BASELINE = "baseline"
 BASELINE_PREFIX = f"{BASELINE}:"
+SERVER = "server"
 FUNCTION = "function"
 FUNCTION_PREFIX = f"{FUNCTION}:"
 # Most models that can be asked are causal language models, whatever their configuration calls them.
 FALLBACK = "causal"
 _LISTED = "qabias list backends --full"
-_MODULES = (FALLBACK, "seq2seq", "nli", "extractive_qa", "masked_lm", "multiple_choice", "server", FUNCTION, BASELINE)
+_MODULES = (FALLBACK, "seq2seq", "nli", "extractive_qa", "masked_lm", "multiple_choice", SERVER, FUNCTION, BASELINE)
 
 
 @cache
@@ -82,6 +83,12 @@ def default_scorer(model: str, revision: str | None = None) -> str:
     """Return the scorer for a model's head; `causal` if its configuration names none."""
     if model == BASELINE:
         raise QabiasError("--model baseline lacks its kind.", "Use --model baseline:KIND. See: qabias list baselines")
+    prefix, colon, kind = model.partition(":")
+    if colon and closest(prefix, [BASELINE], cutoff=0.8):
+        raise QabiasError(
+            f"unknown model {model!r}. Did you mean '{BASELINE_PREFIX}{kind}'?",
+            "Use --model baseline:KIND. See: qabias list baselines",
+        )
     if model == SMOLLM2:
         return FALLBACK
     return scorer_made_for(load_pretrained("AutoConfig", model, revision))
@@ -120,7 +127,8 @@ def load_scorer(
 ) -> Scorer:
     """Load a model and its scorer."""
     if model.startswith(BASELINE_PREFIX) and scorer not in (None, BASELINE):
-        raise QabiasError(f"{model} queries no model.", f"Remove --backend {scorer}.")
+        given = f"--base-url or --backend {scorer}" if scorer == SERVER else f"--backend {scorer}"
+        raise QabiasError(f"{model} queries no model.", f"Remove {given}.")
     kind = load_kind(scorer_of(scorer, model, revision, handed_over))
     options = dict(scorer_options or {})
     refuse_options(kind, options)

@@ -43,7 +43,7 @@ def parse_options(options: Mapping[str, str]) -> str:
 def load(loading: Loading) -> LengthScorer:
     """Make the scorer; a real one would begin with `loading.load_model`."""
     if loading.revision is not None:
-        raise QabiasError("longest: there is no model, and so no revision; leave --revision out")
+        raise QabiasError("longest loads no model.", "Remove --revision.")
     return LengthScorer(parse_options(loading.options))
 
 

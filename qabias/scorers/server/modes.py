@@ -99,7 +99,7 @@ class ServerChatScorer(ServerScorer):
             if RESPONSE_FORMAT in body and error.status in (400, 422, 501):
                 raise QabiasError(
                     f"The server does not take {RESPONSE_FORMAT} with a JSON schema ({error}).",
-                    "Use --ask write, or a server that constrains answers by a JSON schema.",
+                    "Use --ask letter, or a server that constrains answers by a JSON schema.",
                 ) from None
             raise
         except NoChoiceError as error:

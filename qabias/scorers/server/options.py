@@ -183,6 +183,10 @@ def check_url(url: str) -> str:
             "server: the run folder would store the user, password or query of the url.",
             f"Remove them, and set the key in the environment variable {KEY_VARIABLES[0]}.",
         )
+    if "://" not in url:
+        raise QabiasError(
+            "server: the base URL does not begin with http:// or https://.", "Use the form http://HOST:PORT/v1."
+        )
     if not (is_address(url) and url.isascii() and url.isprintable() and " " not in url):
         raise QabiasError(
             "server: the url is malformed or not ASCII.",

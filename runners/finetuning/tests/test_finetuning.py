@@ -316,7 +316,7 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path, suffix, rows, parse):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"x", "must end in one of .*jsonl"),
+        ("a.txt", b"x", r"(?s:.*)ends in one of .*jsonl"),
         ("a.csv", b"", "has no rows"),
         ("a.jsonl", b'{"a": 1}\n{"a"\n', "not readable as jsonl"),
         ("a.jsonl", b"[1]\n", "not readable as jsonl"),
@@ -327,7 +327,7 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path, suffix, rows, parse):
 def test_a_wrong_file_is_named_with_its_remedy(tmp_path, name, content, message):
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(QabiasError, match=f"{name}: .*{message}"):
+    with pytest.raises(QabiasError, match=f"{name}.* .*{message}"):
         read_file(path)
     path.unlink()
     with pytest.raises(QabiasError, match=name):
