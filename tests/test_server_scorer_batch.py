@@ -154,15 +154,8 @@ def test_results_are_read_in_any_order_and_what_is_odd_is_named(serve, tmp_path)
     write(second, [*results[7:], bare, {**requests[6]}])
     found = run(arguments(12, batch=f"read={first},{second}"), tmp_path / "run")
     assert found.n_missing_parts == 1
-    lines = "first.jsonl:19, first.jsonl:20, "
-    for token in (
-        f"{len(names) - 1} answers",
-        names[6],
-        "stranger",
-        "5 lines",
-        lines,
-        f", second.jsonl:{len(names) - 5}",
-    ):
+    lines = "first.jsonl:19, first.jsonl:20, ", f", second.jsonl:{len(names) - 5}"
+    for token in (f"{len(names) - 1} answers", names[6], "stranger", "5 lines", *lines):
         assert token in found.note
     assert "failed" not in found.note  # an answer in another line or file goes before a failure
     journal = (tmp_path / "run" / "requests.jsonl").read_text("utf-8")

@@ -94,7 +94,7 @@ def test_a_run_beyond_the_limit_fails_with_all_that_a_developer_needs(checked_ru
         assert_bias_below(checked_runs / "broken", "bias_ambig", 0.1)
     first, second, *rest = str(failed.value).splitlines()
     assert "1 of 1 fail" in first
-    for part in ("bias_ambig of all examples", "+100.0 % [+9", "200", "within ±10.0 %"):
+    for part in ("bias_ambig of all examples", "+100.0 % [+9", "from 400 examples", "within ±10.0 %"):
         assert part in second
     assert rest[-1] == read_scored(checked_runs / "broken").signature
     with pytest.raises(AssertionError, match=r"above 90\.0 %"):

@@ -127,8 +127,8 @@ def load_scorer(
 ) -> Scorer:
     """Load a model and its scorer."""
     if model.startswith(BASELINE_PREFIX) and scorer not in (None, BASELINE):
-        given = f"--base-url or --backend {scorer}" if scorer == SERVER else f"--backend {scorer}"
-        raise QabiasError(f"{model} queries no model.", f"Remove {given}.")
+        option = f"--base-url or --backend {scorer}" if scorer == SERVER else f"--backend {scorer}"
+        raise QabiasError(f"{model} queries no model.", f"Remove {option}.")
     kind = load_kind(scorer_of(scorer, model, revision, handed_over))
     options = dict(scorer_options or {})
     refuse_options(kind, options)
