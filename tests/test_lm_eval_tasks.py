@@ -393,7 +393,7 @@ def test_the_command_line_with_a_chat_template_writes_what_a_run_writes(tmp_path
     command = [
         *(sys.executable, "-m", "lm_eval", "--model", "hf", "--model_args", f"pretrained={folder},dtype=float32"),
         *("--device", "cpu", "--include_path", str(FOLDER), "--tasks", "qabias_bbq_chat,qabias_bbq_all_letters"),
-        *("--metadata", metadata, "--apply_chat_template", "--gen_kwargs", "max_gen_toks=16", "--limit", "8"),
+        *("--metadata", metadata, "--apply_chat_template", "--gen_kwargs", "max_gen_toks=16", "--limit", "100"),
         *("--output_path", str(tmp_path / "out"), "--log_samples", "--batch_size", "4"),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -155,7 +155,7 @@ def test_a_damaged_sample_is_named(tmp_path):
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("samples/3_epoch_1.json", "[" * 99999)
         archive.writestr("samples/2_epoch_2.json", json.dumps(SECOND))
-    with pytest.raises(QabiasError, match=r"samples/3_epoch_1.json in this log of inspect_ai is damaged"):
+    with pytest.raises(QabiasError, match=r"samples/3_epoch_1.json .*damaged"):
         list(read_log(path).samples())
 
 
