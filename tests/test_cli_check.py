@@ -98,7 +98,7 @@ def test_the_shell_sees_the_same_exit_codes(checked_runs, tmp_path):
     assert command("check", checked_runs / "small", "--max", "bias_ambig=0.1", cwd=tmp_path).returncode == 3
     wrong = command("check", checked_runs / "kept", "--max", "bias_ambg=0.1", cwd=tmp_path)
     assert wrong.returncode == cli.EXIT_USER_ERROR == 2
-    assert wrong.stderr.count("\n") == 1
+    assert wrong.stderr.count("\n") == 2
     assert "Did you mean 'bias_ambig'?" in wrong.stderr
 
 

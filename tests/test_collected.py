@@ -67,7 +67,7 @@ def answers(tmp_path) -> Path:
 def test_a_table_becomes_a_run_with_tables_and_report(answers, tmp_path):
     folder = tmp_path / "run"
     output = invoke("score", answers, "--config", "Age", "--model", "mine", "--format", "race", "--output", folder)
-    assert output.startswith("400 of 3,680 examples of Age have an answer: 10.9 %\n")
+    assert output.count("400 of 3,680 examples of Age have an answer: 10.9 %\n") == 1
     scored = read_scored(folder)
     assert scored.scores["accuracy_disambig"] == 1
     assert "|format:race@1|model:mine|scorer:answers|norm:none|answers:answers.jsonl@" in scored.signature
