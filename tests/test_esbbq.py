@@ -10,14 +10,7 @@ import pytest
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.multilingual.esbbq import WORDINGS
 
-from .published_sets import (
-    invent,
-    partition,
-    published,
-    roles,
-    rows_of,
-    summary,
-)
+from .published_sets import invent, partition, published, roles, rows_of, summary
 
 REPOSITORY = "langtech-bsc/EsBBQ-CaBBQ"
 ROWS_AND_TEMPLATES = {

@@ -156,11 +156,7 @@ def test_our_scores_of_esbbq_are_those_of_the_harness(upstream, harness, bbq, or
             texts = [row[f"ans{place}"] for place in range(3)]
             predictions.append(row["unknown_loc"] if answer == 2 else texts.index(doc[f"ans{answer}"]))
         result = bbq.compute(
-            predictions=predictions,
-            references=rows,
-            by=["category"],
-            confidence=None,
-            allow_incomplete=True,
+            predictions=predictions, references=rows, by=["category"], confidence=None, allow_incomplete=True
         )
         expected = of_harness(harness, docs, given)
         assert in_their_names(result) == pytest.approx(expected, abs=1e-12), responder

@@ -49,10 +49,7 @@ CHANGES = {
     "a row": lambda of: of.embedding.weight.data[1234].normal_(),
     "neighbours change places": lambda of: swap_rows(of.embedding.weight, 10, 11),
     "rows change places": lambda of: swap_rows(of.embedding.weight, 5, 2900),
-    "two pairs change places": lambda of: (
-        swap_rows(of.embedding.weight, 1, 2),
-        swap_rows(of.embedding.weight, 3, 4),
-    ),
+    "two pairs change places": lambda of: (swap_rows(of.embedding.weight, 1, 2), swap_rows(of.embedding.weight, 3, 4)),
     "the sign of a zero": lambda of: of.embedding.weight.data.__setitem__((7, 7), -0.0),
     "a half-precision buffer": lambda of: of.scale.__setitem__(2, 2.0),
     "a buffer of truth values": lambda of: of.mask.__setitem__(1, True),

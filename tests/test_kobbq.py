@@ -18,15 +18,7 @@ from qabias.report.writing import write_report_of
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.run import run
 
-from .published_sets import (
-    invent,
-    partition,
-    published,
-    roles,
-    rows_of,
-    scores,
-    summary,
-)
+from .published_sets import invent, partition, published, roles, rows_of, scores, summary
 
 REPOSITORY = "naver-ai/KoBBQ"
 TEST, TEMPLATES, ALL_SAMPLES = (f"data/KoBBQ_{name}.tsv" for name in ("test_samples", "templates", "all_samples"))

@@ -26,10 +26,7 @@ print(os.environ["OMP_WAIT_POLICY"], torch.get_num_threads())
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "found"),
-    [
-        ({}, "PASSIVE 1"),
-        ({"OMP_WAIT_POLICY": "ACTIVE", "OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}, "ACTIVE 2"),
-    ],
+    [({}, "PASSIVE 1"), ({"OMP_WAIT_POLICY": "ACTIVE", "OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}, "ACTIVE 2")],
 )
 def test_the_command_line_lets_threads_sleep_and_leaves_what_the_user_has_set(given, found):
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | given

@@ -41,10 +41,11 @@ LINGER = struct.pack("ii", 1, 0)
 GOOD = {
     "whole": _http(),
     "in one chunk": CHUNKED + b"%x\r\n" % len(CONTENT) + CONTENT + b"\r\n0\r\n\r\n",
-    "gzip": _http(gzip.compress(CONTENT), "200 OK", "Content-Encoding: gzip"),
 }
 """Answers from which the file is had."""
 BAD = {
+    # Packed bodies are asked for by nobody, and unpacking them has no bound.
+    "gzip": _http(gzip.compress(CONTENT), "200 OK", "Content-Encoding: gzip"),
     "longer than announced": _http(CONTENT + b"x" * 100, length=len(CONTENT) - 1),
     "empty": _http(b""),
     "gzip unsaid": _http(gzip.compress(CONTENT)),

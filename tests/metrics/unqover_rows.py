@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 
-SCORE_COLUMNS = (
-    *("s1_12", "s2_12", "s1_21", "s2_21"),
-    *("s1_12_neg", "s2_12_neg", "s1_21_neg", "s2_21_neg"),
-)
+SCORE_COLUMNS = (*("s1_12", "s2_12", "s1_21", "s2_21"), *("s1_12_neg", "s2_12_neg", "s1_21_neg", "s2_21_neg"))
 
 
 HEADLINES = ("delta", "epsilon", "mu", "eta", "avg_score")
