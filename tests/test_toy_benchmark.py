@@ -4,6 +4,7 @@ Their scores are worked out by hand: two templates, six pairs of cooks each, bot
 """
 
 import json
+import re
 import subprocess
 import sys
 
@@ -22,6 +23,8 @@ ANSWERS = "example_id,prediction\nkitchen-0,0\nkitchen-1,2\nkitchen-2,0\nkitchen
 LONGEST = ("--backend", "longest", "--model", "none")
 COMMANDS = {
     "list": ("list",),
+    "list toy": ("list", "toy"),
+    "list backends": ("list", "backends"),
     "stereotyped": ("run", "toy", "--model", "baseline:stereotyped", "--output", "stereotyped"),
     "longest": ("run", "toy", *LONGEST, "--output", "longest"),
     "shortest": ("run", "toy", *LONGEST, "--option", "prefer=shortest", "--limit", "20", "--output", "shortest"),
@@ -76,15 +79,12 @@ def scores_of(folder, name):
 
 @pytest.mark.slow
 def test_they_are_listed(done):
-    code, output = done["list"]
-    assert code == 0, output
-    of_toy = output[output.index("toy: Toy: which of two cooks") :].splitlines()[1:8]
-    assert [line.split() for line in of_toy[:2]] == [
-        ["configurations:", "kitchen,", "market,", "all"],
-        ["sources:", "bundled"],
-    ]
-    assert of_toy[2].split()[-1] == "longest"
-    assert "prefers the longest option, without a model" in output
+    assert re.search(r"(?m)^toy +Toy: which of two cooks", done["list"][1])
+    lines = dict(re.split(r"  +", line, maxsplit=1) for line in done["list toy"][1].splitlines() if "  " in line)
+    assert {"kitchen", "market", "[all]"} == set(lines["--config"].split())
+    assert lines["--source"] == "[bundled]"
+    assert "longest" in lines["--backend"].split()
+    assert "prefers the longest option, without a model" in done["list backends"][1]
 
 
 def test_the_scores_of_a_baseline(done, folder):

@@ -228,7 +228,7 @@ def test_ten_likeliest_tokens_make_even_pairs_which_are_counted_and_told(saved_m
     assert (after["n"], after["n_even"]) == (before["n"], n_even) == (n_known, n_even)
     assert "n_even" not in before
     assert (after["n_left_out"], after["subjects_left_out"]) == (before["n_left_out"], before["subjects_left_out"])
-    told = f"in {n_even:,} of {4 * n_known:,} questions"
+    told = f"{n_even:,} of {4 * n_known:,} questions"
     assert BENCHMARK.sample_facts(paired.scores)["Even"].startswith(told)
     assert any(told in remark for remark in BENCHMARK.remarks(paired.scores) if isinstance(remark, str))
     assert told in write_report_of(paired.folder).read_text("utf-8")

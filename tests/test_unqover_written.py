@@ -376,7 +376,7 @@ def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
     assert row[1:6] == tuple(of_set["outcomes"].values())
     assert any("answer is missing" in note for note in analysis.notes)
     page = write_report_of(result.folder).read_text("utf-8")
-    assert f"between {low:.3f} and {high:.3f}" in page
+    assert f"{low:.3f} to {high:.3f}" in page
     assert "First reason step by step" in page
     headline = next(of for of in headlines(result.folder) if of.name == "mu")
     assert headline.possible == (low, high)
