@@ -137,7 +137,7 @@ def folder(tmp_path, monkeypatch):
 def concrete(command, stand_ins, server_url, page, number):
     """The command with small models, a small sample and a folder of its own."""
     words = [stand_ins.get(word, word).replace("http://localhost:8000/v1", server_url) for word in command]
-    if words[1] == "run":
+    if words[1] in ("run", "contamination"):
         words += ["--limit", str(LIMIT)]
     if words[1] == "run" and "--output" not in words and "--shard" not in words:
         words += ["--output", f"done/{page.stem}-{number}"]
