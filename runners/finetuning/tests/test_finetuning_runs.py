@@ -227,8 +227,9 @@ def test_a_wrong_option_or_folder_is_one_line(tmp_path, monkeypatch, capsys, cha
     with pytest.raises(SystemExit) as stop:
         call(race, [*begun, *options], monkeypatch, capsys)
     assert stop.value.code == 2
-    last_line = capsys.readouterr().err.splitlines()[-1]
-    assert re.match(f"race: error: .*{message}", last_line)
+    problem, fix = capsys.readouterr().err.splitlines()[-2:]
+    assert fix.startswith("  fix: ")
+    assert re.match(f"race: error: .*{message}", problem + fix)
 
 
 def test_changed_rows_and_foreign_folders_are_refused(tmp_path, monkeypatch, capsys):
