@@ -138,9 +138,9 @@ def test_an_unfinished_run_is_refused(runs, tmp_path):
     for export in (result_files, model_index):
         with pytest.raises(QabiasError, match="has no scores yet"):
             export(tmp_path, MODEL, DATASET)
-    with pytest.raises(QabiasError, match="use ORG/NAME"):
+    with pytest.raises(QabiasError, match="ORG/NAME"):
         result_files(runs / "bbq", "some-model", DATASET)
-    with pytest.raises(QabiasError, match="use ORG/NAME"):
+    with pytest.raises(QabiasError, match="ORG/NAME"):
         result_files(runs / "bbq", MODEL, "bbq")
 
 

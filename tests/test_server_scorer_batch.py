@@ -92,7 +92,13 @@ def test_a_batch_with_gaps_and_errors_ends_as_the_asked_run(serve, tmp_path, mon
     assert partly.scores is None
     assert partly.n_missing_parts > 0
     assert not (folder / "scores.json").exists()
-    for token in ("426 answers", "50 are missing in all", "20 failed", "10 times: status 500", "10 times: This request"):
+    for token in (
+        "426 answers",
+        "50 are missing in all",
+        "20 failed",
+        "10 times: status 500",
+        "10 times: This request",
+    ):
         assert token in partly.note
     missing = {*absent, *expired, *(line["custom_id"] for line in broken)}
     named = set(re.findall(r"[0-9a-f]{64}", partly.note))

@@ -157,7 +157,9 @@ def test_changed_templates_are_another_signature_and_answers_to_the_old_ones_are
     change(folder / "templates" / "Eta.yaml", bias="another name")
     with pytest.raises(QabiasError, match="holds another run"):
         run(arguments, Path("run"))
-    with pytest.raises(QabiasError, match=r"the templates in mine have changed since \(templates@\w+ then, templates@"):
+    with pytest.raises(
+        QabiasError, match=r"the templates in mine have changed since .*\(templates@\w+ then, templates@"
+    ):
         qabias.read("run").predictions()
     second = run(arguments, Path("other"))
     assert first.run.signature != second.run.signature
