@@ -428,7 +428,7 @@ def test_pairs_are_exported_labelled_and_scored(tmp_path, call, benchmark, sampl
     write_answers(ratings, [(name, f"r{i}", answer) for name, item in answers.items() for i, answer in enumerate(item)])
     code, printed = call("score", ratings, "--key", key, "--output", output)
     assert code == 0
-    assert f"Krippendorff's alpha {krippendorff(list(answers.values())):.3f} (of the paper: 0.96)" in printed
+    assert f"Krippendorff's alpha {krippendorff(list(answers.values())):.3f} (paper: 0.96)" in printed
     assert "passed" not in printed
     result = json.loads(output.read_text("utf-8"))
     assert result["alpha"] == pytest.approx(krippendorff(list(answers.values())))
