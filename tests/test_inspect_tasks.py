@@ -333,7 +333,7 @@ def log_of(tmp_path, arguments, says=None, **options):
 @pytest.mark.parametrize(
     ("benchmark", "arguments", "groups"),
     [
-        ("bbq", {"config": "Age,SES", "limit": 80}, {"": "bias_ambig", "Age/": "bias_ambig", "SES/": "bias_disambig"}),
+        ("bbq", {"config": "Age,SES", "limit": 80}, {"": "bias_ambig", "Age/": "bias_ambig", "SES/": "accuracy_cost"}),
         ("bbq_nli", {"config": "Age_nli", "limit": 80}, {"": "accuracy_anti"}),
         ("bbnli", {"limit": 200}, {"": "bias_score", "gender/": "bias_score", "man_is_to_rational/": "accuracy_pro"}),
         ("unqover", {"config": "religion", "limit": 20}, {"": "mu"}),
