@@ -146,7 +146,7 @@ MISTAKES = [
     ([*RUN, "--option", "span=exact"], "span"),
     ([*RUN, "--option", "x" * 1000], "1,002 characters"),
     ([*RUN, "--backend", "nope"], "nope"),
-    ([*RUN, "--revision", "r", "--dtype", "d"], "revision, dtype"),
+    ([*RUN, "--revision", "r", "--dtype", "d"], "--revision and --dtype"),
     ([*RUN, "--source", "official", "--mirror", "nowhere"], "nowhere"),
     (["run", "unqover", "--model", "baseline:oracle"], "oracle"),
     (["run", "bbq", "--model", "./no-such-folder"], "no-such-folder"),
