@@ -487,13 +487,13 @@ def test_fixes_leave_out_450_repetitions(published, fixed_rows):
 # Origin and builder.
 
 
-def test_versions_licences_and_wrong_choices():
+def test_versions_licences_and_wrong_choices(upstream):
     assert Origin().version == f"bundled@{bundled.VERSION}"
     assert Origin(seed=1).table("white_is_to_clean").equals(Origin().table("white_is_to_clean"))
     assert Origin("official", seed=7).version == Origin("official").version == "official@9f55895"
     assert Origin("official", fixes=True).version == "official+fixes@9f55895"
     assert Origin("official").licence == "MIT"
-    assert Origin("official").table("race").schema == SCHEMA
+    assert Origin("official", mirror=str(upstream)).table("race").schema == SCHEMA
     for arguments, token in ((("paper",), "'paper'"), (("bundled", True), "fixes"), (("official",), "'sex'")):
         with pytest.raises(QabiasError, match=token):
             Origin(arguments[0], fixes=len(arguments) > 1).table("sex")
