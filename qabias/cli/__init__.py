@@ -67,6 +67,7 @@ def main() -> None:
         say_interrupted(command)
         sys.exit(INTERRUPTED)
     except Exception as error:  # the one place that reports any other error
+        # Typer brings a click of its own, so neither the class nor its `ctx` can be imported for the type checker.
         if type(error).__name__ == "NoArgsIsHelpError":
             echo(error.ctx.get_help(), err=True)  # type: ignore[attr-defined]
             sys.exit(EXIT_USER_ERROR)
