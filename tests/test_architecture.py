@@ -16,7 +16,8 @@ LOOSE = {"qabias", "qabias.__main__", "qabias.errors"}
 SHARE = "qabias.share"
 MOST_LINES = 600
 # What one person can hold in mind. A change that needs more first asks what can go.
-MOST_FILES, MOST_PACKAGES, MOST_FLOORS = 240, 22, 13
+# Published rows, stopping rules and evidence came after the 240 files of the first count.
+MOST_FILES, MOST_PACKAGES, MOST_FLOORS = 258, 24, 14
 DATASETS = ("bbq_dataset", "unqover_dataset", "bbnli_dataset")
 # Prepositions and participles name nothing: `scores`, `group`, `match` and `rows` do.
 NOT_NAMES = {"of", "found", "given", "told", "about"}
