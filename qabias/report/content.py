@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from qabias.benchmarks import Benchmark
-from qabias.benchmarks.base import headline_tiles, meaningful
+from qabias.benchmarks.base import RUN, headline_tiles, meaningful
 from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column, shown_estimate
-from qabias.benchmarks.facts import Scores, Tile
+from qabias.benchmarks.facts import Row, Scores, Tile
 from qabias.benchmarks.headline import Headline, headline
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import are_question_only
@@ -160,22 +160,29 @@ def card_text(name: str, sample: str, first: Headline | None, tiles: Sequence[Ti
 
 
 def with_prompts(analysis: Analysis, run: ScoredRun) -> Analysis:
-    """The analysis with the key `prompt` in its examples: a text, or a list of several.
+    """The analysis with the key `prompt` in its examples, see `add_prompts`."""
+    examples, missing = add_prompts(analysis.examples, run)
+    return replace(analysis, examples=tuple(examples), how_chosen=f"{analysis.how_chosen} {missing}".rstrip())
 
-    An analysis stores example texts only; the signature's prompt format renders the prompts again.
+
+def add_prompts(rows: Sequence[Row], run: ScoredRun) -> tuple[Sequence[Row], str]:
+    """Examples with the key `prompt`, a text or a list of several, and why they have none.
+
+    A run stores no prompts; the signature's prompt format renders them again. Only the first answer order is shown.
     """
     wanted = signature_fields(run.signature).get("format")
     kind = kinds().get(scorer_name(run.signature))
-    if wanted is None or not analysis.examples or (kind is not None and not kind.reads_prompt):
-        return analysis
+    if wanted is None or not rows or (kind is not None and not kind.reads_prompt):
+        return rows, ""
     benchmark = run.benchmark
-    known = {one.signature: one for one in benchmark.formats.values()}
-    wanted = wanted.partition("+")[0]  # examples show the first order
-    if wanted not in known:
-        missing = f"Prompts are not shown, because this version of qabias does not have the format {wanted}."
-        return replace(analysis, how_chosen=f"{analysis.how_chosen} {missing}")
-    examples = []
-    for row in analysis.examples:
-        prompts = [text for one in benchmark.facts.view.questions(row) for text in known[wanted].texts(one)]
-        examples.append({**row, "prompt": prompts[0] if len(prompts) == 1 else prompts})
-    return replace(analysis, examples=tuple(examples))
+    wanted, _, orders = wanted.partition("+")
+    formats = {one.signature: one for one in benchmark.formats.values()}
+    if wanted not in formats:
+        return rows, f"Prompts are not shown, because this version of qabias does not have the format {wanted}."
+    variants = {one.name: one for one in formats[wanted].wordings}
+    shown = []
+    for row in rows:
+        one = variants.get(row.get(RUN, ""), formats[wanted])
+        prompts = [text for question in benchmark.facts.view.questions(row) for text in one.texts(question)]
+        shown.append({**row, "prompt": prompts[0] if len(prompts) == 1 else prompts})
+    return shown, "Prompts are shown with the first answer order." if orders else ""
