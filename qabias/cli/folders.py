@@ -109,7 +109,7 @@ def compare(
     comparison = compare_runs(runs, allow_mixed, mirror)
     print_compared(comparison, full=full)
     if output is not None:
-        echo(f"page: {write_comparison(comparison, output, overwrite=overwrite).resolve()}")
+        echo(f"page: {write_comparison(comparison, output, overwrite=overwrite, mirror=mirror).resolve()}")
 
 
 def pool(

@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ TAGS = ("outcome", "change")  # keys whose values are lists of words to filter b
 _MOST_SOURCES = 200
 _FIRST_MARK = 0xE000  # private-use characters stand for texts that a prompt repeats
 _MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_SOURCES)}]")
+_MOST_CHOICES, _FEW, _SHORT = 500, 12, 60  # distinct values of a key, of an answer, and characters
 _LONG = 12  # characters from which a text is worth a mark
 
 
@@ -99,7 +100,7 @@ def differing_examples(comparison: Comparison, mirror: str | None = None) -> Exp
         "answers_that_differ",
         "Answers that differ",
         "",
-        f"Of {table.num_rows:,} common examples. A change can count in two rows: an UNKNOWN answer can be right.",
+        "A change can count in two rows, because an UNKNOWN answer can be right.",
         (
             Column("change", f"Change from {names[0]}", "text"),
             *(Column(f"run_{place}", f"{name}", "count") for place, name in enumerate(names[1:], start=2)),
@@ -115,25 +116,32 @@ _OWN = ("outcome", "probabilities", "answer", "generated", "said", "labels")  # 
 
 
 def choices(rows: Sequence[Row]) -> dict[str, set[str]]:
-    """The values of the short keys by which tables name groups."""
-    names = [name for name in (rows[0] if rows else ()) if name not in ("prompt", "answer")]
+    """The values of the keys by which examples can be filtered: few short texts, and no answers unless very few."""
+    names = [name for name in (rows[0] if rows else ()) if name != "prompt"]
+    listed = {one for row in rows for name in names if isinstance(row.get(name), list) for one in map(str, row[name])}
     found: dict[str, set[str]] = {}
     for name in names:
         values = [row.get(name) for row in rows]
-        tags = {tag for value in values if isinstance(value, list) for tag in value} if name in TAGS else set()
-        texts = tags or {value for value in values if isinstance(value, str)}
-        if texts and len(texts) <= 500:
+        texts = {value for value in values if isinstance(value, str)}
+        if _is_tags(name):
+            texts = {tag for value in values for tag in value or ()}
+        is_answer = not _is_tags(name) and texts <= listed and len(texts) > _FEW
+        if 0 < len(texts) <= _MOST_CHOICES and not is_answer and all(len(text) <= _SHORT for text in texts):
             found[name] = texts
     return found
 
 
-def encode(rows: Sequence[Row], key: Sequence[str]) -> str:
+def _is_tags(name: str) -> bool:
+    return name.partition(":")[0] in TAGS
+
+
+def encode(rows: Sequence[Row], key: Sequence[str], filters: Iterable[str]) -> str:
     """Examples as gzipped JSON in base64: every column as distinct values and differences of their numbers."""
     names = list(dict.fromkeys(name for keys in dict.fromkeys(map(tuple, rows)) for name in keys))
     columns, flat = [], []
     for name in sorted(names, key=lambda name: name == "prompt"):
         values = [row.get(name) for row in rows]
-        kind = "tags" if name.partition(":")[0] in TAGS else "share" if name.startswith("probabilit") else ""
+        kind = "tags" if _is_tags(name) else "share" if name.startswith("probabilit") else ""
         if name == "prompt":
             marked = _marked(values, flat)
             values, kind = (values, "") if marked is None else (marked, "prompt")
@@ -144,9 +152,13 @@ def encode(rows: Sequence[Row], key: Sequence[str]) -> str:
         n_parts = lengths.pop() if is_split else 1
         parts = [[value and value[place] for value in values] for place in range(n_parts)] if is_split else [values]
         flat += parts
-        columns.append({"name": name, "kind": kind, "list": is_split, "parts": [_column(part, kind) for part in parts]})
+        side, _, run = name.partition(": ") if name.partition(":")[0] in _OWN else ("", "", "")
+        about = {"name": name, "kind": kind, "list": is_split, **({"side": side, "run": run} if run else {})}
+        columns.append({**about, "parts": [_column(part, kind) for part in parts]})
     content = json.dumps(
-        {"n": len(rows), "key": list(key), "columns": columns}, ensure_ascii=False, separators=(",", ":")
+        {"n": len(rows), "key": list(key), "filters": list(filters), "columns": columns},
+        ensure_ascii=False,
+        separators=(",", ":"),
     )
     return base64.b64encode(gzip.compress(content.encode("utf-8", errors="replace"), 6, mtime=0)).decode()
 
