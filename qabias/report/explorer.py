@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import gzip
+import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from qabias.benchmarks.facts import Row
 from qabias.comparison import MOST_PAIRED, Comparison
 from qabias.comparison.paired import common_answers
 from qabias.errors import QabiasError
-from qabias.report.content import add_prompts
+from qabias.report.content import prompts_of
 from qabias.runs.folder import part_path, read_all_answers
 from qabias.runs.question import read_question
 from qabias.runs.scored import ScoredRun
@@ -29,16 +30,17 @@ TAGS = ("outcome", "change")  # keys whose values are lists of words to filter b
 _MOST_SOURCES = 200
 _FIRST_MARK = 0xE000  # private-use characters stand for texts that a prompt repeats
 _MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_SOURCES)}]")
-_MOST_CHOICES, _FEW, _SHORT = 500, 12, 60  # distinct values of a key, of an answer, and characters
+_MOST_CHOICES, _FEW, _SHORT = 500, 12, 40  # distinct values of a key, of an answer, and characters
+_NONE = {type(None)}
 _LONG = 12  # characters from which a text is worth a mark
 
 
 class Explored(NamedTuple):
-    """Examples to filter, how they were chosen, the columns of their names, and tables above them."""
+    """Examples to filter, as columns; how they were chosen, the columns of their names, and tables above them."""
 
     title: str
     how_chosen: str
-    rows: Sequence[Row]
+    columns: Mapping[str, Sequence[Any]]
     key: Sequence[str]
     tables: Sequence[Table] = ()
 
@@ -61,10 +63,23 @@ def run_examples(run: ScoredRun, analysis: Analysis) -> Explored:
                 wordings = question.table[RUN].to_pylist()
                 rows = [{**row, RUN: wording} for row, wording in zip(rows, wordings, strict=True)]
                 key = (*key, RUN)
-            rows, missing = add_prompts(rows, run)
-            return Explored("Examples", f"All {len(rows):,} examples. {missing}".rstrip(), rows, key)
-    rows, missing = add_prompts(analysis.examples, run)
-    return Explored("Examples", f"{analysis.how_chosen} {missing} {reason}".replace("  ", " "), rows, key)
+            prompts, missing = prompts_of(rows, run)
+            return Explored("Examples", f"All {len(rows):,} examples. {missing}".rstrip(), _columns(rows, prompts), key)
+    prompts, missing = prompts_of(analysis.examples, run)
+    how = " ".join(filter(None, (analysis.how_chosen, missing, reason)))
+    return Explored("Examples", how, _columns(analysis.examples, prompts), key)
+
+
+def _columns(rows: Sequence[Row], prompts: Sequence[Any] = ()) -> dict[str, Sequence[Any]]:
+    """The columns of rows, without empty ones; the prompts are the last."""
+    keys = list(dict.fromkeys(map(tuple, rows)))
+    names = list(dict.fromkeys(name for some in keys for name in some))
+    if len(keys) == 1:
+        columns = dict(zip(names, zip(*(row.values() for row in rows), strict=True), strict=True))
+    else:
+        columns = {name: tuple(row.get(name) for row in rows) for name in names}
+    found: dict[str, Sequence[Any]] = {name: values for name, values in columns.items() if {*map(type, values)} != _NONE}
+    return {**found, "prompt": prompts} if prompts else found
 
 
 def differing_examples(comparison: Comparison, mirror: str | None = None) -> Explored | None:
@@ -109,23 +124,23 @@ def differing_examples(comparison: Comparison, mirror: str | None = None) -> Exp
     )
     how = f"{len(rows):,} of {table.num_rows:,} common examples have different answers."
     key = benchmark.key if wordings is None else (*benchmark.key, RUN)
-    return Explored("Answers that differ", how, rows, key, (transitions,))
+    return Explored("Answers that differ", how, _columns(rows), key, (transitions,))
 
 
 _OWN = ("outcome", "probabilities", "answer", "generated", "said", "labels")  # keys that differ between runs
 
 
-def choices(rows: Sequence[Row]) -> dict[str, set[str]]:
+def choices(columns: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
     """The values of the keys by which examples can be filtered: few short texts, and no answers unless very few."""
-    names = [name for name in (rows[0] if rows else ()) if name != "prompt"]
-    listed = {one for row in rows for name in names if isinstance(row.get(name), list) for one in map(str, row[name])}
+    lists = [values for values in columns.values() if {*map(type, values)} - _NONE == {list}]
+    listed = {one for values in lists for one in itertools.chain.from_iterable(filter(None, values)) if isinstance(one, str)}
     found: dict[str, set[str]] = {}
-    for name in names:
-        values = [row.get(name) for row in rows]
-        texts = {value for value in values if isinstance(value, str)}
+    for name, values in columns.items():
         if _is_tags(name):
-            texts = {tag for value in values for tag in value or ()}
-        is_answer = not _is_tags(name) and texts <= listed and len(texts) > _FEW
+            texts = {*itertools.chain.from_iterable(filter(None, values))}
+        else:
+            texts = {*values} - {None} if {*map(type, values)} <= {str, *_NONE} and name != "prompt" else set()
+        is_answer = not _is_tags(name) and len(texts) > _FEW and texts <= listed
         if 0 < len(texts) <= _MOST_CHOICES and not is_answer and all(len(text) <= _SHORT for text in texts):
             found[name] = texts
     return found
@@ -135,62 +150,62 @@ def _is_tags(name: str) -> bool:
     return name.partition(":")[0] in TAGS
 
 
-def encode(rows: Sequence[Row], key: Sequence[str], filters: Iterable[str]) -> str:
+def encode(explored: Explored, filters: Iterable[str]) -> str:
     """Examples as gzipped JSON in base64: every column as distinct values and differences of their numbers."""
-    names = list(dict.fromkeys(name for keys in dict.fromkeys(map(tuple, rows)) for name in keys))
-    columns, flat = [], []
-    for name in sorted(names, key=lambda name: name == "prompt"):
-        values = [row.get(name) for row in rows]
+    columns: list[dict[str, Any]] = []
+    flat: list[Sequence[Any]] = []
+    n = 0
+    for name, values in explored.columns.items():
+        n, side = len(values), name.partition(": ")
         kind = "tags" if _is_tags(name) else "share" if name.startswith("probabilit") else ""
-        if name == "prompt":
-            marked = _marked(values, flat)
-            values, kind = (values, "") if marked is None else (marked, "prompt")
-        if all(value is None for value in values):
-            continue
-        lengths = {len(value) if isinstance(value, list) else -1 for value in values if value is not None}
-        is_split = kind != "tags" and len(lengths) == 1 and min(lengths) > 0
-        n_parts = lengths.pop() if is_split else 1
-        parts = [[value and value[place] for value in values] for place in range(n_parts)] if is_split else [values]
+        marked = _marked(values, flat) if name == "prompt" else None
+        if marked is not None:
+            values, kind = marked, "prompt"
+        filled = [value for value in values if value is not None]
+        lengths = {*map(len, filled)} if kind != "tags" and {*map(type, filled)} == {list} else set()
+        is_split = len(lengths) == 1 and lengths != {0}
+        nothing = [None] * max(lengths, default=0)
+        parts = list(zip(*(nothing if value is None else value for value in values), strict=True)) if is_split else [values]
         flat += parts
-        side, _, run = name.partition(": ") if name.partition(":")[0] in _OWN else ("", "", "")
-        about = {"name": name, "kind": kind, "list": is_split, **({"side": side, "run": run} if run else {})}
-        columns.append({**about, "parts": [_column(part, kind) for part in parts]})
-    content = json.dumps(
-        {"n": len(rows), "key": list(key), "filters": list(filters), "columns": columns},
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
-    return base64.b64encode(gzip.compress(content.encode("utf-8", errors="replace"), 6, mtime=0)).decode()
+        about = {"side": side[0], "run": side[2]} if side[0] in _OWN and side[2] else {}
+        columns.append({"name": name, "kind": kind, "list": is_split, **about, "parts": [_part(one, kind) for one in parts]})
+    content = {"n": n, "key": list(explored.key), "filters": list(filters), "columns": columns}
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode("utf-8", errors="replace"), 6, mtime=0)).decode()
 
 
-def _column(values: Sequence[Any], kind: str) -> list[Any]:
+def _part(values: Sequence[Any], kind: str) -> list[Any]:
     """Distinct values by first use, and the differences of their numbers; no numbers if all are distinct."""
-    if kind == "share":
-        values = [round(value, 3) if isinstance(value, float) else value for value in values]
-    plain = [json.dumps(value) if isinstance(value, (list, dict)) else value for value in values]
-    numbers: dict[Any, int] = {}
-    codes = [numbers.setdefault(value, len(numbers)) for value in plain]
-    first = dict(zip(plain, values, strict=True))
-    distinct = [None if value != value else value for value in map(first.__getitem__, numbers)]
-    return [distinct, [] if len(distinct) == len(codes) else np.diff(codes, prepend=0).tolist()]
+    types = {*map(type, values)}
+    plain = list(map(json.dumps, values)) if types & {list, dict} else values
+    if kind == "share" and types == {float}:
+        plain = np.round(np.array(values), 3).tolist()
+    distinct = list(dict.fromkeys(plain))
+    numbers = dict(zip(distinct, itertools.count()))
+    steps = [] if len(distinct) == len(values) else np.diff([numbers[value] for value in plain], prepend=0).tolist()
+    if types & {list, dict}:
+        distinct = list(map(json.loads, distinct))
+    return [[None if value != value else value for value in distinct], steps]
 
 
 def _marked(prompts: Sequence[Any], flat: Sequence[Sequence[Any]]) -> list[Any] | None:
-    """Prompts with a mark for every text of another column; None if a text has such a character itself."""
-    lists = [[prompt] if isinstance(prompt, str) else prompt or [] for prompt in prompts]
-    if any(_MARKS.search(text) for texts in lists for text in texts):
+    """Prompts with a mark for every text of another column; None if a prompt has such a character itself."""
+    lists = [[prompt] if isinstance(prompt, str) else prompt for prompt in prompts]
+    texts = list(itertools.chain.from_iterable(lists))
+    owners = [place for place, some in enumerate(lists) for _ in some]
+    if any(map(_has_mark, texts)):
         return None
     sizes = {}
     for place, values in enumerate(flat[:_MOST_SOURCES]):
-        texts = {value for value in values if isinstance(value, str)}
-        if any(len(text) > _LONG for text in texts) and not any(map(_MARKS.search, texts)):
-            sizes[place] = max(map(len, texts))
-    sources = [(chr(_FIRST_MARK + place), flat[place]) for place in sorted(sizes, key=lambda place: -sizes[place])]
-    marked: list[Any] = []
-    for place, texts in enumerate(lists):
-        for mark, values in sources:
-            value = values[place]
-            if value:
-                texts = [text.replace(value, mark) for text in texts]
-        marked.append(texts if isinstance(prompts[place], list) else texts[0] if texts else None)
-    return marked
+        distinct = {value for value in {*values} if isinstance(value, str)} if {*map(type, values)} <= {str, *_NONE} else set()
+        if any(len(text) > _LONG for text in distinct) and not any(map(_has_mark, distinct)):
+            sizes[place] = max(map(len, distinct))
+    for place in sorted(sizes, key=lambda place: -sizes[place]):
+        mark, values = chr(_FIRST_MARK + place), flat[place]
+        texts = [text.replace(values[owner], mark) if values[owner] else text for text, owner in zip(texts, owners, strict=True)]
+    left = iter(texts)
+    return [next(left) if isinstance(prompt, str) else [next(left) for _ in prompt] for prompt in prompts]
+
+
+def _has_mark(text: str) -> bool:
+    return not text.isascii() and _MARKS.search(text) is not None

@@ -179,8 +179,8 @@ def _hash(text: str) -> str:
 
 
 def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object]:
-    explored = chapter.examples if chapter.examples and chapter.examples.rows else None
-    links = Links(f"{name}-examples", choices(explored.rows)) if explored else None
+    explored = chapter.examples if chapter.examples and chapter.examples.columns else None
+    links = Links(f"{name}-examples", choices(explored.columns)) if explored else None
     numbered = partial(_numbered, printed=printed, of_what=chapter.name, links=links)
     sections = [
         {
@@ -199,7 +199,7 @@ def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object
         "sections": sections,
         "examples": explored,
         "above": numbered(explored.tables, f"{name}-above") if explored else [],
-        "data": Markup(encode(explored.rows, explored.key, links.choices)) if explored and links else "",
+        "data": Markup(encode(explored, links.choices)) if explored and links else "",
     }
 
 

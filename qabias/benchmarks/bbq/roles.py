@@ -20,7 +20,7 @@ from qabias.benchmarks.scoring import Key, compute, read_columns
 from qabias.share.metrics.bbq.computing import Computing
 from qabias.share.metrics.bbq.rows import paper_category
 from qabias.share.metrics.bbq.scores import count, scores_from_counts
-from qabias.support.arrow import rows_of
+from qabias.support.arrow import dicts, rows_of
 
 _METRIC_COLUMNS = (
     *("category", "example_id", "template_id", "set_id", "question_polarity", "context_condition"),
@@ -31,6 +31,7 @@ _SHOWN = (
     *("category", "example_id", "template_id", "question_polarity", "context_condition", "context", "question"),
     *("ans0", "ans1", "ans2", *_ROLES),
 )
+_ANSWERED = ("prediction", "loglikelihoods", "probabilities", "outcome", "outputs", "said")
 _TEXT_CATEGORIES = ("Nationality", "Religion", "Sexual_orientation")
 _GENDER_OF_WORD = {"man": "M", "boy": "M", "woman": "F", "girl": "F"}
 PLACES = range(3)
@@ -111,8 +112,7 @@ def select_examples(
 def examples(table: pa.Table, answers: pa.Table) -> list[dict[str, Any]]:
     """Every example with its answer, as a report shows it."""
     categories, groups = paper_categories(table), target_groups(table)
-    read = [name for name in _SHOWN if name in table.column_names]
-    rows = zip(table.select(read).to_pylist(), answers.to_pylist(), categories, groups, strict=True)
+    rows = zip(dicts(table, _SHOWN), dicts(answers, _ANSWERED), categories, groups, strict=True)
     return [_example(row, answer, *more) for row, answer, *more in rows]
 
 

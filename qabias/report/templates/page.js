@@ -186,6 +186,7 @@ function explore(box, data) {
         : typeof content === "number" && kind === "share" ? percent(content) : String(content));
 
   const isVerbatim = (column) => column.kind === "prompt" || ["prompt", "generated", "written"].includes(column.name);
+  const isAnswer = (column) => (column.side || column.name).endsWith("answer");
   const longest = new Map(data.columns.map((column) => [column, column.list ? 0 : Math.max(...column.parts[0].values.slice(0, 5000).map((content) => (typeof content === "string" ? content.length : 0)))]));
   const isLong = (column) => longest.get(column) > 40 && column.kind === "" && !column.run;
 
@@ -234,7 +235,7 @@ function explore(box, data) {
     rows.forEach((row, place) => {
       const name = nameOf(row);
       const tags = data.columns.filter((column) => column.kind === "tags").map((column) => text(value(column, row)));
-      const texts = data.columns.filter((column) => isLong(column) && !isVerbatim(column)).map((column) => value(column, row) || "");
+      const texts = data.columns.filter((column) => isLong(column) && !isVerbatim(column) && !isAnswer(column)).map((column) => value(column, row) || "");
       const item = button("", () => open(name), { class: "item", role: "option", tabindex: "-1", "aria-selected": String(name === state.get("example")) });
       item.append(make("span", {}, make("strong", {}, name), " ", tags.join(" | "), name in marks ? " ★" : ""), make("small", {}, texts.reverse().join(" · ").slice(0, 200)));
       item.style.top = (first + place) * ROW + "px";
@@ -262,7 +263,7 @@ function explore(box, data) {
     const lists = filled.filter((column) => column.list && !isVerbatim(column));
     const sizes = [...new Set(lists.map((column) => column.parts.length))];
     // Answers are shown at their options; what differs between runs is shown side by side.
-    const isOption = (column) => lists.some((other) => of(other).includes(of(column))) && /\banswer\b|answer$/.test(column.name);
+    const isOption = (column) => lists.some((other) => of(other).includes(of(column))) && isAnswer(column);
     const single = filled.filter((column) => !column.list && !column.run && !isVerbatim(column) && !isOption(column));
     const runs = [...new Set(data.columns.map((column) => column.run).filter(Boolean))];
     const sides = [...new Set(filled.filter((column) => column.run && !column.list).map((column) => column.side))];
@@ -366,11 +367,12 @@ function explore(box, data) {
   words.addEventListener("input", () => go({ words: words.value, example: undefined }));
   box.replaceChildren(
     make("div", { class: "tools" },
-      make("label", {}, "Words ", words),
+      make("label", {}, "Words ", words), count),
+    make("details", { class: "filters", open: innerWidth > 640 && "" }, make("summary", {}, "Filters"), make("div", { class: "tools" },
       ...choices.filter(([, values]) => values.length > 1).map(([name, values]) => choose(name, values, title(name))),
       ...(likely?.list && offered?.list ? [choose("confidence", BANDS, "Confidence, %")] : []),
       choose("mark", ["any", "odd", "mislabeled", "note"], "Mark"),
-      button("Clear filters", () => { words.value = ""; history.replaceState(null, "", "#" + id); apply(new Map()); }), count),
+      button("Clear filters", () => { words.value = ""; history.replaceState(null, "", "#" + id); apply(new Map()); }))),
     make("div", { class: "panes" }, list, detail),
     make("div", { class: "tools" }, ...files("Shown examples", () => Array.from(shown)), ...files("Marks", () => names().flatMap((name, row) => (name in marks ? [row] : [])))),
   );
