@@ -217,10 +217,9 @@ class Page(html.parser.HTMLParser):
                 parts = [[self._whole(text, flat, row) for row, text in enumerate(part)] for part in parts]
             flat += parts
             columns[column["name"]] = list(zip(*parts, strict=True)) if column["list"] else parts[0]
-        for name, values in columns.items():
-            columns[name] = [None if value and {*map(str, value)} == {"None"} else value for value in values] if isinstance(values[0], tuple) else values
-        rows = zip(*columns.values(), strict=True)
-        return [{name: value for name, value in zip(columns, row, strict=True) if value is not None} for row in rows]
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        nothing = (None, (None,), (None, None), (None, None, None))
+        return [{name: value for name, value in row.items() if value not in nothing} for row in rows]
 
     def _whole(self, prompt, flat, row):
         if not isinstance(prompt, str):

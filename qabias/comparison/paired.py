@@ -94,9 +94,7 @@ def _common_rows(one: pa.Table, other: pa.Table, key: Sequence[str]) -> tuple[pa
     return joined["row"].combine_chunks(), joined["other_row"].combine_chunks()
 
 
-def common_answers(
-    runs: Sequence[ScoredRun], mirror: str | None = None
-) -> tuple[pa.Table, list[pa.Table]] | None:
+def common_answers(runs: Sequence[ScoredRun], mirror: str | None = None) -> tuple[pa.Table, list[pa.Table]] | None:
     """The examples that all runs answered, with the whole answers of each; None if their questions differ."""
     if not all(have_common_examples(runs[0], run) for run in runs[1:]):
         return None

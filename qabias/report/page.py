@@ -125,7 +125,12 @@ class Links(NamedTuple):
         }
         place = [column.name for column in table.columns].index
         figure = [place(name) for name in (table.figure.labels, table.figure.across) if name] if table.figure else []
-        return {"to": self.to, "rows": [[place, key] for key, place in keys.items()], "scores": of_scores, "figure": figure}
+        return {
+            "to": self.to,
+            "rows": [[place, key] for key, place in keys.items()],
+            "scores": of_scores,
+            "figure": figure,
+        }
 
 
 def is_page_of(signatures: Sequence[str]) -> Own:

@@ -140,7 +140,9 @@ def _draw_bar(plane: _Plane, one: _Series, y: float, estimate: Estimate, height:
         plane.undefined(y)
         return
     left, right = sorted((plane.x(0), plane.x(value)))
-    plane.drawing.rect(left, y - height / 2, right - left, height, one.color, part=f"bar-{one.column.name}", data_row=label)
+    plane.drawing.rect(
+        left, y - height / 2, right - left, height, one.color, part=f"bar-{one.column.name}", data_row=label
+    )
     end = value
     if low is not None and high is not None:
         plane.drawing.line([(plane.x(low), y), (plane.x(high), y)], "ink", 1.2)

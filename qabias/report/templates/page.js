@@ -105,7 +105,8 @@ function link(element) {
   const { to, rows, scores, figure } = JSON.parse(element.dataset.links);
   const keys = new Map(rows);
   const href = (texts, score) => {
-    const filters = texts.filter(([place, text]) => keys.has(place) && text !== "All").map(([place, text]) => [keys.get(place), text]);
+    const named = texts.filter(([place, text]) => keys.has(place) && text !== "All");
+    const filters = named.map(([place, text]) => [keys.get(place), text]);
     if (scores[score]) filters.push(scores[score]);
     return address(to, filters);
   };
@@ -138,7 +139,8 @@ async function unpack(text) {
   for (const column of data.columns) {
     column.parts = column.parts.map(([values, steps]) => {
       let code = 0;
-      return { values, codes: steps.length ? Int32Array.from(steps, (step) => (code += step)) : Int32Array.from(values, (_, place) => place) };
+      const codes = steps.length ? Int32Array.from(steps, (step) => (code += step)) : Int32Array.from(values.keys());
+      return { values, codes };
     });
   }
   return data;
@@ -147,6 +149,7 @@ async function unpack(text) {
 const title = (name) => (name[0] || "").toUpperCase() + name.slice(1).replaceAll("_", " ");
 const percent = (value) => (100 * value).toFixed(1) + "\u00a0%";
 const BANDS = ["0-50", "50-80", "80-95", "95-100"];
+const MARKS = ["odd", "mislabeled", "note"];
 const ROW = 58; // pixels
 const explorers = new Map();
 
@@ -177,18 +180,19 @@ function explore(box, data) {
     const parts = column.parts.map((part) => one(part, row, column.kind));
     return !column.list ? parts[0] : parts.every((part) => part === null) ? null : parts;
   };
-  const example = (row) => Object.fromEntries(data.columns.map((column) => [column.name, value(column, row)]).filter(([, content]) => content !== null));
+  const filledOf = (row) => data.columns.map((column) => [column.name, value(column, row)]).filter((pair) => pair[1] !== null);
   const nameOf = (row) => data.key.map((key) => (columns.has(key) ? value(columns.get(key), row) : "")).join("/");
   const names = () => Array.from({ length: data.n }, (_, row) => nameOf(row));
-  const text = (content, kind) => (content === null || content === undefined ? "—"
-    : Array.isArray(content) ? content.map((part) => text(part, kind)).join(" · ")
-      : typeof content === "object" ? Object.entries(content).map(([key, inner]) => title(key) + ": " + text(inner, kind)).join(", ")
-        : typeof content === "number" && kind === "share" ? percent(content) : String(content));
-
+  function text(content, kind) {
+    if (content === null || content === undefined) return "—";
+    if (Array.isArray(content)) return content.map((part) => text(part, kind)).join(" · ");
+    if (typeof content === "object") return Object.entries(content).map(([key, inner]) => key + ": " + text(inner, kind)).join(", ");
+    return typeof content === "number" && kind === "share" ? percent(content) : String(content);
+  }
   const isVerbatim = (column) => column.kind === "prompt" || ["prompt", "generated", "written"].includes(column.name);
   const isAnswer = (column) => (column.side || column.name).endsWith("answer");
-  const longest = new Map(data.columns.map((column) => [column, column.list ? 0 : Math.max(...column.parts[0].values.slice(0, 5000).map((content) => (typeof content === "string" ? content.length : 0)))]));
-  const isLong = (column) => longest.get(column) > 40 && column.kind === "" && !column.run;
+  const hasLong = (column) => column.parts[0].values.some((content) => typeof content === "string" && content.length > 40);
+  const long = new Set(data.columns.filter((column) => column.kind === "" && !column.list && !column.run && hasLong(column)));
 
   // The probability of the answer: an example without one is in no band.
   const likely = columns.get("probabilities");
@@ -199,32 +203,34 @@ function explore(box, data) {
   }
 
   function tests() {
-    const found = [];
+    const fits = [];
     for (const [name, wanted] of state) {
       const column = columns.get(name);
       if (name === "words") {
         for (const word of wanted.toLowerCase().split(/\s+/).filter(Boolean)) {
-          const hits = flat.map((part) => [part.codes, Uint8Array.from(part.values, (content) => typeof content !== "number" && content !== null && String(content).toLowerCase().includes(word))]);
-          found.push((row) => hits.some(([codes, hit]) => hit[codes[row]]));
+          const has = (content) => typeof content !== "number" && content !== null && String(content).toLowerCase().includes(word);
+          const hits = flat.map((part) => [part.codes, Uint8Array.from(part.values, has)]);
+          fits.push((row) => hits.some(([codes, hit]) => hit[codes[row]]));
         }
       } else if (name === "confidence" && likely?.list && offered?.list && columns.has("answer")) {
         const [low, high] = wanted.split("-").map((end) => Number(end) / 100);
-        found.push((row) => {
+        fits.push((row) => {
           const share = confidence(row);
           return share !== null && share >= low && (share < high || high >= 1);
         });
       } else if (name === "mark") {
         const all = names();
-        found.push((row) => all[row] in marks && (wanted === "any" || marks[all[row]].mark === wanted));
+        fits.push((row) => all[row] in marks && (wanted === "any" || marks[all[row]].mark === wanted));
       } else if (column && !column.list) {
         const [part] = column.parts;
-        const hit = Uint8Array.from(part.values, (content) => (Array.isArray(content) ? content.includes(wanted) : String(content) === wanted));
-        found.push((row) => hit[part.codes[row]]);
+        const is = (content) => (Array.isArray(content) ? content.includes(wanted) : String(content) === wanted);
+        const hit = Uint8Array.from(part.values, is);
+        fits.push((row) => hit[part.codes[row]]);
       } else if (name !== "example") {
-        found.push(() => false);
+        fits.push(() => false);
       }
     }
-    return found;
+    return fits;
   }
 
   function draw() {
@@ -235,9 +241,13 @@ function explore(box, data) {
     rows.forEach((row, place) => {
       const name = nameOf(row);
       const tags = data.columns.filter((column) => column.kind === "tags").map((column) => text(value(column, row)));
-      const texts = data.columns.filter((column) => isLong(column) && !isVerbatim(column) && !isAnswer(column)).map((column) => value(column, row) || "");
-      const item = button("", () => open(name), { class: "item", role: "option", tabindex: "-1", "aria-selected": String(name === state.get("example")) });
-      item.append(make("span", {}, make("strong", {}, name), " ", tags.join(" | "), name in marks ? " ★" : ""), make("small", {}, texts.reverse().join(" · ").slice(0, 200)));
+      const texts = [...long].filter((column) => !isVerbatim(column) && !isAnswer(column)).map((column) => value(column, row) || "");
+      const selected = String(name === state.get("example"));
+      const item = button("", () => open(name), { class: "item", role: "option", tabindex: "-1", "aria-selected": selected });
+      item.append(
+        make("span", {}, make("strong", {}, name), " ", tags.join(" | "), name in marks ? " ★" : ""),
+        make("small", {}, texts.reverse().join(" · ").slice(0, 200)),
+      );
       item.style.top = (first + place) * ROW + "px";
       space.append(item);
     });
@@ -250,34 +260,40 @@ function explore(box, data) {
 
   function grid(headings, lines) {
     const row = (cells, tag) => make("tr", {}, ...cells.map((cell) => make(tag, { class: "text" }, cell)));
-    return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, row(headings, "th")), make("tbody", {}, ...lines.map((line) => row(line, "td")))));
+    const body = make("tbody", {}, ...lines.map((line) => row(line, "td")));
+    return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, row(headings, "th")), body));
   }
 
   function show() {
     const wanted = state.get("example");
-    if (wanted === undefined) { detail.replaceChildren(make("p", { class: "muted" }, "Choose an example. Keys: up and down for the next, / to search.")); return; }
     const row = names().indexOf(wanted);
-    if (row < 0) { detail.replaceChildren(make("p", {}, "This page has no example " + wanted + ".")); return; }
-    const of = (column) => value(column, row);
-    const filled = data.columns.filter((column) => of(column) !== null);
+    if (row < 0) {
+      const hint = "Choose an example. Keys: up and down for the next, / to search.";
+      detail.replaceChildren(make("p", { class: "muted" }, wanted === undefined ? hint : "This page has no example " + wanted + "."));
+      return;
+    }
+    const content = (column) => value(column, row);
+    const filled = data.columns.filter((column) => content(column) !== null);
     const lists = filled.filter((column) => column.list && !isVerbatim(column));
     const sizes = [...new Set(lists.map((column) => column.parts.length))];
     // Answers are shown at their options; what differs between runs is shown side by side.
-    const isOption = (column) => lists.some((other) => of(other).includes(of(column))) && isAnswer(column);
+    const isOption = (column) => lists.some((other) => content(other).includes(content(column))) && isAnswer(column);
     const single = filled.filter((column) => !column.list && !column.run && !isVerbatim(column) && !isOption(column));
     const runs = [...new Set(data.columns.map((column) => column.run).filter(Boolean))];
     const sides = [...new Set(filled.filter((column) => column.run && !column.list).map((column) => column.side))];
-    const cell = (name) => (columns.has(name) ? text(of(columns.get(name)), columns.get(name).kind) : "—");
+    const cell = (name) => (columns.has(name) ? text(content(columns.get(name)), columns.get(name).kind) : "—");
     const options = (size) => {
       const group = lists.filter((column) => column.parts.length === size);
       const answers = filled.filter(isOption);
-      const marked = (content) => answers.filter((column) => of(column) === content).map((column) => title(column.name)).join(", ");
+      const marked = (option) => answers.filter((column) => content(column) === option).map((column) => title(column.name)).join(", ");
       return grid([...group.map((column) => title(column.name)), ""], group[0].parts.map((part, place) => [
         ...group.map((column) => text(one(column.parts[place], row), column.kind)), marked(one(part, row))]));
     };
     const link = address(id, [["example", wanted]]);
     const mark = marks[wanted] || { mark: "", note: "" };
-    const kind = make("select", { "aria-label": "Mark", onchange: keep }, ...["", "odd", "mislabeled", "note"].map((name) => make("option", { value: name, selected: name === mark.mark && "" }, name || "no mark")));
+    const kinds = ["", ...MARKS].map((name) => make("option", { value: name }, name || "no mark"));
+    const kind = make("select", { "aria-label": "Mark", onchange: keep }, ...kinds);
+    kind.value = mark.mark;
     const note = make("input", { "aria-label": "Note", placeholder: "Note", onchange: keep });
     note.value = mark.note;
     function keep() {
@@ -286,22 +302,26 @@ function explore(box, data) {
       try { localStorage.setItem(store, JSON.stringify(marks)); } catch { stored = false; }
       show(); draw(); tell();
     }
-    const address_ = make("a", { href: link }, wanted);
+    const heading = make("a", { href: link }, wanted);
+    const copied = (event) => copy(event.target, location.href.split("#")[0] + link, heading);
     detail.replaceChildren(
-      make("h4", {}, address_),
-      make("div", { class: "tools" }, button("Previous", () => step(-1)), button("Next", () => step(1)), button("Copy link", (event) => copy(event.target, location.href.split("#")[0] + link, address_)), kind, note, button("Close", () => open(undefined))),
-      ...single.filter(isLong).map((column) => make("p", {}, make("small", {}, title(column.name)), make("br"), of(column))),
+      make("h4", {}, heading),
+      make("div", { class: "tools" }, button("Previous", () => step(-1)), button("Next", () => step(1)),
+        button("Copy link", copied), kind, note, button("Close", () => open(undefined))),
+      ...single.filter((column) => long.has(column)).map((column) => make("p", {}, make("small", {}, title(column.name)), make("br"), content(column))),
       ...sizes.map(options),
       ...(sides.length ? [grid(["", ...runs], sides.map((side) => [title(side), ...runs.map((run) => cell(side + ": " + run))]))] : []),
-      facts(single.filter((column) => !isLong(column)).map((column) => [title(column.name), cell(column.name)])),
-      ...filled.filter(isVerbatim).flatMap((column) => [of(column)].flat().map((part) => make("div", {},
+      facts(single.filter((column) => !long.has(column)).map((column) => [title(column.name), cell(column.name)])),
+      ...filled.filter(isVerbatim).flatMap((column) => [content(column)].flat().map((part) => make("div", {},
         make("small", {}, column.name === "prompt" ? "Prompt" : "Answer as written"), make("pre", {}, text(part))))),
     );
   }
 
   function tell() {
     const marked = Object.keys(marks).length;
-    count.textContent = shown.length.toLocaleString("en") + " of " + data.n.toLocaleString("en") + (marked ? ", " + marked + " marked" : "") + (stored ? "" : ". This browser does not keep marks: export them.");
+    const sizes = shown.length.toLocaleString("en") + " of " + data.n.toLocaleString("en");
+    const lost = stored ? "" : ". This browser does not keep marks: export them.";
+    count.textContent = sizes + (marked ? ", " + marked + " marked" : "") + lost;
   }
 
   function apply(next) {
@@ -309,7 +329,8 @@ function explore(box, data) {
     state = next;
     for (const [name, select] of selects) {
       const wanted = state.get(name) || "";
-      if (wanted && !Array.from(select.options).some((option) => option.value === wanted)) select.append(make("option", { value: wanted }, wanted));
+      const isKnown = Array.from(select.options).some((option) => option.value === wanted);
+      if (!isKnown) select.append(make("option", { value: wanted }, wanted));
       select.value = wanted;
     }
     if (document.activeElement !== words) words.value = state.get("words") || "";
@@ -320,7 +341,9 @@ function explore(box, data) {
     }
     tell(); show();
     const place = shown.findIndex((row) => nameOf(row) === state.get("example"));
-    if (place >= 0 && state.has("example") && (place * ROW < list.scrollTop || (place + 1) * ROW > list.scrollTop + list.clientHeight)) list.scrollTop = place * ROW - ROW;
+    const top = place * ROW;
+    const isSeen = top >= list.scrollTop && top + ROW <= list.scrollTop + list.clientHeight;
+    if (place >= 0 && !isSeen) list.scrollTop = top - ROW;
     draw();
   }
 
@@ -343,27 +366,34 @@ function explore(box, data) {
   }
 
   function exported(rows, names) {
-    return rows.map((row) => ({ example: names[row], ...(marks[names[row]] || {}), ...example(row), signature }));
+    return rows.map((row) => ({ example: names[row], ...(marks[names[row]] || {}), ...Object.fromEntries(filledOf(row)), signature }));
   }
 
   function files(what, rows) {
-    const asText = (content) => (content === undefined ? "" : typeof content === "number" ? String(content) : harmless(typeof content === "string" ? content : JSON.stringify(content)));
+    function asText(content = "") {
+      if (typeof content === "number") return String(content);
+      return harmless(typeof content === "string" ? content : JSON.stringify(content));
+    }
+    const lines = () => exported(rows(), names());
     return [
       button(what + " as CSV", () => {
-        const lines = exported(rows(), names());
-        const keys = [...new Set(lines.flatMap(Object.keys))];
-        save(id + ".csv", asCsv([keys.map(harmless), ...lines.map((line) => keys.map((key) => asText(line[key])))]));
+        const all = lines();
+        const keys = [...new Set(all.flatMap(Object.keys))];
+        save(id + ".csv", asCsv([keys.map(harmless), ...all.map((line) => keys.map((key) => asText(line[key])))]));
       }),
-      button(what + " as JSON lines", () => save(id + ".jsonl", exported(rows(), names()).map((line) => JSON.stringify(line) + "\n").join(""))),
+      button(what + " as JSON lines", () => save(id + ".jsonl", lines().map((line) => JSON.stringify(line) + "\n").join(""))),
     ];
   }
 
   const choose = (name, values, heading) => {
-    const select = make("select", { autocomplete: "off", onchange: () => go({ [name]: select.value, example: undefined }) }, make("option", { value: "" }, "all"), ...values.map((one) => make("option", { value: one }, one)));
+    const options = [make("option", { value: "" }, "all"), ...values.map((one) => make("option", { value: one }, one))];
+    const onchange = () => go({ [name]: select.value, example: undefined });
+    const select = make("select", { autocomplete: "off", onchange }, ...options);
     selects.set(name, select);
     return make("label", {}, heading, " ", select);
   };
-  const choices = data.filters.filter((name) => columns.has(name) && !columns.get(name).list).map((name) => [name, [...new Set(columns.get(name).parts[0].values.flat())].filter((one) => typeof one === "string").sort()]);
+  const valuesOf = (name) => [...new Set(columns.get(name).parts[0].values.flat())].filter((one) => typeof one === "string").sort();
+  const choices = data.filters.map((name) => [name, valuesOf(name)]);
   words.addEventListener("input", () => go({ words: words.value, example: undefined }));
   box.replaceChildren(
     make("div", { class: "tools" },
@@ -371,10 +401,11 @@ function explore(box, data) {
     make("details", { class: "filters", open: innerWidth > 640 && "" }, make("summary", {}, "Filters"), make("div", { class: "tools" },
       ...choices.filter(([, values]) => values.length > 1).map(([name, values]) => choose(name, values, title(name))),
       ...(likely?.list && offered?.list ? [choose("confidence", BANDS, "Confidence, %")] : []),
-      choose("mark", ["any", "odd", "mislabeled", "note"], "Mark"),
+      choose("mark", ["any", ...MARKS], "Mark"),
       button("Clear filters", () => { words.value = ""; history.replaceState(null, "", "#" + id); apply(new Map()); }))),
     make("div", { class: "panes" }, list, detail),
-    make("div", { class: "tools" }, ...files("Shown examples", () => Array.from(shown)), ...files("Marks", () => names().flatMap((name, row) => (name in marks ? [row] : [])))),
+    make("div", { class: "tools" }, ...files("Shown examples", () => Array.from(shown)),
+      ...files("Marks", () => names().flatMap((name, row) => (name in marks ? [row] : [])))),
   );
   list.addEventListener("scroll", draw);
   box.addEventListener("keydown", (event) => {
@@ -411,8 +442,8 @@ function reveal(id) {
 async function route() {
   const [id, filters] = parse(location.hash);
   const opened = reveal(id);
-  const found = await explorer(id);
-  if (found) found.apply(filters);
+  const list = await explorer(id);
+  if (list) list.apply(filters);
   if (opened || filters.size) document.getElementById(id)?.scrollIntoView();
 }
 
@@ -432,7 +463,10 @@ for (const anchor of document.querySelectorAll('a[href^="#"]')) {
   anchor.addEventListener("click", () => reveal(parse(anchor.hash || anchor.getAttribute("href"))[0]));
 }
 for (const box of document.querySelectorAll(".examples")) {
-  box.closest("details").addEventListener("toggle", (event) => { if (event.target.open) explorer(box.dataset.name).then((found) => { if (parse(location.hash)[0] !== box.dataset.name) found.apply(new Map()); }); });
+  const fold = box.closest("details");
+  fold.addEventListener("toggle", async () => {
+    if (fold.open && parse(location.hash)[0] !== box.dataset.name) (await explorer(box.dataset.name)).apply(new Map());
+  });
 }
 addEventListener("hashchange", route);
 addEventListener("keydown", async (event) => {
@@ -448,7 +482,7 @@ if (location.hash) route();
 // On paper nothing is folded.
 let folded = [];
 addEventListener("beforeprint", () => {
-  folded = Array.from(document.querySelectorAll("details:not([open])")).filter((fold) => !fold.querySelector(":scope > .examples"));
+  folded = Array.from(document.querySelectorAll("details:not([open]):not(:has(> .examples))"));
   for (const fold of folded) fold.open = true;
 });
 addEventListener("afterprint", () => {
