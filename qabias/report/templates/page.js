@@ -130,16 +130,17 @@ function link(element) {
   }
 }
 
-// Examples: columns of distinct values and numbers, decoded when somebody looks.
-
+// Examples: columns of distinct values and numbers, decoded at the first look.
 async function unpack(text) {
-  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const characters = atob(text);
+  const bytes = new Uint8Array(characters.length);
+  for (let place = 0; place < bytes.length; place += 1) bytes[place] = characters.charCodeAt(place);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const data = JSON.parse(await new Response(stream).text());
   for (const column of data.columns) {
     column.parts = column.parts.map(([values, steps]) => {
-      let code = 0;
-      const codes = steps.length ? Int32Array.from(steps, (step) => (code += step)) : Int32Array.from(values.keys());
+      const codes = new Int32Array(data.n);
+      for (let row = 0, code = 0; row < data.n; row += 1) codes[row] = code += steps.length ? steps[row] : Number(row > 0);
       return { values, codes };
     });
   }
@@ -148,6 +149,7 @@ async function unpack(text) {
 
 const title = (name) => (name[0] || "").toUpperCase() + name.slice(1).replaceAll("_", " ");
 const percent = (value) => (100 * value).toFixed(1) + "\u00a0%";
+const isTyping = (event) => /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
 const BANDS = ["0-50", "50-80", "80-95", "95-100"];
 const MARKS = ["odd", "mislabeled", "note"];
 const ROW = 58; // pixels
@@ -163,11 +165,9 @@ function explore(box, data) {
   const words = make("input", { type: "search", autocomplete: "off", placeholder: "/" });
   const selects = new Map();
   const store = "qabias " + signature + " " + id;
-  let marks = {};
-  let stored = true;
+  let [marks, stored] = [{}, true];
   try { marks = JSON.parse(localStorage.getItem(store)) || {}; } catch { stored = false; }
-  let shown = new Int32Array(0);
-  let state = new Map();
+  let [shown, state] = [new Int32Array(0), new Map()];
 
   const one = (part, row, kind) => {
     const value = part.values[part.codes[row]];
@@ -182,7 +182,8 @@ function explore(box, data) {
   };
   const filledOf = (row) => data.columns.map((column) => [column.name, value(column, row)]).filter((pair) => pair[1] !== null);
   const nameOf = (row) => data.key.map((key) => (columns.has(key) ? value(columns.get(key), row) : "")).join("/");
-  const names = () => Array.from({ length: data.n }, (_, row) => nameOf(row));
+  let cached = null;
+  const names = () => (cached ??= Array.from({ length: data.n }, (_, row) => nameOf(row)));
   function text(content, kind) {
     if (content === null || content === undefined) return "—";
     if (Array.isArray(content)) return content.map((part) => text(part, kind)).join(" · ");
@@ -392,7 +393,7 @@ function explore(box, data) {
     selects.set(name, select);
     return make("label", {}, heading, " ", select);
   };
-  const valuesOf = (name) => [...new Set(columns.get(name).parts[0].values.flat())].filter((one) => typeof one === "string").sort();
+  const valuesOf = (name) => [...new Set(columns.get(name).parts[0].values.flat())].filter((one) => one !== null).sort();
   const choices = data.filters.map((name) => [name, valuesOf(name)]);
   words.addEventListener("input", () => go({ words: words.value, example: undefined }));
   box.replaceChildren(
@@ -411,7 +412,7 @@ function explore(box, data) {
   box.addEventListener("keydown", (event) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.key === "Escape") open(undefined);
-    if (!by || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    if (!by || isTyping(event)) return;
     event.preventDefault();
     step(by);
     list.focus({ preventScroll: true });
@@ -470,7 +471,7 @@ for (const box of document.querySelectorAll(".examples")) {
 }
 addEventListener("hashchange", route);
 addEventListener("keydown", async (event) => {
-  if (event.key !== "/" || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || isTyping(event)) return;
   const box = document.querySelector("details[open] > .examples") || document.querySelector(".examples");
   if (!box) return;
   event.preventDefault();
