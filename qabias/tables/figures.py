@@ -228,8 +228,8 @@ def _name_rows(
     """Labels left of rows; a page links them and the marks by the whole text."""
     for number, (y, label, text) in enumerate(zip(ys, labels, whole, strict=True), start=1):
         weight = "bold" if last_apart and number == len(labels) else ""
-        look: dict[str, str] = {"font_weight": weight, "data_row": text}
-        drawing.text(x - 4, y, label, "end", size=9 if "\n" in label else 10.5, **look)
+        size = 9 if "\n" in label else 10.5
+        drawing.text(x - 4, y, label, "end", size=size, font_weight=weight, data_row=text)
 
 
 # Heat maps and lines
