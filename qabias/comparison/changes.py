@@ -26,7 +26,7 @@ class Changes(NamedTuple):
 
 
 def changed_answers(runs: Sequence[ScoredRun], names: Sequence[str], mirror: str | None = None) -> Changes | None:
-    """Compare the answers of the first run with those of the others; None without common examples."""
+    """Compare the answers of the first run with the answers of the others; None without common examples."""
     common = common_answers(runs, mirror)
     benchmark = runs[0].benchmark
     shown = [benchmark.examples(common[0], answers) for answers in common[1]] if common else []
@@ -54,7 +54,9 @@ def changed_answers(runs: Sequence[ScoredRun], names: Sequence[str], mirror: str
 
 def _table(names: Sequence[str], counts: Sequence[Mapping[str, Any]]) -> Table:
     """The number of examples with each change, by run."""
-    kinds = sorted({kind for count in counts for kind in count}, key=lambda kind: -max(one[kind] for one in counts))
+    kinds = sorted(
+        {kind for count in counts for kind in count}, key=lambda kind: (kind == ALL, -max(one[kind] for one in counts))
+    )
     return Table(
         "answers_that_differ",
         "Changes",

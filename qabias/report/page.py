@@ -109,7 +109,7 @@ class Links(NamedTuple):
     choices: Mapping[str, set[str]]
 
     def filters(self, table: Table) -> dict[str, object]:
-        """The keys of examples that a table's columns name, and what the names of its scores say of them."""
+        """Keys of examples by the columns that name their values, and by the last words of score names."""
         keys = {}
         for place, column in enumerate(table.columns):
             texts = {row[place] for row in table.rows} - {ALL, None} if column.kind == "text" else set()
@@ -123,8 +123,8 @@ class Links(NamedTuple):
             for end in [column.name.rpartition("_")[2]]
             if column.kind != "text" and end in named and named[end] not in keys
         }
-        place = [column.name for column in table.columns].index
-        figure = [place(name) for name in (table.figure.labels, table.figure.across) if name] if table.figure else []
+        place_of = [column.name for column in table.columns].index
+        figure = [place_of(name) for name in (table.figure.labels, table.figure.across) if name] if table.figure else []
         return {
             "to": self.to,
             "rows": [[place, key] for key, place in keys.items()],

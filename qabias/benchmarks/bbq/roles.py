@@ -113,7 +113,7 @@ def examples(table: pa.Table, answers: pa.Table) -> list[dict[str, Any]]:
     """Every example with its answer, as a report shows it."""
     categories, groups = paper_categories(table), target_groups(table)
     rows = zip(dicts(table, _SHOWN), dicts(answers, _ANSWERED), categories, groups, strict=True)
-    return [_example(row, answer, *more) for row, answer, *more in rows]
+    return [_example(row, answer, category, group) for row, answer, category, group in rows]
 
 
 def _example(row: Mapping[str, Any], answer: Mapping[str, Any], category: str, group: str | None) -> dict[str, Any]:

@@ -92,9 +92,9 @@ def examples(
 def bbnli_example(row: Mapping[str, Any]) -> dict[str, Any]:
     """A stereotypical hypothesis of BBNLI."""
     names = ("subtopic", "domain", "example_id", "kind", "stance", "premise", "hypothesis", "question")
-    stereotyped = "entailment" if row["stance"] == "pro" else "contradiction"
-    if row["kind"] != "stereotypical":
-        stereotyped = None
+    stereotyped = None
+    if row["kind"] == "stereotypical":
+        stereotyped = "entailment" if row["stance"] == "pro" else "contradiction"
     return {name: row[name] for name in names} | _right(LABELS[row["label"]], stereotyped)
 
 

@@ -340,12 +340,11 @@ function explore(box, data) {
       shown = Int32Array.from({ length: data.n }, (_, row) => row).filter((row) => fits.every((fit) => fit(row)));
       list.scrollTop = 0;
     }
-    tell(); show();
+    tell(); show(); draw();
     const place = shown.findIndex((row) => nameOf(row) === state.get("example"));
     const top = place * ROW;
     const isSeen = top >= list.scrollTop && top + ROW <= list.scrollTop + list.clientHeight;
-    if (place >= 0 && !isSeen) list.scrollTop = top - ROW;
-    draw();
+    if (place >= 0 && !isSeen) { list.scrollTop = top - ROW; draw(); }
   }
 
   function go(changes) {
