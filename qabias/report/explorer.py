@@ -23,6 +23,7 @@ from qabias.report.content import prompts_of
 from qabias.runs.folder import part_path, read_all_answers
 from qabias.runs.question import read_question
 from qabias.runs.scored import ScoredRun
+from qabias.runs.signature import signature_fields
 from qabias.tables.model import Analysis, Table
 
 MOST_EXAMPLES = 60_000  # in a page; of a larger run the page has the analysis's selection
@@ -89,8 +90,10 @@ def differing_examples(comparison: Comparison, mirror: str | None = None) -> Exp
     changes = changed_answers(comparison.runs, comparison.names, mirror)
     if changes is None:
         return None
+    formats = {signature_fields(run.signature).get("format") for run in comparison.runs}
+    prompts = prompts_of(changes.rows, comparison.runs[0])[0] if len(formats) == 1 else []
     how = f"{len(changes.rows):,} of {changes.n_common:,} common examples have different answers."
-    return Explored("Answers that differ", how, _columns(changes.rows), changes.key, (changes.table,))
+    return Explored("Answers that differ", how, _columns(changes.rows, prompts), changes.key, (changes.table,))
 
 
 def choices(columns: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:

@@ -17,8 +17,6 @@ function make(tag, attributes = {}, ...children) {
 
 const button = (text, onclick, more = {}) => make("button", { type: "button", onclick, ...more }, text);
 
-// Tables
-
 function sortRows(heading) {
   const table = heading.closest("table");
   const place = heading.cellIndex;
@@ -285,7 +283,7 @@ function explore(box, data) {
     const cell = (name) => (columns.has(name) ? text(content(columns.get(name)), columns.get(name).kind) : "—");
     const options = (size) => {
       const group = lists.filter((column) => column.parts.length === size);
-      const answers = filled.filter(isOption);
+      const answers = filled.filter((column) => isOption(column) && !column.run);
       const marked = (option) => answers.filter((column) => content(column) === option).map((column) => title(column.name)).join(", ");
       return grid([...group.map((column) => title(column.name)), ""], group[0].parts.map((part, place) => [
         ...group.map((column) => text(one(column.parts[place], row), column.kind)), marked(one(part, row))]));
