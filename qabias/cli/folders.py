@@ -82,7 +82,7 @@ def merge(
     from qabias.cli.printing import print_result
     from qabias.runs.merging import merge as merge_folders
 
-    print_result(merge_folders(folders, output, mirror))
+    print_result(merge_folders(folders, output, mirror), mirror=mirror)
 
 
 def compare(

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from qabias.benchmarks.base import RUN
 from qabias.benchmarks.facts import Row
+from qabias.benchmarks.scoring import about_norm
 from qabias.comparison import MOST_PAIRED, Comparison
 from qabias.comparison.changes import OWN, changed_answers
 from qabias.errors import QabiasError
@@ -24,6 +25,7 @@ from qabias.runs.folder import part_path, read_all_answers
 from qabias.runs.question import read_question
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
+from qabias.support.arrow import dicts
 from qabias.tables.model import Analysis, Table
 
 MOST_EXAMPLES = 60_000  # in a page; of a larger run the page has the analysis's selection
@@ -46,13 +48,13 @@ class Explored(NamedTuple):
     tables: Sequence[Table] = ()
 
 
-def run_examples(run: ScoredRun, analysis: Analysis) -> Explored:
+def run_examples(run: ScoredRun, analysis: Analysis, mirror: str | None = None) -> Explored:
     """All examples of a run up to `MOST_EXAMPLES`, else the analysis's, with the reason."""
     parts = part_path(run.folder, 0).parent.glob("part-*.parquet")
     try:
         n = sum(pq.read_metadata(path).num_rows for path in parts)
         if 0 < n <= MOST_EXAMPLES:
-            return _all_examples(run)
+            return _all_examples(run, mirror)
         reason = f"The run has {n:,} examples, a page at most {MOST_EXAMPLES:,}." if n else "The folder has no answers."
     except (QabiasError, pa.ArrowException, OSError) as error:
         reason = f"Not all are here: {' '.join(map(str, error.args))}"
@@ -61,14 +63,17 @@ def run_examples(run: ScoredRun, analysis: Analysis) -> Explored:
     return Explored("Examples", how, _columns(analysis.examples, prompts), run.benchmark.key)
 
 
-def _all_examples(run: ScoredRun) -> Explored:
-    table, key = read_question(run.file).table, run.benchmark.key
-    rows: Sequence[Row] = run.benchmark.examples(table, read_all_answers(run.file, run.benchmark, table))
+def _all_examples(run: ScoredRun, mirror: str | None) -> Explored:
+    table, key = read_question(run.file, mirror).table, run.benchmark.key
+    answers = read_all_answers(run.file, run.benchmark, table)
+    rows: Sequence[Row] = run.benchmark.examples(table, answers)
     if RUN in table.column_names:
         rows = [{**row, RUN: wording} for row, wording in zip(rows, table[RUN].to_pylist(), strict=True)]
         key = (*key, RUN)
     prompts, missing = prompts_of(rows, run)
-    return Explored("Examples", f"All {len(rows):,} examples. {missing}".rstrip(), _columns(rows, prompts), key)
+    norm = about_norm(dicts(answers, ("loglikelihoods", "prediction"))) if run.arguments.norm != "none" else ""
+    how = " ".join(filter(None, (f"All {len(rows):,} examples.", missing, norm.strip())))
+    return Explored("Examples", how, _columns(rows, prompts), key)
 
 
 def _columns(rows: Sequence[Row], prompts: Sequence[Any] = ()) -> dict[str, Sequence[Any]]:

@@ -125,12 +125,8 @@ class Links(NamedTuple):
         }
         place_of = [column.name for column in table.columns].index
         figure = [place_of(name) for name in (table.figure.labels, table.figure.across) if name] if table.figure else []
-        return {
-            "to": self.to,
-            "rows": [[place, key] for key, place in keys.items()],
-            "scores": of_scores,
-            "figure": figure,
-        }
+        rows = [[place, key] for key, place in keys.items()]
+        return {"to": self.to, "rows": rows, "scores": of_scores, "figure": figure}
 
 
 def is_page_of(signatures: Sequence[str]) -> Own:

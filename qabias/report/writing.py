@@ -38,11 +38,13 @@ from qabias.tables.model import Analysis, Table, as_read, write_analysis
 POOL_PAGE = "pool.html"
 
 
-def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None, *, overwrite: bool = False) -> Path:
-    """Write the report of a run and return its path."""
+def write_report(
+    run: ScoredRun, analysis: Analysis, output: Path | None = None, mirror: str | None = None, overwrite: bool = False
+) -> Path:
+    """Write the report of a run and return its path; `mirror` has the published files, to read texts again."""
     if output is not None:
         check_file(output, is_page_of([run.signature]), overwrite=overwrite)
-    chapter = _chapter(run, analysis)
+    chapter = _chapter(run, analysis, mirror)
     return _write(render_chapters(chapter.name, [chapter]), output or run.folder / REPORT_FILE)
 
 
@@ -165,7 +167,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
     return _write(render_chapters(title, [chapter]), folder / POOL_PAGE)
 
 
-def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
+def _chapter(run: ScoredRun, analysis: Analysis, mirror: str | None = None) -> Chapter:
     facts, tiles, result, revision = make_head(run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
@@ -184,7 +186,7 @@ def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
         head={**made, **facts},
         intro=run_intro(run.benchmark),
         analysis=analysis,
-        examples=run_examples(run, analysis),
+        examples=run_examples(run, analysis, mirror),
         signature=run.signature,
         tiles=tiles,
         headline=result,

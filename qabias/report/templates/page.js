@@ -95,7 +95,7 @@ const address = (to, filters) => {
 
 function parse(hash) {
   const [id, ...filters] = hash.slice(1).split("&");
-  return [decodeURIComponent(id), new Map(new URLSearchParams(filters.join("&")))];
+  return [id, new Map(new URLSearchParams(filters.join("&")))];
 }
 
 // From a row of a table, or a point of a figure, to its examples.
@@ -253,9 +253,8 @@ function explore(box, data) {
     list.replaceChildren(space);
   }
 
-  function facts(pairs) {
-    return make("dl", { class: "facts" }, ...pairs.flatMap(([name, content]) => [make("dt", {}, name), make("dd", {}, content)]));
-  }
+  const fact = ([name, content]) => [make("dt", {}, name), make("dd", {}, content)];
+  const facts = (pairs) => make("dl", { class: "facts" }, ...pairs.flatMap(fact));
 
   function grid(headings, lines) {
     const row = (cells, tag) => make("tr", {}, ...cells.map((cell) => make(tag, { class: "text" }, cell)));
@@ -363,16 +362,14 @@ function explore(box, data) {
     if (row !== undefined) go({ example: nameOf(row) });
   }
 
-  function exported(rows, names) {
-    return rows.map((row) => ({ example: names[row], ...(marks[names[row]] || {}), ...Object.fromEntries(filledOf(row)), signature }));
-  }
+  const whole = (row) => ({ example: nameOf(row), ...marks[nameOf(row)], ...Object.fromEntries(filledOf(row)), signature });
 
   function files(what, rows) {
     function asText(content = "") {
       if (typeof content === "number") return String(content);
       return harmless(typeof content === "string" ? content : JSON.stringify(content));
     }
-    const lines = () => exported(rows(), names());
+    const lines = () => rows().map(whole);
     return [
       button(what + " as CSV", () => {
         const all = lines();
