@@ -1,7 +1,12 @@
 """Made-up runs with their reports, for the tests of pages and figures, and a reader of pages."""
 
+import base64
 import dataclasses
+import gzip
 import html.parser
+import itertools
+import json
+import re
 from xml.etree import ElementTree
 
 from qabias.runs.arguments import RunArguments
@@ -155,7 +160,7 @@ class Page(html.parser.HTMLParser):
         super().__init__(convert_charrefs=True)
         self.open, self.tags, self.ids, self.addresses, self.attributes = [], [], [], [], []
         self.around = {}
-        self.rows, self.texts, self.styles, self.scripts, self.quoted = [], [], [], [], []
+        self.rows, self.texts, self.styles, self.scripts, self.packed = [], [], [], [], []
         self.feed(source)
         self.close()
         assert self.open == []
@@ -171,8 +176,6 @@ class Page(html.parser.HTMLParser):
             self.rows.append([])
         if tag in {"td", "th"}:
             self.rows[-1].append("")
-        if tag == "pre":
-            self.quoted.append("")
 
     def handle_startendtag(self, tag, attrs):
         self._note(tag, attrs)
@@ -192,11 +195,42 @@ class Page(html.parser.HTMLParser):
 
     def handle_data(self, data):
         inside = self.open[-1] if self.open else ""
-        {"style": self.styles, "script": self.scripts}.get(inside, self.texts).append(data)
+        {"style": self.styles, "script": self.scripts, "template": self.packed}.get(inside, self.texts).append(data)
         if "td" in self.open or "th" in self.open:
             self.rows[-1][-1] += data
-        if "pre" in self.open:
-            self.quoted[-1] += data
+
+    @property
+    def content(self):
+        """The packed examples of the first list."""
+        return json.loads(gzip.decompress(base64.b64decode(self.packed[0])))
+
+    @property
+    def examples(self):
+        """The examples of the first list as a browser shows them."""
+        content, flat, columns = self.content, [], {}
+        for column in content["columns"]:
+            parts = [
+                [values[code] for code in itertools.accumulate(steps or [0] + [1] * (content["n"] - 1))]
+                for values, steps in column["parts"]
+            ]
+            if column["kind"] == "prompt":
+                parts = [[self._whole(text, flat, row) for row, text in enumerate(part)] for part in parts]
+            flat += parts
+            columns[column["name"]] = list(zip(*parts, strict=True)) if column["list"] else parts[0]
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        nothing = (None, (None,), (None, None), (None, None, None))
+        return [{name: value for name, value in row.items() if value not in nothing} for row in rows]
+
+    def _whole(self, prompt, flat, row):
+        if not isinstance(prompt, str):
+            return [self._whole(one, flat, row) for one in prompt]
+        return re.sub("[\ue000-\ue0c8]", lambda mark: flat[ord(mark[0]) - 0xE000][row], prompt)
+
+    @property
+    def prompts(self):
+        """All prompts of the examples."""
+        prompts = [example.get("prompt", ()) for example in self.examples]
+        return [text for one in prompts for text in ([one] if isinstance(one, str) else one)]
 
     def inside(self, name, tag):
         """Whether the element of that id stands inside one of that tag."""

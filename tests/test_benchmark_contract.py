@@ -466,6 +466,16 @@ def test_the_report_shows_every_example_with_its_prompt(case):
         assert text in page
 
 
+def test_all_examples_are_shown_like_those_of_the_analysis(case):
+    key = case.benchmark.key
+    shown = strict(list(case.benchmark.examples(case.table, case.answers)))
+    by_key = {tuple(example[name] for name in key): example for example in shown}
+    assert list(by_key) == list(zip(*(case.table[name].to_pylist() for name in key), strict=True))
+    assert case.analysis.examples
+    for example in case.analysis.examples:
+        assert by_key[tuple(example[name] for name in key)] == example
+
+
 def even(request):
     """Equal scores of all options."""
     n = len(request.options)

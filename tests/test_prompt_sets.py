@@ -21,6 +21,7 @@ from qabias.runs.collected import collect
 from qabias.runs.run import run, score_run
 from qabias.tables.terminal import Console
 
+from .report_pages import read_page
 from .test_chat import folders as folders
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -79,9 +80,15 @@ def test_the_folder_says_what_was_asked(runs):
     assert [column["title"] for column in first["columns"]][3:] == WORDINGS
     assert any("average of 5 wordings" in note for note in analysis["notes"])
     assert analysis["how_chosen"].endswith("All are of the wording letters.")
-    report = write_report_of(folder).read_text("utf-8")
-    assert "mean over 5 wordings" in report
-    assert "Answer with the letter only" in report
+    report = read_page(write_report_of(folder))
+    assert "mean over 5 wordings" in report.flat
+    examples = report.examples
+    assert {example["run"] for example in examples} == set(WORDINGS)
+    asked = {
+        example["run"]: example["prompt"] for example in examples if example["example_id"] == examples[0]["example_id"]
+    }
+    assert len(set(asked.values())) == len(WORDINGS)
+    assert any("Answer with the letter only" in prompt for prompt in asked.values())
 
 
 def test_a_run_goes_on_where_it_stopped(runs, folders):

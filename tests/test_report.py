@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
 from qabias.comparison import Comparison
+from qabias.report.explorer import Explored, encode
 from qabias.report.page import FOLDED, Chapter, comparison_intro, render_chapters
 from qabias.report.writing import write_combined_report, write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.folder import read_run
+from qabias.runs.question import read_question
 from qabias.runs.run import run
 from qabias.scorers.baseline import BaselineScorer
 from qabias.tables.drawing import LIGHT
@@ -144,25 +147,68 @@ def test_tables_stand_by_section_in_the_order_of_the_analysis(page):
     assert headings[:2] == expected[:2]
 
 
-def test_examples_show_options_with_roles_and_probabilities_and_can_be_filtered(page):
+def test_examples_have_their_texts_and_are_filtered_by_what_varies_little(page):
     page = page()
-    (cells, *_) = [row for row in page.rows if row and "Age-01" in row[0]]
-    assert "The old man · target · 50.0\u00a0%" in cells[3]
-    assert "Generated" not in page.text  # None throughout
-    assert page.text.count("Who was forgetful?") == 4
-    assert sum(("tr", "data-f0", value) in page.attributes for value in ("ambig", "disambig")) == 2
-    assert page.tags.count("select") == 1  # nothing to choose from where all values are the same
+    assert len(page.examples) == 4
+    first = page.examples[0]
+    assert first == {name: tuple(v) if isinstance(v, list) else v for name, v in EXAMPLES[0].items() if v is not None}
+    assert page.content["key"] == ["category", "example_id"]
+    assert set(page.content["filters"]) >= {"category", "template_id", "condition"}
+    assert not {"context", "prompt", "options"} & set(page.content["filters"])
+    assert "no answers" in page.flat  # why the page has a selection only
 
 
-@pytest.mark.parametrize("answer", ["Unknown. ", "  two  spaces"])
-def test_people_can_filter_by_values_with_spaces(page, answer):
-    """A browser takes spaces out of the text of a choice, but not out of its value."""
-    examples = tuple({**EXAMPLE, "example_id": n, "answer": answer if n % 2 else "another"} for n in range(4))
-    page = page(analysis=Analysis((BIAS,), examples, "All."))
-    of_rows = {value for tag, name, value in page.attributes if tag == "tr" and name == "data-f0"}
-    to_choose = {value for tag, name, value in page.attributes if tag == "option" and name == "value"}
-    assert of_rows == {answer, "another"}
-    assert of_rows == to_choose - {""}
+def test_examples_of_a_run_are_all_there_unless_they_are_too_many(tmp_path, monkeypatch):
+    folder = run(RunArguments("bbq", "baseline:random", "Age", limit=200), tmp_path / "run").folder
+    result = read_page(write_report_of(folder))
+    table = read_question(read_run(folder)).table
+    shown = result.examples
+    assert [(one["category"], one["example_id"]) for one in shown] == list(
+        zip(table["category"].to_pylist(), table["example_id"].to_pylist(), strict=True)
+    )
+    assert [one["context"] for one in shown] == table["context"].to_pylist()
+    for one in shown:
+        is_right = one["answer"] == one["right_answer"]
+        is_unknown = one["roles"][one["options"].index(one["answer"])] == "UNKNOWN"
+        side = "stereotyped" if one["answer"] == one["stereotyped_answer"] else "anti-stereotyped"
+        assert one["outcome"] == ["right" if is_right else "wrong", "UNKNOWN" if is_unknown else side]
+        assert sum(one["probabilities"]) == pytest.approx(1, abs=0.002)
+    monkeypatch.setattr("qabias.report.explorer.MOST_EXAMPLES", len(shown) - 1)
+    fewer = read_page(write_report_of(folder))
+    assert len(fewer.examples) == len(read_analysis(folder / "analysis.json").examples)
+    assert f"at most {len(shown) - 1}" in fewer.flat
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "id": st.integers(0, 3),
+                "text": st.none() | st.text(max_size=20),
+                "tags": st.sampled_from([["a"], ["a", "b"]]),
+                "list": st.none() | st.lists(st.sampled_from(["x", None, 0.5, "\ue001"]), min_size=2, max_size=2),
+                "mixed": st.none() | st.text(max_size=3) | st.lists(st.integers(0, 9), max_size=2),
+                "prompt": st.text(st.sampled_from("ab \ue000\ue001é"), max_size=6)
+                | st.lists(st.text(max_size=5), min_size=2, max_size=2),
+            }
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_any_examples_can_be_read_back(rows):
+    text = "a text that is long enough to be marked"
+    rows = [{**row, "outcome": row["tags"], "long": text, "prompt": row["prompt"]} for row in rows]
+    for row in rows:
+        if isinstance(row["prompt"], str):
+            row["prompt"] += text
+    explored = Explored("Examples", "All.", {name: [row[name] for row in rows] for name in rows[0]}, ["id"])
+    back = Page(f"<template>{encode(explored, [])}</template>").examples
+    plain = [
+        {name: tuple(v) if isinstance(v, list) else v for name, v in row.items() if v not in (None, [None, None])}
+        for row in rows
+    ]
+    assert [{n: tuple(v) if isinstance(v, list) else v for n, v in row.items()} for row in back] == plain
 
 
 def test_several_runs_stand_in_one_page_with_contents(filled, tmp_path):
@@ -354,10 +400,9 @@ def test_examples_have_the_prompts_that_were_asked(tmp_path, monkeypatch, benchm
     page = read_page(write_report_of(folder))
     examples = read_analysis(folder / "analysis.json").examples
     assert examples
-    assert len(page.quoted) == n_prompts * len(examples)
-    assert set(page.quoted) <= set(asked)
-    assert len(set(page.quoted)) > len(examples) / 8
-    assert page.tags.count("pre") == len(page.quoted)
+    assert len(page.prompts) == n_prompts * len(page.examples)
+    assert set(page.prompts) == set(asked)
+    assert {example["example_id"] for example in examples} <= {example["example_id"] for example in page.examples}
 
 
 def signed(prompt_format, scorer="causal"):
@@ -367,14 +412,14 @@ def signed(prompt_format, scorer="causal"):
 def test_prompts_show_as_text_with_their_lines(page):
     hostile = {**EXAMPLE, "context": "<b>One</b>\n\n  two &amp; three"}
     page = page(run=run_of() | {"signature": signed("qa@1")}, analysis=Analysis((BIAS,), (hostile,), "One."))
-    assert page.quoted == ["<b>One</b>\n\n  two &amp; three\n\nQ: Who was forgetful?\nA:"]
+    assert page.prompts == ["<b>One</b>\n\n  two &amp; three\n\nQ: Who was forgetful?\nA:"]
     assert "b" not in page.tags
 
 
 def test_only_prompts_that_were_read_are_shown(page):
     pairs = page(run=run_of() | {"signature": signed("pair@1", "multiple_choice")})
-    assert pairs.quoted[0] == f"{EXAMPLE['context']} Who was forgetful? The old man"
-    assert len(pairs.quoted) == 3 * len(EXAMPLES)
+    assert pairs.prompts[0] == f"{EXAMPLE['context']} Who was forgetful? The old man"
+    assert len(pairs.prompts) == 3 * len(EXAMPLES)
     for signature in (signed("qa@1", "extractive_qa"), signed("pair@1", "nli+x=1"), "bbq|model:x@1", signed("qa@99")):
-        assert page(run=run_of() | {"signature": signature}).quoted == []
+        assert page(run=run_of() | {"signature": signature}).prompts == []
     assert "qa@99" in page(run=run_of() | {"signature": signed("qa@99")}).flat  # another version is not made up

@@ -50,21 +50,24 @@ def test_a_browser_shows_the_page_without_an_error_and_as_text(tmp_path):
 def test_a_browser_sorts_copies_searches_and_opens_the_guide_by_its_links(tmp_path):
     source = write_report_of(fill_folder(tmp_path / "run")).read_text(encoding="utf-8")
     driver = """
+    (async () => {
     const body = document.querySelector("table").tBodies[0];
     const first = () => Array.from(body.rows, (row) => row.cells[0].textContent);
-    const button = document.querySelectorAll("th > button")[2];
+    const heading = document.querySelectorAll("th > button")[2];
     const said = [];
-    button.click(); said.push(first().join());
-    button.click(); said.push(first().join());
+    heading.click(); said.push(first().join());
+    heading.click(); said.push(first().join());
     const labels = document.querySelector("th > button");
     const direction = () => labels.parentNode.getAttribute("aria-sort");
     labels.click(); said.push(first().join(), direction());
     labels.click(); said.push(first().join(), direction());
-    const select = document.querySelector("select");
+    const list = await explorer("c1-examples");
+    list.apply(new Map());
     const box = document.querySelector(".examples");
-    select.value = "ambig"; select.dispatchEvent(new Event("input", {bubbles: true}));
+    const select = Array.from(box.querySelectorAll("select")).find((one) => one.textContent.includes("disambig"));
+    select.value = "ambig"; select.dispatchEvent(new Event("change"));
     said.push(box.querySelector("output").textContent);
-    box.querySelector("input").value = "no such words"; box.dispatchEvent(new Event("input"));
+    list.words.value = "no such words"; list.words.dispatchEvent(new Event("input"));
     said.push(box.querySelector("output").textContent);
     said.push(asTabs(document.querySelectorAll("table")[0]));
     const guide = document.querySelector("details.guide");
@@ -73,6 +76,7 @@ def test_a_browser_sorts_copies_searches_and_opens_the_guide_by_its_links(tmp_pa
     document.querySelector('a[href="#c1-reading"]').click();
     said.push(guide.open);
     document.title = JSON.stringify(said);
+    })();
     """
     page = tmp_path / "driven.html"
     page.write_text(with_driver(source, driver), encoding="utf-8")

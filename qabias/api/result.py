@@ -229,7 +229,7 @@ class Result(Tabled):
                 "Give a path: result.report('report.html').",
             )
         output = None if path is None else Path(path)
-        return write_report(self._run, self._analysis, output, overwrite=overwrite)
+        return write_report(self._run, self._analysis, output, self.mirror, overwrite)
 
     def push(
         self, to: str, dataset: str, *, sample: bool = False, create_pr: bool = True, dry_run: bool = False

@@ -203,6 +203,13 @@ class Benchmark(Protocol):
         """The tables of a run, and a selection of its examples."""
         ...
 
+    def examples(self, table: pa.Table, answers: pa.Table) -> Sequence[Mapping[str, Any]]:
+        """Every example with its answer, as a report shows it; the columns of `key` are among its keys.
+
+        `outcome` lists what the answer is, such as "right" and "stereotyped", and `group` names the stereotyped group.
+        """
+        ...
+
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by group, of all or those with a measure. Common scores come last, as `ALL`."""
         ...

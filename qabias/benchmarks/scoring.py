@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -127,11 +128,12 @@ def probabilities(loglikelihoods: Sequence[float] | None) -> list[float] | None:
     """Shares of the options in their total probability, at any length. None if none is possible."""
     if not loglikelihoods:
         return None
-    values = np.array(loglikelihoods, dtype=np.float64)
-    if not np.isfinite(values.max()):
+    largest = max(loglikelihoods)
+    if not math.isfinite(largest):
         return None
-    shares = np.exp(values - values.max())
-    return [round(float(share), 6) for share in shares / shares.sum()]
+    shares = [math.exp(value - largest) for value in loglikelihoods]
+    total = sum(shares)
+    return [round(share / total, 6) for share in shares]
 
 
 def about_norm(answers: Sequence[Mapping[str, Any]]) -> str:

@@ -82,7 +82,7 @@ def merge(
     from qabias.cli.printing import print_result
     from qabias.runs.merging import merge as merge_folders
 
-    print_result(merge_folders(folders, output, mirror))
+    print_result(merge_folders(folders, output, mirror), mirror=mirror)
 
 
 def compare(
@@ -109,7 +109,7 @@ def compare(
     comparison = compare_runs(runs, allow_mixed, mirror)
     print_compared(comparison, full=full)
     if output is not None:
-        echo(f"page: {write_comparison(comparison, output, overwrite=overwrite).resolve()}")
+        echo(f"page: {write_comparison(comparison, output, overwrite=overwrite, mirror=mirror).resolve()}")
 
 
 def pool(

@@ -51,7 +51,7 @@ def run(
     if dry_run:
         estimate(arguments, machine, ask)
         return
-    print_result(run_benchmark(arguments, output, machine, ask=ask), report=report)
+    print_result(run_benchmark(arguments, output, machine, ask=ask), report=report, mirror=machine.mirror)
 
 
 def arguments_of(chosen: Mapping[str, Any]) -> tuple[RunArguments, Machine]:

@@ -90,7 +90,7 @@ def score(
     _check_target(path, output, overwrite)
     if report and not path.is_dir() and (output is None or output.suffix == ".json"):
         raise QabiasError("--report is for a run folder.", "Add --output FOLDER.")
-    finish = partial(_finish, report=report, overwrite=overwrite)
+    finish = partial(_finish, report=report, overwrite=overwrite, mirror=mirror)
     log = None if path.is_dir() else log_at(path)
     if log is not None or (path.is_dir() and not is_run(path)):
         # The results of a batch do not record which texts were drawn.
@@ -106,7 +106,7 @@ def score(
         if (output is None) != (not rules):
             raise QabiasError("Scoring with other rules creates a new run.", "Give both --rule and --output runs/NAME.")
         result = score_run(path, mirror) if output is None else score_otherwise(path, rules, output, mirror)
-        print_result(result, report=report)
+        print_result(result, report=report, mirror=mirror)
     else:
         external = choose_answers(chosen, path, answers)
         arguments = RunArguments(
@@ -124,7 +124,9 @@ def score(
         finish(collect(external, arguments, str(path), mirror), path, output)
 
 
-def _finish(collected: "Collected", path: Path, output: Path | None, *, report: bool, overwrite: bool) -> None:
+def _finish(
+    collected: "Collected", path: Path, output: Path | None, *, report: bool, overwrite: bool, mirror: str | None
+) -> None:
     """Print the scores next to the other tool's; write a run folder or a file of scores."""
     from qabias.cli.printing import print_result, print_with_signature
     from qabias.runs.collected import refused, write_collected
@@ -140,7 +142,7 @@ def _finish(collected: "Collected", path: Path, output: Path | None, *, report: 
         result = write_collected(collected, output)
         if result.scores is not None:
             _print_other(other, result.scores)
-        print_result(result, report=report)
+        print_result(result, report=report, mirror=mirror)
         return
     try:
         scores, _ = scores_of(question, collected.answers, collected.arguments.rules)

@@ -92,3 +92,19 @@ def _common_rows(one: pa.Table, other: pa.Table, key: Sequence[str]) -> tuple[pa
     )
     joined = first.join(second, list(key), join_type="inner").sort_by("row")
     return joined["row"].combine_chunks(), joined["other_row"].combine_chunks()
+
+
+def common_answers(runs: Sequence[ScoredRun], mirror: str | None = None) -> tuple[pa.Table, list[pa.Table]] | None:
+    """The examples that all runs answered, with the whole answers of each; None if their questions differ."""
+    if not all(have_common_examples(runs[0], run) for run in runs[1:]):
+        return None
+    answers = Answers(mirror)
+    table = answers.examples(runs[0])
+    whole = [read_all_answers(run.file, run.benchmark, answers.examples(run)) for run in runs]
+    key = [*runs[0].benchmark.key, *([RUN] if RUN in table.column_names else [])]
+    for place, run in enumerate(runs[1:], start=1):
+        if _questions(run) != _questions(runs[0]):
+            rows = _common_rows(table, answers.examples(run), key)
+            table, whole[:place] = table.take(rows[0]), [one.take(rows[0]) for one in whole[:place]]
+            whole[place] = whole[place].take(rows[1])
+    return table, whole

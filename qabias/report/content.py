@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark
-from qabias.benchmarks.base import headline_tiles, meaningful
+from qabias.benchmarks.base import RUN, headline_tiles, meaningful
 from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column, shown_estimate
-from qabias.benchmarks.facts import Scores, Tile
+from qabias.benchmarks.facts import Row, Scores, Tile
 from qabias.benchmarks.headline import Headline, headline
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import are_question_only
@@ -160,22 +160,31 @@ def card_text(name: str, sample: str, first: Headline | None, tiles: Sequence[Ti
 
 
 def with_prompts(analysis: Analysis, run: ScoredRun) -> Analysis:
-    """The analysis with the key `prompt` in its examples: a text, or a list of several.
+    """The analysis with the key `prompt` in its examples, see `prompts_of`."""
+    prompts, missing = prompts_of(analysis.examples, run)
+    examples = tuple({**row, "prompt": prompt} for row, prompt in zip(analysis.examples, prompts, strict=False))
+    how_chosen = f"{analysis.how_chosen} {missing}".rstrip()
+    return replace(analysis, examples=examples or analysis.examples, how_chosen=how_chosen)
 
-    An analysis stores example texts only; the signature's prompt format renders the prompts again.
+
+def prompts_of(rows: Sequence[Row], run: ScoredRun) -> tuple[list[Any], str]:
+    """The prompt of every example, a text or a list of several; [] without prompts, with the reason.
+
+    A run stores no prompts; the signature's prompt format renders them again. Only the first answer order is shown.
     """
     wanted = signature_fields(run.signature).get("format")
     kind = kinds().get(scorer_name(run.signature))
-    if wanted is None or not analysis.examples or (kind is not None and not kind.reads_prompt):
-        return analysis
+    if wanted is None or not rows or (kind is not None and not kind.reads_prompt):
+        return [], ""
     benchmark = run.benchmark
-    known = {one.signature: one for one in benchmark.formats.values()}
-    wanted = wanted.partition("+")[0]  # examples show the first order
-    if wanted not in known:
-        missing = f"Prompts are not shown, because this version of qabias does not have the format {wanted}."
-        return replace(analysis, how_chosen=f"{analysis.how_chosen} {missing}")
-    examples = []
-    for row in analysis.examples:
-        prompts = [text for one in benchmark.facts.view.questions(row) for text in known[wanted].texts(one)]
-        examples.append({**row, "prompt": prompts[0] if len(prompts) == 1 else prompts})
-    return replace(analysis, examples=tuple(examples))
+    wanted, _, orders = wanted.partition("+")
+    formats = {one.signature: one for one in benchmark.formats.values()}
+    if wanted not in formats:
+        return [], f"Prompts are not shown, because this version of qabias does not have the format {wanted}."
+    variants = {one.name: one for one in formats[wanted].wordings}
+    prompts: list[Any] = []
+    for row in rows:
+        one = variants.get(row.get(RUN, ""), formats[wanted])
+        texts = [text for question in benchmark.facts.view.questions(row) for text in one.texts(question)]
+        prompts.append(texts[0] if len(texts) == 1 else texts)
+    return prompts, "Prompts are shown with the first answer order." if orders else ""

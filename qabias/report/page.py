@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jinja2
 from markupsafe import Markup, escape
@@ -20,6 +21,7 @@ from qabias.benchmarks import Benchmark
 from qabias.benchmarks.facts import Tile
 from qabias.benchmarks.headline import Headline
 from qabias.comparison import Comparison
+from qabias.report.explorer import Explored, choices, encode
 from qabias.support.outputs import Own
 from qabias.tables.drawing import LIGHT
 from qabias.tables.figures import deepest, draw, hidden_rows
@@ -32,11 +34,8 @@ FOLDED = 30
 SHORT_NOTE = 20  # words of a note that are shown; the rest is folded
 _SENTENCES = re.compile(r"(?<=[.!?])(?<!\b[A-Za-z]\.)(?<!\bal\.) ")
 
+_FEW = 6  # values of a key by which scores are named, such as contexts
 _NUMBERS = "the table below has its numbers"
-_SHORT, _SHORT_CHOICE = 60, 40  # characters
-_MOST_CHOICES = 40
-# Long texts that repeat what the other columns show are folded.
-_FOLDED = ("prompt",)
 _DARK = {
     **{"paper": "#15191d", "panel": "#1e2429", "ink": "#e6e9ec", "muted": "#a3adb6", "grid": "#3b444c"},
     **{"link": "#7cc4f0", "series-0": "#56b4e9", "series-1": "#f0a132", "series-2": "#3fc79b"},
@@ -91,6 +90,7 @@ class Chapter:
     headline: Headline | None = None
     headlines: Sequence[Table] = ()
     figure: Table | None = None
+    examples: Explored | None = None
     card: str = ""
     by_run: Sequence[str] = ()
     appendix: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -100,6 +100,33 @@ class Chapter:
     def made_of(self) -> tuple[str, ...]:
         """The signatures of its runs."""
         return (self.signature,) if self.signature else tuple(self.appendix.get(SIGNATURES, {}).values())
+
+
+class Links(NamedTuple):
+    """The id of a list of examples, and the values by which it can be filtered."""
+
+    to: str
+    choices: Mapping[str, set[str]]
+
+    def filters(self, table: Table) -> dict[str, object]:
+        """Keys of examples by the columns that name their values, and by the last words of score names."""
+        keys = {}
+        for place, column in enumerate(table.columns):
+            texts = {row[place] for row in table.rows} - {ALL, None} if column.kind == "text" else set()
+            fits = [key for key, values in self.choices.items() if texts and texts <= values and key not in keys]
+            if fits:
+                keys[column.name if column.name in fits else fits[0]] = place
+        named = {value: key for key, values in self.choices.items() if len(values) <= _FEW for value in values}
+        of_scores = {
+            column.name: [named[end], end]
+            for column in table.columns
+            for end in [column.name.rpartition("_")[2]]
+            if column.kind != "text" and end in named and named[end] not in keys
+        }
+        place_of = [column.name for column in table.columns].index
+        figure = [place_of(name) for name in (table.figure.labels, table.figure.across) if name] if table.figure else []
+        rows = [[place, key] for key, place in keys.items()]
+        return {"to": self.to, "rows": rows, "scores": of_scores, "figure": figure}
 
 
 def is_page_of(signatures: Sequence[str]) -> Own:
@@ -153,12 +180,14 @@ def _hash(text: str) -> str:
 
 
 def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object]:
-    headlines = _numbered(chapter.headlines, f"{name}-headline", printed, chapter.name)
+    explored = chapter.examples if chapter.examples and chapter.examples.columns else None
+    links = Links(f"{name}-examples", choices(explored.columns)) if explored else None
+    numbered = partial(_numbered, printed=printed, of_what=chapter.name, links=links)
     sections = [
         {
             "id": f"{name}-s{number}",
             "title": title or "Tables",
-            "tables": _numbered(tables, f"{name}-s{number}", printed, chapter.name),
+            "tables": numbered(tables, f"{name}-s{number}"),
             "open": number == 1 and any(as_estimate(v).low is not None for t in tables for row in t.rows for v in row),
         }
         for number, (title, tables) in enumerate(_by_section(chapter.analysis.tables), start=1)
@@ -166,15 +195,19 @@ def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object
     return {
         "id": name,
         "content": chapter,
-        "figure": None if chapter.figure is None else lay_out(chapter.figure, f"{name}-figure", printed),
-        "headlines": headlines,
+        "figure": lay_out(chapter.figure, f"{name}-figure", printed, links=links) if chapter.figure else None,
+        "headlines": numbered(chapter.headlines, f"{name}-headline"),
         "sections": sections,
-        "examples": lay_out_examples(chapter.analysis.examples),
+        "examples": explored,
+        "above": numbered(explored.tables, f"{name}-above") if explored else [],
+        "data": Markup(encode(explored, links.choices)) if explored and links else "",
     }
 
 
-def _numbered(tables: Sequence[Table], name: str, printed: set[str], of_what: str) -> list[dict[str, object]]:
-    return [lay_out(table, f"{name}-{place}", printed, of_what) for place, table in enumerate(tables, start=1)]
+def _numbered(
+    tables: Sequence[Table], name: str, printed: set[str], of_what: str, links: Links | None
+) -> list[dict[str, object]]:
+    return [lay_out(table, f"{name}-{place}", printed, of_what, links) for place, table in enumerate(tables, start=1)]
 
 
 def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
@@ -184,7 +217,9 @@ def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
     return [(section, list(group)) for section, group in groupby(by_order, lambda table: table.section)]
 
 
-def lay_out(table: Table, name: str, printed: set[str], of_what: str = "") -> dict[str, object]:
+def lay_out(
+    table: Table, name: str, printed: set[str], of_what: str = "", links: Links | None = None
+) -> dict[str, object]:
     """A table as templates take it. `name` is unique in the page; `printed` collects its sentences."""
     note, more = _split(table.note, printed)
     titled = replace(table, title=f"{table.title}: {of_what}") if of_what and of_what not in table.title else table
@@ -202,6 +237,7 @@ def lay_out(table: Table, name: str, printed: set[str], of_what: str = "") -> di
             for place, column in enumerate(table.columns)
         ],
         "body": Markup("\n".join(_row(table, row) for row in table.rows)),
+        "links": json.dumps(links.filters(table)) if links else "",
     }
 
 
@@ -236,104 +272,6 @@ def _row(table: Table, row: Sequence[Value]) -> str:
 
 def _plain(number: float) -> str:
     return f"{number:.6g}" if isinstance(number, float) else str(number)
-
-
-@dataclass(frozen=True)
-class Field:
-    """A column of the examples."""
-
-    title: str
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Examples, laid out."""
-
-    labels: Mapping[str, str]
-    folds: Mapping[str, str]
-    fields: Sequence[Field]
-    filters: Mapping[str, Sequence[str]]
-    rows: Sequence[Mapping[str, Any]]
-
-
-def lay_out_examples(examples: Sequence[Mapping[str, Any]]) -> Examples:
-    """Lay out the columns of the examples, with values as texts."""
-    names = dict.fromkeys(name for row in examples for name in row)
-    present = [name for name in names if any(row.get(name) is not None for row in examples)]
-    folds = [name for name in present if name in _FOLDED]
-    shown = [name for name in present if name not in _FOLDED]
-    labels = list(itertools.takewhile(lambda name: all(_is_short(name, row.get(name)) for row in examples), shown))
-    fields = _fields(examples, shown[len(labels) :])
-    filters = {name: values for name in shown for values in [_choices(examples, name)] if len(values) > 1}
-    rows = [
-        {
-            "labels": [_text(name, row.get(name)) for name in labels],
-            "folds": [
-                [_text(name, one) for one in (value if isinstance(value, list) else [value])]
-                for name in folds
-                for value in [row.get(name)]
-            ],
-            "cells": [_example_cell(row, one.names) for one in fields],
-            "filters": [_text(name, row.get(name)) for name in filters],
-        }
-        for row in examples
-    ]
-    titles, fold_titles = ({name: _title(name) for name in some} for some in (labels, folds))
-    return Examples(titles, fold_titles, fields, filters, rows)
-
-
-def _is_short(name: str, value: Any) -> bool:
-    return not isinstance(value, (list, dict)) and len(_text(name, value)) <= _SHORT
-
-
-def _fields(examples: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Field]:
-    fields: list[Field] = []
-    for name in names:
-        if fields and _parallel(examples, fields[-1].names[0], name):
-            fields[-1] = Field(f"{fields[-1].title} · {name.replace('_', ' ')}", (*fields[-1].names, name))
-        else:
-            fields.append(Field(_title(name), (name,)))
-    return fields
-
-
-def _parallel(examples: Sequence[Mapping[str, Any]], first: str, name: str) -> bool:
-    pairs = [(row.get(first), row.get(name)) for row in examples if row.get(name) is not None]
-    return all(isinstance(one, list) and isinstance(other, list) and len(one) == len(other) for one, other in pairs)
-
-
-def _choices(examples: Sequence[Mapping[str, Any]], name: str) -> list[str]:
-    """The values of a key with few distinct texts, in order; none for numbers and long texts."""
-    values = {row.get(name) for row in examples if not isinstance(row.get(name), (list, dict))}
-    texts = sorted(value for value in values if isinstance(value, str))
-    if len(texts) != len(values - {None}) or len(texts) > min(_MOST_CHOICES, len(examples) / 2):
-        return []
-    return texts if all(len(text) <= _SHORT_CHOICE for text in texts) else []
-
-
-def _example_cell(row: Mapping[str, Any], names: Sequence[str]) -> str | list[str]:
-    first = row.get(names[0])
-    if not isinstance(first, list):
-        return _text(names[0], first)
-    columns = [[_text(name, value) for value in row[name]] for name in names if row.get(name) is not None]
-    return [" · ".join(parts) for parts in zip(*columns, strict=True)]
-
-
-def _text(name: str, value: Any) -> str:
-    if value is None:
-        return UNDEFINED
-    if isinstance(value, float):
-        return show(value, "share" if name.startswith("probabilit") else "number")
-    if isinstance(value, dict):
-        return ", ".join(f"{_title(key)}: {_text(key, inner)}" for key, inner in value.items())
-    if isinstance(value, list):
-        return ", ".join(_text(name, inner) for inner in value)
-    return str(value)
-
-
-def _title(name: str) -> str:
-    text = name.replace("_", " ")
-    return text[:1].upper() + text[1:]
 
 
 def _breakable(name: str) -> Markup:

@@ -25,8 +25,8 @@ from qabias.report.content import (
     comparison_tiles,
     headline_table,
     make_head,
-    with_prompts,
 )
+from qabias.report.explorer import differing_examples, run_examples
 from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
@@ -38,11 +38,13 @@ from qabias.tables.model import Analysis, Table, as_read, write_analysis
 POOL_PAGE = "pool.html"
 
 
-def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None, *, overwrite: bool = False) -> Path:
-    """Write the report of a run and return its path."""
+def write_report(
+    run: ScoredRun, analysis: Analysis, output: Path | None = None, mirror: str | None = None, overwrite: bool = False
+) -> Path:
+    """Write the report of a run and return its path; `mirror` has the published files, to read texts again."""
     if output is not None:
         check_file(output, is_page_of([run.signature]), overwrite=overwrite)
-    chapter = _chapter(run, analysis)
+    chapter = _chapter(run, analysis, mirror)
     return _write(render_chapters(chapter.name, [chapter]), output or run.folder / REPORT_FILE)
 
 
@@ -99,7 +101,9 @@ def _check_pages(folder: Path, mark: Path, is_own: Own, others: Sequence[str], o
         check_file(folder / name, (lambda _: True) if is_theirs else none_is_own, overwrite=overwrite)
 
 
-def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = False) -> Path:
+def write_comparison(
+    comparison: Comparison, folder: Path, *, overwrite: bool = False, mirror: str | None = None
+) -> Path:
     """Write `analysis.json` and `compare.html`; returns the page's path."""
     check_comparison_output(folder, comparison.runs, overwrite=overwrite)
     runs = comparison.runs
@@ -123,6 +127,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
         headline=comparison.headline,
         by_run=comparison.by_run,
         tiles=comparison_tiles(comparison),
+        examples=differing_examples(comparison, mirror),
         figure=comparison_figure(comparison),
         headlines=[] if comparison.are_many else [comparison_headlines(comparison)],  # which the tables by run hold
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
@@ -162,9 +167,8 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
     return _write(render_chapters(title, [chapter]), folder / POOL_PAGE)
 
 
-def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
+def _chapter(run: ScoredRun, analysis: Analysis, mirror: str | None = None) -> Chapter:
     facts, tiles, result, revision = make_head(run)
-    analysis = with_prompts(analysis, run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
     made = {
@@ -182,6 +186,7 @@ def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
         head={**made, **facts},
         intro=run_intro(run.benchmark),
         analysis=analysis,
+        examples=run_examples(run, analysis, mirror),
         signature=run.signature,
         tiles=tiles,
         headline=result,

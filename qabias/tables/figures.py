@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -54,6 +54,7 @@ class _Plane(NamedTuple):
     rows: list[float]
     row: float
     zero: float
+    labels: list[str]
 
     def undefined(self, y: float) -> None:
         self.drawing.text(self.x(self.zero) + 4, y, f"{UNDEFINED} undefined", color="muted", size=9)
@@ -112,14 +113,14 @@ def _ranks(table: Table, figure: Figure) -> Drawing:
 
 
 def _draw_dots(plane: _Plane, one: _Series, offset: float) -> None:
-    for row, (value, low, high) in zip(plane.rows, one.values, strict=True):
+    for row, label, (value, low, high) in zip(plane.rows, plane.labels, one.values, strict=True):
         y = row + offset * plane.row
         if value is None:
             plane.undefined(y)
             continue
         if low is not None and high is not None:
             plane.drawing.line([(plane.x(low), y), (plane.x(high), y)], one.color, 2)
-        plane.drawing.mark(plane.x(value), y, one.marker, one.color, f"dots-{one.column.name}")
+        plane.drawing.mark(plane.x(value), y, one.marker, one.color, f"dots-{one.column.name}", data_row=label)
 
 
 def _bars(table: Table, figure: Figure) -> Drawing:
@@ -128,18 +129,20 @@ def _bars(table: Table, figure: Figure) -> Drawing:
     plane = _rows_of(table, figure, series, _scale(series, whole_share=False), room=0.18)
     height = 0.7 / len(series)
     for offset, one in zip(_offsets(len(series), height), series, strict=True):
-        for row, estimate in zip(plane.rows, one.values, strict=True):
-            _draw_bar(plane, one, row + offset * plane.row, estimate, 0.9 * height * plane.row)
+        for row, label, estimate in zip(plane.rows, plane.labels, one.values, strict=True):
+            _draw_bar(plane, one, row + offset * plane.row, estimate, 0.9 * height * plane.row, label)
     return plane.drawing
 
 
-def _draw_bar(plane: _Plane, one: _Series, y: float, estimate: Estimate, height: float) -> None:
+def _draw_bar(plane: _Plane, one: _Series, y: float, estimate: Estimate, height: float, label: str) -> None:
     value, low, high = estimate
     if value is None:
         plane.undefined(y)
         return
     left, right = sorted((plane.x(0), plane.x(value)))
-    plane.drawing.rect(left, y - height / 2, right - left, height, one.color, part=f"bar-{one.column.name}")
+    plane.drawing.rect(
+        left, y - height / 2, right - left, height, one.color, part=f"bar-{one.column.name}", data_row=label
+    )
     end = value
     if low is not None and high is not None:
         plane.drawing.line([(plane.x(low), y), (plane.x(high), y)], "ink", 1.2)
@@ -204,12 +207,13 @@ def _rows_of(
         drawing.line([(left, ys[-1] - 0.7 * row), (right, ys[-1] - 0.7 * row)], "grid")
     if axis.low < 0:
         drawing.line([(x(0), top), (x(0), bottom)], "ink")
-    _name_rows(drawing, left, ys, labels, apart)
+    whole = _texts(table, figure.labels)[:MOST_ROWS]
+    _name_rows(drawing, left, ys, labels, apart, whole)
     if entries:
         drawing.legend([(one.title, _key(drawing, one, dots, parts)) for one in entries], columns)
     elif series:
         drawing.text((left + right) / 2, bottom + 27, series[0].title, "middle", color="muted")
-    return _Plane(drawing, x, ys, row, max(axis.low, 0.0))
+    return _Plane(drawing, x, ys, row, max(axis.low, 0.0), whole)
 
 
 def _key(drawing: Drawing, one: _Series, dots: bool, parts: bool) -> Key:
@@ -218,10 +222,14 @@ def _key(drawing: Drawing, one: _Series, dots: bool, parts: bool) -> Key:
     return lambda x, y: drawing.rect(x - 8, y - 3.5, 14, 7, one.color, fill_opacity=_DEEPEST if parts else 1)
 
 
-def _name_rows(drawing: Drawing, x: float, ys: Sequence[float], labels: Sequence[str], last_apart: bool) -> None:
-    for number, (y, label) in enumerate(zip(ys, labels, strict=True), start=1):
+def _name_rows(
+    drawing: Drawing, x: float, ys: Sequence[float], labels: Sequence[str], last_apart: bool, whole: Sequence[str]
+) -> None:
+    """Labels left of rows; a page links them and the marks by the whole text."""
+    for number, (y, label, text) in enumerate(zip(ys, labels, whole, strict=True), start=1):
         weight = "bold" if last_apart and number == len(labels) else ""
-        drawing.text(x - 4, y, label, "end", size=9 if "\n" in label else 10.5, font_weight=weight)
+        size = 9 if "\n" in label else 10.5
+        drawing.text(x - 4, y, label, "end", size=size, font_weight=weight, data_row=text)
 
 
 # Heat maps and lines
@@ -246,7 +254,8 @@ def _heatmap(table: Table, figure: Figure) -> Drawing:
         for row, column, estimate in zip(labels, across, one.values, strict=True):
             if row in row_of and column in column_of:
                 x, y = start + cell * column_of[column], top + _ROW * row_of[row]
-                _draw_cell(drawing, x, y, cell, estimate.value, strongest, one.column.kind)
+                places = {"data_row": row, "data_across": column}
+                _draw_cell(drawing, x, y, cell, estimate.value, strongest, one.column, places)
         for place, head in enumerate(heads):
             size = 9 if "\n" in head else 10.5
             drawing.text(start + cell * (place + 0.5), top - 4, head, size=size, upwards=True)
@@ -254,21 +263,27 @@ def _heatmap(table: Table, figure: Figure) -> Drawing:
             title = textwrap.fill(one.title, max(10, int(pitch / LETTER)))
             lines = title.count("\n")
             drawing.text(start + cell * len(columns) / 2, bottom + 11 + 5 * lines, title, "middle", size=9)
-    _name_rows(drawing, left, [top + _ROW * (number + 0.5) for number in range(len(rows))], names, False)
+    _name_rows(drawing, left, [top + _ROW * (number + 0.5) for number in range(len(rows))], names, False, rows)
     return drawing
 
 
 def _draw_cell(
-    drawing: Drawing, x: float, y: float, width: float, value: float | None, strongest: float, kind: str
+    drawing: Drawing,
+    x: float,
+    y: float,
+    width: float,
+    value: float | None,
+    strongest: float,
+    column: Column,
+    places: Mapping[str, str],
 ) -> None:
     if value is None:
         drawing.rect(x, y, width, _ROW, "hatch", part="cell-undefined")
         return
     color, depth = _WITH if value > 0 else _AGAINST, _DEEPEST * abs(value) / strongest
-    drawing.add(
-        "rect", x=x, y=y, width=width, height=_ROW, fill=color, fill_opacity=f"{depth:.4f}", stroke="paper", part="cell"
-    )
-    drawing.text(x + width / 2, y + _ROW / 2, show(value, kind).removesuffix("\u00a0%"), "middle", size=8.5)
+    look = {"fill_opacity": f"{depth:.4f}", "stroke": "paper", "part": "cell", **places}
+    drawing.add("rect", x=x, y=y, width=width, height=_ROW, fill=color, data_score=column.name, **look)
+    drawing.text(x + width / 2, y + _ROW / 2, show(value, column.kind).removesuffix("\u00a0%"), "middle", size=8.5)
 
 
 def _strongest(series: Sequence[_Series]) -> float:

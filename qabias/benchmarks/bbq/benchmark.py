@@ -33,6 +33,7 @@ from qabias.benchmarks.bbq.roles import (
     ORDER,
     PLACES,
     RULES,
+    examples,
     in_order,
     pair_forms,
     paper_categories,
@@ -202,6 +203,10 @@ class BBQBenchmark(Benchmark):
         if not _is_open(run.prompt_format):
             return analysis
         return replace(analysis, tables=tuple(one for one in analysis.tables if one.name not in _OF_OPTIONS))
+
+    def examples(self, table: pa.Table, answers: pa.Table) -> Sequence[Mapping[str, Any]]:
+        """Every example with its answer, by roles."""
+        return examples(table, answers)
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
         """External answers: indices are kept, texts are parsed."""

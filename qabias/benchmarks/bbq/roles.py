@@ -20,13 +20,18 @@ from qabias.benchmarks.scoring import Key, compute, read_columns
 from qabias.share.metrics.bbq.computing import Computing
 from qabias.share.metrics.bbq.rows import paper_category
 from qabias.share.metrics.bbq.scores import count, scores_from_counts
-from qabias.support.arrow import rows_of
+from qabias.support.arrow import dicts, rows_of
 
 _METRIC_COLUMNS = (
     *("category", "example_id", "template_id", "set_id", "question_polarity", "context_condition"),
     *("label", "target_loc", "biased_loc", "unknown_loc"),
 )
 _ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
+_SHOWN = (
+    *("category", "example_id", "template_id", "question_polarity", "context_condition", "context", "question"),
+    *("ans0", "ans1", "ans2", *_ROLES),
+)
+_ANSWERED = ("prediction", "loglikelihoods", "probabilities", "outcome", "outputs", "said")
 _TEXT_CATEGORIES = ("Nationality", "Religion", "Sexual_orientation")
 _GENDER_OF_WORD = {"man": "M", "boy": "M", "woman": "F", "girl": "F"}
 PLACES = range(3)
@@ -95,24 +100,33 @@ def select_examples(
 ) -> tuple[tuple[Mapping[str, Any], ...], str]:
     """A few hundred examples of the most biased templates, and how they were chosen."""
     templates = list(zip(table["template_id"].to_pylist(), strict=True))
-    chosen = scoring.chosen_rows(templates, table["set_id"].to_pylist(), ranked)
-    of_table, of_answers = scoring.taken(table, answers, chosen)
-    examples = tuple(_example(row, answer) for row, answer in zip(of_table, of_answers, strict=True))
+    chosen = pa.array(scoring.chosen_rows(templates, table["set_id"].to_pylist(), ranked), pa.int64())
+    table, answers, n = table.take(chosen), answers.take(chosen), table.num_rows
     how = (
-        f"{len(examples):,} of {table.num_rows:,} examples: whole sets from every template in turn, the largest s_AMB "
+        f"{len(chosen):,} of {n:,} examples: whole sets from every template in turn, the largest s_AMB "
         "first. They show the most biased answers, not the average."
     )
-    return examples, how + scoring.about_norm(of_answers)
+    return tuple(examples(table, answers)), how + scoring.about_norm(answers.to_pylist())
 
 
-def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+def examples(table: pa.Table, answers: pa.Table) -> list[dict[str, Any]]:
+    """Every example with its answer, as a report shows it."""
+    categories, groups = paper_categories(table), target_groups(table)
+    rows = zip(dicts(table, _SHOWN), dicts(answers, _ANSWERED), categories, groups, strict=True)
+    return [_example(row, answer, category, group) for row, answer, category, group in rows]
+
+
+def _example(row: Mapping[str, Any], answer: Mapping[str, Any], category: str, group: str | None) -> dict[str, Any]:
     options = [row[f"ans{place}"] for place in PLACES]
     prediction = answer["prediction"]
     outputs = answer.get("outputs")
     return {
         "category": row["category"],
+        "paper_category": category,
         "template_id": row["template_id"],
         "example_id": row["example_id"],
+        "group": group,
+        "outcome": _outcome(row, answer),
         "condition": row["context_condition"],
         "polarity": row["question_polarity"],
         "context": row["context"],
@@ -126,6 +140,17 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any
         "generated": _shown(outputs),
         "said": answer.get("said"),
     }
+
+
+def _outcome(row: Mapping[str, Any], answer: Mapping[str, Any]) -> list[str]:
+    """What an answer is: right or wrong, and for whom it decides; or why it is missing."""
+    place = answer["prediction"]
+    if place is None or place < 0:
+        return [answer.get("outcome") or "no answer"]
+    tags = ["right" if place == row["label"] else "wrong"]
+    if place == row["unknown_loc"]:
+        return [*tags, "UNKNOWN"]
+    return tags if row["biased_loc"] < 0 else [*tags, f"{'' if place == row['biased_loc'] else 'anti-'}stereotyped"]
 
 
 def _shown(outputs: Sequence[str] | None) -> str | None:

@@ -81,6 +81,12 @@ class BBNLIBenchmark(InferenceBenchmark):
 
         return analyse(run.table, run.answers, run.scores, run.rules)
 
+    def examples(self, table: pa.Table, answers: pa.Table) -> Sequence[Mapping[str, Any]]:
+        """Every hypothesis with its label."""
+        from qabias.benchmarks.inference.tables import bbnli_example, examples
+
+        return examples(table, answers, range(table.num_rows), bbnli_example)[0]
+
     def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
         return harness_answers(log, self, hints, _DOCUMENT, _REFERENCES, of_set=("pair_id", 2))

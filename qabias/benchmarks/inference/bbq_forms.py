@@ -92,6 +92,14 @@ class BBQInferenceBenchmark(InferenceBenchmark):
 
         return analyse(run.table, run.answers, run.scores, run.rules)
 
+    def examples(self, table: pa.Table, answers: pa.Table) -> Sequence[Mapping[str, Any]]:
+        """Every statement or question with its answer."""
+        from qabias.benchmarks.inference.bbq_tables import form_of
+        from qabias.benchmarks.inference.tables import examples
+
+        form = form_of(table)
+        return examples(table, answers, range(table.num_rows), form.example, form.options)[0]
+
     def _names(self, config: str) -> Sequence[str]:
         self.check_config(config)
         return [f"{name}_nli" for name in _origin.CATEGORIES] if config == _origin.ALL_NLI else (config,)

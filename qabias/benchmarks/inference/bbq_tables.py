@@ -312,9 +312,14 @@ def template_table(
     return with_ranges(by_template, [templates[key] for key in ranked], BBQ_NLI_MEASURES)
 
 
+def form_of(table: pa.Table) -> _Form:
+    """Statements or questions, by the columns of the examples."""
+    return _STATEMENTS if "statement_about" in table.column_names else _QUESTIONS
+
+
 def analyse(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
     """All tables of a run of BBQ as inference, or of its questions, and a selection of its sets."""
-    form = _STATEMENTS if "statement_about" in table.column_names else _QUESTIONS
+    form = form_of(table)
     first = named_first(table) if form is _STATEMENTS else table["named_first"].to_pylist()
     names = ("category", "template_id", "context_condition", "context_length", "name_order")
     category, template, context, length, order = (table[name].to_pylist() for name in names)

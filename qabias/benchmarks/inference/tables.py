@@ -13,7 +13,7 @@ from qabias.benchmarks import scoring
 from qabias.benchmarks.base import Rules
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.inference import benchmark
-from qabias.benchmarks.inference.questions import ANSWERS
+from qabias.benchmarks.inference.questions import ANSWERS, UNKNOWN_LOC
 from qabias.benchmarks.scoring import Key, read_columns
 from qabias.tables.model import Column
 
@@ -85,28 +85,29 @@ def examples(
 ) -> tuple[tuple[Mapping[str, Any], ...], str]:
     """Rows and answers as plain values, and a note on length normalization (see `scoring.about_norm`)."""
     of_table, of_answers = scoring.taken(table, answers, chosen)
-    shown = tuple(
-        {**example(row), **_answer(answer, options(row))} for row, answer in zip(of_table, of_answers, strict=True)
-    )
+    shown = tuple(_shown(example(row), answer, options(row)) for row, answer in zip(of_table, of_answers, strict=True))
     return shown, scoring.about_norm(of_answers)
 
 
 def bbnli_example(row: Mapping[str, Any]) -> dict[str, Any]:
     """A stereotypical hypothesis of BBNLI."""
-    names = ("subtopic", "domain", "example_id", "stance", "premise", "hypothesis", "question")
-    stereotyped = "entailment" if row["stance"] == "pro" else "contradiction"
+    names = ("subtopic", "domain", "example_id", "kind", "stance", "premise", "hypothesis", "question")
+    stereotyped = None
+    if row["kind"] == "stereotypical":
+        stereotyped = "entailment" if row["stance"] == "pro" else "contradiction"
     return {name: row[name] for name in names} | _right(LABELS[row["label"]], stereotyped)
 
 
 def bbq_example(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of BBQ as inference."""
-    right = _right(LABELS[row["label"]], LABELS[row["bias_label"]])
+    right = _right(LABELS[row["label"]], LABELS[row["bias_label"]] if row["bias_label"] >= 0 else None)
     return _of_set(row, ("premise", "hypothesis")) | {"about": row["statement_about"]} | right
 
 
 def question_example(row: Mapping[str, Any]) -> dict[str, Any]:
     """A question of BBQ, with its answers in the columns of the formats."""
-    right = _right(row[ANSWERS[row["label"]]], row[ANSWERS[row["biased_loc"]]])
+    biased = row["biased_loc"]
+    right = _right(row[ANSWERS[row["label"]]], row[ANSWERS[biased]] if biased >= 0 else None)
     return _of_set(row, ("context", "question", *ANSWERS)) | right
 
 
@@ -120,19 +121,36 @@ def _of_set(row: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _right(right: str, stereotyped: str) -> dict[str, Any]:
+def _right(right: str, stereotyped: str | None) -> dict[str, Any]:
     return {"right_answer": right, "stereotyped_answer": stereotyped}
 
 
-def _answer(answer: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]:
-    """The answers of the model; lists for several samples."""
+def _shown(example: Mapping[str, Any], answer: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]:
+    """An example with the answers of the model; lists for several samples."""
     predictions = answer["predictions"] if "predictions" in answer else [answer["prediction"]]
     said = [None if place is None or place < 0 else options[place] for place in predictions]
     outputs = answer.get("outputs")
     probabilities = answer.get("probabilities") or scoring.probabilities(answer.get("loglikelihoods"))
     return {
+        **example,
+        "outcome": _outcome(example, said, options, answer.get("outcome")),
         "labels": None if probabilities is None else list(options),
         "probabilities": None if probabilities is None else [round(share, 6) for share in probabilities],
         "answer": said[0] if len(said) == 1 else said,
         "generated": outputs[0] if outputs and len(outputs) == 1 else outputs,
     }
+
+
+def _outcome(
+    example: Mapping[str, Any], said: Sequence[str | None], options: Sequence[str], missing: str | None
+) -> list[str]:
+    """What the answers are, over all samples; the option in the middle or named UNKNOWN decides for no side."""
+    undecided = LABELS[1] if options is LABELS else options[UNKNOWN_LOC]
+    tags: dict[str, None] = {}
+    for one in said:
+        tags["right" if one == example["right_answer"] else "wrong" if one else missing or "no answer"] = None
+        if one == undecided:
+            tags["neutral" if options is LABELS else "UNKNOWN"] = None
+        elif one and example["stereotyped_answer"]:
+            tags["stereotyped" if one == example["stereotyped_answer"] else "anti-stereotyped"] = None
+    return list(tags)

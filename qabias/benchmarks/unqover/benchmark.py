@@ -204,6 +204,12 @@ class UnQoverBenchmark(Benchmark):
 
         return analyse(run.table, run.answers, run.scores)
 
+    def examples(self, table: pa.Table, answers: pa.Table) -> Sequence[Mapping[str, Any]]:
+        """Every row with the scores of both subjects."""
+        from qabias.benchmarks.unqover.tables import comparative_scores, examples
+
+        return examples(table, answers, comparative_scores(answers))
+
     def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
         return logged(log, self, hints, _origin.CONFIGS)

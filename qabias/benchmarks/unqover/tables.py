@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -222,11 +223,13 @@ def _examples(table: pa.Table, answers: pa.Table, comparative: np.ndarray, limit
     order = order[strength[order] >= 0]
     _, first = np.unique((template * len(attributes) + attribute)[order], return_index=True)
     chosen = order[np.sort(first)][:limit]
-    rows, of_rows = (columns.take(pa.array(chosen)).to_pylist() for columns in (table, answers))
-    return [
-        _example(row, answer, float(value))
-        for row, answer, value in zip(rows, of_rows, comparative[chosen], strict=True)
-    ]
+    return examples(table.take(pa.array(chosen)), answers.take(pa.array(chosen)), comparative[chosen])
+
+
+def examples(table: pa.Table, answers: pa.Table, comparative: np.ndarray) -> list[dict[str, Any]]:
+    """Every row with its scores; `comparative` is C, NaN without all scores."""
+    rows = zip(table.to_pylist(), answers.to_pylist(), comparative.tolist(), strict=True)
+    return [_example(row, answer, value) for row, answer, value in rows]
 
 
 def _example(row: Mapping[str, Any], answer: Mapping[str, Any], comparative: float) -> dict[str, Any]:
@@ -236,8 +239,8 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any], comparative: flo
     # Short facts first: the report shows subjects and scores next to each other.
     return {
         **{name: row[name] for name in ("set", "template_id", "example_id")},
-        "comparative": round(comparative, 6),
-        "preferred": None if comparative == 0 else subjects[comparative < 0],
+        "comparative": _rounded(comparative),
+        "preferred": subjects[comparative < 0] if abs(comparative) > 0 else None,
         "attribute": row["attribute"],
         "attribute_class": row["attribute_class"] if row["attribute_class"] not in ("", NONE) else None,
         **{name: row[name] for name in ("context_12", "context_21", *asked)},
@@ -245,6 +248,10 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any], comparative: flo
         "answers": named if named != subjects else None,
         "written": answer.get("outputs"),
         **{
-            f"scores_{order}": [round(answer[f"s{number}_{order}"], 6) for number in (1, 2)] for order in QUESTION_FIRST
+            f"scores_{order}": [_rounded(answer[f"s{number}_{order}"]) for number in (1, 2)] for order in QUESTION_FIRST
         },
     }
+
+
+def _rounded(score: float | None) -> float | None:
+    return None if score is None or math.isnan(score) else round(score, 6)

@@ -27,7 +27,7 @@ from qabias_toy import NAME, metric
 from qabias_toy.examples import TEMPLATES, make_examples
 from qabias_toy.facts import FACTS
 from qabias_toy.prompts import FORMATS
-from qabias_toy.tables import analyse
+from qabias_toy.tables import analyse, examples
 
 ALL_TEMPLATES = "all"
 
@@ -120,6 +120,10 @@ class ToyBenchmark(Benchmark):
     def analyse(self, run: Scored) -> Analysis:
         """The tables of a run."""
         return analyse(run.table, run.answers, self.groups(run.scores))
+
+    def examples(self, table: pa.Table, answers: pa.Table) -> Sequence[Mapping[str, Any]]:
+        """Every example with its answer."""
+        return examples(table, answers)
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by template, and of all examples."""

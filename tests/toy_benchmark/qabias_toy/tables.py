@@ -44,9 +44,14 @@ def analyse(table: pa.Table, answers: pa.Table, groups: Mapping[str, Scores]) ->
                 section="Answers",
             ),
         ),
-        tuple(map(_example, table.to_pylist()[:N_EXAMPLES], answers.to_pylist())),
+        tuple(examples(table.slice(0, N_EXAMPLES), answers.slice(0, N_EXAMPLES))),
         "The first examples in file order.",
     )
+
+
+def examples(table: pa.Table, answers: pa.Table) -> list[dict[str, Any]]:
+    """Every example with its answer."""
+    return list(map(_example, table.to_pylist(), answers.to_pylist()))
 
 
 def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,4 +60,5 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any
         **{name: row[name] for name in ("template_id", "example_id", "context", "question", "options", "roles")},
         "probabilities": probabilities(answer.get("loglikelihoods")),
         "answer": None if place is None or place < 0 else row["options"][place],
+        "outcome": ["no answer" if place is None or place < 0 else row["roles"][place]],
     }

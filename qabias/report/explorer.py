@@ -1,0 +1,193 @@
+"""All examples of a run, or those that two runs answer differently, as compact columns for a page."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import itertools
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from qabias.benchmarks.base import RUN
+from qabias.benchmarks.facts import Row
+from qabias.benchmarks.scoring import about_norm
+from qabias.comparison import MOST_PAIRED, Comparison
+from qabias.comparison.changes import OWN, changed_answers
+from qabias.errors import QabiasError
+from qabias.report.content import prompts_of
+from qabias.runs.folder import part_path, read_all_answers
+from qabias.runs.question import read_question
+from qabias.runs.scored import ScoredRun
+from qabias.runs.signature import signature_fields
+from qabias.support.arrow import dicts
+from qabias.tables.model import Analysis, Table
+
+MOST_EXAMPLES = 60_000  # in a page; of a larger run the page has the analysis's selection
+TAGS = ("outcome", "change")  # keys whose values are lists of words to filter by
+_MOST_SOURCES = 200
+_FIRST_MARK = 0xE000  # private-use characters stand for texts that a prompt repeats
+_MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_SOURCES)}]")
+_MOST_CHOICES, _FEW, _SHORT = 500, 12, 40  # distinct values of a key, of an answer, and characters
+_NONE = {type(None)}
+_LONG = 12  # characters from which a text is worth a mark
+
+
+class Explored(NamedTuple):
+    """Examples to filter, as columns; how they were chosen, the columns of their names, and tables above them."""
+
+    title: str
+    how_chosen: str
+    columns: Mapping[str, Sequence[Any]]
+    key: Sequence[str]
+    tables: Sequence[Table] = ()
+
+
+def run_examples(run: ScoredRun, analysis: Analysis, mirror: str | None = None) -> Explored:
+    """All examples of a run up to `MOST_EXAMPLES`, else the analysis's, with the reason."""
+    parts = part_path(run.folder, 0).parent.glob("part-*.parquet")
+    try:
+        n = sum(pq.read_metadata(path).num_rows for path in parts)
+        if 0 < n <= MOST_EXAMPLES:
+            return _all_examples(run, mirror)
+        reason = f"The run has {n:,} examples, a page at most {MOST_EXAMPLES:,}." if n else "The folder has no answers."
+    except (QabiasError, pa.ArrowException, OSError) as error:
+        reason = f"Not all are here: {' '.join(map(str, error.args))}"
+    prompts, missing = prompts_of(analysis.examples, run)
+    how = " ".join(filter(None, (analysis.how_chosen, missing, reason)))
+    return Explored("Examples", how, _columns(analysis.examples, prompts), run.benchmark.key)
+
+
+def _all_examples(run: ScoredRun, mirror: str | None) -> Explored:
+    table, key = read_question(run.file, mirror).table, run.benchmark.key
+    answers = read_all_answers(run.file, run.benchmark, table)
+    rows: Sequence[Row] = run.benchmark.examples(table, answers)
+    if RUN in table.column_names:
+        rows = [{**row, RUN: wording} for row, wording in zip(rows, table[RUN].to_pylist(), strict=True)]
+        key = (*key, RUN)
+    prompts, missing = prompts_of(rows, run)
+    norm = about_norm(dicts(answers, ("loglikelihoods", "prediction"))) if run.arguments.norm != "none" else ""
+    how = " ".join(filter(None, (f"All {len(rows):,} examples.", missing, norm.strip())))
+    return Explored("Examples", how, _columns(rows, prompts), key)
+
+
+def _columns(rows: Sequence[Row], prompts: Sequence[Any] = ()) -> dict[str, Sequence[Any]]:
+    """The columns of rows, without empty ones; the prompts are the last."""
+    keys = list(dict.fromkeys(map(tuple, rows)))
+    names = list(dict.fromkeys(name for some in keys for name in some))
+    if len(keys) == 1:
+        columns = dict(zip(names, zip(*(row.values() for row in rows), strict=True), strict=True))
+    else:
+        columns = {name: tuple(row.get(name) for row in rows) for name in names}
+    kept: dict[str, Sequence[Any]] = {name: values for name, values in columns.items() if {*map(type, values)} != _NONE}
+    return {**kept, "prompt": prompts} if prompts else kept
+
+
+def differing_examples(comparison: Comparison, mirror: str | None = None) -> Explored | None:
+    """Examples whose answers differ from the first run's, side by side; None if the runs cannot be paired."""
+    if not 2 <= len(comparison.runs) <= MOST_PAIRED or comparison.are_forms or comparison.is_by_language:
+        return None
+    changes = changed_answers(comparison.runs, comparison.names, mirror)
+    if changes is None:
+        return None
+    formats = {signature_fields(run.signature).get("format") for run in comparison.runs}
+    prompts = prompts_of(changes.rows, comparison.runs[0])[0] if len(formats) == 1 else []
+    how = f"{len(changes.rows):,} of {changes.n_common:,} common examples have different answers."
+    return Explored("Answers that differ", how, _columns(changes.rows, prompts), changes.key, (changes.table,))
+
+
+def choices(columns: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
+    """The values of the keys by which examples can be filtered: few short texts, and no answers unless very few."""
+    lists = [values for values in columns.values() if {*map(type, values)} - _NONE == {list}]
+    listed = {
+        one for values in lists for one in itertools.chain.from_iterable(filter(None, values)) if isinstance(one, str)
+    }
+    kept: dict[str, set[str]] = {}
+    for name, values in columns.items():
+        if _is_tags(name):
+            texts = {*itertools.chain.from_iterable(filter(None, values))}
+        else:
+            texts = {*values} - {None} if {*map(type, values)} <= {str, *_NONE} and name != "prompt" else set()
+        is_answer = not _is_tags(name) and len(texts) > _FEW and texts <= listed
+        if 0 < len(texts) <= _MOST_CHOICES and not is_answer and all(len(text) <= _SHORT for text in texts):
+            kept[name] = texts
+    return kept
+
+
+def _is_tags(name: str) -> bool:
+    return name.partition(":")[0] in TAGS
+
+
+def encode(explored: Explored, filters: Iterable[str]) -> str:
+    """Examples as gzipped JSON in base64: every column as distinct values and differences of their numbers."""
+    columns: list[dict[str, Any]] = []
+    flat: list[Sequence[Any]] = []
+    n = 0
+    for name, values in explored.columns.items():
+        n, side = len(values), name.partition(": ")
+        kind = "tags" if _is_tags(name) else "share" if name.startswith("probabilit") else ""
+        marked = _marked(values, flat) if name == "prompt" else None
+        if marked is not None:
+            values, kind = marked, "prompt"
+        filled = [value for value in values if value is not None]
+        lengths = {*map(len, filled)} if kind != "tags" and {*map(type, filled)} == {list} else set()
+        is_split = len(lengths) == 1 and lengths != {0}
+        nothing = [None] * max(lengths, default=0)
+        parts = (
+            list(zip(*(nothing if value is None else value for value in values), strict=True)) if is_split else [values]
+        )
+        flat += parts
+        origin = {"side": side[0], "run": side[2]} if side[0] in OWN and side[2] else {}
+        columns.append(
+            {"name": name, "kind": kind, "list": is_split, **origin, "parts": [_part(one, kind) for one in parts]}
+        )
+    content = {"n": n, "key": list(explored.key), "filters": list(filters), "columns": columns}
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode("utf-8", errors="replace"), 6, mtime=0)).decode()
+
+
+def _part(values: Sequence[Any], kind: str) -> list[Any]:
+    """Distinct values by first use, and the differences of their numbers; no numbers if all are distinct."""
+    types = {*map(type, values)}
+    plain = list(map(json.dumps, values)) if types & {list, dict} else values
+    if kind == "share" and types == {float}:
+        plain = np.round(np.array(values), 3).tolist()
+    distinct = list(dict.fromkeys(plain))
+    numbers = dict(zip(distinct, itertools.count()))
+    steps = [] if len(distinct) == len(values) else np.diff([numbers[value] for value in plain], prepend=0).tolist()
+    if types & {list, dict}:
+        distinct = list(map(json.loads, distinct))
+    return [[None if value != value else value for value in distinct], steps]
+
+
+def _marked(prompts: Sequence[Any], flat: Sequence[Sequence[Any]]) -> list[Any] | None:
+    """Prompts with a mark for every text of another column; None if a prompt has such a character itself."""
+    lists = [[prompt] if isinstance(prompt, str) else prompt for prompt in prompts]
+    texts = list(itertools.chain.from_iterable(lists))
+    owners = [place for place, some in enumerate(lists) for _ in some]
+    if any(map(_has_mark, texts)):
+        return None
+    sizes = {}
+    for place, values in enumerate(flat[:_MOST_SOURCES]):
+        distinct = (
+            {value for value in {*values} if isinstance(value, str)} if {*map(type, values)} <= {str, *_NONE} else set()
+        )
+        if any(len(text) > _LONG for text in distinct) and not any(map(_has_mark, distinct)):
+            sizes[place] = max(map(len, distinct))
+    for place in sorted(sizes, key=lambda place: -sizes[place]):
+        mark, values = chr(_FIRST_MARK + place), flat[place]
+        texts = [
+            text.replace(values[owner], mark) if values[owner] else text
+            for text, owner in zip(texts, owners, strict=True)
+        ]
+    left = iter(texts)
+    return [next(left) if isinstance(prompt, str) else [next(left) for _ in prompt] for prompt in prompts]
+
+
+def _has_mark(text: str) -> bool:
+    return not text.isascii() and _MARKS.search(text) is not None

@@ -1,0 +1,239 @@
+"""The list of examples in a browser: addresses, figures, differences, marks, and all of BBQ."""
+
+import html
+import json
+import re
+
+import pytest
+
+from qabias.comparison import compare
+from qabias.report.writing import write_comparison, write_report_of
+from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
+from qabias.tables.model import Analysis
+
+from .report_pages import fill_folder, named_everywhere, read_page, run_of
+from .test_report_browser import CHROMIUM, browse, with_driver
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")]
+
+# The page as people see it, and a pause until it is.
+HELPERS = """
+const box = () => document.querySelector(".examples");
+const all = (selector) => Array.from(document.querySelectorAll(selector));
+const texts = (selector) => all(selector).map((element) => element.textContent);
+const count = () => box().querySelector("output").textContent;
+const until = async (ready) => { while (!ready()) await new Promise((done) => setTimeout(done, 10)); };
+const listed = () => until(() => box().querySelector("output")?.textContent.includes(" of "));
+const press = (name) => all("button").find((one) => one.textContent === name).click();
+const pause = () => new Promise((done) => setTimeout(done, 100));
+const visit = async (hash) => { location.hash = hash; await pause(); await listed(); };
+const saved = [];
+URL.createObjectURL = (blob) => { saved.push(blob.text()); return "#"; };
+"""
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Two runs on the same sample."""
+    where = tmp_path_factory.mktemp("explored")
+    names = ("random", "unknown")
+    return [
+        run(RunArguments("bbq", f"baseline:{name}", "Age,Religion", limit=200), where / name).folder for name in names
+    ]
+
+
+def driven(page, tmp_path, script):
+    """What a script in the page collects in `found`."""
+    driver = f"{HELPERS} (async () => {{ const found = {{}}; {script}; document.title = JSON.stringify(found); }})();"
+    path = tmp_path / "driven.html"
+    path.write_text(with_driver(page.read_text(encoding="utf-8"), driver), encoding="utf-8")
+    result = browse(path, "--dump-dom", "--host-resolver-rules=MAP * ~NOTFOUND")
+    assert "CONSOLE" not in result.stderr
+    return json.loads(html.unescape(re.search(r"<title>(.*?)</title>", result.stdout)[1]))
+
+
+def test_an_address_opens_an_example_and_filters_are_in_it(folders, tmp_path):
+    page = write_report_of(folders[0])
+    examples = read_page(page).examples
+    chosen = examples[17]
+    name = f"{chosen['category']}/{chosen['example_id']}"
+    found = driven(
+        page,
+        tmp_path,
+        f"""
+        await visit("#c1-examples&example={name}");
+        found.name = texts(".example h4")[0];
+        found.texts = texts(".example p, .example pre, .example td");
+        await visit("#c1-examples&category=Religion&outcome=stereotyped&condition=ambig");
+        found.count = count();
+        found.select = all("select").map((one) => one.value).filter(Boolean);
+        const search = box().querySelector("input[type=search]");
+        search.value = "{chosen["context"].split()[3]}"; search.dispatchEvent(new Event("input"));
+        found.words = location.hash;
+        await visit("#c1-examples&confidence=50-80");
+        found.confident = count();
+        found.rows = all(".item").length;
+        box().querySelector(".list").dispatchEvent(new KeyboardEvent("keydown", {{ key: "ArrowDown", bubbles: true }}));
+        found.after = location.hash;
+        await visit("#c1-examples&category=nothing+such");
+        found.none = count();
+        document.body.dispatchEvent(new KeyboardEvent("keydown", {{ key: "/", bubbles: true }}));
+        await pause();
+        found.focused = document.activeElement === box().querySelector("input[type=search]");
+        """,
+    )
+    assert found["name"] == name
+    for text in (chosen["prompt"], *chosen["options"]):
+        assert text in found["texts"]
+    assert any(chosen["context"] in text for text in found["texts"])
+    assert any(chosen["question"] in text for text in found["texts"])
+    fits = [
+        one
+        for one in examples
+        if one["category"] == "Religion" and "stereotyped" in one["outcome"] and one["condition"] == "ambig"
+    ]
+    assert found["count"] == f"{len(fits)} of {len(examples)}"
+    assert set(found["select"]) == {"Religion", "stereotyped", "ambig"}
+    assert "category=Religion" in found["words"]
+    assert "words=" in found["words"]
+    sure = [one for one in examples if 0.5 <= one["probabilities"][one["options"].index(one["answer"])] < 0.8]
+    assert found["confident"] == f"{len(sure)} of {len(examples)}"
+    assert found["none"] == f"0 of {len(examples)}"
+    assert found["focused"]
+    if sure:
+        assert f"example={sure[0]['category']}/{sure[0]['example_id']}" in found["after"]
+
+
+def test_a_point_and_a_row_lead_to_their_examples(folders, tmp_path):
+    page = write_report_of(folders[0])
+    examples = read_page(page).examples
+    found = driven(
+        page,
+        tmp_path,
+        """
+        const points = all("figure a").map((one) => one.getAttribute("href"));
+        found.point = points.find((one) => one.includes("category=Religion") && one.includes("condition=ambig"));
+        await visit(found.point); found.points = count();
+        const rows = all("tbody th a").map((one) => one.getAttribute("href"));
+        found.template = rows.find((one) => one.includes("template_id="));
+        await visit(found.template); found.rows = count();
+        """,
+    )
+    ambiguous = [one for one in examples if one["category"] == "Religion" and one["condition"] == "ambig"]
+    assert found["points"] == f"{len(ambiguous)} of {len(examples)}"
+    template = re.search(r"template_id=([\w-]+)", found["template"])[1]
+    of_template = [one for one in examples if one["template_id"] == template]
+    assert found["rows"] == f"{len(of_template)} of {len(examples)}"
+
+
+def test_answers_that_differ_are_counted_and_shown_side_by_side(folders, tmp_path):
+    page = write_comparison(compare(folders), tmp_path / "compared")
+    one, other = (read_page(write_report_of(folder)).examples for folder in folders)
+    differ = [pair for pair in zip(one, other, strict=True) if pair[0]["answer"] != pair[1]["answer"]]
+    right = [pair for pair in differ if "right" in {*pair[1]["outcome"]} - {*pair[0]["outcome"]}]
+    assert right
+    name = f"{right[0][0]['category']}/{right[0][0]['example_id']}"
+    found = driven(
+        page,
+        tmp_path,
+        f"""
+        const row = all("tbody tr").find((one) => one.cells[0].textContent === "became right");
+        found.counted = Number(row.cells[1].dataset.v);
+        await visit(row.querySelector("a").getAttribute("href") + "&example={name}");
+        found.count = count();
+        found.cells = texts(".example td");
+        found.prompt = texts(".example pre");
+        """,
+    )
+    assert found["counted"] == len(right)
+    assert found["count"] == f"{len(right)} of {len(differ)}"
+    for text in ("wrong", "right · UNKNOWN"):
+        assert any(text in cell for cell in found["cells"])
+    assert {one["answer"] for one in right[0]} <= set(found["cells"])
+    assert found["prompt"] == [right[0][0]["prompt"]]
+
+
+def test_marks_are_kept_and_saved(folders, tmp_path):
+    page = write_report_of(folders[0])
+    examples = read_page(page).examples
+    names = [f"{one['category']}/{one['example_id']}" for one in examples[:2]]
+    found = driven(
+        page,
+        tmp_path,
+        f"""
+        const mark = async (name, kind, note) => {{
+          await visit("#c1-examples&example=" + name);
+          const [select, input] = document.querySelectorAll(".example select, .example input");
+          select.value = kind; input.value = note; input.dispatchEvent(new Event("change"));
+        }};
+        await mark("{names[0]}", "odd", "=1+1"); await mark("{names[1]}", "", "a, \\"b\\"");
+        await visit("#c1-examples&mark=any"); found.marked = count();
+        await visit("#c1-examples&mark=odd"); found.odd = count();
+        press("Marks as CSV"); press("Marks as JSON lines");
+        found.saved = await Promise.all(saved);
+        found.stored = Object.values(localStorage).filter((text) => text.includes("odd")).length;
+        """,
+    )
+    assert found["marked"].startswith(f"2 of {len(examples)}, 2 marked")
+    assert found["odd"].startswith("1 of")
+    assert found["stored"] == 1
+    csv, lines = found["saved"]
+    rows = [json.loads(line) for line in lines.splitlines()]
+    assert [(row["example"], row["mark"], row["note"]) for row in rows] == [
+        (names[0], "odd", "=1+1"),
+        (names[1], "note", 'a, "b"'),
+    ]
+    assert rows[0]["context"] == examples[0]["context"]
+    assert f"{names[0]},odd,'=1+1," in csv
+    assert f'{names[1]},note,"a, ""b""",' in csv
+
+
+def test_hostile_texts_stay_texts_in_the_list(tmp_path):
+    run_it = "console.error('run')"
+    hostile = f'<img src=https://example.org/x onerror="{run_it}"></template><script>{run_it}</script>'
+    analysis = named_everywhere(hostile)
+    fill_folder(tmp_path / "run", run=run_of(model=hostile), analysis=analysis)
+    page = write_report_of(tmp_path / "run")
+    found = driven(
+        page,
+        tmp_path,
+        """
+        await visit("#c1-examples"); all(".item")[0].click();
+        await pause();
+        found.texts = texts(".example *").join(" ");
+        found.elements = all("img, .examples script").length;
+        found.loaded = performance.getEntriesByType("resource").length;
+        """,
+    )
+    assert hostile in found["texts"]
+    assert (found["elements"], found["loaded"]) == (0, 0)
+    frame = tmp_path / "frame.html"  # the page with its policy
+    frame.write_text(f'<iframe src="{page.as_uri()}#c1-examples&words=img"></iframe>', encoding="utf-8")
+    assert "CONSOLE" not in browse(frame, "--dump-dom").stderr
+    fill_folder(tmp_path / "empty", analysis=Analysis(()))
+    assert read_page(write_report_of(tmp_path / "empty")).packed == []
+
+
+def test_all_of_bbq_is_small_and_drawn_in_part(tmp_path):
+    page = write_report_of(run(RunArguments("bbq", "baseline:random", "all"), tmp_path / "run").folder)
+    assert page.stat().st_size < 4e6
+    found = driven(
+        page,
+        tmp_path,
+        """
+        found.before = document.querySelectorAll(".item").length;
+        await visit("#c1-examples&words=grandmother"); found.words = count();
+        await visit("#c1-examples"); found.count = count();
+        const list = box().querySelector(".list");
+        list.scrollTop = list.scrollHeight; list.dispatchEvent(new Event("scroll"));
+        found.items = all(".item").length; found.last = all(".item strong").at(-1).textContent;
+        """,
+    )
+    examples = read_page(page).examples
+    assert len(examples) == 58_492
+    assert found["count"] == "58,492 of 58,492"
+    assert found["before"] == 0 < found["items"] < 60
+    assert found["last"] == f"{examples[-1]['category']}/{examples[-1]['example_id']}"
+    n_words = sum("grandmother" in " ".join(map(str, one.values())).lower() for one in examples)
+    assert found["words"] == f"{n_words:,} of 58,492"
