@@ -66,7 +66,9 @@ def export(
     form: Annotated[
         str | None,
         typer.Option(
-            "--as", help="Draft of a document: every-eval-ever, nvidia-bias-md, model-card or bias-profile.", metavar="FORM"
+            "--as",
+            help="Draft of a document: every-eval-ever, nvidia-bias-md, model-card or bias-profile.",
+            metavar="FORM",
         ),
     ] = None,
     dataset: Annotated[str, typer.Option(help="With --as model-card: dataset on the Hub, ORG/NAME.")] = "",

@@ -117,6 +117,21 @@ class Evidence:
         return list(dict.fromkeys(result.group for result in self.results))
 
     @property
+    def overall(self) -> dict[str, Result]:
+        """The headline scores of all examples by title, or of every group if they have no common scores."""
+        whole = [name for name in self.groups if name == ALL]
+        return {
+            one.measure.title if whole else f"{name}, {one.measure.title}": one
+            for name in whole or self.groups
+            for one in self.tile_results(name).values()
+        }
+
+    @property
+    def tiles(self) -> list[Measure]:
+        """The measures of the headline scores."""
+        return list({one.measure.name: one.measure for one in self.overall.values()}.values())
+
+    @property
     def headline(self) -> str:
         """What the run found, in one or two sentences."""
         run = self.run
@@ -168,11 +183,7 @@ class Evidence:
         undefined = [one for one in self.results if one.value.value is None]
         ranged = [one for one in self.results if one.possible is not None]
         measured = {measure.name for measure in self.measures}
-        absent = [
-            one
-            for one in meaningful(benchmark, self.run.is_question_only)
-            if one.name not in measured
-        ]
+        absent = [one for one in meaningful(benchmark, self.run.is_question_only) if one.name not in measured]
         language = language_of(benchmark, arguments.config)
         return [
             *([f"Configs of the benchmark: {', '.join(others)}."] if others else []),

@@ -134,7 +134,9 @@ def _record(evidence: Evidence, result: Result, fields: Mapping[str, str]) -> di
             "details": {name: text for name, text in details.items() if text},
             "uncertainty": uncertainty,
         },
-        "generation_config": {"additional_details": {"format": fields.get("format", ""), "seed": fields.get("seed", "")}},
+        "generation_config": {
+            "additional_details": {"format": fields.get("format", ""), "seed": fields.get("seed", "")}
+        },
     }
 
 

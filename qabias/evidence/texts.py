@@ -33,4 +33,5 @@ def render(evidence: Evidence, template: str, form: str) -> dict[str, bytes]:
 
 def markdown(text: object) -> str:
     """A text that Markdown shows as it is, on one line."""
-    return _UNSAFE.sub(r"\\\1", re.sub(r"\s*\n\s*", " ", str(text)))
+    spans = re.split("(`[^`]*`)", re.sub(r"\s*\n\s*", " ", str(text)))
+    return "".join(span if place % 2 else _UNSAFE.sub(r"\\\1", span) for place, span in enumerate(spans))

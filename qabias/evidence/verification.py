@@ -42,6 +42,9 @@ from qabias.tables.model import content_of
 RELATIVE = 1e-9
 """Largest relative difference of equal numbers: another processor rounds otherwise. Checksums guard the last digits."""
 
+MOST_LINES = 5000
+"""Longest document whose lines are aligned after a line was added or removed."""
+
 CANNOT_PROVE = "This cannot prove that the model gave these answers, only that the numbers follow from them."
 
 _FORM = re.compile(r"qabias export --as ([a-z-]+)")
@@ -74,6 +77,8 @@ def verify(path: Path, run: Path | None = None, mirror: str | None = None) -> Ve
             raise QabiasError("--run is for a document, and this is a folder.", "Remove --run.")
         found, n, _ = _verify_run(path, mirror)
         return Verification(tuple(found), n)
+    if path.name in (RUN_FILE, SCORES_FILE, ANALYSIS_FILE) and is_run(path.parent):
+        raise no_run(path)
     text = _text_of(path)
     folder = run or _run_of(path, text)
     if not is_run(folder):
@@ -274,16 +279,20 @@ def _verify_text(path: Path, text: str, evidence: Evidence) -> tuple[list[Differ
     n_numbers = len(_NUMBER.findall(expected))
     if lines == ours:
         return [], n_numbers, ()
+    if len(lines) != len(ours) and len(ours) > MOST_LINES:
+        return [Difference(path.name, f"{len(lines):,} lines, recomputed {len(ours):,}")], n_numbers, ()
     found, added = [], []
     for begin, end, first, last in _changed(ours, lines):
-        own = [line for line in ours[begin:end] if TO_COMPLETE not in line]
-        for line, other in _aligned(own, lines[first:last]):
-            number = 1 + (lines.index(other) if other in lines else first)
-            if line is None:
-                added.append(number)
-            else:
-                found.append(Difference(f"{path.name}:{number}", _numbers_that_differ(line, other or "")))
-    notes = (f"Lines written by a person, not verified: {', '.join(map(str, sorted(added)))}.",) if added else ()
+        theirs = dict(enumerate(lines[first:last], start=first + 1))
+        for line in ours[begin:end]:
+            if TO_COMPLETE in line:
+                continue
+            close = difflib.get_close_matches(line, list(theirs.values()), 1, 0.5)
+            number = next((number for number, other in theirs.items() if [other] == close), first + 1)
+            other = theirs.pop(number, "") if close else ""
+            found.append(Difference(f"{path.name}:{number}", _numbers_that_differ(line, other)))
+        added += [number for number, line in theirs.items() if line.strip()]
+    notes = (f"Lines written by a person, not verified: {', '.join(map(str, added))}.",) if added else ()
     return found, n_numbers, notes
 
 
@@ -297,17 +306,6 @@ def _changed(ours: list[str], lines: list[str]) -> Iterator[tuple[int, int, int,
     for kind, begin, end, first, last in difflib.SequenceMatcher(None, ours, lines, autojunk=False).get_opcodes():
         if kind != "equal":
             yield begin, end, first, last
-
-
-def _aligned(own: list[str], theirs: list[str]) -> Iterator[tuple[str | None, str | None]]:
-    """Each own line with the most similar other line; the rest was added."""
-    left = list(theirs)
-    for line in own:
-        close = difflib.get_close_matches(line, left, 1, 0.5) if len(line) < 4000 else left[:1]
-        if close:
-            left.remove(close[0])
-        yield line, close[0] if close else None
-    yield from ((None, line) for line in left if line.strip())
 
 
 def _numbers_that_differ(line: str, other: str) -> str:

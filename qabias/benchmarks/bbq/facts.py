@@ -205,7 +205,9 @@ def _hazard(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _instance(row: Mapping[str, Any]) -> Instance:
-    return Instance(f"{row['context']} {row['question']}", tuple(row[f"ans{place}"] for place in range(3)), row["label"])
+    return Instance(
+        f"{row['context']} {row['question']}", tuple(row[f"ans{place}"] for place in range(3)), row["label"]
+    )
 
 
 FACTS = Facts(
