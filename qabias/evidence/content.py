@@ -50,7 +50,7 @@ class Result(NamedTuple):
         if self.possible is not None:
             low, high = (show(end, kind) for end in self.possible)
             return f"{show(self.value, kind)} (possible with the missing answers: {low} to {high})"
-        return f"{show(self.value, kind)} {show_interval(self.value, kind)}".strip()
+        return f"{show(self.value, kind)} {show_interval(self.value, kind) or '(no CI)'}"
 
 
 class Hazard(NamedTuple):
@@ -100,6 +100,13 @@ class Evidence:
             for measure in meaningful(benchmark, self.run.is_question_only)
             if measure.name in groups[name]
         ]
+
+    @property
+    def no_interval(self) -> str:
+        """Why scores have no interval, in a clause; "" if all have one."""
+        lacking = [one for one in self.results if one.value.value is not None and one.value.low is None]
+        what, _ = self.benchmark.facts.clusters
+        return f"{len(lacking)} scores have no CI, because their groups have too few {what}" if lacking else ""
 
     @property
     def measures(self) -> list[Measure]:
@@ -158,20 +165,18 @@ class Evidence:
             sources.setdefault((group, harm), {}).update({source: None} if source else {})
         return [Hazard(*key, len(templates[key]), tuple(sources[key])) for key in sorted(templates)]
 
-    def extreme(self, *, accuracy: bool) -> Result | None:
-        """The group with the largest bias in magnitude, or with the lowest accuracy."""
+    def ranked(self, *, accuracy: bool) -> list[Result]:
+        """The groups with an interval: the largest bias in magnitude first, or the lowest accuracy first."""
         rules, facts = self.benchmark.facts.headline, self.benchmark.facts
         names = [*(rules.biases or [rules.magnitude])] if rules is not None else []
         wanted = [name for name in facts.tiles if facts.measure(name).best == 1.0][-1:] if accuracy else names[:1]
-        ranked = [
-            one
+        rows = [
+            (one.value.value if accuracy else -abs(one.value.value), one)
             for one in self.results
-            if one.measure.name in wanted and one.group != ALL and one.value.value is not None
+            if one.measure.name in wanted and one.group != ALL and one.possible is None
+            if one.value.value is not None and one.value.low is not None
         ]
-        if len(ranked) < 2:
-            return None
-        value = {one.group: one.value.value or 0.0 for one in ranked}
-        return min(ranked, key=lambda one: value[one.group] if accuracy else -abs(value[one.group]))
+        return [one for _, one in sorted(rows, key=lambda row: row[0])]
 
     @property
     def not_measured(self) -> list[str]:
@@ -190,6 +195,7 @@ class Evidence:
             *filter(None, [self.question.examples.sampled, coverage_of(arguments)]),
             *([f"Answers: {text}."] if (text := answered_in_words(self.run.scores)) else []),
             *([f"{len(ranged)} scores lack answers and have a possible range, not a CI."] if ranged else []),
+            *([f"{self.no_interval}."] if self.no_interval else []),
             *(f"{one.measure.title}, {one.group}: undefined, {one.reason}." for one in undefined),
             *(f"{one.title}: not available for {one.lacks or 'this run'}." for one in absent),
             *([f"Languages other than {language}."] if language else []),
