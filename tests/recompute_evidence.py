@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 Z = statistics.NormalDist().inv_cdf(0.975)
-NAMED = ("Race_ethnicity", "Race_x_SES", "Race_x_gender")
+NAMED = ("Gender_identity", "Race_ethnicity")
 
 
 def rows_of(run, data):

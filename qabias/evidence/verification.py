@@ -14,7 +14,6 @@ import pyarrow as pa
 import yaml
 
 from qabias.benchmarks import choose_format
-from qabias.benchmarks.orders import in_orders
 from qabias.errors import QabiasError
 from qabias.evidence.content import TO_COMPLETE, Evidence
 from qabias.evidence.writing import FORMS, WITH_DATASET, documents
@@ -152,7 +151,7 @@ def _signature_differences(run: RunFile, question: Question) -> Iterator[Differe
     arguments, benchmark, fields = run.arguments, question.benchmark, signature_fields(run.signature)
     name = format_name(run.signature)
     form = choose_format(benchmark.formats, name) if name in benchmark.formats else None
-    form = in_orders(benchmark, form, arguments.permutations) if form is not None else None
+    form = form.in_orders(arguments.permutations) if form is not None else None
     if arguments.answers:
         origin = question.examples.origin
         expected = signature_fields(collected_signature(arguments, origin, form))
