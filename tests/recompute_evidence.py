@@ -9,6 +9,7 @@ import glob
 import hashlib
 import json
 import math
+import pathlib
 import statistics
 import sys
 from typing import NamedTuple
@@ -224,11 +225,11 @@ def recompute(run, data):
     text = "".join(
         json.dumps({name: row[name] for name in columns}, sort_keys=True, ensure_ascii=False) + "\n" for row in rows
     )
-    files = b"".join(open(path, "rb").read() for path in sorted(glob.glob(f"{run}/predictions/part-*.parquet")))
+    files = b"".join(pathlib.Path(path).read_bytes() for path in sorted(glob.glob(f"{run}/predictions/part-*.parquet")))
     return scores, hashlib.sha256(text.encode()).hexdigest(), hashlib.sha256(files).hexdigest()
 
 
 if __name__ == "__main__":
     pa.set_cpu_count(1)
     for (group, name), score in recompute(*sys.argv[1:3])[0].items():
-        print(group, name, *score)
+        sys.stdout.write(" ".join(map(str, (group, name, *score))) + "\n")

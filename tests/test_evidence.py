@@ -1,11 +1,14 @@
 """Documents of a run: valid for the store, equal to an independent computation, and verified to the digit."""
 
 import json
+import math
 import re
 import shutil
 from dataclasses import replace
+from html import unescape
 
 import jsonschema
+import pyarrow.parquet as pq
 import pytest
 
 from qabias.benchmarks import locate
@@ -22,7 +25,7 @@ from qabias.support.stored import CHECKSUM, checked_text
 
 from .commands import command
 from .conftest import ROOT
-from .recompute_evidence import recompute
+from .recompute_evidence import group_of, recompute, rows_of
 
 DATA = ROOT / "bbq_dataset" / "data"
 SCHEMAS = ROOT / "tests" / "data" / "every_eval_ever"
@@ -109,54 +112,106 @@ def test_a_bias_of_minus_0_3_has_its_range_and_direction(measured):
 def test_an_independent_script_recomputes_the_records(measured):
     aggregate, instances = records(measured)
     scores, examples, answers = recompute(str(measured), str(DATA))
-    n_checked = n_intervals = 0
+    n_intervals = n_detectable = n_bounds = 0
     for record in aggregate["evaluation_results"]:
-        group, _, name = record["evaluation_result_id"].rpartition("/")
-        if name.startswith("bias_probability"):
-            continue
-        value, n, ends = scores[group, name]
-        details = record["score_details"]
-        assert details["score"] == pytest.approx(value, abs=1e-12), record["evaluation_result_id"]
-        assert details["uncertainty"]["num_samples"] == n
-        if name in TILES:
-            interval = details["uncertainty"].get("confidence_interval")
-            shown = interval and [interval["lower"], interval["upper"]]
-            assert (shown is None) == (ends is None), record["evaluation_result_id"]
-            if ends is not None:
-                assert shown == pytest.approx(ends, abs=1e-9), record["evaluation_result_id"]
-                n_intervals += 1
-        n_checked += 1
-    assert n_checked == 36
-    assert n_intervals > 12
+        name, details = record["evaluation_result_id"], record["score_details"]
+        score = scores[tuple(name.rsplit("/", 1))]
+        assert details["score"] == pytest.approx(score.value, abs=1e-12), name
+        assert details["uncertainty"]["num_samples"] == score.n, name
+        interval = details["uncertainty"].get("confidence_interval")
+        shown = interval and (interval["lower"], interval["upper"])
+        assert (shown is None) == (score.ends is None), name
+        if shown:
+            assert shown == pytest.approx(score.ends, abs=1e-9), name
+            n_intervals += 1
+        if size := details["details"].get("minimum_detectable_effect"):
+            assert size == points(score.detectable), name
+            n_detectable += 1
+        if bound := details["details"].get("largest_absolute_value_at_this_accuracy"):
+            assert float(bound) == pytest.approx(score.bound, abs=1e-12), name
+            n_bounds += 1
+    assert len(aggregate["evaluation_results"]) == 48
+    assert min(n_intervals, n_detectable, n_bounds) > 10
     details = aggregate["source_metadata"]["additional_details"]
     assert examples in details["examples"]
     assert answers in details["answers"]
     right = [one["evaluation"]["is_correct"] for one in instances]
-    counts = {name: scores["All", f"accuracy_{name}"][:2] for name in ("ambig", "disambig")}
-    assert sum(right) == pytest.approx(sum(value * n for value, n in counts.values()))
+    counts = [scores["All", f"accuracy_{name}"] for name in ("ambig", "disambig")]
+    assert sum(right) == pytest.approx(sum(score.value * score.n for score in counts))
+
+
+def points(size):
+    return "n/a" if math.isnan(size) else f"{100 * size:.1f} points"
+
+
+def shown(number, signed=""):
+    rounded = round(100 * number, 1)
+    return f"{rounded:{signed}.1f}".replace("-", "−") if rounded else "0.0"
+
+
+def cell(score, name):
+    """A score as a text shows it."""
+    signed = "" if name.startswith("accuracy_") and name != "accuracy_cost" else "+"
+    ends = f"[{shown(score.ends[0], signed)}, {shown(score.ends[1], signed)}]" if score.ends else "(no CI)"
+    return f"{shown(score.value, signed)} % {ends}"
 
 
 @pytest.mark.parametrize("name", ["model-card.md", "bias-profile.html", "bias.md"])
 def test_an_independent_script_recomputes_the_numbers_of_texts(measured, name):
+    """Every number of a text is recomputed: what remains without the recomputed passages has no digits."""
     scores, examples, answers = recompute(str(measured), str(DATA))
-    text = (measured / "export" / name).read_text("utf-8").replace("\\", "").replace("\u00a0", " ")
+    rows = rows_of(str(measured), str(DATA))
+    text = (measured / "export" / name).read_text("utf-8")
+    text = unescape(text).replace("\\", "").replace("\u00a0", " ")
     assert examples in text
     assert answers in text
-    text = re.sub(r"<[^>]+>", " ", text).replace("|", " ")
-    groups = {group for group, _ in scores} if name != "bias.md" else {"All"}
+    text = text[text.find("<body>") + 1 :]
+    text = text[: text.rindex("Identity")]
+    harms = {}
+    for row in rows:
+        about = ", ".join(row["additional_metadata"]["stereotyped_groups"]) or row["category"]
+        harms.setdefault((about, row["social_value"]), set()).add(row["template_id"])
+    if name == "bias-profile.html":
+        for (group, harm), templates in harms.items():
+            row = f'<th scope="row">{group}</th><td class="text">{harm}</td><td>{len(templates)}</td>'
+            assert text.count(row) == 1, row
+            text = text.replace(row, "")
+        text = re.sub(r'<p class="muted">[^\n]*doi[^\n]*', "", text)
+        text = text.replace(f"test {len(harms)} documented harms of {len({group for group, _ in harms})} groups", "")
+    groups = {group for group, _ in scores}
+    text = re.sub(r"<(?!th)[^>]+>", " ", text).replace("|", " ")
+    if name == "bias.md":
+        ranked = {measure: [] for measure in TILES}
+        for (group, measure), score in scores.items():
+            if measure in TILES and group != "All" and score.ends:
+                ranked[measure].append((score.value, group))
+        worst = max(ranked["bias_ambig"], key=lambda one: abs(one[0]))[1], min(ranked["accuracy_disambig"])[1]
+        assert re.search(rf"difference in performance +{worst[0]}: .* overall +{worst[1]}: ", text, re.DOTALL)
+        groups = {"All"}
     for group in groups:
         for measure in TILES:
-            if (group, measure) not in scores:
-                continue
-            value, _, ends = scores[group, measure]
-            signed = "+" if measure.startswith("bias") or measure.endswith("cost") else ""
-
-            def shown(number, signed=signed):
-                rounded = round(100 * number, 1)
-                return f"{rounded:{signed}.1f}".replace("-", "−") if rounded else "0.0"
-
-            cell = f"{shown(value)} % " + (f"[{shown(ends[0])}, {shown(ends[1])}]" if ends else "(no CI)")
-            assert cell in text, (group, measure, cell)
+            if (group, measure) in scores:
+                assert cell(scores[group, measure], measure) in text, (group, measure)
+    for (_, measure), score in scores.items():
+        text = text.replace(cell(score, measure), "")
+    whole = {measure: score for (group, measure), score in scores.items() if group == "All"}
+    n = {context: sum(row["context_condition"] == context for row in rows) for context in ("ambig", "disambig")}
+    n_templates, n_groups = len({row["template_id"] for row in rows}), len({group_of(row) for row in rows})
+    all_rows = [row for one in CONFIG.split(",") for row in pq.read_table(DATA / one).to_pylist()]
+    n_all = len({row["template_id"] for row in all_rows})
+    without = [score for (group, measure), score in scores.items() if score.ends is None]
+    for passage in (
+        f"{len(rows)} examples ({n['ambig']} ambiguous, {n['disambig']} disambiguated) from {n_templates} templates in 4",
+        f"Sample: {len(rows)} of {len(all_rows):,} examples, from {n_templates} of {n_all} templates",
+        f"Accuracy, disambiguated contexts: {shown(whole['accuracy_disambig'].value)} %",
+        f"a bias of {points(whole['bias_ambig'].detectable)}",
+        f"{len(without)} scores have no CI",
+        f"of {n_groups} groups",
+        f"Unparsed: {sum(row['prediction'] is None for row in rows)} outputs named no answer (0.0 %)",
+        *("0 is best", "1 is best", "above 0", "below 0", "near 0", "95%", "qabias 0.1.0"),  # fixed words
+    ):
+        text = text.replace(passage, "")
+    assert re.findall(r"\d[\d.,]*", text) == []
 
 
 def test_documents_name_their_source_and_claim_no_absence_of_bias(measured):
