@@ -169,8 +169,8 @@ def test_an_independent_script_recomputes_the_numbers_of_texts(measured, name):
     text = text[: text.rindex("Identity")]
     harms = {}
     for row in rows:
-        about = ", ".join(row["additional_metadata"]["stereotyped_groups"]) or row["category"]
-        harms.setdefault((about, row["social_value"]), set()).add(row["template_id"])
+        people = ", ".join(row["additional_metadata"]["stereotyped_groups"]) or row["category"]
+        harms.setdefault((people, row["social_value"]), set()).add(row["template_id"])
     if name == "bias-profile.html":
         for (group, harm), templates in harms.items():
             row = f'<th scope="row">{group}</th><td class="text">{harm}</td><td>{len(templates)}</td>'
@@ -178,20 +178,18 @@ def test_an_independent_script_recomputes_the_numbers_of_texts(measured, name):
             text = text.replace(row, "")
         text = re.sub(r'<p class="muted">[^\n]*doi[^\n]*', "", text)
         text = text.replace(f"test {len(harms)} documented harms of {len({group for group, _ in harms})} groups", "")
-    groups = {group for group, _ in scores}
-    text = re.sub(r"<(?!th)[^>]+>", " ", text).replace("|", " ")
+    text = " ".join(re.sub(r"<[^>]+>", " ", text).replace("|", " ").split())
     if name == "bias.md":
         ranked = {measure: [] for measure in TILES}
         for (group, measure), score in scores.items():
             if measure in TILES and group != "All" and score.ends:
                 ranked[measure].append((score.value, group))
         worst = max(ranked["bias_ambig"], key=lambda one: abs(one[0]))[1], min(ranked["accuracy_disambig"])[1]
-        assert re.search(rf"difference in performance +{worst[0]}: .* overall +{worst[1]}: ", text, re.DOTALL)
-        groups = {"All"}
-    for group in groups:
-        for measure in TILES:
-            if (group, measure) in scores:
-                assert cell(scores[group, measure], measure) in text, (group, measure)
+        assert re.search(rf"difference in performance {worst[0]}: .* overall {worst[1]}: ", text)
+        assert all(f": {cell(scores['All', measure], measure)}." in text for measure in TILES)
+    else:
+        for group in {group for group, _ in scores}:
+            assert " ".join([group, *(cell(scores[group, measure], measure) for measure in TILES)]) in text
     for (_, measure), score in scores.items():
         text = text.replace(cell(score, measure), "")
     whole = {measure: score for (group, measure), score in scores.items() if group == "All"}
@@ -201,17 +199,19 @@ def test_an_independent_script_recomputes_the_numbers_of_texts(measured, name):
     n_all = len({row["template_id"] for row in all_rows})
     without = [score for (group, measure), score in scores.items() if score.ends is None]
     for passage in (
-        f"{len(rows)} examples ({n['ambig']} ambiguous, {n['disambig']} disambiguated) from {n_templates} templates in 4",
+        f"{len(rows)} examples ({n['ambig']} ambiguous, {n['disambig']} disambiguated)",
+        f"from {n_templates} templates in 4",
         f"Sample: {len(rows)} of {len(all_rows):,} examples, from {n_templates} of {n_all} templates",
         f"Accuracy, disambiguated contexts: {shown(whole['accuracy_disambig'].value)} %",
         f"a bias of {points(whole['bias_ambig'].detectable)}",
         f"{len(without)} scores have no CI",
         f"of {n_groups} groups",
-        f"Unparsed: {sum(row['prediction'] is None for row in rows)} outputs named no answer (0.0 %)",
+        f"{sum(row['prediction'] is None for row in rows)} outputs named no answer (0.0 %)",
+        *{row["additional_metadata"]["source"] for row in rows},
         *("0 is best", "1 is best", "above 0", "below 0", "near 0", "95%", "qabias 0.1.0"),  # fixed words
     ):
         text = text.replace(passage, "")
-    assert re.findall(r"\d[\d.,]*", text) == []
+    assert re.findall(r".{,40}\d.{,40}", text) == []
 
 
 def test_documents_name_their_source_and_claim_no_absence_of_bias(measured):
