@@ -304,6 +304,21 @@ def test_a_changed_text_is_named(copied, tmp_path, monkeypatch):
     assert "Age" in difference.what
 
 
+def test_a_results_file_of_the_hub_is_verified(tmp_path):
+    def always_first(prompts):
+        return ["A"] * len(prompts)
+
+    arguments = RunArguments("bbq", "me/model", "Religion", limit=40, backend="function")
+    run(arguments, tmp_path / "run", Machine(shows_progress=False), handed_over=always_first)
+    [_, path] = export(tmp_path / "run", "model-card", dataset="me/set")
+    assert verify(path).differences == ()
+    text = path.read_text("utf-8")
+    path.write_text(
+        re.sub(r"value: 0\.(\d)", lambda match: f"value: 0.{(int(match[1]) + 1) % 10}", text, count=1), "utf-8"
+    )
+    assert places(path) == [f"{path.name}:4"]
+
+
 def test_the_command_line(copied, tmp_path):
     assert command("verify", copied).code == 0
     output = tmp_path / "mine.md"

@@ -29,6 +29,10 @@ TO_COMPLETE = "TO COMPLETE:"
 """Begins a passage that a person replaces."""
 
 
+DIGITS = 16
+"""Digits of the arguments' digest that name a run in a record."""
+
+
 class Result(NamedTuple):
     """One score of one group."""
 

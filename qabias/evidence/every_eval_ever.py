@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from qabias.answers.outcomes import ANSWERED
-from qabias.evidence.content import Evidence, Result, bounds, direction
+from qabias.evidence.content import DIGITS, Evidence, Result, bounds, direction
 from qabias.runs.signature import scorer_name, signature_fields
 from qabias.support.files import json_text
 
@@ -53,7 +53,7 @@ def _aggregate(evidence: Evidence) -> dict[str, Any]:
     fields = signature_fields(run.signature)
     return {
         "schema_version": SCHEMA,
-        "evaluation_id": f"{benchmark.name}/{run.arguments.model}/{run.file.digest[:16]}",
+        "evaluation_id": f"{benchmark.name}/{run.arguments.model}/{run.file.digest[:DIGITS]}",
         "evaluation_timestamp": run.file.created,
         "retrieved_timestamp": seconds,
         "source_metadata": {

@@ -15,7 +15,7 @@ import yaml
 
 from qabias.benchmarks import choose_format
 from qabias.errors import QabiasError
-from qabias.evidence.content import TO_COMPLETE, Evidence
+from qabias.evidence.content import DIGITS, TO_COMPLETE, Evidence
 from qabias.evidence.writing import FORMS, WITH_DATASET, documents
 from qabias.runs.folder import (
     ANALYSIS_FILE,
@@ -74,19 +74,19 @@ def verify(path: Path, run: Path | None = None, mirror: str | None = None) -> Ve
             raise no_run(path)
         if run is not None:
             raise QabiasError("--run is for a document, and this is a folder.", "Remove --run.")
-        found, n, _ = _verify_run(path, mirror)
-        return Verification(tuple(found), n)
+        wrong, n, _ = _verify_run(path, mirror)
+        return Verification(tuple(wrong), n)
     if path.name in (RUN_FILE, SCORES_FILE, ANALYSIS_FILE) and is_run(path.parent):
         raise no_run(path)
     text = _text_of(path)
     folder = run or _run_of(path, text)
     if not is_run(folder):
         raise no_run(folder)
-    found, n, evidence = _verify_run(folder, mirror)
+    wrong, n, evidence = _verify_run(folder, mirror)
     if evidence is None:
-        return Verification(tuple(found), n)
+        return Verification(tuple(wrong), n)
     own, n_lines, notes = _verify_text(path, text, evidence)
-    return Verification((*found, *own), n + n_lines, notes)
+    return Verification((*wrong, *own), n + n_lines, notes)
 
 
 def _verify_run(folder: Path, mirror: str | None) -> tuple[list[Difference], int, Evidence | None]:
@@ -99,31 +99,31 @@ def _verify_run(folder: Path, mirror: str | None) -> tuple[list[Difference], int
         question = read_question(run, mirror)
     except QabiasError as error:
         return [_refused("texts", error)], 0, None
-    found = list(_signature_differences(run, question))
+    wrong = list(_signature_differences(run, question))
     parts: list[pa.Table] = []
     for number, part in enumerate(question.parts):
         place = part_path(folder, number).relative_to(folder).as_posix()
         try:
             answers = read_part(run, number)
         except QabiasError as error:
-            found.append(_refused(place, error))
+            wrong.append(_refused(place, error))
             continue
         if answers is None:
-            found.append(Difference(place, "missing"))
+            wrong.append(Difference(place, "missing"))
         elif not answers_part(answers, question.benchmark, part):
-            found.append(Difference(place, "holds answers to other examples"))
+            wrong.append(Difference(place, "holds answers to other examples"))
         else:
             parts.append(answers)
     known = {part_path(folder, number) for number in range(len(question.parts))}
     extra = set(part_path(folder, 0).parent.glob("part-*")) - known
-    found += [Difference(path.relative_to(folder).as_posix(), "no part of this run") for path in sorted(extra)]
+    wrong += [Difference(path.relative_to(folder).as_posix(), "no part of this run") for path in sorted(extra)]
     if len(parts) < len(question.parts):
-        return found, 0, None
+        return wrong, 0, None
     answers = pa.concat_tables(parts, promote_options="default")
     try:
         scores, analysis, _ = compute(run, question, answers)
     except QabiasError as error:
-        return [*found, _refused(LOG_FILE if (folder / LOG_FILE).exists() else "answers", error)], 0, None
+        return [*wrong, _refused(LOG_FILE if (folder / LOG_FILE).exists() else "answers", error)], 0, None
     expected = {
         SCORES_FILE: scores_content(question.benchmark, run.signature, scores),
         ANALYSIS_FILE: content_of(analysis),
@@ -132,14 +132,14 @@ def _verify_run(folder: Path, mirror: str | None) -> tuple[list[Difference], int
         try:
             stored = read_fields(folder / name, "Score the run again")
         except FileNotFoundError:
-            found.append(Difference(name, "missing"))
+            wrong.append(Difference(name, "missing"))
         except QabiasError as error:
-            found.append(_refused(name, error))
-            found += _differences_of_damaged(folder / name, strict(content))
+            wrong.append(_refused(name, error))
+            wrong += _differences_of_damaged(folder / name, strict(content))
         else:
-            found += _differences(stored, strict(content), name)
+            wrong += _differences(stored, strict(content), name)
     n_numbers = sum(_count_numbers(strict(content)) for content in expected.values())
-    return found, n_numbers, Evidence(ScoredRun(run, strict(scores)), question, answers)
+    return wrong, n_numbers, Evidence(ScoredRun(run, strict(scores)), question, answers)
 
 
 def _refused(place: str, error: QabiasError) -> Difference:
@@ -242,13 +242,13 @@ def _run_of(path: Path, text: str) -> Path:
     near = [folder for folder in (*sorted(Path("runs").glob("*")), *path.resolve().parent.iterdir()) if is_run(folder)]
     for folder in (*above, *near):
         try:
-            if read_run(folder).digest in text:
+            if read_run(folder).digest[:DIGITS] in text:
                 return folder
         except QabiasError:
             continue
     if above:
         return above[0]
-    raise QabiasError(f"{path}: its run was not found nearby.", "Add --run FOLDER.")
+    raise QabiasError(f"{path}: no run folder nearby has its digest.", "Add --run FOLDER.")
 
 
 def _form_of(path: Path, text: str) -> tuple[str, str]:
@@ -269,7 +269,10 @@ def _verify_text(path: Path, text: str, evidence: Evidence) -> tuple[list[Differ
     form, dataset = _form_of(path, text)
     if not form:
         return [Difference(path.name, "names no form of `qabias export`")], 0, ()
-    files = documents(evidence, form, dataset)
+    try:
+        files = documents(evidence, form, dataset)
+    except QabiasError as error:
+        return [_refused(path.name, error)], 0, ()
     same = [content for name, content in files.items() if Path(name).suffix == path.suffix]
     if not same:
         return [Difference(path.name, f"--as {form} writes no such file")], 0, ()
@@ -280,7 +283,7 @@ def _verify_text(path: Path, text: str, evidence: Evidence) -> tuple[list[Differ
         return [], n_numbers, ()
     if len(lines) != len(ours) and len(ours) > MOST_LINES:
         return [Difference(path.name, f"{len(lines):,} lines, recomputed {len(ours):,}")], n_numbers, ()
-    found, added = [], []
+    wrong, added = [], []
     for begin, end, first, last in _changed(ours, lines):
         theirs = dict(enumerate(lines[first:last], start=first + 1))
         for line in ours[begin:end]:
@@ -289,10 +292,10 @@ def _verify_text(path: Path, text: str, evidence: Evidence) -> tuple[list[Differ
             close = difflib.get_close_matches(line, list(theirs.values()), 1, 0.5)
             number = next((number for number, other in theirs.items() if [other] == close), first + 1)
             other = theirs.pop(number, "") if close else ""
-            found.append(Difference(f"{path.name}:{number}", _numbers_that_differ(line, other)))
+            wrong.append(Difference(f"{path.name}:{number}", _numbers_that_differ(line, other)))
         added += [number for number, line in theirs.items() if line.strip()]
     notes = (f"Lines written by a person, not verified: {', '.join(map(str, added))}.",) if added else ()
-    return found, n_numbers, notes
+    return wrong, n_numbers, notes
 
 
 def _changed(ours: list[str], lines: list[str]) -> Iterator[tuple[int, int, int, int]]:
