@@ -10,11 +10,12 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from qabias.answers.outcomes import ANSWERED
-from qabias.evidence.content import DIGITS, Evidence, Result, bounds, direction
+from qabias.evidence.content import DIGITS, Evidence, bounds
+from qabias.evidence.texts import render
 from qabias.runs.signature import scorer_name, signature_fields
 from qabias.support.files import json_text
 
@@ -48,96 +49,19 @@ def files(evidence: Evidence) -> dict[str, bytes]:
 
 
 def _aggregate(evidence: Evidence) -> dict[str, Any]:
-    run, benchmark = evidence.run, evidence.benchmark
-    seconds = str(int(datetime.datetime.fromisoformat(run.file.created).timestamp()))
-    fields = signature_fields(run.signature)
-    return {
-        "schema_version": SCHEMA,
-        "evaluation_id": f"{benchmark.name}/{run.arguments.model}/{run.file.digest[:DIGITS]}",
-        "evaluation_timestamp": run.file.created,
-        "retrieved_timestamp": seconds,
-        "source_metadata": {
-            "source_name": "qabias",
-            "source_type": "evaluation_run",
-            "source_organization_name": "unknown",
-            "evaluator_relationship": "other",
-            "additional_details": {
-                "draft": "Written by `qabias export --as every-eval-ever`. Complete the organization and relationship.",
-                "not_measured": " ".join(evidence.not_measured),
-                "limits": " ".join(evidence.limits),
-                **{name.lower(): text for name, text in evidence.identity.items()},
-            },
-        },
-        "eval_library": {
-            "name": "qabias",
-            "version": run.file.qabias_version,
-            "additional_details": {name: str(version) for name, version in run.file.versions.items()},
-        },
-        "model_info": {
-            "name": run.arguments.model,
-            "id": run.arguments.model,
-            "additional_details": {
-                "deployment_type": "unknown",
-                "model_availability": "unknown",
-                "version": fields.get("model", ""),
-                "backend": fields.get("scorer", ""),
-            },
-        },
-        "evaluation_results": [
-            _record(evidence, result, fields) for result in evidence.results if result.value.value is not None
-        ],
-    }
-
-
-def _record(evidence: Evidence, result: Result, fields: Mapping[str, str]) -> dict[str, Any]:
-    benchmark, measure = evidence.benchmark, result.measure
-    low, high = bounds(measure)
-    clusters = benchmark.facts.clusters[0]
-    uncertainty: dict[str, Any] = {"num_samples": result.n}
-    details = {"group": result.group, "minimum_detectable_effect": result.mde}
-    if result.possible is not None:
-        details["possible_range_with_missing_answers"] = json.dumps(result.possible)
-    elif result.value.low is not None and result.value.high is not None:
-        uncertainty["confidence_interval"] = {
-            "lower": result.value.low,
-            "upper": result.value.high,
-            "confidence_level": 0.95,
-            "method": f"clustered by {clusters}: moderated jackknife variance, Wilson or Bonett-Price, Student t",
-        }
-    if result.bound is not None:
-        details["largest_absolute_value_at_this_accuracy"] = json.dumps(result.bound)
-    return {
-        "evaluation_result_id": f"{result.group}/{measure.name}",
-        "evaluation_name": f"{benchmark.name}: {result.group}",
-        "source_data": {
-            "dataset_name": benchmark.facts.dataset,
-            "source_type": "other",
-            "additional_details": {"source": fields.get("source", ""), "config": evidence.run.arguments.config},
-        },
-        "metric_config": {
-            "evaluation_description": f"{measure.title}. {direction(measure)}",
-            "metric_id": f"qabias.{benchmark.name}.{measure.name}",
-            "metric_name": measure.title,
-            "metric_kind": "accuracy" if measure.best == 1.0 else "bias",
-            "metric_unit": "proportion",
-            "metric_parameters": {
-                "best_value": measure.best if measure.best is not None else 0.0,
-                "compare_absolute_value": measure.best != 1.0 and low < 0,
-            },
-            "lower_is_better": measure.best != 1.0,
-            "score_type": "continuous",
-            "min_score": low,
-            "max_score": high,
-        },
-        "score_details": {
-            "score": result.value.value,
-            "details": {name: text for name, text in details.items() if text},
-            "uncertainty": uncertainty,
-        },
-        "generation_config": {
-            "additional_details": {"format": fields.get("format", ""), "seed": fields.get("seed", "")}
-        },
-    }
+    run = evidence.run
+    [text] = render(
+        evidence,
+        "every-eval-ever.json.j2",
+        "every-eval-ever",
+        schema=SCHEMA,
+        evaluation_id=f"{evidence.benchmark.name}/{run.arguments.model}/{run.file.digest[:DIGITS]}",
+        seconds=str(int(datetime.datetime.fromisoformat(run.file.created).timestamp())),
+        fields=signature_fields(run.signature),
+        bounds=bounds,
+    ).values()
+    record: dict[str, Any] = json.loads(text)
+    return record
 
 
 def _instances(evidence: Evidence, evaluation_id: str) -> Iterator[dict[str, Any]]:
@@ -145,7 +69,7 @@ def _instances(evidence: Evidence, evaluation_id: str) -> Iterator[dict[str, Any
     question, run, start = evidence.question, evidence.run, 0
     read = evidence.benchmark.facts.instance
     assert read is not None
-    how = f"parser {run.arguments.norm}" if "outputs" in evidence.answers.column_names else "most likely choice"
+    how = f"parser {run.arguments.parser}" if "outputs" in evidence.answers.column_names else "most likely choice"
     if not scorer_name(run.signature):
         how = "unknown"
     for part in question.parts:

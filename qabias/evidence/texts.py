@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
@@ -13,7 +14,7 @@ from qabias.tables.model import ALL
 _UNSAFE = re.compile(r"([\\`*_\[\]<>|])")
 
 
-def render(evidence: Evidence, template: str, form: str) -> dict[str, bytes]:
+def render(evidence: Evidence, template: str, form: str, **more: Any) -> dict[str, bytes]:
     """The text of a template, by the template's name without `.j2`."""
     is_page = template.endswith(".html.j2")
     environment = jinja2.Environment(
@@ -26,7 +27,14 @@ def render(evidence: Evidence, template: str, form: str) -> dict[str, bytes]:
     )
     environment.filters["md"] = markdown
     text = environment.get_template(template).render(
-        evidence=evidence, form=form, todo=TO_COMPLETE, all=ALL, direction=direction
+        evidence=evidence,
+        form=form,
+        todo=TO_COMPLETE,
+        all=ALL,
+        direction=direction,
+        run=evidence.run,
+        benchmark=evidence.benchmark,
+        **more,
     )
     return {template.removesuffix(".j2"): text.encode("utf-8", errors="backslashreplace")}
 
