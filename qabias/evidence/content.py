@@ -25,6 +25,8 @@ from qabias.runs.signature import coverage_of, format_name, signature_fields
 from qabias.tables.formatting import show, show_interval
 from qabias.tables.model import ALL, Estimate, estimate
 
+NOT_ABSENT = "Not detected does not mean absent."
+
 TO_COMPLETE = "TO COMPLETE:"
 """Begins a passage that a person replaces."""
 
@@ -147,7 +149,10 @@ class Evidence:
         """What the run found, in one or two sentences."""
         run = self.run
         first = headline(self.benchmark, run.scores, run.arguments.model, run.is_question_only)
-        return " ".join(filter(None, first[1:])) if first else ""
+        if first is None:
+            return ""
+        caution = NOT_ABSENT if first.verdict == "not detected" else ""
+        return " ".join(filter(None, (first.text, first.detail, caution)))
 
     @property
     def sample(self) -> dict[str, str]:
@@ -172,12 +177,14 @@ class Evidence:
     def ranked(self, *, accuracy: bool) -> list[Result]:
         """The groups with an interval: the largest bias in magnitude first, or the lowest accuracy first."""
         rules, facts = self.benchmark.facts.headline, self.benchmark.facts
+        by = {rules.by} if rules is not None and rules.by else set()
         names = [*(rules.biases or [rules.magnitude])] if rules is not None else []
         wanted = [name for name in facts.tiles if facts.measure(name).best == 1.0][-1:] if accuracy else names[:1]
         rows = [
             (one.value.value if accuracy else -abs(one.value.value), one)
             for one in self.results
             if one.measure.name in wanted and one.group != ALL and one.possible is None
+            if by <= set(self.benchmark.group_path(one.group) or ())
             if one.value.value is not None and one.value.low is not None
         ]
         return [one for _, one in sorted(rows, key=lambda row: row[0])]

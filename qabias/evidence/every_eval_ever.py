@@ -16,7 +16,7 @@ from typing import Any
 from qabias.answers.outcomes import ANSWERED
 from qabias.evidence.content import DIGITS, Evidence, bounds
 from qabias.evidence.texts import render
-from qabias.runs.signature import scorer_name, signature_fields
+from qabias.runs.signature import COLLECTED, scorer_name, signature_fields
 from qabias.support.files import json_text
 
 SCHEMA = "0.3.0"
@@ -70,8 +70,8 @@ def _instances(evidence: Evidence, evaluation_id: str) -> Iterator[dict[str, Any
     read = evidence.benchmark.facts.instance
     assert read is not None
     how = f"parser {run.arguments.parser}" if "outputs" in evidence.answers.column_names else "most likely choice"
-    if not scorer_name(run.signature):
-        how = "unknown"
+    if scorer_name(run.signature) == COLLECTED:
+        how = "read from a file of answers"
     for part in question.parts:
         answers = evidence.answers.slice(start, part.num_rows)
         start += part.num_rows
