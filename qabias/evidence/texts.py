@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from markupsafe import Markup, escape
 
 from qabias.evidence.content import TO_COMPLETE, Evidence, direction
 from qabias.tables.model import ALL
@@ -25,7 +26,7 @@ def render(evidence: Evidence, template: str, form: str, **more: Any) -> dict[st
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["md"] = markdown
+    environment.filters |= {"md": markdown, "code": _code}
     text = environment.get_template(template).render(
         evidence=evidence,
         form=form,
@@ -43,3 +44,8 @@ def markdown(text: object) -> str:
     """A text that Markdown shows as it is, on one line."""
     spans = re.split("(`[^`]*`)", re.sub(r"\s*\n\s*", " ", str(text)))
     return "".join(span if place % 2 else _UNSAFE.sub(r"\\\1", span) for place, span in enumerate(spans))
+
+
+def _code(text: str) -> Markup:
+    """HTML of a text, with its commands as code."""
+    return Markup(re.sub("`([^`]*)`", r"<code>\1</code>", str(escape(text))))
