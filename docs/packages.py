@@ -32,6 +32,7 @@ PACKAGES = {
     "comparison": "paired tests between runs",
     "pooling": "averages over prompts, formats or seeds",
     "hub": "datasets, metrics and results for the Hugging Face Hub",
+    "evidence": "documents for model cards, audits and result stores; verification of their numbers",
     "report": "reports, terminal and notebook output",
     "inspect_tasks": "the benchmarks as tasks of inspect_ai",
     "suites": "the papers' experiments; published and bundled texts",

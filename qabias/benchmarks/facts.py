@@ -141,6 +141,26 @@ class TemplateView(NamedTuple):
     questions: Callable[[Row], list[Row]] = lambda row: [row]
 
 
+class Hazards(NamedTuple):
+    """The documented harms of a benchmark's templates.
+
+    Attributes:
+        columns: The columns that `read` needs. Texts without one of them document no harms.
+        read: From a row to the affected group, the harm, and its source; "" if no source is documented.
+    """
+
+    columns: tuple[str, ...]
+    read: Callable[[Row], tuple[str, str, str]]
+
+
+class Instance(NamedTuple):
+    """An example as result stores keep it: its text, its choices, and the index of the right choice."""
+
+    text: str
+    choices: tuple[str, ...]
+    right: int
+
+
 @dataclass(frozen=True)
 class Tile:
     """A headline score. `missing` is the share of missing answers, `possible` the range with them."""
@@ -240,6 +260,8 @@ class Facts:
         hub: Texts for the Hub, or None if another benchmark owns the dataset.
         suite: YAML file with the experiment of its paper, or None.
         headline: Inputs of the headline of a run, or None.
+        hazards: The documented harms of its templates, or None.
+        instance: From an example to what a result store keeps. None if no answer is right.
     """
 
     dataset: str
@@ -262,6 +284,8 @@ class Facts:
     hub: HubTexts | None = None
     suite: Path | None = None
     headline: HeadlineRules | None = None
+    hazards: Hazards | None = None
+    instance: Callable[[Row], Instance] | None = None
 
     @property
     def row(self) -> str:

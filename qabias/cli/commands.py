@@ -57,9 +57,10 @@ COMMANDS: Mapping[str, Command] = {
     "export": Command(
         "folders:export",
         "Share",
-        "Export tables as CSV, Markdown or LaTeX and figures.",
-        "export runs/ONE --format latex --table bias_by_category",
+        "Export tables, figures, or drafts of documents.",
+        "export runs/ONE --as bias-profile --output profile.html",
     ),
+    "verify": Command("verify:verify", "Share", "Recompute every number of a run or a document.", "verify runs/ONE"),
     "push": Command("push:push", "Share", "Push a dataset, metric or results to the Hub."),
     "list": Command("list:list_", "Study", "List benchmarks and their choices.", "list {first}"),
     "contamination": Command(

@@ -63,12 +63,34 @@ def export(
     output: Annotated[Path | None, typer.Option(help="Folder for the files. [export in that folder]")] = None,
     kind: Annotated[str, typer.Option("--format", help="csv, md, latex, svg, pdf, png, or all.")] = "all",
     table: Annotated[str | None, typer.Option(help="Export only this table.")] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            help="Draft of a document: every-eval-ever, nvidia-bias-md, model-card or bias-profile.",
+            metavar="FORM",
+        ),
+    ] = None,
+    dataset: Annotated[str, typer.Option(help="With --as model-card: dataset on the Hub, ORG/NAME.")] = "",
+    mirror: Mirror = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Export tables (CSV, Markdown, LaTeX) and figures (SVG, PDF, PNG)."""
+    """Export tables and figures, or the draft of a document (--as)."""
+    from qabias.tables.export import ALL
     from qabias.tables.export import export as export_tables
 
     _check_folder(folder)
+    if form is not None:
+        from qabias.evidence.writing import export as export_documents
+
+        if kind != ALL or table is not None:
+            raise QabiasError("--format and --table do not apply to --as.", "Remove --as, or the other option.")
+        paths = export_documents(folder, form, output, dataset=dataset, mirror=mirror, overwrite=overwrite)
+        for path in paths:
+            echo(str(path))
+        return
+    if dataset:
+        raise QabiasError("--dataset needs --as model-card.", "Add --as model-card.")
     for path in export_tables(folder, output, kind, table, overwrite=overwrite):
         echo(str(path))
 

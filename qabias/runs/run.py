@@ -194,22 +194,28 @@ def score_run(folder: Path, mirror: str | None = None) -> RunResult:
 
 def finish(run_file: RunFile, question: Question) -> RunResult:
     """Score the answers of a run and write its files, if all parts exist."""
-    benchmark, table = question.benchmark, question.table
-    answers, n_missing = read_answers(run_file, benchmark, question.parts)
+    answers, n_missing = read_answers(run_file, question.benchmark, question.parts)
     if n_missing:
         return RunResult(run_file, None, n_missing)
+    scores, analysis, warned = compute(run_file, question, answers)
+    write_scores(run_file, scores)
+    write_analysis(analysis, run_file.folder / ANALYSIS_FILE)
+    return RunResult(run_file, scores, 0, sampled=question.examples.sampled, warned=warned)
+
+
+def compute(
+    run_file: RunFile, question: Question, answers: pa.Table
+) -> tuple[dict[str, Any], Analysis, tuple[str, ...]]:
+    """Compute scores, tables and warnings from the answers of a run; writes nothing."""
+    benchmark, table = question.benchmark, question.table
     rules = run_file.arguments.rules
     scores, warned = scores_of(question, answers, rules)
     analysis = benchmark.analyse(Scored(table, answers, scores, question.prompt_format, rules))
     if question.prompt_format is not None and question.prompt_format.wordings:
         scores, analysis = with_wordings(benchmark, table, answers, scores, analysis, question.prompt_format, rules)
     analysis = _with_other_tool(analysis, scores, run_file.folder)
-    sampled = question.examples.sampled
-    write_scores(run_file, scores)
-    write_analysis(
-        replace(analysis, notes=(*filter(None, [sampled]), *analysis.notes)), run_file.folder / ANALYSIS_FILE
-    )
-    return RunResult(run_file, scores, 0, sampled=sampled, warned=warned)
+    sampled = filter(None, [question.examples.sampled])
+    return scores, replace(analysis, notes=(*sampled, *analysis.notes)), warned
 
 
 def _with_other_tool(analysis: Analysis, scores: Mapping[str, Any], folder: Path) -> Analysis:

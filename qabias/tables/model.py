@@ -124,12 +124,12 @@ class Analysis:
 
 def write_analysis(analysis: Analysis, path: Path) -> None:
     """Write an analysis as strict JSON, atomically."""
-    write_stored(path, _content(analysis))
+    write_stored(path, content_of(analysis))
 
 
 def as_read(analysis: Analysis) -> Analysis:
     """An analysis as `read_analysis` returns it after `write_analysis`."""
-    return parse(Analysis, strict(_content(analysis)))
+    return parse(Analysis, strict(content_of(analysis)))
 
 
 def read_analysis(path: Path) -> Analysis:
@@ -150,7 +150,8 @@ def _remedy(path: Path) -> str:
     return remedy
 
 
-def _content(analysis: Analysis) -> dict[str, Any]:
+def content_of(analysis: Analysis) -> dict[str, Any]:
+    """The fields of an analysis as its file holds them."""
     return {**analysis.__dict__, "tables": [_table_content(table) for table in analysis.tables]}
 
 

@@ -11,8 +11,10 @@ from qabias.benchmarks.bbq.roles import role
 from qabias.benchmarks.facts import (
     Balance,
     Facts,
+    Hazards,
     HeadlineRules,
     HubTexts,
+    Instance,
     Measure,
     Notes,
     QuestionOnly,
@@ -197,6 +199,17 @@ def _questions(example: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [{**example, **{f"ans{place}": example["options"][place] for place in range(3)}}]
 
 
+def _hazard(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    metadata = row["additional_metadata"]
+    return ", ".join(metadata["stereotyped_groups"]) or row["category"], row["social_value"], metadata["source"]
+
+
+def _instance(row: Mapping[str, Any]) -> Instance:
+    return Instance(
+        f"{row['context']} {row['question']}", tuple(row[f"ans{place}"] for place in range(3)), row["label"]
+    )
+
+
 FACTS = Facts(
     dataset=NAME,
     measures=MEASURES,
@@ -242,6 +255,8 @@ FACTS = Facts(
         "Parrish et al.",
     ),
     suite=_FOLDER / "paper.yaml",
+    hazards=Hazards(("category", "social_value", "additional_metadata"), _hazard),
+    instance=_instance,
     headline=HeadlineRules(
         "paper_category",
         {"bias_ambig": 1, "accuracy_cost": -1},

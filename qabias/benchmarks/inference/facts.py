@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.bbq.facts import CITATION as BBQ_CITATION
-from qabias.benchmarks.facts import Facts, HeadlineRules, HubTexts, Measure, Rule, TemplateView
+from qabias.benchmarks.facts import Facts, Hazards, HeadlineRules, HubTexts, Instance, Measure, Rule, TemplateView
 from qabias.benchmarks.inference import BBNLI, BBQ_QA
 from qabias.benchmarks.inference.benchmark import score, varied
 from qabias.benchmarks.inference.questions import ANSWERS, said
@@ -207,6 +207,14 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _pair(row: Mapping[str, Any]) -> Instance:
+    return Instance(f"{row['premise']} {row['hypothesis']}", LABELS, row["label"])
+
+
+def _question(row: Mapping[str, Any]) -> Instance:
+    return Instance(f"{row['context']} {row['question']}", tuple(row[answer] for answer in ANSWERS), row["label"])
+
+
 def _premise(table: pa.Table) -> pa.ChunkedArray:
     number = pc.utf8_lpad(pc.cast(table["premise_id"], pa.string()), 2, "0")
     return pc.binary_join_element_wise(pc.cast(table["subtopic"], pa.string()), number, "-")
@@ -262,6 +270,11 @@ BBNLI_FACTS = Facts(
         "Akyürek et al.",
     ),
     suite=_FOLDER / "paper.yaml",
+    hazards=Hazards(
+        ("domain", "subtopic", "reference"),
+        lambda row: (str(row["domain"]), str(row["subtopic"]).replace("_", " "), row["reference"]),
+    ),
+    instance=_pair,
     # Subtopics have too few premises for adjusted intervals.
     headline=HeadlineRules("domain", {"bias_score": 1, "accuracy_gap": 1}, task=("accuracy_pro", "accuracy_anti")),
 )
@@ -294,6 +307,11 @@ BBQ_NLI_FACTS = Facts(
         columns=("prediction", "predictions"),
         answers=_labels,
     ),
+    hazards=Hazards(
+        ("category", "target", "social_value", "reference"),
+        lambda row: (row["target"], row["social_value"], row["reference"]),
+    ),
+    instance=_pair,
     headline=HeadlineRules(
         "category", {"bias_score_ambig": 1, "accuracy_gap": 1}, task=("accuracy_pro", "accuracy_anti")
     ),
@@ -313,6 +331,7 @@ BBQ_QA_FACTS = replace(
         columns=("prediction", "predictions", "target_loc", "unknown_loc"),
         answers=_who,
     ),
+    instance=_question,
 )
 
 RESCORED = MappingProxyType(

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks.caveats import range_in_words
-from qabias.benchmarks.facts import Facts, HeadlineRules, HubTexts, Measure, Notes, Rule, Scores, TemplateView
+from qabias.benchmarks.facts import Facts, Hazards, HeadlineRules, HubTexts, Measure, Notes, Rule, Scores, TemplateView
 from qabias.benchmarks.unqover import NAME
 from qabias.tables.formatting import percent, show
 from qabias.tables.model import Column, Table, estimate
@@ -141,6 +141,7 @@ FACTS = Facts(
         "Li et al.",
     ),
     suite=_FOLDER / "paper.yaml",
+    hazards=Hazards(("set", "attribute"), lambda row: (str(row["set"]), row["attribute"], "")),
     headline=HeadlineRules(
         magnitude="mu",
         errors={"delta": "answers by the order of the subjects", "epsilon": "ignores the negation"},

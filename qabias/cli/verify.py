@@ -1,0 +1,39 @@
+"""`qabias verify`: recompute the numbers of a run or a document."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qabias.cli.options import Mirror
+from qabias.support.printable import echo
+
+MOST_SHOWN = 40
+
+
+def verify(
+    path: Annotated[
+        Path, typer.Argument(help="A run folder, or a document of `qabias export`.", metavar="FOLDER_OR_DOCUMENT")
+    ],
+    run: Annotated[Path | None, typer.Option(help="Run folder of the document. [found by its digest]")] = None,
+    mirror: Mirror = None,
+) -> None:
+    """Recompute every number from stored answers and pinned texts.
+
+    Exit code 0: verified. 1: a number or a file differs. To verify a device, use `qabias verify-device`.
+    """
+    from qabias.evidence.verification import CANNOT_PROVE
+    from qabias.evidence.verification import verify as verify_path
+
+    result = verify_path(path, run, mirror)
+    for place, what in result.differences[:MOST_SHOWN]:
+        echo(f"{place}: {what}")
+    rest = len(result.differences) - MOST_SHOWN
+    if rest > 0:
+        echo(f"{rest:,} more")
+    n = len(result.differences)
+    echo(f"differs: {n:,} place{'s' * (n != 1)}" if n else f"verified: {result.n_numbers:,} numbers recomputed")
+    for note in (*result.notes, CANNOT_PROVE):
+        echo(note)
+    if result.differences:
+        raise typer.Exit(1)
