@@ -48,13 +48,15 @@ class Explored(NamedTuple):
     tables: Sequence[Table] = ()
 
 
-def run_examples(run: ScoredRun, analysis: Analysis, mirror: str | None = None) -> Explored:
+def run_examples(
+    run: ScoredRun, analysis: Analysis, mirror: str | None = None, table: pa.Table | None = None
+) -> Explored:
     """All examples of a run up to `MOST_EXAMPLES`, else the analysis's, with the reason."""
     parts = part_path(run.folder, 0).parent.glob("part-*.parquet")
     try:
         n = sum(pq.read_metadata(path).num_rows for path in parts)
         if 0 < n <= MOST_EXAMPLES:
-            return _all_examples(run, mirror)
+            return _all_examples(run, read_question(run.file, mirror).table if table is None else table)
         reason = f"The run has {n:,} examples, a page at most {MOST_EXAMPLES:,}." if n else "The folder has no answers."
     except (QabiasError, pa.ArrowException, OSError) as error:
         reason = f"Not all are here: {' '.join(map(str, error.args))}"
@@ -63,8 +65,8 @@ def run_examples(run: ScoredRun, analysis: Analysis, mirror: str | None = None) 
     return Explored("Examples", how, _columns(analysis.examples, prompts), run.benchmark.key)
 
 
-def _all_examples(run: ScoredRun, mirror: str | None) -> Explored:
-    table, key = read_question(run.file, mirror).table, run.benchmark.key
+def _all_examples(run: ScoredRun, table: pa.Table) -> Explored:
+    key = run.benchmark.key
     answers = read_all_answers(run.file, run.benchmark, table)
     rows: Sequence[Row] = run.benchmark.examples(table, answers)
     if RUN in table.column_names:

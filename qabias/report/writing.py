@@ -9,6 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from qabias.benchmarks.base import family_of, headline_tiles, language_of, short_title
 from qabias.benchmarks.headline import headline
 from qabias.building.origin import BUNDLED
@@ -39,12 +41,20 @@ POOL_PAGE = "pool.html"
 
 
 def write_report(
-    run: ScoredRun, analysis: Analysis, output: Path | None = None, mirror: str | None = None, overwrite: bool = False
+    run: ScoredRun,
+    analysis: Analysis,
+    output: Path | None = None,
+    mirror: str | None = None,
+    overwrite: bool = False,
+    table: pa.Table | None = None,
 ) -> Path:
-    """Write the report of a run and return its path; `mirror` has the published files, to read texts again."""
+    """Write the report of a run and return its path.
+
+    `table` are its examples. None: they are loaded again, published ones from `mirror`.
+    """
     if output is not None:
         check_file(output, is_page_of([run.signature]), overwrite=overwrite)
-    chapter = _chapter(run, analysis, mirror)
+    chapter = _chapter(run, analysis, mirror, table)
     return _write(render_chapters(chapter.name, [chapter]), output or run.folder / REPORT_FILE)
 
 
@@ -167,7 +177,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
     return _write(render_chapters(title, [chapter]), folder / POOL_PAGE)
 
 
-def _chapter(run: ScoredRun, analysis: Analysis, mirror: str | None = None) -> Chapter:
+def _chapter(run: ScoredRun, analysis: Analysis, mirror: str | None = None, table: pa.Table | None = None) -> Chapter:
     facts, tiles, result, revision = make_head(run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
@@ -186,7 +196,7 @@ def _chapter(run: ScoredRun, analysis: Analysis, mirror: str | None = None) -> C
         head={**made, **facts},
         intro=run_intro(run.benchmark),
         analysis=analysis,
-        examples=run_examples(run, analysis, mirror),
+        examples=run_examples(run, analysis, mirror, table),
         signature=run.signature,
         tiles=tiles,
         headline=result,

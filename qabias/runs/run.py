@@ -57,6 +57,7 @@ class RunResult:
     note: str = ""
     sampled: str = ""
     warned: tuple[str, ...] = ()
+    table: pa.Table | None = None
 
     @property
     def folder(self) -> Path:
@@ -200,7 +201,7 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
     scores, analysis, warned = compute(run_file, question, answers)
     write_scores(run_file, scores)
     write_analysis(analysis, run_file.folder / ANALYSIS_FILE)
-    return RunResult(run_file, scores, 0, sampled=question.examples.sampled, warned=warned)
+    return RunResult(run_file, scores, 0, "", question.examples.sampled, warned, question.table)
 
 
 def compute(
