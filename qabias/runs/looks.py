@@ -113,6 +113,8 @@ def read_conditions(benchmark: Benchmark, until: str) -> tuple[list[Limit], str 
 def in_looks(benchmark: Benchmark, table: pa.Table, rank: np.ndarray) -> pa.Table:
     """The examples in the order of the looks, with the column `LOOK`: 1, 2, 4, ... blocks of every stratum, then all.
 
+    A block is a set, or a balanced pair of sets (see `Benchmark.sides`).
+
     Args:
         benchmark: The benchmark.
         table: The examples.
@@ -138,7 +140,8 @@ class Rule:
         self._benchmark, self._table, self._rules = benchmark, table, rules
         self._limits, self._by = read_conditions(benchmark, until)
         self.ends = ends_of(table)
-        templates = len(np.unique(benchmark.units(table)[1]))
+        units, strata = benchmark.units(table)
+        sets = [len(np.unique(units[:end])) / len(np.unique(strata)) for end in self.ends]
         cells = self._groups(self._score(pa.table(_zeros(benchmark, table.num_rows)), len(self.ends), 0.95))
         self._cells = [(limit, group) for limit in self._limits for group in cells]
         for limit in self._limits:
@@ -147,7 +150,7 @@ class Rule:
                     f"{benchmark.name} has no {limit.name} {f'by {self._by}' if self._by else 'of all examples'}.",
                     "Choose another score for --until.",
                 )
-        self.levels = levels([end / templates for end in self.ends], ERROR / len(self._cells))
+        self.levels = levels(sets, ERROR / len(self._cells))
 
     def follow(self, answers: Callable[[int], pa.Table | None]) -> tuple[Outcome | None, bool]:
         """Decide look after look; the last outcome, and whether answers are missing.
