@@ -66,7 +66,7 @@ def _erfinv(level: float) -> float:
 
 
 def test_looks_are_nested_prefixes_of_whole_sets_from_every_template() -> None:
-    """Look k has at most 2^k balanced pairs of sets of every template; the questions are those of a run without looks."""
+    """Look k has at most 2^k balanced pairs of sets of every template, of the same questions as without looks."""
     benchmark, arguments = load_benchmark("bbq"), until("x", "bias_ambig<0.1")
     table = load_examples(arguments).table
     plain = load_examples(RunArguments("bbq", "x", config="Age")).table

@@ -38,7 +38,7 @@ def spent(time: float, error: float) -> float:
 
 
 class _Paths:
-    """The statistics that have exceeded no limit yet: their density, of Brownian motion at the time of the last look."""
+    """The statistics that have exceeded no limit yet: their density, of Brownian motion at the last look."""
 
     def __init__(self) -> None:
         self._place, self._mass, self._time = np.zeros(1), np.ones(1), 0.0
