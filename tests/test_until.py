@@ -15,7 +15,7 @@ from qabias.runs.looks import canonical, ends_of, read_outcome, verdict_lines
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored, read_tables
-from qabias.runs.spending import boundaries, crossing, information, levels, spent
+from qabias.runs.spending import boundaries, crossing, information, limits_of, spent
 
 QUIET = Machine(shows_progress=False)
 EVEN = [0.2, 0.4, 0.6, 0.8, 1.0]
@@ -49,7 +49,7 @@ def test_information_reproduces_the_measured_widths() -> None:
 def test_levels_hold_together_in_simulated_paths() -> None:
     """Paths whose looks are more alike than assumed leave the limits in at most 5%."""
     sets = [1.0, 2.0, 4.0, 8.0, 18.0]
-    limits = [float(np.sqrt(2) * _erfinv(level)) for level in levels(sets, 0.05)]
+    limits = limits_of(sets, 0.05)
     rng = np.random.default_rng(0)
     for correlation, least in ((0.0, 0.047), (0.25, 0.02), (1.0, 0.0)):
         noise = rng.normal(size=(40_000, 5)) * np.sqrt(np.diff(sets, prepend=0.0))
@@ -57,12 +57,6 @@ def test_levels_hold_together_in_simulated_paths() -> None:
         means += rng.normal(size=(40_000, 1)) * np.sqrt(correlation)
         z = means / np.sqrt(correlation + (1 - correlation) / np.array(sets))
         assert least <= (np.abs(z) > limits).any(axis=1).mean() <= 0.0535
-
-
-def _erfinv(level: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf((1 + level) / 2) / np.sqrt(2)
 
 
 def test_looks_are_nested_prefixes_of_whole_sets_from_every_template() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from qabias.benchmarks.thresholds import (
     value_range,
 )
 from qabias.errors import QabiasError
-from qabias.runs.spending import levels
+from qabias.runs.spending import limits_of
 from qabias.support.stored import read_stored, write_stored
 from qabias.support.suggest import unknown
 from qabias.tables.formatting import show, show_interval
@@ -134,14 +135,22 @@ def ends_of(table: pa.Table) -> list[int]:
 
 
 class Rule:
-    """The stopping rule of a run: what to score at which level, fixed by its questions before it begins."""
+    """The stopping rule of a run: what to score at which level, fixed by its questions before it begins.
+
+    Attributes:
+        ends: Number of examples until the end of each look.
+        sets: Mean number of sets per template at each look.
+        n_templates: Number of templates.
+        bounds: Limit of the standard normal statistic at each look.
+    """
 
     def __init__(self, benchmark: Benchmark, table: pa.Table, until: str, rules: Mapping[str, Any]) -> None:
         self._benchmark, self._table, self._rules = benchmark, table, rules
         self._limits, self._by = read_conditions(benchmark, until)
         self.ends = ends_of(table)
         units, strata = benchmark.units(table)
-        sets = [len(np.unique(units[:end])) / len(np.unique(strata)) for end in self.ends]
+        self.n_templates = len(np.unique(strata))
+        self.sets = [len(np.unique(units[:end])) / self.n_templates for end in self.ends]
         cells = self._groups(self._score(pa.table(_zeros(benchmark, table.num_rows)), len(self.ends), 0.95))
         self._cells = [(limit, group) for limit in self._limits for group in cells]
         for limit in self._limits:
@@ -150,7 +159,8 @@ class Rule:
                     f"{benchmark.name} has no {limit.name} {f'by {self._by}' if self._by else 'of all examples'}.",
                     "Choose another score for --until.",
                 )
-        self.levels = levels(sets, ERROR / len(self._cells))
+        self.bounds = limits_of(self.sets, ERROR / len(self._cells))
+        self._levels = [math.erf(bound / math.sqrt(2.0)) for bound in self.bounds]
 
     def follow(self, answers: Callable[[int], pa.Table | None]) -> tuple[Outcome | None, bool]:
         """Decide look after look; the last outcome, and whether answers are missing.
@@ -169,7 +179,7 @@ class Rule:
         return outcome, False
 
     def _decide(self, answers: pa.Table, look: int, before: Outcome | None) -> Outcome:
-        groups = self._groups(self._score(answers, look, self.levels[look - 1]))
+        groups = self._groups(self._score(answers, look, self._levels[look - 1]))
         share = self.ends[look - 1] / self.ends[-1]
         decisions = []
         for place, (limit, group) in enumerate(self._cells):

@@ -84,13 +84,12 @@ def boundaries(spends: Sequence[float], times: Sequence[float]) -> list[float]:
     return limits
 
 
-def levels(sets: Sequence[float], error: float) -> list[float]:
-    """The confidence level of each look's interval; together they hold with the probability 1 - error.
+def limits_of(sets: Sequence[float], error: float) -> list[float]:
+    """The limit of each look's statistic; with the probability 1 - error none is exceeded.
 
     Statistics of two looks are taken to be as loosely tied as their numbers of questions. Templates tie them more
     closely, which only makes the intervals wider than needed.
     """
     totals = [spent(time, error) for time in information(sets)]
     spends = np.diff(totals, prepend=0.0).tolist()
-    limits = boundaries(spends, [m / sets[-1] for m in sets])
-    return [math.erf(limit / math.sqrt(2.0)) for limit in limits]
+    return boundaries(spends, [m / sets[-1] for m in sets])
