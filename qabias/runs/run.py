@@ -124,7 +124,7 @@ def run(
 def _continues(run: RunFile, question: Question, end: int) -> bool:
     """Whether a look is complete and leaves a condition open."""
     outcome, _ = _follow(run, question)
-    return outcome is not None and not outcome.is_over and question.part_ends[outcome.look - 1] == end
+    return outcome is not None and not outcome.is_over and question.part_ends[outcome.look - 1] >= end
 
 
 def _follow(run: RunFile, question: Question) -> tuple[Outcome | None, bool]:
