@@ -89,7 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for times in TIMES:
         cell = measure(times, repetitions)
         is_wrong |= cell.wrong > most
-        print(f"{times * LIMIT.value:9.3f} {cell.passed:6.1%} {cell.failed:6.1%} {cell.wrong:6.1%} {cell.asked:10.1%}")
+        print(
+            f"{times * LIMIT.value:9.3f} {cell.passed:6.1%} {cell.failed:6.1%} {cell.wrong:6.1%} {cell.asked:10.1%}",
+            flush=True,
+        )
     return int(is_wrong)
 
 
