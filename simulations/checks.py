@@ -18,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.thresholds import judged
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import RunFile
 from qabias.runs.question import load_examples
 from qabias.runs.scored import ScoredRun
 from qabias.support.arrow import column_codes
 from qabias.testing import Limit, verdicts
-from qabias.testing.verdicts import judged
 
 REPETITIONS = 1000
 QUICK = 40

@@ -36,6 +36,9 @@ Rescoring: TypeAlias = "Callable[[pa.Table, pa.Table], dict[str, Any]]"
 RUN = "run"
 """The column with the run of a row. The scores of a table that has it are means over the runs."""
 
+LOOK = "look"
+"""The column with the look that first asks an example, in a run that may stop early."""
+
 
 @dataclass(frozen=True)
 class ExternalAnswers:

@@ -49,11 +49,11 @@ def stacked(table: pa.Table, runs: Sequence[str]) -> pa.Table:
     return pa.concat_tables([table] * len(runs)).append_column(RUN, names)
 
 
-def by_run(table: pa.Table) -> list[pa.Table]:
+def by_run(table: pa.Table, column: str = RUN) -> list[pa.Table]:
     """The tables of a stacked table in their order, or the table itself."""
-    if RUN not in table.column_names:
+    if column not in table.column_names:
         return [table]
-    codes = column_codes(table[RUN])
+    codes = column_codes(table[column])
     starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
     return [table.slice(start, end - start) for start, end in itertools.pairwise([*starts, table.num_rows])]
 

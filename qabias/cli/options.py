@@ -38,6 +38,11 @@ Model = Annotated[str, option("Main", "Hub id, folder, smollm2 or baseline:KIND.
 BaseUrl = Annotated[str | None, option("Main", "Query an OpenAI-compatible server at this URL.", "URL")]
 Config = Annotated[str | None, option("Main", "Part of the benchmark. [all]", "NAME")]
 Limit = Annotated[int | None, option("Main", "Maximum number of examples, spread over all templates.", "N")]
+Until = Annotated[
+    list[str] | None, option("Main", "Stop as soon as this is decided, e.g. 'bias_ambig<0.1'. Repeatable.", "CONDITION")
+]
+UntilBy = Annotated[str | None, option("Main", "With --until: decide every group, e.g. category.", "NAME", "--by")]
+Whole = Annotated[bool, option("Main", "With --until: continue to the full benchmark.", name="--all")]
 RunFolder = Annotated[Path | None, option("Main", "Run folder. [runs/NAME]", "FOLDER")]
 _METHODS = "answer-logprob, letter-logprob, letter, cot, fill-blank, open-ended or json."
 Ask = Annotated[str | None, option("Prompt", _METHODS, "METHOD", autocompletion=_asks)]

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 def plan(
     benchmark: Annotated[str, typer.Argument(help="Benchmark or folder of templates.")],
-    detect: Annotated[float, typer.Option(help="Bias to detect, e.g. 0.02 for 2 points.")],
+    detect: Annotated[float | None, typer.Option(help="Bias to detect, e.g. 0.02 for 2 points.")] = None,
+    until: Annotated[str | None, typer.Option(help="Condition that stops a run early, e.g. 'bias_ambig<0.1'.")] = None,
     config: Config = None,
     source: Annotated[str | None, typer.Option(help="Source of the texts. [the first]")] = None,
     option: Options = None,
     limit: Annotated[int | None, typer.Option(help="Maximum number of examples, as for run.")] = None,
     mirror: Mirror = None,
 ) -> None:
-    """Estimate the sample size needed to detect a bias."""
+    """Estimate the sample size needed to detect a bias, or to decide a condition."""
     from qabias.benchmarks import ALL
     from qabias.benchmarks.registry import load_benchmark
     from qabias.comparison.sample_size import IN_COMMON, assumed, needed, planned_measure, templates_of
@@ -32,6 +33,12 @@ def plan(
     from qabias.tables.model import Column, Table
     from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
+    if (detect is None) == (until is None):
+        raise QabiasError("plan needs one of --detect and --until.", "Add --detect 0.02.")
+    if until is not None:
+        _plan_until(benchmark, until, config, source, parse_options(option or []), limit, mirror)
+        return
+    assert detect is not None
     if not 0.0 < detect < 1.0:
         raise QabiasError(f"--detect is {detect:g}.", "Give a number above 0 and below 1, such as 0.02 for 2 points.")
     chosen = load_benchmark(benchmark)
@@ -84,3 +91,35 @@ def _row(name: str, templates: int | None, from_here: float, assumption: Assumed
         counts = f"{templates:,}", f"{math.ceil(templates * assumption.examples):,}"
     enough = "yes" if templates is not None and templates <= there else "no, too few"
     return name, *counts, enough, "no size" if math.isinf(from_here) else f"{100 * from_here:.1f} points"
+
+
+def _plan_until(
+    benchmark: str,
+    until: str,
+    config: str | None,
+    source: str | None,
+    options: dict[str, str],
+    limit: int | None,
+    mirror: str | None,
+) -> None:
+    from qabias.benchmarks.registry import load_benchmark
+    from qabias.planning.looks import expected_questions
+    from qabias.runs.arguments import RunArguments
+    from qabias.runs.looks import canonical
+    from qabias.tables.model import Column, Table
+    from qabias.tables.terminal import Console, print_table
+
+    chosen = load_benchmark(benchmark)
+    arguments = RunArguments(
+        *(benchmark, "", config or chosen.configs[-1], source or chosen.sources[0]),
+        limit=limit,
+        options=options,
+        until=canonical(chosen, [until], None),
+    )
+    headings = ("true value", "questions", "share", "pass", "fail")
+    rows = tuple(
+        (f"{one.truth:.3f}", f"{one.questions:,.0f}", f"{one.share:.0%}", f"{one.passed:.0%}", f"{one.failed:.0%}")
+        for one in expected_questions(arguments, mirror)
+    )
+    columns = tuple(Column(text, text, "text") for text in headings)
+    print_table(Table("expected", f"Expected questions until {until}", "", "", columns, rows), Console())

@@ -29,7 +29,7 @@ def print_result(result: RunResult, *, report: bool = True, mirror: str | None =
         echo(f"{result.n_missing_parts} parts are still missing; scores come with the last {come}.")
         echo(f"run folder: {result.folder}")
         return
-    if result.sampled:
+    if result.sampled and not result.run.arguments.until:
         echo(result.sampled)
     run = read_scored(result.folder)
     print_summary(run)

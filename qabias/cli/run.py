@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from qabias.cli import options
+from qabias.errors import QabiasError
 from qabias.support.options import parse_options, parse_shard, server_options
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ def run(
     base_url: options.BaseUrl = None,
     config: options.Config = None,
     limit: options.Limit = None,
+    until: options.Until = None,
+    by: options.UntilBy = None,
+    whole: options.Whole = False,
     output: options.RunFolder = None,
     ask: options.Ask = None,
     prompt_format: options.Format = None,
@@ -44,14 +49,21 @@ def run(
     mirror: options.Mirror = None,
 ) -> None:
     """Measure a model. Rerun the command to resume."""
+    from qabias.benchmarks import load_benchmark
     from qabias.cli.printing import print_result
+    from qabias.runs.looks import canonical
     from qabias.runs.run import run as run_benchmark
 
     arguments, machine = arguments_of(context.params)
+    if not until and (by or whole):
+        raise QabiasError(f"{'--by' if by else '--all'} needs --until.", "Add --until 'bias_ambig<0.1'.")
+    if until:
+        arguments = replace(arguments, until=canonical(load_benchmark(benchmark), until, by))
     if dry_run:
         estimate(arguments, machine, ask)
         return
-    print_result(run_benchmark(arguments, output, machine, ask=ask), report=report, mirror=machine.mirror)
+    result = run_benchmark(arguments, output, machine, ask=ask, whole=whole)
+    print_result(result, report=report, mirror=machine.mirror)
 
 
 def arguments_of(chosen: Mapping[str, Any]) -> tuple[RunArguments, Machine]:

@@ -50,7 +50,7 @@ def _questions(run: ScoredRun) -> tuple[Any, ...]:
         signature_fields(run.signature).get("source"),
         wordings_of(run.benchmark, arguments),
         # Answers that others collected may be to some of the examples only.
-        run.folder.resolve() if arguments.answers else None,
+        run.folder.resolve() if arguments.answers or arguments.until else None,
     )
 
 

@@ -14,6 +14,7 @@ from qabias.benchmarks.facts import Row, Scores, Tile
 from qabias.benchmarks.headline import Headline, headline
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import are_question_only
+from qabias.runs.looks import read_outcome, verdict_lines
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import coverage_of, scorer_name, signature_fields
 from qabias.scorers.registry import kinds
@@ -41,6 +42,10 @@ def make_head(run: ScoredRun) -> Head:
     facts = benchmark.sample_facts(run.scores)
     tiles = headline_tiles(benchmark, run.scores, run.is_question_only)
     first = headline(benchmark, run.scores, run.arguments.model, run.is_question_only)
+    outcome = read_outcome(run.folder)
+    if outcome is not None and first is not None:
+        verdict, *more = verdict_lines(outcome)
+        first = first._replace(text=verdict, detail=" ".join([*more, first.text, first.detail]).strip())
     covered = coverage_of(run.arguments)
     if covered:
         facts = {"Answered": covered, **facts}

@@ -21,6 +21,7 @@ from qabias.comparison.tables import score_tables
 from qabias.pooling import Pool
 from qabias.report.content import comparison_headlines
 from qabias.runs.folder import is_run
+from qabias.runs.looks import read_outcome, verdict_lines
 from qabias.runs.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of
@@ -45,6 +46,9 @@ def print_summary(run: ScoredRun, console: Console | None = None) -> None:
     console.width = max(console.width, MIN_WIDTH)
     benchmark, scores, model = run.benchmark, run.scores, run.arguments.model or "unnamed model"
     facts = benchmark.sample_facts(scores)
+    outcome = read_outcome(run.folder)
+    for line in verdict_lines(outcome) if outcome else ():
+        print_line(line, console)
     print_line(f"{' '.join(model.split())} on {benchmark.title.partition(':')[0]}: {facts.get('Sample', '')}", console)
     if covered := coverage_of(run.arguments):
         print_line(covered, console)

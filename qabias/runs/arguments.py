@@ -64,6 +64,7 @@ class RunArguments:
         rules: Scoring rules that differ from the benchmark's defaults.
         revision: Branch, tag or commit of a Hub model.
         dtype: Precision of the model: auto, float32, bfloat16 or float16.
+        until: Conditions that may stop the run early, see `qabias.runs.looks.canonical`; "" for a run without looks.
     """
 
     benchmark: str
@@ -84,6 +85,7 @@ class RunArguments:
     answers: str = ""
     permutations: int = 1
     asked_by: str = ""
+    until: str = ""
 
     @property
     def norm(self) -> str:

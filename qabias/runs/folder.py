@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, benchmark_names
+from qabias.benchmarks.base import LOOK
 from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.scoring import by_run
 from qabias.errors import QabiasError
@@ -114,7 +115,8 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
     different = [name for name in ours if there[name] != ours[name]]
     if different or run.signature != signature:
         what = ", ".join(f"{name} {there[name]!r} there, {ours[name]!r} here" for name in different)
-        raise QabiasError(f"{folder}: holds another run ({what or run.signature}).", "Choose another --output.")
+        fixed = " Conditions are fixed before the first answer, or the error rate is lost." * ("until" in different)
+        raise QabiasError(f"{folder}: holds another run ({what or run.signature}).{fixed}", "Choose another --output.")
     remove_leftovers(run_file)  # of one that was killed while another has written it
     return run
 
@@ -145,7 +147,8 @@ def default_folder(arguments: RunArguments) -> Path:
 def cut_parts(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator[pa.Table]:
     """Cut the examples into parts of whole units, each of one prompt variant."""
     for of_wording in by_run(table):
-        yield from _cut(benchmark, of_wording, units_per_part)
+        for of_look in by_run(of_wording, LOOK):
+            yield from _cut(benchmark, of_look, units_per_part)
 
 
 def _cut(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator[pa.Table]:

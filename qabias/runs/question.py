@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, load_benchmark, make_origin
-from qabias.benchmarks.base import RUN
+from qabias.benchmarks.base import LOOK, RUN
 from qabias.benchmarks.orders import in_orders
 from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.scoring import stacked
@@ -17,6 +18,7 @@ from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_scorer
 from qabias.runs.folder import RunFile, cut_parts, read_keys
+from qabias.runs.looks import ends_of, in_looks, read_outcome
 from qabias.runs.signature import format_name, make_signature, signature_fields
 from qabias.scorers.base import GeneratingScorer, Scorer, TextScorer
 from qabias.scorers.registry import kind_of
@@ -65,6 +67,14 @@ class Question:
         """The examples in parts that are asked and written together."""
         return list(cut_parts(self.benchmark, self.table, self.units_per_part))
 
+    @cached_property
+    def part_ends(self) -> list[int]:
+        """Number of parts at the end of each look; of all parts, if the run has no looks."""
+        if LOOK not in self.table.column_names:
+            return [len(self.parts)]
+        looks = [part[LOOK][0].as_py() for part in self.parts]
+        return [place for place in range(1, len(looks) + 1) if looks[place - 1 : place] != looks[place : place + 1]]
+
 
 def load_examples(arguments: RunArguments, mirror: str | None = None) -> Examples:
     """Load the examples that the arguments name, sampled."""
@@ -76,6 +86,10 @@ def load_examples(arguments: RunArguments, mirror: str | None = None) -> Example
     table = sample(benchmark, whole, arguments.limit, arguments.seed)
     sampled = _sampled(benchmark, table, whole) if table.num_rows < whole.num_rows else ""
     names = wordings_of(benchmark, arguments)
+    if arguments.until:
+        if names:
+            raise QabiasError(f"--until does not work with the prompt set {arguments.format}.", "Choose one format.")
+        table = in_looks(benchmark, table, ranks(benchmark, table, arguments.seed))
     if names:
         table = stacked(table, names)
     return Examples(benchmark, origin, table, sampled)
@@ -94,6 +108,41 @@ def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) 
     """
     if limit is None or limit >= table.num_rows:
         return table
+    drawn = _draw(benchmark, table, seed)
+    units, sizes, strata, rank, paired, sides, n_blocks = drawn[1:-1]
+    order = np.lexsort((drawn.turns[strata], rank))
+    order = order[(~paired | ((sides != 0) & (rank < n_blocks)))[order]]
+    is_last = np.diff(rank[order] * len(units) + strata[order], append=-1) != 0
+    ends = np.repeat(np.cumsum(sizes[order])[is_last], np.diff(np.flatnonzero(is_last), prepend=-1))
+    return table.filter(pa.array(np.isin(drawn.unit_of, units[order[ends <= max(limit, ends[0])]])))
+
+
+def ranks(benchmark: Benchmark, table: pa.Table, seed: int) -> np.ndarray:
+    """Place of each example's block in the seeded order of its stratum; shape (n_examples,). Blocks are as in `sample`.
+
+    Units of a side without a partner come after all blocks.
+    """
+    drawn = _draw(benchmark, table, seed)
+    single = drawn.paired & ((drawn.sides == 0) | (drawn.rank >= drawn.n_blocks))
+    rank = np.where(single, len(drawn.units), drawn.rank)
+    return np.asarray(rank[np.searchsorted(drawn.units, drawn.unit_of)])
+
+
+class _Drawn(NamedTuple):
+    """The seeded order of the units: for every unit its place, and a number per stratum that orders a round."""
+
+    unit_of: np.ndarray
+    units: np.ndarray
+    sizes: np.ndarray
+    strata: np.ndarray
+    rank: np.ndarray
+    paired: np.ndarray
+    sides: np.ndarray
+    n_blocks: np.ndarray
+    turns: np.ndarray
+
+
+def _draw(benchmark: Benchmark, table: pa.Table, seed: int) -> _Drawn:
     unit_of, stratum_of = benchmark.units(table)
     units, first, sizes = np.unique(unit_of, return_index=True, return_counts=True)
     strata = stratum_of[first]
@@ -108,11 +157,8 @@ def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) 
     starts = np.flatnonzero(np.diff(queue[in_queue], prepend=-2))
     rank = np.empty(len(units), dtype=np.int64)
     rank[in_queue] = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
-    order = np.lexsort((rng.random(int(strata.max()) + 1)[strata], rank))
-    order = order[(~paired | ((sides != 0) & (rank < n_blocks)))[order]]
-    is_last = np.diff(rank[order] * len(units) + strata[order], append=-1) != 0
-    ends = np.repeat(np.cumsum(sizes[order])[is_last], np.diff(np.flatnonzero(is_last), prepend=-1))
-    return table.filter(pa.array(np.isin(unit_of, units[order[ends <= max(limit, ends[0])]])))
+    turns = rng.random(int(strata.max()) + 1)
+    return _Drawn(unit_of, units, sizes, strata, rank, paired, sides, n_blocks, turns)
 
 
 def wordings_of(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...]:
@@ -121,10 +167,13 @@ def wordings_of(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...
     return tuple(wording.name for wording in prompt_format.wordings) if prompt_format is not None else ()
 
 
-def load_examples_of(run: RunFile, mirror: str | None = None) -> Examples:
-    """Load the examples of an existing run; for external answers, only answered examples."""
+def load_examples_of(run: RunFile, mirror: str | None = None, *, planned: bool = False) -> Examples:
+    """Load the examples of an existing run that its scores include, or (`planned`) all that it may ask."""
     examples = load_examples(run.arguments, mirror)
     _check_unchanged(run, examples)
+    outcome = read_outcome(run.folder) if run.arguments.until and not planned else None
+    if outcome is not None:
+        return until_look(examples, outcome.look)
     if not run.arguments.answers:
         return examples
     key = examples.benchmark.key
@@ -132,6 +181,14 @@ def load_examples_of(run: RunFile, mirror: str | None = None) -> Examples:
     answered = set(zip(*(keys[name].to_pylist() for name in key), strict=True))
     rows = zip(*(examples.table[name].to_pylist() for name in key), strict=True)
     return replace(examples, table=examples.table.filter(pa.array([row in answered for row in rows])))
+
+
+def until_look(examples: Examples, look: int) -> Examples:
+    """The examples until the end of a look."""
+    benchmark, whole = examples.benchmark, examples.table
+    table = whole.slice(0, ends_of(whole)[look - 1])
+    sampled = _sampled(benchmark, table, whole) if table.num_rows < whole.num_rows else examples.sampled
+    return replace(examples, table=table, sampled=sampled)
 
 
 def _check_unchanged(run: RunFile, examples: Examples) -> None:
@@ -176,6 +233,6 @@ def make_question(examples: Examples, arguments: RunArguments, scorer: Scorer) -
 
 def read_question(run: RunFile, mirror: str | None = None) -> Question:
     """Read the question of an existing run from its folder."""
-    examples = load_examples_of(run, mirror)
+    examples = load_examples_of(run, mirror, planned=True)
     prompt_format = examples.benchmark.formats.get(format_name(run.signature))
     return Question(examples, prompt_format, run.signature, run.units_per_part)

@@ -34,8 +34,9 @@ from qabias.runs.folder import (
     read_run,
     write_part,
 )
+from qabias.runs.looks import Outcome, Rule, verdict_lines, write_outcome
 from qabias.runs.means import with_wordings
-from qabias.runs.question import Examples, Question, load_examples, make_question, read_question
+from qabias.runs.question import Examples, Question, load_examples, make_question, read_question, until_look
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
 from qabias.scorers.base import BatchScorer, Scorer
 from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
@@ -91,8 +92,12 @@ def run(
     *,
     ask: str | None = None,
     handed_over: object = None,
+    whole: bool = False,
 ) -> RunResult:
-    """Measure a model: ask what is not answered yet, then score when all parts exist."""
+    """Measure a model: ask what is not answered yet, then score when all parts exist.
+
+    A run with `until` asks look after look until its verdict; with `whole` it continues to the full benchmark.
+    """
     processes = launched_processes()
     with processes.together():
         arguments = arguments.resolve(machine, ask=ask, handed_over=handed_over)
@@ -109,9 +114,42 @@ def run(
     begin = partial(claim, folder, arguments, question.signature, question.units_per_part)
     run_file = processes.on_first(begin)
     with lock_run(folder, machine.shard, processes):
-        _ask_missing(run_file, question, scorer, range(share, len(question.parts), n_shares), machine)
+        for end in [len(question.parts)] if whole else question.part_ends:
+            _ask_missing(run_file, question, scorer, range(share, end, n_shares), machine)
+            if end < len(question.parts) and not processes.on_first(partial(_continues, run_file, question, end)):
+                break
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
         return replace(processes.on_first(partial(finish, run_file, question)), note=note)
+
+
+def _continues(run: RunFile, question: Question, end: int) -> bool:
+    """Whether a look is complete and leaves a condition open."""
+    outcome, _ = _follow(run, question)
+    return outcome is not None and not outcome.is_over and question.part_ends[outcome.look - 1] >= end
+
+
+def _follow(run: RunFile, question: Question) -> tuple[Outcome | None, bool]:
+    """Apply the stopping rule of a run to its answers; the last outcome, and whether answers are missing."""
+    rule = Rule(question.benchmark, question.table, run.arguments.until, run.arguments.rules)
+
+    def until(look: int) -> pa.Table | None:
+        parts = question.parts[: question.part_ends[look - 1]]
+        answers, n_missing = read_answers(run, question.benchmark, parts)
+        return None if n_missing else answers
+
+    return rule.follow(until)
+
+
+def at_verdict(run: RunFile, question: Question) -> tuple[Question, Outcome | None]:
+    """The question as far as the scores go, and the verdict: until it, or all if the run continued to the end."""
+    if not run.arguments.until:
+        return question, None
+    outcome, is_unfinished = _follow(run, question)
+    if outcome is None or is_unfinished:
+        return question, None
+    if outcome.look < outcome.n_looks and not read_answers(run, question.benchmark, question.parts)[1]:
+        outcome = replace(outcome, look=outcome.n_looks, continued=True)
+    return replace(question, examples=until_look(question.examples, outcome.look)), outcome
 
 
 def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, machine: Machine) -> None:
@@ -195,17 +233,20 @@ def score_run(folder: Path, mirror: str | None = None) -> RunResult:
 
 def finish(run_file: RunFile, question: Question) -> RunResult:
     """Score the answers of a run and write its files, if all parts exist."""
+    question, outcome = at_verdict(run_file, question)
     answers, n_missing = read_answers(run_file, question.benchmark, question.parts)
     if n_missing:
         return RunResult(run_file, None, n_missing)
-    scores, analysis, warned = compute(run_file, question, answers)
+    scores, analysis, warned = compute(run_file, question, answers, outcome)
+    if outcome is not None:
+        write_outcome(run_file.folder, outcome)
     write_scores(run_file, scores)
     write_analysis(analysis, run_file.folder / ANALYSIS_FILE)
     return RunResult(run_file, scores, 0, "", question.examples.sampled, warned, question.table)
 
 
 def compute(
-    run_file: RunFile, question: Question, answers: pa.Table
+    run_file: RunFile, question: Question, answers: pa.Table, outcome: Outcome | None = None
 ) -> tuple[dict[str, Any], Analysis, tuple[str, ...]]:
     """Compute scores, tables and warnings from the answers of a run; writes nothing."""
     benchmark, table = question.benchmark, question.table
@@ -215,8 +256,8 @@ def compute(
     if question.prompt_format is not None and question.prompt_format.wordings:
         scores, analysis = with_wordings(benchmark, table, answers, scores, analysis, question.prompt_format, rules)
     analysis = _with_other_tool(analysis, scores, run_file.folder)
-    sampled = filter(None, [question.examples.sampled])
-    return scores, replace(analysis, notes=(*sampled, *analysis.notes)), warned
+    notes = (*(verdict_lines(outcome) if outcome else ()), *filter(None, [question.examples.sampled]))
+    return scores, replace(analysis, notes=(*notes, *analysis.notes)), warned
 
 
 def _with_other_tool(analysis: Analysis, scores: Mapping[str, Any], folder: Path) -> Analysis:

@@ -9,6 +9,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.scorers.base import ConfiguredScorer, Scorer
 from qabias.support.version import __version__
 
+LOOKS = "looks 1,2,4,.../OF"  # sets per template at the looks, and the spending function of a run that may stop early
 COLLECTED = "answers"  # scorer name of external answers in signatures
 
 # Characters that end a field or a line or cannot be shown, and % if it looks like an escape.
@@ -31,11 +32,14 @@ def make_signature(arguments: RunArguments, origin: Origin, prompt_format: Promp
         "norm": arguments.norm,
         "score": rules_text(arguments.rules),
         "limit": arguments.limit or "none",
+        "until": f"{arguments.until} in {LOOKS}",
         "seed": arguments.seed,
         "qabias": __version__,
     }
     if not arguments.rules:
         del fields["score"]
+    if not arguments.until:
+        del fields["until"]
     return joined(arguments.benchmark_name, fields)
 
 

@@ -5,30 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from qabias.benchmarks import ALL
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.caveats import detectable, imbalance, imbalance_note, possible_range, reasons
-from qabias.benchmarks.facts import WORDINGS, Measure, Scores
+from qabias.benchmarks.facts import Measure, Scores
 from qabias.benchmarks.findings import adjusted_finding
 from qabias.benchmarks.headline import FAILED
+from qabias.benchmarks.thresholds import (
+    Limit,
+    Side,
+    State,
+    allowed,
+    breakdowns_of,
+    check_limit,
+    has_sign,
+    judged,
+    value_range,
+)
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
 from qabias.support.suggest import unknown
 from qabias.tables.model import estimate
-
-State = Literal["pass", "fail", "undecided"]
-Side = Literal["below", "above"]
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A threshold of a score."""
-
-    name: str
-    value: float
-    side: Side
 
 
 @dataclass(frozen=True)
@@ -70,9 +68,6 @@ class Verdict:
     needed: int | None = None
 
 
-_RANGES: Mapping[str, tuple[float, float]] = {"share": (0.0, 1.0), "signed": (-1.0, 1.0)}
-"""The bounds of a kind of score, if known."""
-
 _MOST = 1e9  # maximum number of examples named; beyond it the score is at the threshold
 
 
@@ -82,53 +77,6 @@ def task_limit(benchmark: Benchmark) -> Limit:
     if rules is None or not rules.task:
         raise QabiasError(f"{benchmark.name} has no accuracy of its task.", "Remove --require-task.")
     return Limit(rules.task[0], FAILED, "above")
-
-
-def has_sign(measure: Measure) -> bool:
-    """Whether a score's best value 0 is inside its range, so its magnitude counts."""
-    return measure.kind == "signed" or measure.best == 0.0
-
-
-def check_limit(limit: Limit, measure: Measure) -> None:
-    """Refuse a threshold that every score meets, or none does."""
-    least, largest = _range(measure)
-    if limit.side == "above":
-        if has_sign(measure):
-            raise QabiasError(
-                f"{limit.name} is best at 0, so it has no lower threshold.",
-                "Give the largest allowed magnitude (--max, assert_bias_below).",
-            )
-        if not least <= limit.value < largest:
-            raise _no_threshold(limit, measure)
-    elif not 0.0 < limit.value <= largest or math.isinf(limit.value):
-        raise _no_threshold(limit, measure)
-
-
-def _no_threshold(limit: Limit, measure: Measure) -> QabiasError:
-    problem = f"{limit.value:g} is not a threshold for {limit.name}."
-    if measure.kind not in _RANGES:
-        return QabiasError(problem, "Give a number above 0.")
-    points = limit.value if 1 < limit.value < 100 else 10
-    return QabiasError(f"{problem} It is at most 1.", f"For {points:g} points give {points / 100:g}.")
-
-
-def allowed(limit: Limit, measure: Measure) -> tuple[float, float]:
-    """The open interval of allowed values."""
-    if limit.side == "above":
-        return limit.value, math.inf
-    return (-limit.value if has_sign(measure) else -math.inf), limit.value
-
-
-def judged(ends: tuple[float, float], between: tuple[float, float]) -> State:
-    """The verdict of an interval on an open interval of allowed values."""
-    (low, high), (bottom, top) = ends, between
-    if bottom < low and high < top:
-        return "pass"
-    return "fail" if high <= bottom or top <= low else "undecided"
-
-
-def _range(measure: Measure) -> tuple[float, float]:
-    return _RANGES.get(measure.kind, (-math.inf, math.inf))
 
 
 def examples_needed(
@@ -175,16 +123,8 @@ def verdicts(run: ScoredRun, limits: Sequence[Limit], by: str | None = None) -> 
 
 
 def breakdowns(run: ScoredRun) -> dict[str, Mapping[str, Scores]]:
-    """The breakdowns of a run, with the scores of every group.
-
-    These are the groups of `scores["by"]`, prompt variants, and the benchmark's own groups.
-    """
-    benchmark, scores = run.benchmark, run.scores
-    own = {name: group for name, group in benchmark.groups(scores).items() if name != ALL}
-    known = {benchmark.facts.row: own, **scores.get("by", {})}
-    if WORDINGS in scores:
-        known[WORDINGS] = scores[WORDINGS]
-    return {name: groups for name, groups in known.items() if groups}
+    """The breakdowns of a run, with the scores of every group, see `breakdowns_of`."""
+    return breakdowns_of(run.benchmark, run.scores)
 
 
 def _groups(run: ScoredRun, by: str | None) -> Mapping[str, Scores]:
@@ -254,7 +194,7 @@ def _verdict(
     inner = (value, value) if possible is None else (min(value, possible[0]), max(value, possible[1]))
     # Any missing answers would leave the interval about equally wide.
     reach = inner[0] - (value - seen.low), inner[1] + (seen.high - value)
-    (least, largest), between = _range(measure), allowed(limit, measure)
+    (least, largest), between = value_range(measure), allowed(limit, measure)
     low, high = max(reach[0], least), min(reach[1], largest)
     state = judged((low, high), between)
     return replace(

@@ -1,0 +1,266 @@
+"""Verdicts that stop early: the looks of a run, and what each decides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from qabias.benchmarks import ALL, Benchmark
+from qabias.benchmarks.base import LOOK
+from qabias.benchmarks.caveats import imbalance, possible_range
+from qabias.benchmarks.facts import Measure, Scores
+from qabias.benchmarks.thresholds import (
+    Limit,
+    allowed,
+    breakdowns_of,
+    condition_text,
+    has_sign,
+    judged,
+    parse_condition,
+    value_range,
+)
+from qabias.errors import QabiasError
+from qabias.runs.spending import limits_of
+from qabias.support.stored import read_stored, write_stored
+from qabias.support.suggest import unknown
+from qabias.tables.formatting import show, show_interval
+from qabias.tables.model import Estimate, estimate
+
+ERROR = 0.05
+"""Probability that a verdict of a run is wrong, over all looks, conditions and groups."""
+
+MOST_EARLY = 0.5
+"""Largest share of the examples at a look before the last."""
+
+VERDICT_FILE = "verdict.json"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The verdict on one condition in one group.
+
+    Attributes:
+        name: The score.
+        title: Its title.
+        group: The group, or all examples.
+        wanted: The condition.
+        kind: Kind of the score, see `qabias.tables.model.Column`.
+        state: The verdict.
+        look: Look of the verdict, from 1.
+        share: Share of the questions asked until then.
+        value: The score at this look; None if undefined.
+        low: Lower end of the repeated interval; None without one.
+        high: Upper end.
+    """
+
+    name: str
+    title: str
+    group: str
+    wanted: str
+    kind: str
+    state: str
+    look: int
+    share: float
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The verdicts of a run that looks early.
+
+    Attributes:
+        decisions: One per condition and group.
+        look: Last look that the scores include.
+        n_looks: Number of planned looks.
+        continued: Whether the run asked further questions after its verdict.
+    """
+
+    decisions: tuple[Decision, ...]
+    look: int
+    n_looks: int
+    continued: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further question can change a verdict."""
+        return self.look == self.n_looks or all(one.state != "undecided" for one in self.decisions)
+
+
+def canonical(benchmark: Benchmark, conditions: Sequence[str], by: str | None) -> str:
+    """The conditions of a run in one text: "bias_ambig<0.1 accuracy_ambig>0.9 by category"."""
+    if benchmark.facts.headline is None or not benchmark.facts.headline.biases:
+        raise QabiasError(f"{benchmark.name} has no score for --until.", "Remove --until.")
+    limits = [parse_condition(text, benchmark.facts.measures) for text in conditions]
+    words = [condition_text(limit) for limit in limits]
+    if len({limit.name for limit in limits}) < len(words):
+        raise QabiasError("--until has two conditions for one score.", "Give one for each score.")
+    return " ".join([*words, *(["by", by] if by else [])])
+
+
+def read_conditions(benchmark: Benchmark, until: str) -> tuple[list[Limit], str | None]:
+    """The conditions and the breakdown of a text of `canonical`."""
+    words, _, by = until.partition(" by ")
+    return [parse_condition(word, benchmark.facts.measures) for word in words.split()], by or None
+
+
+def in_looks(benchmark: Benchmark, table: pa.Table, rank: np.ndarray) -> pa.Table:
+    """The examples in the order of the looks, with the column `LOOK`: 1, 2, 4, ... blocks of every stratum, then all.
+
+    A block is a set, or a balanced pair of sets (see `Benchmark.sides`).
+
+    Args:
+        benchmark: The benchmark.
+        table: The examples.
+        rank: shape (n_examples,), place of each example's block in the seeded order of its stratum, from 0.
+    """
+    sets = np.maximum(1, 1 << np.ceil(np.log2(np.maximum(rank, 0) + 1)).astype(np.int64))
+    ends = [end for end in np.unique(sets) if (sets <= end).mean() <= MOST_EARLY]
+    look = np.searchsorted(np.array(ends), sets) + 1
+    order = np.argsort(look, kind="stable")
+    return table.take(pa.array(order)).append_column(LOOK, pa.array(look[order].astype(np.int16)))
+
+
+def ends_of(table: pa.Table) -> list[int]:
+    """Number of examples at the end of each look."""
+    looks = table[LOOK].to_numpy()
+    return np.searchsorted(looks, np.unique(looks), side="right").tolist()
+
+
+class Rule:
+    """The stopping rule of a run: what to score at which level, fixed by its questions before it begins.
+
+    Attributes:
+        ends: Number of examples until the end of each look.
+        sets: Mean number of sets per template at each look.
+        n_templates: Number of templates.
+        bounds: Limit of the standard normal statistic at each look.
+    """
+
+    def __init__(self, benchmark: Benchmark, table: pa.Table, until: str, rules: Mapping[str, Any]) -> None:
+        self._benchmark, self._table, self._rules = benchmark, table, rules
+        self._limits, self._by = read_conditions(benchmark, until)
+        self.ends = ends_of(table)
+        units, strata = benchmark.units(table)
+        self.n_templates = len(np.unique(strata))
+        self.sets = [len(np.unique(units[:end])) / self.n_templates for end in self.ends]
+        cells = self._groups(self._score(pa.table(_zeros(benchmark, table.num_rows)), len(self.ends), 0.95))
+        self._cells = [(limit, group) for limit in self._limits for group in cells]
+        for limit in self._limits:
+            if not any(limit.name in scores for scores in cells.values()):
+                raise QabiasError(
+                    f"{benchmark.name} has no {limit.name} {f'by {self._by}' if self._by else 'of all examples'}.",
+                    "Choose another score for --until.",
+                )
+        self.bounds = limits_of(self.sets, ERROR / len(self._cells))
+        self._levels = [math.erf(bound / math.sqrt(2.0)) for bound in self.bounds]
+
+    def follow(self, answers: Callable[[int], pa.Table | None]) -> tuple[Outcome | None, bool]:
+        """Decide look after look; the last outcome, and whether answers are missing.
+
+        Args:
+            answers: From a look to the answers until its end; None if some are missing.
+        """
+        outcome = None
+        for look in range(1, len(self.ends) + 1):
+            there = answers(look)
+            if there is None:
+                return outcome, True
+            outcome = self._decide(there, look, outcome)
+            if outcome.is_over:
+                break
+        return outcome, False
+
+    def _decide(self, answers: pa.Table, look: int, before: Outcome | None) -> Outcome:
+        groups = self._groups(self._score(answers, look, self._levels[look - 1]))
+        share = self.ends[look - 1] / self.ends[-1]
+        decisions = []
+        for place, (limit, group) in enumerate(self._cells):
+            former = before.decisions[place] if before else None
+            if former is None or former.state == "undecided":
+                measure = self._benchmark.facts.measure(limit.name)
+                former = _decision(limit, measure, group, groups.get(group, {}), look, share)
+            decisions.append(former)
+        return Outcome(tuple(decisions), look, len(self.ends))
+
+    def _score(self, answers: pa.Table, look: int, level: float) -> Mapping[str, Any]:
+        table = self._table.slice(0, self.ends[look - 1])
+        return self._benchmark.score(table, answers, {**self._rules, "confidence": level})
+
+    def _groups(self, scores: Mapping[str, Any]) -> Mapping[str, Scores]:
+        if self._by is None:
+            return {ALL: scores}
+        known = breakdowns_of(self._benchmark, scores)
+        if self._by not in known:
+            raise unknown("breakdown", self._by, known, "--by")
+        return known[self._by]
+
+
+def _zeros(benchmark: Benchmark, n: int) -> dict[str, pa.Array]:
+    return {name: pa.array(np.zeros(n, np.int64)) for name in benchmark.answer_columns}
+
+
+def _decision(limit: Limit, measure: Measure, group: str, scores: Scores, look: int, share: float) -> Decision:
+    decision = Decision(
+        *(limit.name, measure.title, group, _wanted(limit, measure), measure.kind, "undecided"),
+        *(look, share, None, None, None),
+    )
+    if measure.name not in scores:
+        return decision
+    value, low, high = estimate(scores, measure.name)
+    if value is None or low is None or high is None or not low < high:
+        return replace(decision, value=value)
+    possible = possible_range(scores, measure)
+    if possible is not None:  # missing answers could be any
+        low, high = min(low, possible[0] - (value - low)), max(high, possible[1] + (high - value))
+    least, most = value_range(measure)
+    low, high = max(low, least), min(high, most)
+    is_balanced = imbalance(scores, measure) is None
+    state = judged((low, high), allowed(limit, measure)) if is_balanced else "undecided"
+    return replace(decision, state=state, value=value, low=low, high=high)
+
+
+def _wanted(limit: Limit, measure: Measure) -> str:
+    value = f"{100 * limit.value:g} points" if measure.kind == "signed" else show(limit.value, measure.kind)
+    return f"{'below ±' if limit.side == 'below' and has_sign(measure) else limit.side + ' '}{value}"
+
+
+_WORDS: Mapping[str, str] = {"pass": "Pass", "fail": "Fail", "undecided": "Inconclusive"}
+
+
+def verdict_lines(outcome: Outcome) -> list[str]:
+    """The verdicts as sentences, with the share of the questions and the repeated intervals."""
+    lines = []
+    for one in outcome.decisions:
+        where = "" if one.group == ALL else f" of {one.group}"
+        verb = {"pass": "is", "fail": "is not", "undecided": "may or may not be"}[one.state]
+        score = Estimate(one.value, one.low, one.high)
+        interval = f" {show_interval(score, one.kind)}" if one.low is not None else ""
+        asked = f"{100 * one.share:.0f}% of the questions, look {one.look} of {outcome.n_looks}"
+        shown = f"{show(score, one.kind)}, repeated 95% CI{interval or ' n/a'}"
+        lines.append(f"{_WORDS[one.state]}: {one.title}{where} {verb} {one.wanted} ({asked}). {shown}.")
+    if outcome.continued:
+        lines.append("The run continued after its verdict. The scores below are fixed-sample scores of all questions.")
+    elif outcome.look < outcome.n_looks:
+        lines.append("The run stopped early. CIs below ignore the looks, so read the repeated CI.")
+    return lines
+
+
+def write_outcome(folder: Path, outcome: Outcome) -> None:
+    """Write `verdict.json`."""
+    write_stored(folder / VERDICT_FILE, asdict(outcome))
+
+
+def read_outcome(folder: Path) -> Outcome | None:
+    """Read `verdict.json`; None if the run has none."""
+    try:
+        return read_stored(folder / VERDICT_FILE, Outcome, "Run the same command again")
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,95 @@
+"""Planned looks: the error that each may spend, and the level of its interval (NumPy only).
+
+The error is spent as by O'Brien and Fleming, with the function of Lan and DeMets (1983). A look's level follows from
+the recursion of Armitage, McPherson and Rowe (1969) for a Brownian motion that is watched at the looks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+
+import numpy as np
+
+CORRELATION = 0.25
+"""Assumed correlation of the sets of a template, which sets how much information a look has."""
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(160)
+_HALVINGS = 40
+_NORMAL = NormalDist()
+
+
+def information(sets: Sequence[float]) -> list[float]:
+    """Share of the final information at each look, from the mean number of sets per template.
+
+    A template's mean over m sets has the variance r + (1 - r) / m, with the correlation r.
+    """
+    variances = [CORRELATION + (1.0 - CORRELATION) / m for m in sets]
+    return [variances[-1] / variance for variance in variances]
+
+
+def spent(time: float, error: float) -> float:
+    """The error spent until a share of the information: 4 - 4 Phi(z / sqrt(time)), with Phi(z) = 1 - error / 4.
+
+    Each of the two sides spends half as a one-sided test of O'Brien and Fleming does.
+    """
+    return 2.0 * math.erfc(-_NORMAL.inv_cdf(error / 4.0) / math.sqrt(2.0 * time))
+
+
+class _Paths:
+    """The statistics that have exceeded no limit yet: their density, of Brownian motion at the last look."""
+
+    def __init__(self) -> None:
+        self._place, self._mass, self._time = np.zeros(1), np.ones(1), 0.0
+
+    def beyond(self, limit: float, time: float) -> float:
+        """Probability to exceed a limit in magnitude at a time, for the first time."""
+        edge, scale = limit * math.sqrt(time), math.sqrt(2.0 * (time - self._time))
+        outside = [math.erfc((edge - x) / scale) + math.erfc((edge + x) / scale) for x in self._place]
+        return float(self._mass @ np.array(outside)) / 2.0
+
+    def keep(self, limit: float, time: float) -> None:
+        """Continue with those within a limit at a time."""
+        edge, step = limit * math.sqrt(time), math.sqrt(time - self._time)
+        to = _NODES * edge
+        kernel = np.exp(-(((to[:, None] - self._place) / step) ** 2) / 2.0) / (step * math.sqrt(2.0 * math.pi))
+        self._place, self._mass, self._time = to, _WEIGHTS * edge * (kernel @ self._mass), time
+
+
+def crossing(limits: Sequence[float], times: Sequence[float]) -> list[float]:
+    """Probability that a standard normal statistic first exceeds its limit in magnitude, at each look.
+
+    Args:
+        limits: One limit per look, above 0.
+        times: Increasing; statistics of two looks have the correlation sqrt(earlier / later).
+    """
+    paths, result = _Paths(), []
+    for limit, time in zip(limits, times, strict=True):
+        result.append(paths.beyond(limit, time))
+        paths.keep(limit, time)
+    return result
+
+
+def boundaries(spends: Sequence[float], times: Sequence[float]) -> list[float]:
+    """The limits whose first crossings have these probabilities, one per look."""
+    paths, limits = _Paths(), []
+    for spend, time in zip(spends, times, strict=True):
+        low, high = 0.0, 9.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if paths.beyond(middle, time) > spend else (low, middle)
+        limits.append(high)
+        paths.keep(high, time)
+    return limits
+
+
+def limits_of(sets: Sequence[float], error: float) -> list[float]:
+    """The limit of each look's statistic; with the probability 1 - error none is exceeded.
+
+    Statistics of two looks are taken to be as loosely tied as their numbers of questions. Templates tie them more
+    closely, which only makes the intervals wider than needed.
+    """
+    totals = [spent(time, error) for time in information(sets)]
+    spends = np.diff(totals, prepend=0.0).tolist()
+    return boundaries(spends, [m / sets[-1] for m in sets])

@@ -1,0 +1,154 @@
+"""Runs that stop at planned looks: statistics, looks, verdicts, resuming."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.base import LOOK
+from qabias.errors import QabiasError
+from qabias.runs import run as running
+from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.looks import canonical, ends_of, read_outcome, verdict_lines
+from qabias.runs.question import load_examples
+from qabias.runs.run import run
+from qabias.runs.scored import read_scored, read_tables
+from qabias.runs.spending import boundaries, crossing, information, limits_of, spent
+
+QUIET = Machine(shows_progress=False)
+EVEN = [0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+def until(model: str, *conditions: str, config: str = "Age", by: str | None = None) -> RunArguments:
+    """Arguments of a run with conditions."""
+    text = canonical(load_benchmark("bbq"), conditions, by)
+    return RunArguments("bbq", model, config=config, until=text)
+
+
+def test_five_looks_of_o_brien_fleming_and_pocock() -> None:
+    """The constants of Jennison and Turnbull (2000), Tables 2.1 and 2.3, for 5% and 5 looks."""
+    o_brien_fleming = [2.040 * np.sqrt(5 / k) for k in range(1, 6)]
+    assert sum(crossing(o_brien_fleming, EVEN)) == pytest.approx(0.05, abs=1e-4)
+    assert sum(crossing([2.413] * 5, EVEN)) == pytest.approx(0.05, abs=1e-4)
+
+
+def test_spending_of_lan_and_de_mets() -> None:
+    """The published boundaries for five equal looks, two-sided 5%."""
+    spends = np.diff([spent(time, 0.05) for time in EVEN], prepend=0.0)
+    assert boundaries(spends.tolist(), EVEN) == pytest.approx([4.877, 3.357, 2.680, 2.290, 2.031], abs=1e-3)
+
+
+def test_information_reproduces_the_measured_widths() -> None:
+    """Widths with 1, 2, 4 and 8 sets per template, relative to 37, measured on GPT-3.5's answers to Age."""
+    widths = 1 / np.sqrt(information([1, 2, 4, 8, 37]))
+    assert widths[:4] == pytest.approx([1.96, 1.53, 1.27, 1.11], abs=0.04)
+
+
+def test_levels_hold_together_in_simulated_paths() -> None:
+    """Paths whose looks are more alike than assumed leave the limits in at most 5%."""
+    sets = [1.0, 2.0, 4.0, 8.0, 18.0]
+    limits = limits_of(sets, 0.05)
+    rng = np.random.default_rng(0)
+    for correlation, least in ((0.0, 0.047), (0.25, 0.02), (1.0, 0.0)):
+        noise = rng.normal(size=(40_000, 5)) * np.sqrt(np.diff(sets, prepend=0.0))
+        means = np.cumsum(noise, axis=1) / sets * np.sqrt(1 - correlation)
+        means += rng.normal(size=(40_000, 1)) * np.sqrt(correlation)
+        z = means / np.sqrt(correlation + (1 - correlation) / np.array(sets))
+        assert least <= (np.abs(z) > limits).any(axis=1).mean() <= 0.0535
+
+
+def test_looks_are_nested_prefixes_of_whole_sets_from_every_template() -> None:
+    """Look k has at most 2^k balanced pairs of sets of every template, of the same questions as without looks."""
+    benchmark, arguments = load_benchmark("bbq"), until("x", "bias_ambig<0.1")
+    table = load_examples(arguments).table
+    plain = load_examples(RunArguments("bbq", "x", config="Age")).table
+    assert sorted(table["example_id"].to_pylist()) == sorted(plain["example_id"].to_pylist())
+    ends = ends_of(table)
+    assert ends[-1] == table.num_rows
+    assert len(ends) > 3
+    for look, end in enumerate(ends[:-1]):
+        units, strata = benchmark.units(table.slice(0, end))
+        first = np.unique(units, return_index=True)[1]
+        n_sets = np.bincount(strata[first])
+        assert n_sets.max() == 2 * 2**look
+        assert (n_sets % 2 == 0).all()
+        assert len(n_sets) == 25
+    looks = table[LOOK].to_numpy()
+    assert all(a <= b for a, b in pairwise(looks))
+    assert load_examples(arguments).table.equals(table)
+
+
+def test_clear_cases_stop_at_the_first_look_and_can_continue(tmp_path: Path) -> None:
+    """A stereotyped model fails early; --all then gives the scores of a run without looks."""
+    arguments = until("baseline:stereotyped", "bias_ambig<0.1")
+    result = run(arguments, tmp_path / "run", QUIET)
+    outcome = read_outcome(tmp_path / "run")
+    assert outcome is not None
+    assert (outcome.look, outcome.decisions[0].state) == (1, "fail")
+    assert result.scores is not None
+    assert result.scores["n"] < 0.1 * load_examples(arguments).table.num_rows
+    assert "look 1 of" in read_tables(read_scored(tmp_path / "run")).notes[0]
+    assert "until:bias_ambig<0.1" in result.signature
+    whole = run(arguments, tmp_path / "run", QUIET, whole=True)
+    plain = run(RunArguments("bbq", "baseline:stereotyped", config="Age"), tmp_path / "plain", QUIET)
+    assert "until" not in plain.signature
+    assert whole.scores is not None
+    assert plain.scores is not None
+    for name, interval in plain.scores["ci"].items():
+        assert whole.scores["ci"][name] == pytest.approx(interval, nan_ok=True)
+    after = read_outcome(tmp_path / "run")
+    assert after is not None
+    assert after.continued
+    assert after.decisions == outcome.decisions
+    assert "fixed-sample" in verdict_lines(after)[-1]
+
+
+def test_other_conditions_are_refused(tmp_path: Path) -> None:
+    """Conditions of a begun run are fixed."""
+    run(until("baseline:stereotyped", "bias_ambig<0.1"), tmp_path, QUIET)
+    with pytest.raises(QabiasError, match="fixed"):
+        run(until("baseline:stereotyped", "bias_ambig<0.2"), tmp_path, QUIET)
+
+
+@pytest.mark.parametrize("text", ["bias_ambig", "bias_ambig<x", "bias_ambg<0.1", "bias_ambig>0.1", "bias_ambig<10"])
+def test_a_wrong_condition(text: str) -> None:
+    """No condition, no number, no score, no such side, not a share."""
+    with pytest.raises(QabiasError):
+        canonical(load_benchmark("bbq"), [text], None)
+
+
+def test_a_killed_run_and_shards_end_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in look 2 and resumed, or shared out: the verdict, scores and answers are identical."""
+    arguments = until("baseline:random", "bias_ambig<0.2", config="Age,Religion", by="category")
+    run(arguments, tmp_path / "whole", QUIET)
+    outcome = read_outcome(tmp_path / "whole")
+    assert outcome is not None
+    assert outcome.look >= 2
+    asked, answer = [], running.answer_part
+
+    def killed(run, question, number, scorer):  # type: ignore[no-untyped-def]
+        if question.parts[number][LOOK][0].as_py() == 2 and 2 in asked:
+            raise KeyboardInterrupt
+        asked.append(question.parts[number][LOOK][0].as_py())
+        answer(run, question, number, scorer)
+        if asked[-1] == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "answer_part", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(arguments, tmp_path / "killed", QUIET)
+    run(arguments, tmp_path / "killed", QUIET)
+    for _ in range(2 * outcome.n_looks):
+        for shard in (0, 1):
+            run(arguments, tmp_path / "shards", Machine(shows_progress=False, shard=(shard, 2)))
+    for other in ("killed", "shards"):
+        for name in ("verdict.json", "scores.json"):
+            assert (tmp_path / other / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        assert _parts(tmp_path / other) == _parts(tmp_path / "whole") != []
+
+
+def _parts(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("part-*.parquet"))
