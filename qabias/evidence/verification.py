@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,8 +30,9 @@ from qabias.runs.folder import (
     read_part,
     read_run,
 )
+from qabias.runs.looks import VERDICT_FILE
 from qabias.runs.question import Question, read_question
-from qabias.runs.run import compute
+from qabias.runs.run import at_verdict, compute
 from qabias.runs.scored import LOG_FILE, ScoredRun, scores_content
 from qabias.runs.signature import collected_signature, format_name, rules_text, signature_fields
 from qabias.support.files import strict
@@ -96,9 +98,13 @@ def _verify_run(folder: Path, mirror: str | None) -> tuple[list[Difference], int
     except QabiasError as error:
         return [_refused(RUN_FILE, error)], 0, None
     try:
-        question = read_question(run, mirror)
+        question = read_question(run, mirror, planned=True)
     except QabiasError as error:
         return [_refused("texts", error)], 0, None
+    try:
+        question, outcome = at_verdict(run, question)
+    except QabiasError as error:
+        return [_refused("answers", error)], 0, None
     wrong = list(_signature_differences(run, question))
     parts: list[pa.Table] = []
     for number, part in enumerate(question.parts):
@@ -121,12 +127,13 @@ def _verify_run(folder: Path, mirror: str | None) -> tuple[list[Difference], int
         return wrong, 0, None
     answers = pa.concat_tables(parts, promote_options="default")
     try:
-        scores, analysis, _ = compute(run, question, answers)
+        scores, analysis, _ = compute(run, question, answers, outcome)
     except QabiasError as error:
         return [*wrong, _refused(LOG_FILE if (folder / LOG_FILE).exists() else "answers", error)], 0, None
     expected = {
         SCORES_FILE: scores_content(question.benchmark, run.signature, scores),
         ANALYSIS_FILE: content_of(analysis),
+        **({VERDICT_FILE: asdict(outcome)} if outcome else {}),
     }
     for name, content in expected.items():
         try:

@@ -231,8 +231,8 @@ def make_question(examples: Examples, arguments: RunArguments, scorer: Scorer) -
     return Question(examples, prompt_format, signature, benchmark.units_per_part(kind_of(scorer)))
 
 
-def read_question(run: RunFile, mirror: str | None = None) -> Question:
-    """Read the question of an existing run from its folder."""
-    examples = load_examples_of(run, mirror, planned=True)
+def read_question(run: RunFile, mirror: str | None = None, *, planned: bool = False) -> Question:
+    """Read the question of an existing run: what its scores include, or (`planned`) all that it may ask."""
+    examples = load_examples_of(run, mirror, planned=planned)
     prompt_format = examples.benchmark.formats.get(format_name(run.signature))
     return Question(examples, prompt_format, run.signature, run.units_per_part)

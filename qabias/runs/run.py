@@ -218,7 +218,7 @@ def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict
 def score_run(folder: Path, mirror: str | None = None) -> RunResult:
     """Score the answers of a run folder; writes `scores.json` and `analysis.json`."""
     run_file = read_run(folder)
-    question = read_question(run_file, mirror)
+    question = read_question(run_file, mirror, planned=True)
     result = finish(run_file, question)
     if result.scores is None:
         has_scores = (folder / SCORES_FILE).exists()
