@@ -11,6 +11,7 @@ if the bias is exactly at the threshold.
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -68,13 +69,17 @@ def measure(times: float, repetitions: int, seed: int = 0) -> Cell:
         person = np.where(rng.random(len(template)) < leaning, biased, 3 - biased - unknown)
         errs = ~decided & (rng.random(len(template)) < _ERRING)
         answers = pa.table({"prediction": pa.array(np.where(errs, person, right))})
-        outcome, _ = rule.follow(lambda look, answers=answers: answers.slice(0, rule.ends[look - 1]))
+        outcome, _ = rule.follow(partial(_until, answers, rule.ends))
         assert outcome is not None
         states.append(outcome.decisions[0].state)
         asked.append(outcome.decisions[0].share)
     passed, failed = (states.count(state) / repetitions for state in ("pass", "fail"))
     wrong = (passed if times >= 1.0 else 0.0) + (failed if times <= 1.0 else 0.0)
     return Cell(passed, failed, wrong, float(np.mean(asked)))
+
+
+def _until(answers: pa.Table, ends: Sequence[int], look: int) -> pa.Table:
+    return answers.slice(0, ends[look - 1])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,10 +23,13 @@ def show(
     template: Annotated[str | None, typer.Option(help="Show the answers to this template, e.g. Age-01.")] = None,
     table: Annotated[str | None, typer.Option(help="Show all rows of this table.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Print the scores of all groups and every table.")] = False,
+    both_intervals: Annotated[
+        bool, typer.Option("--both-intervals", help="CIs for questions like these, and for these questions only.")
+    ] = False,
     mirror: Mirror = None,
 ) -> None:
     """Show scores, tables or answers of a run."""
-    from qabias.report.template import show_template
+    from qabias.report.template import show_both_intervals, show_template
     from qabias.report.terminal import show_folder, show_table
     from qabias.tables.terminal import Console
 
@@ -38,6 +41,8 @@ def show(
         show_template(folder, template, console, mirror)
     elif table is not None:
         show_table(folder, table, console)
+    elif both_intervals:
+        show_both_intervals(folder, console, mirror)
     else:
         show_folder(folder, console, full=full)
 
@@ -115,11 +120,16 @@ def compare(
         typer.Option("--allow-mixed", help="Compare runs that differ in more than the model."),
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="Print every table.")] = False,
+    until: Annotated[
+        list[str] | None,
+        typer.Option(help="Decide a difference look by look, e.g. 'difference<0.02'. Repeatable.", metavar="CONDITION"),
+    ] = None,
     overwrite: Overwrite = False,
     mirror: Mirror = None,
 ) -> None:
     """Compare runs: paired differences with confidence intervals."""
     from qabias.comparison import compare_runs, read_runs
+    from qabias.comparison.until import compare_until
     from qabias.report.terminal import print_compared
     from qabias.report.writing import check_comparison_output, write_comparison
 
@@ -128,6 +138,8 @@ def compare(
     runs = read_runs(folders)
     if output is not None:
         check_comparison_output(output, runs, overwrite=overwrite)
+    for verdict in compare_until(runs, until, mirror) if until else ():
+        echo(verdict.sentence())
     comparison = compare_runs(runs, allow_mixed, mirror)
     print_compared(comparison, full=full)
     if output is not None:

@@ -37,7 +37,7 @@ def print_result(result: RunResult, *, report: bool = True, mirror: str | None =
     if report:
         from qabias.report.writing import write_report
 
-        echo(f"{'Report':<9}{write_report(run, read_tables(run), mirror=mirror, table=result.table).resolve()}")
+        echo(f"{'Report':<9}{write_report(run, read_tables(run), mirror=mirror, question=result.question).resolve()}")
 
 
 def print_forms(result: FormsResult, *, report: bool) -> None:

@@ -71,7 +71,7 @@ def pair_up(answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[S
     table = answers.examples(one)
     if _questions(one) != _questions(other):
         key = [*one.benchmark.key, *([RUN] if RUN in table.column_names else [])]
-        rows = _common_rows(table, answers.examples(other), key)
+        rows = common_rows(table, answers.examples(other), key)
         table, ours, theirs = table.take(rows[0]), ours.take(rows[0]), theirs.take(rows[1])
     if not table.num_rows:
         return {}
@@ -83,7 +83,7 @@ def pair_up(answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[S
     return {name: mean_of_pairs([groups[name] for groups in pairs]) for name in pairs[0]}
 
 
-def _common_rows(one: pa.Table, other: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:
+def common_rows(one: pa.Table, other: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:
     """The row pairs of two tables with equal keys, in the first table's order."""
     first, second = (
         # A join takes no dictionaries.
@@ -104,7 +104,7 @@ def common_answers(runs: Sequence[ScoredRun], mirror: str | None = None) -> tupl
     key = [*runs[0].benchmark.key, *([RUN] if RUN in table.column_names else [])]
     for place, run in enumerate(runs[1:], start=1):
         if _questions(run) != _questions(runs[0]):
-            rows = _common_rows(table, answers.examples(run), key)
+            rows = common_rows(table, answers.examples(run), key)
             table, whole[:place] = table.take(rows[0]), [one.take(rows[0]) for one in whole[:place]]
             whole[place] = whole[place].take(rows[1])
     return table, whole

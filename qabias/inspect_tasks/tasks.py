@@ -13,8 +13,9 @@ from qabias.answers.outcomes import Written
 from qabias.benchmarks import benchmark_names
 from qabias.benchmarks.task_logs import FACTS, FINISHES, KEY
 from qabias.errors import QabiasError
-from qabias.inspect_tasks.questions import find_questions, load_questions
+from qabias.inspect_tasks.questions import TaskQuestions, find_questions, load_questions
 from qabias.inspect_tasks.scores import TaskScores, score_texts
+from qabias.runs.looks import canonical
 from qabias.support.suggest import install, unknown
 
 try:
@@ -24,6 +25,8 @@ try:
     from inspect_ai.model import ContentReasoning, GenerateConfig, ModelOutput
     from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
     from inspect_ai.solver import TaskState, generate
+
+    from qabias.inspect_tasks.stopping import StopWhenDecided
 except ImportError as error:
     raise QabiasError("qabias.inspect_tasks needs inspect_ai and Python 3.11.", install("inspect")) from error
 
@@ -40,8 +43,10 @@ _KINDS: Mapping[str, Any] = {
 
 def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
     """The task with qabias' prompts and scores for a benchmark."""
+    own = {name: value for name, value in arguments.items() if name not in ("until", "by")}
     try:
-        asked = load_questions(benchmark, **_checked(arguments))
+        asked = load_questions(benchmark, **_checked(own))
+        stopping = _stopping(asked, arguments.get("until"), arguments.get("by"))
     except QabiasError as error:
         raise PrerequisiteError(escape(f"qabias: {error}")) from error
     mirror = arguments.get("mirror")
@@ -49,6 +54,8 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
         Sample(id=question.key, input=question.prompt, metadata=asked.metadata(question))
         for question in asked.questions
     ]
+    if stopping is not None:
+        samples.sort(key=lambda sample: stopping.look_of[str(sample.id)])
     return Task(
         dataset=MemoryDataset(samples, name=asked.arguments.config, location=f"{benchmark} {asked.facts['texts']}"),
         solver=generate(),
@@ -56,7 +63,17 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
         metrics=[scores(mirror), by_group(mirror)],
         config=GenerateConfig(temperature=0.0, max_tokens=asked.most_tokens),
         version=asked.facts["version"],
+        early_stopping=stopping,
     )
+
+
+def _stopping(asked: TaskQuestions, until: str | None, by: str | None) -> StopWhenDecided | None:
+    """Early stopping by conditions joined by commas, such as "bias_ambig<0.1"; None without any."""
+    if not until:
+        if by:
+            raise QabiasError(f"by={by} has no condition.", "Add -T until='bias_ambig<0.1'.")
+        return None
+    return StopWhenDecided(asked, canonical(asked.benchmark, str(until).split(","), by))
 
 
 def _checked(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,8 +21,9 @@ from qabias.comparison import MOST_PAIRED, Comparison
 from qabias.comparison.changes import OWN, changed_answers
 from qabias.errors import QabiasError
 from qabias.report.content import prompts_of
+from qabias.runs.estimands import estimands
 from qabias.runs.folder import part_path, read_all_answers
-from qabias.runs.question import read_question
+from qabias.runs.question import Question, read_question
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
 from qabias.support.arrow import dicts
@@ -49,14 +50,14 @@ class Explored(NamedTuple):
 
 
 def run_examples(
-    run: ScoredRun, analysis: Analysis, mirror: str | None = None, table: pa.Table | None = None
+    run: ScoredRun, analysis: Analysis, mirror: str | None = None, question: Question | None = None
 ) -> Explored:
     """All examples of a run up to `MOST_EXAMPLES`, else the analysis's, with the reason."""
     parts = part_path(run.folder, 0).parent.glob("part-*.parquet")
     try:
         n = sum(pq.read_metadata(path).num_rows for path in parts)
         if 0 < n <= MOST_EXAMPLES:
-            return _all_examples(run, read_question(run.file, mirror).table if table is None else table)
+            return _all_examples(run, question or read_question(run.file, mirror))
         reason = f"The run has {n:,} examples, a page at most {MOST_EXAMPLES:,}." if n else "The folder has no answers."
     except (QabiasError, pa.ArrowException, OSError) as error:
         reason = f"Not all are here: {' '.join(map(str, error.args))}"
@@ -65,8 +66,8 @@ def run_examples(
     return Explored("Examples", how, _columns(analysis.examples, prompts), run.benchmark.key)
 
 
-def _all_examples(run: ScoredRun, table: pa.Table) -> Explored:
-    key = run.benchmark.key
+def _all_examples(run: ScoredRun, question: Question) -> Explored:
+    table, key = question.table, run.benchmark.key
     answers = read_all_answers(run.file, run.benchmark, table)
     rows: Sequence[Row] = run.benchmark.examples(table, answers)
     if RUN in table.column_names:
@@ -75,7 +76,8 @@ def _all_examples(run: ScoredRun, table: pa.Table) -> Explored:
     prompts, missing = prompts_of(rows, run)
     norm = about_norm(dicts(answers, ("loglikelihoods", "prediction"))) if run.arguments.norm != "none" else ""
     how = " ".join(filter(None, (f"All {len(rows):,} examples.", missing, norm.strip())))
-    return Explored("Examples", how, _columns(rows, prompts), key)
+    both = estimands(question, answers, run.scores, run.is_question_only)
+    return Explored("Examples", how, _columns(rows, prompts), key, [both] if both else [])
 
 
 def _columns(rows: Sequence[Row], prompts: Sequence[Any] = ()) -> dict[str, Sequence[Any]]:

@@ -9,8 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from qabias.benchmarks.base import family_of, headline_tiles, language_of, short_title
 from qabias.benchmarks.headline import headline
 from qabias.building.origin import BUNDLED
@@ -31,6 +29,7 @@ from qabias.report.content import (
 from qabias.report.explorer import differing_examples, run_examples
 from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
+from qabias.runs.question import Question
 from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
 from qabias.support.files import strict, write_atomically, write_json
 from qabias.support.outputs import Own, check_file, check_folder, json_with, none_is_own
@@ -46,15 +45,15 @@ def write_report(
     output: Path | None = None,
     mirror: str | None = None,
     overwrite: bool = False,
-    table: pa.Table | None = None,
+    question: Question | None = None,
 ) -> Path:
     """Write the report of a run and return its path.
 
-    `table` are its examples. None: they are loaded again, published ones from `mirror`.
+    `question` has its examples. None: they are loaded again, published ones from `mirror`.
     """
     if output is not None:
         check_file(output, is_page_of([run.signature]), overwrite=overwrite)
-    chapter = _chapter(run, analysis, mirror, table)
+    chapter = _chapter(run, analysis, mirror, question)
     return _write(render_chapters(chapter.name, [chapter]), output or run.folder / REPORT_FILE)
 
 
@@ -177,7 +176,9 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
     return _write(render_chapters(title, [chapter]), folder / POOL_PAGE)
 
 
-def _chapter(run: ScoredRun, analysis: Analysis, mirror: str | None = None, table: pa.Table | None = None) -> Chapter:
+def _chapter(
+    run: ScoredRun, analysis: Analysis, mirror: str | None = None, question: Question | None = None
+) -> Chapter:
     facts, tiles, result, revision = make_head(run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
@@ -196,7 +197,7 @@ def _chapter(run: ScoredRun, analysis: Analysis, mirror: str | None = None, tabl
         head={**made, **facts},
         intro=run_intro(run.benchmark),
         analysis=analysis,
-        examples=run_examples(run, analysis, mirror, table),
+        examples=run_examples(run, analysis, mirror, question),
         signature=run.signature,
         tiles=tiles,
         headline=result,

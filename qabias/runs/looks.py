@@ -134,6 +134,12 @@ def ends_of(table: pa.Table) -> list[int]:
     return np.searchsorted(looks, np.unique(looks), side="right").tolist()
 
 
+def sets_at(benchmark: Benchmark, table: pa.Table, ends: Sequence[int]) -> list[float]:
+    """Mean number of sets per template at the end of each look."""
+    units, strata = benchmark.units(table)
+    return [len(np.unique(units[:end])) / len(np.unique(strata)) for end in ends]
+
+
 class Rule:
     """The stopping rule of a run: what to score at which level, fixed by its questions before it begins.
 
@@ -148,9 +154,8 @@ class Rule:
         self._benchmark, self._table, self._rules = benchmark, table, rules
         self._limits, self._by = read_conditions(benchmark, until)
         self.ends = ends_of(table)
-        units, strata = benchmark.units(table)
-        self.n_templates = len(np.unique(strata))
-        self.sets = [len(np.unique(units[:end])) / self.n_templates for end in self.ends]
+        self.n_templates = len(np.unique(benchmark.units(table)[1]))
+        self.sets = sets_at(benchmark, table, self.ends)
         cells = self._groups(self._score(pa.table(_zeros(benchmark, table.num_rows)), len(self.ends), 0.95))
         self._cells = [(limit, group) for limit in self._limits for group in cells]
         for limit in self._limits:
@@ -192,7 +197,8 @@ class Rule:
 
     def _score(self, answers: pa.Table, look: int, level: float) -> Mapping[str, Any]:
         table = self._table.slice(0, self.ends[look - 1])
-        return self._benchmark.score(table, answers, {**self._rules, "confidence": level})
+        options: Mapping[str, Any] = {**self._rules, "confidence": level}
+        return self._benchmark.score(table, answers, options)
 
     def _groups(self, scores: Mapping[str, Any]) -> Mapping[str, Scores]:
         if self._by is None:
@@ -232,7 +238,7 @@ def _wanted(limit: Limit, measure: Measure) -> str:
     return f"{'below ±' if limit.side == 'below' and has_sign(measure) else limit.side + ' '}{value}"
 
 
-_WORDS: Mapping[str, str] = {"pass": "Pass", "fail": "Fail", "undecided": "Inconclusive"}
+WORDS: Mapping[str, str] = {"pass": "Pass", "fail": "Fail", "undecided": "Inconclusive"}
 
 
 def verdict_lines(outcome: Outcome) -> list[str]:
@@ -245,7 +251,7 @@ def verdict_lines(outcome: Outcome) -> list[str]:
         interval = f" {show_interval(score, one.kind)}" if one.low is not None else ""
         asked = f"{100 * one.share:.0f}% of the questions, look {one.look} of {outcome.n_looks}"
         shown = f"{show(score, one.kind)}, repeated 95% CI{interval or ' n/a'}"
-        lines.append(f"{_WORDS[one.state]}: {one.title}{where} {verb} {one.wanted} ({asked}). {shown}.")
+        lines.append(f"{WORDS[one.state]}: {one.title}{where} {verb} {one.wanted} ({asked}). {shown}.")
     if outcome.continued:
         lines.append("The run continued after its verdict. The scores below are fixed-sample scores of all questions.")
     elif outcome.look < outcome.n_looks:

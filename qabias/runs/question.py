@@ -27,12 +27,13 @@ from qabias.support.version import __version__
 
 @dataclass(frozen=True)
 class Examples:
-    """The examples of a run, and the size of the sample; "" for all examples."""
+    """The examples of a run, the size of the sample ("" for all examples), and the number of all examples."""
 
     benchmark: Benchmark
     origin: Origin
     table: pa.Table
     sampled: str = ""
+    n_whole: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def load_examples(arguments: RunArguments, mirror: str | None = None) -> Example
         table = in_looks(benchmark, table, ranks(benchmark, table, arguments.seed))
     if names:
         table = stacked(table, names)
-    return Examples(benchmark, origin, table, sampled)
+    return Examples(benchmark, origin, table, sampled, whole.num_rows)
 
 
 def _sampled(benchmark: Benchmark, table: pa.Table, whole: pa.Table) -> str:

@@ -58,7 +58,7 @@ class RunResult:
     note: str = ""
     sampled: str = ""
     warned: tuple[str, ...] = ()
-    table: pa.Table | None = None
+    question: Question | None = None
 
     @property
     def folder(self) -> Path:
@@ -242,7 +242,7 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
         write_outcome(run_file.folder, outcome)
     write_scores(run_file, scores)
     write_analysis(analysis, run_file.folder / ANALYSIS_FILE)
-    return RunResult(run_file, scores, 0, "", question.examples.sampled, warned, question.table)
+    return RunResult(run_file, scores, 0, "", question.examples.sampled, warned, question)
 
 
 def compute(
