@@ -26,13 +26,12 @@ def verify(
     from qabias.evidence.verification import verify as verify_path
 
     result = verify_path(path, run, mirror)
-    for place, what in result.differences[:MOST_SHOWN]:
-        echo(f"{place}: {what}")
-    rest = len(result.differences) - MOST_SHOWN
-    if rest > 0:
-        echo(f"{rest:,} more")
     n = len(result.differences)
     echo(f"differs: {n:,} place{'s' * (n != 1)}" if n else f"verified: {result.n_numbers:,} numbers recomputed")
+    for place, what in result.differences[:MOST_SHOWN]:
+        echo(f"  {place}: {what}")
+    if n > MOST_SHOWN:
+        echo(f"  {n - MOST_SHOWN:,} more")
     for note in (*result.notes, CANNOT_PROVE):
         echo(note)
     if result.differences:

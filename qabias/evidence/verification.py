@@ -294,7 +294,7 @@ def _verify_text(path: Path, text: str, evidence: Evidence) -> tuple[list[Differ
     for begin, end, first, last in _changed(ours, lines):
         theirs = dict(enumerate(lines[first:last], start=first + 1))
         for line in ours[begin:end]:
-            if TO_COMPLETE in line:
+            if TO_COMPLETE in line or not line.strip():
                 continue
             close = difflib.get_close_matches(line, list(theirs.values()), 1, 0.5)
             number = next((number for number, other in theirs.items() if [other] == close), first + 1)
