@@ -226,6 +226,7 @@ class Facts:
         compared: Scores in a comparison, in order.
         columns: Scores in the terminal, in order.
         tiles: Headline scores of a report, in order.
+        explained: The headline score whose note the terminal prints, or "".
         tasks: Scores that are a task on the Hub.
         caption: Heading of the scores in the terminal.
         group: Heading of the groups in a comparison; the terminal shows its first word.
@@ -253,6 +254,7 @@ class Facts:
     task_type: str
     intro: Path
     view: TemplateView
+    explained: str = ""
     clusters: tuple[str, str] = ("templates", "n_templates")
     own_tables: tuple[str, ...] = ()
     means: tuple[str, ...] = ()

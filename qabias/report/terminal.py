@@ -50,6 +50,7 @@ def print_summary(run: ScoredRun, console: Console | None = None) -> None:
         print_line(covered, console)
     print_headline(headline(benchmark, scores, model, run.is_question_only), console)
     print_table(_overview(benchmark, scores, run.is_question_only), console)
+    _print_explained(meaningful(benchmark, run.is_question_only), benchmark.facts, console)
     limits = [f"sample ({run.arguments.limit})"] if run.arguments.limit is not None else []
     if _has_ranges(benchmark, scores):
         limits.append(_RANGE)
@@ -61,6 +62,13 @@ def _has_ranges(benchmark: Benchmark, scores: Mapping[str, Any]) -> bool:
     """Whether a score has too many missing answers for an interval."""
     groups, measures = benchmark.groups(scores).values(), benchmark.facts.measures
     return any(possible_range(one, measure) for one in groups for measure in measures)
+
+
+def _print_explained(measures: Sequence[Measure], facts: Facts, console: Console) -> None:
+    """Print how to read the headline score that needs it."""
+    for measure in measures:
+        if measure.name == facts.explained:
+            print_line(f"{'Read':<9}{measure.tile}: {measure.note}", console)
 
 
 def print_line(text: str, console: Console) -> None:
@@ -270,6 +278,7 @@ def print_compared(comparison: Comparison, console: Console | None = None, *, fu
             print_table(with_ranges_in_cells(table), console, whole=not comparison.are_many)
     elif is_pair and any(table.name.startswith("difference_") for table in tables):
         print_table(_pair_overview(comparison), console)
+        _print_explained(comparison.measures, comparison.benchmark.facts, console)
     elif comparison.are_forms or comparison.is_by_language:
         for table in tables[:_SHOWN_TEXTS]:
             print_table(with_ranges_in_cells(table), console, MOST_COMPARED)

@@ -22,7 +22,7 @@ from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, ExternalAnswers, Logged, Rules, Scored
 from qabias.benchmarks.bbq import NAME
-from qabias.benchmarks.bbq.breakdowns import CONSISTENCY, about_errors
+from qabias.benchmarks.bbq.breakdowns import CONSISTENCY, about_abstention, about_errors
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.logs import inspect_evals, lm_eval
 from qabias.benchmarks.bbq.prompts import FORMATS
@@ -285,7 +285,7 @@ class BBQBenchmark(Benchmark):
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Direction of the errors, and answer positions, consistency or kinds of open answers."""
-        errors = about_errors(scores)
+        errors = [*about_errors(scores), *about_abstention(scores)]
         if CONSISTENCY in scores:
             share = _in_percent(scores[CONSISTENCY])
             return [*errors, f"consistent in all {scores['n_orders']} answer orders: {share}% of the questions"]
