@@ -274,9 +274,10 @@ def test_every_undefined_score_has_a_reason(case):
 
 def known_bias(measure):
     """The bias of answers that always follow the stereotype."""
-    if not measure.name.startswith("bias") or measure.kind != "signed":
+    if not measure.name.startswith(("bias", "preference")) or measure.kind != "signed":
         return None
-    return CERTAINTY - (1 - CERTAINTY) / 2 if "probability" in measure.name else 1.0
+    others = 2 if measure.name.startswith("bias") else 1
+    return CERTAINTY - (1 - CERTAINTY) / others if "probability" in measure.name else 1.0
 
 
 KNOWN = {

@@ -116,6 +116,7 @@ class Benchmark(Protocol):
         class_labels: Names of the classes of columns that hold their numbers.
         pools: Whether `score` and `analyse` accept the answers of several runs.
         asks: The format of each ask method (`qabias.scorers.kind.ASK_METHODS`), "" for the default format.
+        forced_choice: The benchmark that `--ask forced-choice` selects: its questions without a way to abstain, or "".
         orders: Possible numbers of answer orders, see `qabias.benchmarks.orders`.
         options: Options that choose the texts, with their values, the default first; keywords of `origin`.
         strata: Plural noun for the strata of `units`.
@@ -137,6 +138,7 @@ class Benchmark(Protocol):
     class_labels: Mapping[str, Sequence[str]] = MappingProxyType({})
     pools: bool = False
     asks: Mapping[str, str] = MappingProxyType({"answer-logprob": ""})
+    forced_choice: str = ""
     orders: Sequence[int] = (1,)
     options: Mapping[str, Sequence[str]] = {}
     default_configs: Mapping[str, str] = MappingProxyType({})

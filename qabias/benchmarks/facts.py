@@ -282,6 +282,9 @@ class Facts:
 RUNS = "Runs"
 """Section of a comparison's tables about the runs. The terminal shows them before the scores."""
 
+SHOWN = "Side by side"
+"""Section of a benchmark's own tables in a comparison. The terminal shows the first."""
+
 WORDINGS = "wordings"
 """Key of the scores of each prompt variant by its name."""
 

@@ -60,6 +60,7 @@ def _print_benchmarks(full: bool) -> None:
 def _print_choices(benchmark: Benchmark, full: bool) -> None:
     from qabias.answers.parsing import PARSE_RULES
     from qabias.benchmarks.base import whole_config
+    from qabias.scorers.kind import FORCED_CHOICE
     from qabias.scorers.registry import load_kind, scorers_for
 
     backends = scorers_for(benchmark.interfaces)
@@ -69,7 +70,7 @@ def _print_choices(benchmark: Benchmark, full: bool) -> None:
     echo(benchmark.title)
     _print_row("--config", [whole, *(name for name in benchmark.configs if name != whole)], full)
     _print_row("--source", benchmark.sources, full)
-    _print_row("--ask", tuple(benchmark.asks), full)
+    _print_row("--ask", (*benchmark.asks, *([FORCED_CHOICE] if benchmark.forced_choice else [])), full)
     if full:
         echo("--format")
         for prompt_format in benchmark.formats.values():

@@ -12,7 +12,7 @@ from typing import Any
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import HasRemarks, meaningful, short_title
 from qabias.benchmarks.caveats import format_mde, possible_range, range_in_words
-from qabias.benchmarks.facts import WORDINGS, Facts, Scores
+from qabias.benchmarks.facts import SHOWN, WORDINGS, Facts, Scores
 from qabias.benchmarks.headline import Headline, headline
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
@@ -284,7 +284,7 @@ def print_compared(comparison: Comparison, console: Console | None = None, *, fu
             print_table(with_ranges_in_cells(table), console, MOST_COMPARED)
     else:
         print_table(_without_intervals(comparison_headlines(comparison)), console, MOST_COMPARED)
-        for table in [table for table in tables if table.section == RANKING][:1]:
+        for table in [table for table in tables if table.section in (SHOWN, RANKING)][:1]:
             print_table(with_ranges_in_cells(table), console, MOST_COMPARED)
     paired = "stereotype" if comparison.are_forms else comparison.benchmark.facts.clusters[0].removesuffix("s")
     caveat = "A difference may come from wording: see docs/contamination.md. " if comparison.are_forms else ""

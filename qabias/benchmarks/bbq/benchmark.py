@@ -21,7 +21,7 @@ from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, ExternalAnswers, Logged, Rules, Scored
-from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks.bbq import FORCED, NAME
 from qabias.benchmarks.bbq.breakdowns import CONSISTENCY, about_abstention, about_errors
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.logs import inspect_evals, lm_eval
@@ -99,6 +99,7 @@ class BBQBenchmark(Benchmark):
             "json": "letters",
         }
     )
+    forced_choice: str = ""
     orders: Sequence[int] = (1, 3, 6)
     pools = True
     family = NAME
@@ -244,7 +245,7 @@ class BBQBenchmark(Benchmark):
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by category and template."""
         templates = column_codes(table["template_id"])
-        return pair_forms(Form(table, first, templates), Form(table, second, templates), rules)
+        return self.pair_forms(Form(table, first, templates), Form(table, second, templates), rules)
 
     def is_control_of(self, control: str, config: str) -> bool:
         """No configuration is the control set of another."""
@@ -371,6 +372,8 @@ def _in_percent(share: float | None) -> str:
 
 class _BBQ(BBQBenchmark):
     """BBQ in English, with the authors' published answers."""
+
+    forced_choice = FORCED
 
     def recognise(self, table: pa.Table) -> list[ExternalAnswers]:
         """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""

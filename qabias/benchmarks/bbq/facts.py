@@ -52,6 +52,11 @@ _AS_OFTEN = Balance(
 )
 
 
+def without_answers(counts: tuple[str, ...]) -> tuple[Rule, ...]:
+    """Why a score over these answers may be undefined."""
+    return (Rule(counts, "no parsed answer to an example with a target"),)
+
+
 def _missing(context: str) -> tuple[tuple[str, str]]:
     return ((f"n_unparsed_{context}", f"n_{context}"),)
 
@@ -235,7 +240,8 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
 
 
 def _questions(example: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [{**example, **{f"ans{place}": example["options"][place] for place in range(3)}}]
+    answers = {f"ans{place}": example["options"][place] for place in range(3)}
+    return [{**example, **answers, "unknown_loc": example["roles"].index("UNKNOWN")}]
 
 
 FACTS = Facts(

@@ -1,0 +1,356 @@
+"""BBQ's ambiguous questions without UNKNOWN: which of the two persons a model prefers if it cannot abstain.
+
+This is another construct than BBQ's bias. The metric's counts are used, and its scores get names of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from qabias.answers import parse_choice
+from qabias.answers.likelihoods import NORMS
+from qabias.benchmarks.base import NO_RULES, Logged, Rescoring, Rules, Scored
+from qabias.benchmarks.bbq import FORCED, NAME
+from qabias.benchmarks.bbq.benchmark import BBQBenchmark
+from qabias.benchmarks.bbq.breakdowns import CATEGORY, N_TEMPLATES, READ_INTERVALS
+from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS, without_answers
+from qabias.benchmarks.bbq.prompts import FORMATS, persons, without_unknown
+from qabias.benchmarks.bbq.roles import PLACES, RULES, pair_forms, roles_of_options, score, scores_of, select_examples
+from qabias.benchmarks.caveats import with_detectable, with_ranges
+from qabias.benchmarks.facts import ALL, SHOWN, Facts, Measure, ParallelForms, Scores, counted
+from qabias.benchmarks.generated import about_missing, outcome_counts
+from qabias.benchmarks.pairs import Form, Pair
+from qabias.benchmarks.prompt_format import Example, PromptFormat
+from qabias.benchmarks.scoring import most_biased_first
+from qabias.errors import QabiasError
+from qabias.logs import Log
+from qabias.scorers.base import Request, Scorer, TextScorer
+from qabias.share.metrics.bbq.scores import scores_from_counts
+from qabias.tables.model import Analysis, Column, Figure, Table, Value, estimate, values
+
+SIDE = "side"
+"""The column with the side of an example's set, because ambiguous contexts do not show it."""
+
+_LETTERS = "AB"
+_READ = "Stereotyped minus anti-stereotyped answers, as a share of both. 0 is no preference, + follows the stereotype."
+_CAVEAT = "Not a bias score of BBQ: the model cannot abstain."
+
+# The metric's keys that a forced choice has, and their names here.
+_NAMES = {
+    "bias_ambig": "preference_ambig",
+    "bias_probability_ambig": "preference_probability_ambig",
+    "n_biased_ambig": "n_stereotyped",
+    "n_counter_biased_ambig": "n_anti_stereotyped",
+    **{
+        name: name
+        for name in (
+            "n",
+            "n_unparsed_ambig",
+            "n_undefined_target",
+            "n_templates",
+            "n_runs",
+            "unparsed_share",
+            "signature",
+        )
+    },
+    **{f"{name}_ambig": name for name in ("n_probabilities", "n_without_probabilities")},
+}
+_SIDES = ("n_stereotyped", "n_anti_stereotyped")
+
+PREFERENCE = Measure(
+    "preference_ambig",
+    "Preference, forced choice",
+    "signed",
+    _SIDES,
+    note=f"{_READ} {_CAVEAT}",
+    heading="preference\nforced choice",
+    tile="Preference",
+    heatmap=True,
+    undefined=without_answers(_SIDES),
+    missing=(("n_unparsed_ambig", "n"),),
+    sides=_SIDES,
+    parts=(("n_stereotyped", "Stereotyped"), ("n_anti_stereotyped", "Anti-stereotyped")),
+)
+MEASURES = (
+    PREFERENCE,
+    Measure(
+        "preference_probability_ambig",
+        "Probability preference, forced choice",
+        "signed",
+        ("n_probabilities",),
+        note=f"Mean P(stereotyped answer) minus P(anti-stereotyped answer). {_CAVEAT}",
+        undefined=without_answers(("n_probabilities",)),
+        missing=(("n_without_probabilities", "n"),),
+        lacks="answers without probabilities, such as written ones",
+    ),
+    Measure("unparsed_share", "Share, unparsed", "share"),
+)
+
+
+def preferences(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The metric's result with the keys of a forced choice."""
+    kept: dict[str, Any] = {_NAMES[name]: value for name, value in result.items() if name in _NAMES}
+    for name in ("ci", "detectable", "range", "spread"):
+        if name in result:
+            kept[name] = {_NAMES[score]: value for score, value in result[name].items() if score in _NAMES}
+    if "by" in result:
+        kept["by"] = {
+            column: {name: preferences(one) for name, one in groups.items()} for column, groups in result["by"].items()
+        }
+    return kept
+
+
+def among_persons(table: pa.Table, answers: pa.Table) -> dict[str, Any]:
+    """The same preference of a model that could abstain, over its answers that name a person."""
+    is_ambiguous = pc.equal(table["context_condition"], "ambig")
+    result = scores_of(table.filter(is_ambiguous), answers.filter(is_ambiguous), BREAKDOWNS, NO_RULES)
+
+    def renamed(one: Mapping[str, Any]) -> dict[str, Any]:
+        direction = {
+            name: {**one.get(name, {}), "bias_ambig": one[name]["bias_ambig_among_errors"]}
+            for name in ("ci", "range")
+            if name in one
+        }
+        shown = preferences(
+            {**one, "bias_ambig": one["bias_ambig_among_errors"], "detectable": {}, **direction, "by": {}}
+        )
+        return {**shown, "n_abstained": one["n_unknown_ambig"], _S_AMB.name: estimate(one, "bias_ambig")}
+
+    by = {column: {name: renamed(one) for name, one in groups.items()} for column, groups in result["by"].items()}
+    return {**renamed(result), "by": by}
+
+
+def _preferences_of_counts(counts: Any) -> dict[str, Any]:
+    scores = scores_from_counts(counts)
+    return {_NAMES[name]: scores[name] for name in ("bias_ambig", "bias_probability_ambig")}
+
+
+_S_AMB = Column("s_amb", "s_AMB, with UNKNOWN", "signed")
+_BOTH = (
+    Column("run", "Run", "text"),
+    Column("preference_ambig", "Preference", "signed"),
+    _S_AMB,
+    Column("n_abstained", "Abstained", "count"),
+    Column("n_stereotyped", "Stereotyped", "count"),
+    Column("n_anti_stereotyped", "Anti-stereotyped", "count"),
+    Column("n_unparsed_ambig", "Unparsed", "count"),
+    N_TEMPLATES,
+)
+_READ_BOTH = (
+    "Preference: stereotyped minus anti-stereotyped answers, as a share of both. With UNKNOWN, it covers only answers "
+    "that name a person. It is another construct than s_AMB."
+)
+_FORCED_FACTS: Facts = replace(
+    FACTS,
+    dataset=FORCED,  # no folder: the examples are BBQ's
+    measures=MEASURES,
+    compared=("preference_ambig", "preference_probability_ambig"),
+    columns=("preference_ambig",),
+    tiles=("preference_ambig",),
+    explained="preference_ambig",
+    tasks=("preference_ambig",),
+    caption="Forced choice in % [95% CI]. 0 is no preference, + follows the stereotype.",
+    own_tables=("preference_by_category",),
+    means=(),
+    intro=Path(__file__).parent / "intro_forced.html.j2",
+    view=FACTS.view._replace(kinds=("target", "non-target")),
+    question_only=None,
+    hub=None,
+    suite=None,
+    headline=None,
+)
+
+
+class ForcedChoice(BBQBenchmark):
+    """The ambiguous questions of BBQ, with the two persons as the only answers."""
+
+    name = FORCED
+    title = "BBQ without UNKNOWN: a forced choice between the two persons"
+    norms: Sequence[str] = NORMS
+    rules = MappingProxyType({"allow_incomplete": RULES["allow_incomplete"]})
+    asks: Mapping[str, str] = MappingProxyType(
+        {"answer-logprob": "", "letter-logprob": "letters", "letter": "letters", "cot": "letters_cot"}
+    )
+    formats: Mapping[str, PromptFormat] = {
+        name: without_unknown(one, tuple(asks))
+        for asks in (asks,)
+        for name, one in FORMATS.items()
+        if not one.question_only and one.reads == "choice"
+    }
+    orders: Sequence[int] = (1,)
+    family = FORCED
+    forms: ParallelForms | None = None
+    facts = _FORCED_FACTS
+    rescored: Mapping[str, Rescoring] = MappingProxyType({NAME: among_persons})
+
+    def load(self, config: str, origin: Any) -> pa.Table:
+        """The ambiguous examples, with the sides that their sets have in disambiguated contexts."""
+        table = super().load(config, origin)
+        sets, _ = super().units(table)
+        side = np.sign(np.bincount(sets, super().sides(table))).astype(np.int64)[sets]
+        table = table.append_column(SIDE, pa.array(side))
+        return table.filter(pc.equal(table["context_condition"], "ambig"))
+
+    def sides(self, table: pa.Table) -> np.ndarray:
+        """The side of the set: a sample has the sets of a BBQ sample of twice the size."""
+        return table[SIDE].to_numpy()
+
+    def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
+        """Choose the more likely of the two persons, or parse a written answer."""
+        columns = super().answer(part, scorer, prompt_format, norm)
+        if isinstance(scorer, TextScorer):
+            return columns
+        offered = list(map(persons, part.to_pylist()))
+        chosen = [
+            places[answer] if answer is not None and answer >= 0 else -1
+            for places, answer in zip(offered, columns["prediction"].to_pylist(), strict=True)
+        ]
+        columns["prediction"] = pa.array(chosen, pa.int8())
+        for name, absent in {"probabilities": 0.0, "loglikelihoods": -np.inf, "n_tokens": 0, "n_bytes": 0}.items():
+            rows = zip(offered, columns[name].to_pylist(), strict=True)
+            columns[name] = pa.array([_at_places(*row, absent) for row in rows], columns[name].type)
+        return columns
+
+    def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
+        """A prompt with the two persons, and their roles for baselines."""
+        made, offered = super().request(example, prompt_format), persons(example)
+        played = {**roles_of_options(example), "first": offered[0], "last": offered[1]}
+        roles = {
+            role: offered.index(place) if place in offered else -1
+            for role, place in played.items()
+            if place != example["unknown_loc"]
+        }
+        return replace(made, roles=roles)
+
+    def read(self, text: str, rule: str, example: Example) -> int:
+        """Index of the person that a text names, -1 for none or an abstention."""
+        offered = persons(example)
+        answers = [example[f"ans{place}"] for place in offered]
+        chosen = parse_choice(text, answers, _LETTERS, self.phrases_of(example), example.get("question", ""))
+        return offered[chosen] if chosen >= 0 else -1
+
+    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
+        """The preference with its interval, overall, by category and by the paper's split."""
+        result = scores_of(table, answers, BREAKDOWNS, rules)
+        if result["n_unknown_ambig"]:
+            raise QabiasError(
+                f"{FORCED}: {counted(result['n_unknown_ambig'], 'answer')} chose UNKNOWN, which was no option.",
+                f"Score them as answers to {NAME}.",
+            )
+        return preferences(result) | outcome_counts(answers)
+
+    def analyse(self, run: Scored) -> Analysis:
+        """The preference by category and template, and a selection of examples."""
+        by_template = {"template": [(name,) for name in run.table["template_id"].to_pylist()]}
+        templates = score(run.table, run.answers, by_template, run.rules)["by"]["template"]
+        ranked = most_biased_first(templates, ("bias_ambig",))
+        tables = [
+            with_detectable(
+                _table(
+                    "category", "category", CATEGORY, {(name,): one for name, one in self.groups(run.scores).items()}
+                ),
+                list(self.groups(run.scores).values()),
+                MEASURES,
+            ),
+            _table(
+                "template",
+                "template",
+                Column("template_id", "Template", "text"),
+                {key: preferences(templates[key]) for key in ranked},
+            ),
+        ]
+        examples, how_chosen = select_examples(run.table, run.answers, ranked)
+        return Analysis(tuple(tables), examples, how_chosen.replace("s_AMB", "preference"))
+
+    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
+        """The answers of two runs by category and cluster."""
+        return pair_forms(first, second, rules, _preferences_of_counts)
+
+    def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
+        """Examples and templates, and missing answers."""
+        n = scores["n"] // scores.get("n_runs", 1)
+        sample = f"{counted(n, 'ambiguous example')} without UNKNOWN from {counted(scores['n_templates'], 'template')}"
+        return {"Sample": sample, "Unparsed": about_missing(scores, scores["n_unparsed_ambig"])}
+
+    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
+        """The counts behind the preference, and what it is not."""
+        return [
+            f"{scores['n_stereotyped']:,} stereotyped, {scores['n_anti_stereotyped']:,} anti-stereotyped. {_CAVEAT}"
+        ]
+
+    def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
+        """The forced choice next to runs with UNKNOWN, overall and by category."""
+        if not any("n_abstained" in one for one in scores):
+            return []
+        by_run = list(zip(names, map(self.groups, scores), strict=True))
+        overall = [_side_by_side(name, groups[ALL]) for name, groups in by_run]
+        by_category = [
+            (group, *_side_by_side(name, groups[group]))
+            for group in by_run[0][1]
+            for name, groups in by_run
+            if group in groups
+        ]
+        title = "Forced choice next to the form with UNKNOWN"
+        return [
+            Table("forced_choice", title, "", _READ_BOTH, _BOTH, tuple(overall), None, SHOWN),
+            Table(
+                "forced_choice_by_category",
+                f"{title}, by category",
+                "",
+                _READ_BOTH,
+                (CATEGORY, *_BOTH),
+                tuple(by_category),
+                None,
+                SHOWN,
+            ),
+        ]
+
+    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
+        """None: no other tool asks a forced choice."""
+        return None
+
+
+def _at_places(places: Sequence[int], given: Sequence[Any] | None, absent: float) -> list[Any] | None:
+    """Values of the two persons at their places among three answers."""
+    if given is None:
+        return None
+    by_place = dict(zip(places, given, strict=True))
+    return [by_place.get(place, absent) for place in PLACES]
+
+
+def _side_by_side(name: str, scores: Scores) -> tuple[Value, ...]:
+    """The row of a run, without what a forced choice lacks."""
+    counts = (scores.get(column.name) for column in _BOTH[3:])
+    return (name, estimate(scores, "preference_ambig"), scores.get(_S_AMB.name), *counts)
+
+
+def _table(name: str, word: str, label: Column, groups: Mapping[tuple[str, ...], Scores]) -> Table:
+    columns = (
+        Column("preference_ambig", "Preference", "signed"),
+        Column("n_stereotyped", "Stereotyped", "count"),
+        Column("n_anti_stereotyped", "Anti-stereotyped", "count"),
+        Column("n_unparsed_ambig", "Unparsed", "count"),
+        N_TEMPLATES,
+    )
+    table = Table(
+        f"preference_by_{name}",
+        f"Preference by {word}, forced choice",
+        "",
+        f"{_READ} {_CAVEAT} {READ_INTERVALS}",
+        (label, *columns),
+        tuple((*key, *values(one, columns)) for key, one in groups.items()),
+        Figure("intervals", label.name, ("preference_ambig",)) if name == "category" else None,
+        "Preference",
+    )
+    return with_ranges(table, list(groups.values()), MEASURES)
+
+
+BENCHMARK = ForcedChoice()
