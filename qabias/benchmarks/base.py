@@ -315,6 +315,19 @@ class Rescores(Protocol):
 
 
 @runtime_checkable
+class KnowsPublished(Protocol):
+    """A benchmark with scores that makers of models print."""
+
+    def list_published(self, full: bool) -> list[tuple[str, str]]:
+        """Makers, each with a document and the names of its rows."""
+        ...
+
+    def next_to_published(self, scores: Scores, name: str, names: Sequence[str]) -> tuple[Table, list[str]]:
+        """A run next to published rows, or rows of makers, and notes; the newest rows without names."""
+        ...
+
+
+@runtime_checkable
 class HasRemarks(Protocol):
     """A benchmark with remarks below the scores in the terminal."""
 

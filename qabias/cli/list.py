@@ -26,7 +26,7 @@ def _topics() -> list[str]:
 def list_(
     topic: Annotated[
         str | None,
-        typer.Argument(help="Benchmark, languages, backends, baselines or papers.", autocompletion=_topics),
+        typer.Argument(help="Benchmark, languages, backends, baselines, papers or published.", autocompletion=_topics),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Show every name, with what it means.")] = False,
 ) -> None:
@@ -141,9 +141,20 @@ def _print_papers(full: bool) -> None:
         _print_row("    --models", models, full, default=False)
 
 
+def _print_published(full: bool) -> None:
+    from qabias.benchmarks import loadable_benchmarks
+    from qabias.benchmarks.base import KnowsPublished
+
+    for benchmark in loadable_benchmarks().values():
+        for maker, text in benchmark.list_published(full) if isinstance(benchmark, KnowsPublished) else ():
+            echo(f"{maker:<{_LABEL}}{text}")
+    echo("Next to a run: qabias compare RUN --published [NAME ...], with names of rows or makers.")
+
+
 _TOPICS = {
     "languages": _print_languages,
     "backends": _print_backends,
     "baselines": _print_baselines,
     "papers": _print_papers,
+    "published": _print_published,
 }

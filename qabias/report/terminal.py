@@ -36,6 +36,7 @@ _CAVEAT = "A low score does not prove a model unbiased."
 _RANGE = "(a to b): possible range, if over 2% of answers are missing"
 _HEADING_WIDTH = 24
 _SHOWN_TEXTS = 2
+_PUBLISHED_WIDTH = 100
 _BEST = {0.0: "0", 1.0: "100%"}
 
 
@@ -265,6 +266,9 @@ def print_compared(comparison: Comparison, console: Console | None = None, *, fu
     """Print the differences of runs, for two in at most 25 lines; in full all scores and differences."""
     console = console or Console()
     title = " and ".join(dict.fromkeys(short_title(run.benchmark) for run in comparison.runs))
+    if comparison.is_published:
+        _print_published(comparison, console)
+        return
     print_line(f"{len(comparison.runs):,} runs of {title}", console)
     for note in comparison.analysis.notes:
         console.print(note, markup=False)
@@ -291,6 +295,15 @@ def print_compared(comparison: Comparison, console: Console | None = None, *, fu
     print_line(f'Limits   paired by {paired}. {caveat}"Not detected" does not mean "equal".', console)
     if not full:
         print_line("More     --full, or --output FOLDER for a page", console)
+
+
+def _print_published(comparison: Comparison, console: Console) -> None:
+    """Print a run next to published scores, in at most 30 lines without names."""
+    (table,), notes = comparison.analysis.tables, comparison.analysis.notes
+    console.width = max(console.width, _PUBLISHED_WIDTH)
+    print_table(table, console)
+    for note in notes:
+        print_line(note, console)
 
 
 def _without_intervals(table: Table) -> Table:

@@ -104,6 +104,8 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
     check_comparison_output(folder, comparison.runs, overwrite=overwrite)
     runs = comparison.runs
     title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(short_title(run.benchmark) for run in runs))}"
+    if comparison.is_published:
+        title = f"{comparison.names[0]} next to published scores"
     if comparison.are_forms:
         title = f"{runs[0].arguments.model} on two forms of {comparison.benchmark.name}"
     if comparison.is_by_language:
@@ -124,7 +126,9 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
         by_run=comparison.by_run,
         tiles=comparison_tiles(comparison),
         figure=comparison_figure(comparison),
-        headlines=[] if comparison.are_many else [comparison_headlines(comparison)],  # which the tables by run hold
+        headlines=[]
+        if comparison.are_many or comparison.is_published
+        else [comparison_headlines(comparison)],  # which the tables by run hold
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
     # The page first: it shows whose the tables are, also after a kill between the two.

@@ -21,7 +21,7 @@ from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, ExternalAnswers, Logged, Rules, Scored
-from qabias.benchmarks.bbq import FORCED, NAME
+from qabias.benchmarks.bbq import FORCED, NAME, published_scores
 from qabias.benchmarks.bbq.breakdowns import CONSISTENCY, about_abstention, about_errors
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.logs import inspect_evals, lm_eval
@@ -382,6 +382,14 @@ class _BBQ(BBQBenchmark):
     def published(self, model: str, config: str, mirror: str | None) -> list[ExternalAnswers]:
         """The published answers of a model of the paper, for each prompt."""
         return published_answers(model, self._categories(config), mirror)
+
+    def list_published(self, full: bool) -> list[tuple[str, str]]:
+        """Makers, each with a document and the names of its rows."""
+        return published_scores.list_published(full)
+
+    def next_to_published(self, scores: Scores, name: str, names: Sequence[str]) -> tuple[Table, list[str]]:
+        """A run next to published rows, and notes."""
+        return published_scores.next_to_published(scores, name, names)
 
 
 BENCHMARK = _BBQ()
