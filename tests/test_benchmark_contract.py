@@ -276,8 +276,7 @@ def known_bias(measure):
     """The bias of answers that always follow the stereotype."""
     if not measure.name.startswith(("bias", "preference")) or measure.kind != "signed":
         return None
-    others = 2 if measure.name.startswith("bias") else 1
-    return CERTAINTY - (1 - CERTAINTY) / others if "probability" in measure.name else 1.0
+    return CERTAINTY - (1 - CERTAINTY) / 2 if "probability" in measure.name else 1.0
 
 
 KNOWN = {

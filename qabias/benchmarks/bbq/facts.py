@@ -52,11 +52,6 @@ _AS_OFTEN = Balance(
 )
 
 
-def without_answers(counts: tuple[str, ...]) -> tuple[Rule, ...]:
-    """Why a score over these answers may be undefined."""
-    return (Rule(counts, "no parsed answer to an example with a target"),)
-
-
 def _missing(context: str) -> tuple[tuple[str, str]]:
     return ((f"n_unparsed_{context}", f"n_{context}"),)
 

@@ -21,11 +21,11 @@ from qabias.benchmarks.base import NO_RULES, Logged, Rescoring, Rules, Scored
 from qabias.benchmarks.bbq import FORCED, NAME
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.breakdowns import CATEGORY, N_TEMPLATES, READ_INTERVALS
-from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS, without_answers
+from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.prompts import FORMATS, persons, without_unknown
 from qabias.benchmarks.bbq.roles import PLACES, RULES, pair_forms, roles_of_options, score, scores_of, select_examples
 from qabias.benchmarks.caveats import with_detectable, with_ranges
-from qabias.benchmarks.facts import ALL, SHOWN, Facts, Measure, ParallelForms, Scores, counted
+from qabias.benchmarks.facts import SHOWN, Facts, Measure, ParallelForms, Rule, Scores, counted
 from qabias.benchmarks.generated import about_missing, outcome_counts
 from qabias.benchmarks.pairs import Form, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
@@ -34,7 +34,7 @@ from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import Request, Scorer, TextScorer
 from qabias.share.metrics.bbq.scores import scores_from_counts
-from qabias.tables.model import Analysis, Column, Figure, Table, Value, estimate, values
+from qabias.tables.model import Analysis, Column, Figure, Table, estimate, values
 
 SIDE = "side"
 """The column with the side of an example's set, because ambiguous contexts do not show it."""
@@ -43,68 +43,41 @@ _LETTERS = "AB"
 _READ = "Stereotyped minus anti-stereotyped answers, as a share of both. 0 is no preference, + follows the stereotype."
 _CAVEAT = "Not a bias score of BBQ: the model cannot abstain."
 
-# The metric's keys that a forced choice has, and their names here.
-_NAMES = {
-    "bias_ambig": "preference_ambig",
-    "bias_probability_ambig": "preference_probability_ambig",
-    "n_biased_ambig": "n_stereotyped",
-    "n_counter_biased_ambig": "n_anti_stereotyped",
-    **{
-        name: name
-        for name in (
-            "n",
-            "n_unparsed_ambig",
-            "n_undefined_target",
-            "n_templates",
-            "n_runs",
-            "unparsed_share",
-            "signature",
-        )
-    },
-    **{f"{name}_ambig": name for name in ("n_probabilities", "n_without_probabilities")},
-}
 _SIDES = ("n_stereotyped", "n_anti_stereotyped")
-
-PREFERENCE = Measure(
-    "preference_ambig",
-    "Preference, forced choice",
-    "signed",
-    _SIDES,
-    note=f"{_READ} {_CAVEAT}",
-    heading="preference\nforced choice",
-    tile="Preference",
-    heatmap=True,
-    undefined=without_answers(_SIDES),
-    missing=(("n_unparsed_ambig", "n"),),
-    sides=_SIDES,
-    parts=(("n_stereotyped", "Stereotyped"), ("n_anti_stereotyped", "Anti-stereotyped")),
-)
+# The metric's keys that a forced choice has, and their names here.
+_KEPT = ("n", "n_unparsed_ambig", "n_undefined_target", "n_templates", "n_runs", "unparsed_share", "signature")
+_NAMES = dict(zip((*_KEPT, "n_biased_ambig", "n_counter_biased_ambig"), (*_KEPT, *_SIDES), strict=True))
 MEASURES = (
-    PREFERENCE,
     Measure(
-        "preference_probability_ambig",
-        "Probability preference, forced choice",
+        "preference_ambig",
+        "Preference, forced choice",
         "signed",
-        ("n_probabilities",),
-        note=f"Mean P(stereotyped answer) minus P(anti-stereotyped answer). {_CAVEAT}",
-        undefined=without_answers(("n_probabilities",)),
-        missing=(("n_without_probabilities", "n"),),
-        lacks="answers without probabilities, such as written ones",
+        _SIDES,
+        note=f"{_READ} {_CAVEAT}",
+        heading="preference\nforced choice",
+        tile="Preference",
+        heatmap=True,
+        undefined=(Rule(_SIDES, "no parsed answer to an example with a target"),),
+        missing=(("n_unparsed_ambig", "n"),),
+        sides=_SIDES,
+        parts=tuple(zip(_SIDES, ("Stereotyped", "Anti-stereotyped"), strict=True)),
     ),
     Measure("unparsed_share", "Share, unparsed", "share"),
 )
 
 
-def preferences(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The metric's result with the keys of a forced choice."""
-    kept: dict[str, Any] = {_NAMES[name]: value for name, value in result.items() if name in _NAMES}
+def preferences(result: Mapping[str, Any], score: str = "bias_ambig") -> dict[str, Any]:
+    """The metric's result with the keys of a forced choice, whose preference is one of the metric's scores.
+
+    Without UNKNOWN answers, both s_AMB and the direction of errors are (b - c) / (b + c).
+    """
+    names = {**_NAMES, score: "preference_ambig"}
+    kept: dict[str, Any] = {names[name]: value for name, value in result.items() if name in names}
     for name in ("ci", "detectable", "range", "spread"):
         if name in result:
-            kept[name] = {_NAMES[score]: value for score, value in result[name].items() if score in _NAMES}
-    if "by" in result:
-        kept["by"] = {
-            column: {name: preferences(one) for name, one in groups.items()} for column, groups in result["by"].items()
-        }
+            kept[name] = {names[key]: value for key, value in result[name].items() if key in names}
+    by = result.get("by", {})
+    kept["by"] = {key: {name: preferences(one, score) for name, one in groups.items()} for key, groups in by.items()}
     return kept
 
 
@@ -112,47 +85,28 @@ def among_persons(table: pa.Table, answers: pa.Table) -> dict[str, Any]:
     """The same preference of a model that could abstain, over its answers that name a person."""
     is_ambiguous = pc.equal(table["context_condition"], "ambig")
     result = scores_of(table.filter(is_ambiguous), answers.filter(is_ambiguous), BREAKDOWNS, NO_RULES)
-
-    def renamed(one: Mapping[str, Any]) -> dict[str, Any]:
-        direction = {
-            name: {**one.get(name, {}), "bias_ambig": one[name]["bias_ambig_among_errors"]}
-            for name in ("ci", "range")
-            if name in one
-        }
-        shown = preferences(
-            {**one, "bias_ambig": one["bias_ambig_among_errors"], "detectable": {}, **direction, "by": {}}
-        )
-        return {**shown, "n_abstained": one["n_unknown_ambig"], _S_AMB.name: estimate(one, "bias_ambig")}
-
-    by = {column: {name: renamed(one) for name, one in groups.items()} for column, groups in result["by"].items()}
-    return {**renamed(result), "by": by}
+    shown = preferences(result, "bias_ambig_among_errors")
+    return shown | {"n_abstained": result["n_unknown_ambig"], _BOTH[3].name: estimate(result, "bias_ambig")}
 
 
 def _preferences_of_counts(counts: Any) -> dict[str, Any]:
-    scores = scores_from_counts(counts)
-    return {_NAMES[name]: scores[name] for name in ("bias_ambig", "bias_probability_ambig")}
+    return {"preference_ambig": scores_from_counts(counts)["bias_ambig"]}
 
 
-_S_AMB = Column("s_amb", "s_AMB, with UNKNOWN", "signed")
 _BOTH = (
     Column("run", "Run", "text"),
     Column("preference_ambig", "Preference", "signed"),
-    _S_AMB,
     Column("n_abstained", "Abstained", "count"),
-    Column("n_stereotyped", "Stereotyped", "count"),
-    Column("n_anti_stereotyped", "Anti-stereotyped", "count"),
+    Column("s_amb", "s_AMB", "signed"),
+    *(Column(name, title, "count") for name, title in MEASURES[0].parts),
     Column("n_unparsed_ambig", "Unparsed", "count"),
     N_TEMPLATES,
-)
-_READ_BOTH = (
-    "Preference: stereotyped minus anti-stereotyped answers, as a share of both. With UNKNOWN, it covers only answers "
-    "that name a person. It is another construct than s_AMB."
 )
 _FORCED_FACTS: Facts = replace(
     FACTS,
     dataset=FORCED,  # no folder: the examples are BBQ's
     measures=MEASURES,
-    compared=("preference_ambig", "preference_probability_ambig"),
+    compared=("preference_ambig",),
     columns=("preference_ambig",),
     tiles=("preference_ambig",),
     explained="preference_ambig",
@@ -252,23 +206,17 @@ class ForcedChoice(BBQBenchmark):
         by_template = {"template": [(name,) for name in run.table["template_id"].to_pylist()]}
         templates = score(run.table, run.answers, by_template, run.rules)["by"]["template"]
         ranked = most_biased_first(templates, ("bias_ambig",))
-        tables = [
-            with_detectable(
-                _table(
-                    "category", "category", CATEGORY, {(name,): one for name, one in self.groups(run.scores).items()}
-                ),
-                list(self.groups(run.scores).values()),
-                MEASURES,
-            ),
+        categories = {(name,): one for name, one in self.groups(run.scores).items()}
+        tables = (
+            with_detectable(_table("category", CATEGORY, categories), list(categories.values()), MEASURES),
             _table(
-                "template",
                 "template",
                 Column("template_id", "Template", "text"),
                 {key: preferences(templates[key]) for key in ranked},
             ),
-        ]
+        )
         examples, how_chosen = select_examples(run.table, run.answers, ranked)
-        return Analysis(tuple(tables), examples, how_chosen.replace("s_AMB", "preference"))
+        return Analysis(tables, examples, how_chosen.replace("s_AMB", "preference"))
 
     def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by category and cluster."""
@@ -287,67 +235,42 @@ class ForcedChoice(BBQBenchmark):
         ]
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
-        """The forced choice next to runs with UNKNOWN, overall and by category."""
+        """The forced choice next to runs with UNKNOWN."""
         if not any("n_abstained" in one for one in scores):
             return []
-        by_run = list(zip(names, map(self.groups, scores), strict=True))
-        overall = [_side_by_side(name, groups[ALL]) for name, groups in by_run]
-        by_category = [
-            (group, *_side_by_side(name, groups[group]))
-            for group in by_run[0][1]
-            for name, groups in by_run
-            if group in groups
-        ]
+        rows = tuple(
+            (name, estimate(one, "preference_ambig"), *(one.get(column.name) for column in _BOTH[2:]))
+            for name, one in zip(names, scores, strict=True)
+        )
+        note = (
+            f"{_READ} With UNKNOWN, the preference covers only answers that name a person. s_AMB is another construct."
+        )
         title = "Forced choice next to the form with UNKNOWN"
-        return [
-            Table("forced_choice", title, "", _READ_BOTH, _BOTH, tuple(overall), None, SHOWN),
-            Table(
-                "forced_choice_by_category",
-                f"{title}, by category",
-                "",
-                _READ_BOTH,
-                (CATEGORY, *_BOTH),
-                tuple(by_category),
-                None,
-                SHOWN,
-            ),
-        ]
+        return [Table("forced_choice", title, "", note, _BOTH, rows, None, SHOWN)]
 
     def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
         """None: no other tool asks a forced choice."""
         return None
 
 
-def _at_places(places: Sequence[int], given: Sequence[Any] | None, absent: float) -> list[Any] | None:
+def _at_places(places: Sequence[int], offered: Sequence[Any] | None, absent: float) -> list[Any] | None:
     """Values of the two persons at their places among three answers."""
-    if given is None:
+    if offered is None:
         return None
-    by_place = dict(zip(places, given, strict=True))
+    by_place = dict(zip(places, offered, strict=True))
     return [by_place.get(place, absent) for place in PLACES]
 
 
-def _side_by_side(name: str, scores: Scores) -> tuple[Value, ...]:
-    """The row of a run, without what a forced choice lacks."""
-    counts = (scores.get(column.name) for column in _BOTH[3:])
-    return (name, estimate(scores, "preference_ambig"), scores.get(_S_AMB.name), *counts)
-
-
-def _table(name: str, word: str, label: Column, groups: Mapping[tuple[str, ...], Scores]) -> Table:
-    columns = (
-        Column("preference_ambig", "Preference", "signed"),
-        Column("n_stereotyped", "Stereotyped", "count"),
-        Column("n_anti_stereotyped", "Anti-stereotyped", "count"),
-        Column("n_unparsed_ambig", "Unparsed", "count"),
-        N_TEMPLATES,
-    )
+def _table(by: str, label: Column, groups: Mapping[tuple[str, ...], Scores]) -> Table:
+    columns = (_BOTH[1], *_BOTH[4:])
     table = Table(
-        f"preference_by_{name}",
-        f"Preference by {word}, forced choice",
+        f"preference_by_{by}",
+        f"Preference by {by}, forced choice",
         "",
         f"{_READ} {_CAVEAT} {READ_INTERVALS}",
         (label, *columns),
         tuple((*key, *values(one, columns)) for key, one in groups.items()),
-        Figure("intervals", label.name, ("preference_ambig",)) if name == "category" else None,
+        Figure("intervals", label.name, ("preference_ambig",)) if by == "category" else None,
         "Preference",
     )
     return with_ranges(table, list(groups.values()), MEASURES)
