@@ -318,7 +318,7 @@ class Rescores(Protocol):
 class KnowsPublished(Protocol):
     """A benchmark with scores that makers of models print."""
 
-    def list_published(self, full: bool) -> list[tuple[str, str]]:
+    def list_published(self) -> list[tuple[str, str]]:
         """Makers, each with a document and the names of its rows."""
         ...
 

@@ -146,7 +146,7 @@ def _print_published(full: bool) -> None:
     from qabias.benchmarks.base import KnowsPublished
 
     for benchmark in loadable_benchmarks().values():
-        for maker, text in benchmark.list_published(full) if isinstance(benchmark, KnowsPublished) else ():
+        for maker, text in benchmark.list_published() if isinstance(benchmark, KnowsPublished) else ():
             echo(f"{maker:<{_LABEL}}{text}")
     echo("Next to a run: qabias compare RUN --published [NAME ...], with names of rows or makers.")
 

@@ -96,19 +96,12 @@ def compare_published(run: ScoredRun, names: Sequence[str]) -> Comparison:
         raise QabiasError(f"{run.folder} has no contexts, and published scores have.", "Choose another run.")
     own = run_names([run])
     table, notes = benchmark.next_to_published(run.scores, own[0], names)
-    asked = ", ".join(f"{name} {_ASKED_AS[name](run)}" for name in _ASKED_AS)
-    notes = [f"This run: {asked}. Published rows may differ in these.", *notes]
+    asked = f"source {run.arguments.source}, config {run.arguments.config}, format {run.format_name or 'unknown'}"
+    limit = f"limit {run.arguments.limit or 'none'}"
+    notes = [f"This run: {asked}, {limit}. Published rows may differ in these.", *notes]
     each = by_run([benchmark], own, [run.scores], False)
     analysis = Analysis((table,), notes=tuple(notes))
     return Comparison(benchmark, [run], own, {}, (), [run.scores], analysis, None, each, is_published=True)
-
-
-_ASKED_AS: Mapping[str, Callable[[ScoredRun], str]] = {
-    "source": lambda run: run.arguments.source,
-    "config": lambda run: run.arguments.config,
-    "format": lambda run: run.format_name or "unknown",
-    "limit": lambda run: str(run.arguments.limit or "none"),
-}
 
 
 def _compare_models(

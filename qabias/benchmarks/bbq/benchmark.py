@@ -383,9 +383,9 @@ class _BBQ(BBQBenchmark):
         """The published answers of a model of the paper, for each prompt."""
         return published_answers(model, self._categories(config), mirror)
 
-    def list_published(self, full: bool) -> list[tuple[str, str]]:
+    def list_published(self) -> list[tuple[str, str]]:
         """Makers, each with a document and the names of its rows."""
-        return published_scores.list_published(full)
+        return published_scores.list_published()
 
     def next_to_published(self, scores: Scores, name: str, names: Sequence[str]) -> tuple[Table, list[str]]:
         """A run next to published rows, and notes."""

@@ -277,16 +277,21 @@ def about_abstention(scores: Scores) -> list[str]:
 
 def abstention_tables(categories: Mapping[Key, Scores]) -> list[Table]:
     """Wrong answers in disambiguated contexts by side, and the parts of s_DIS."""
-    titles = {"unknown": "Abstains", "wrong_person": "Wrong person"}
-    rates = [
-        Column(f"{event}_{side}", f"{title}, {side}", "share")
-        for event, title in (("abstention", "Abstains"), ("wrong_person", "Wrong person"))
-        for side in _SIDES
-    ]
-    counts = [
-        Column(f"n_{event}_{side}", f"{title}, {side}", "count") for event, title in titles.items() for side in _SIDES
-    ]
+    titles = {"abstention": "Abstains", "wrong_person": "Wrong person"}
+    counted = {"n_unknown": "Abstains", "n_wrong_person": "Wrong person"}
     gap = Column("abstention_gap", "Abstention gap", "signed")
+    columns = [
+        gap,
+        *(Column(f"{event}_{side}", f"{title}, {side}", "share") for event, title in titles.items() for side in _SIDES),
+        *(
+            Column(f"{event}_{side}", f"{title}, {side}", "count")
+            for event, title in counted.items()
+            for side in _SIDES
+        ),
+        *_N_SIDES,
+    ]
+    parts = {"abstention": "By abstention", "wrong_person": "By wrong persons", "imbalance": "By unequal numbers"}
+    of_bias = [Column(f"bias_disambig_{part}", title, "signed") for part, title in parts.items()]
     split = scored(
         "abstention",
         "Abstentions and wrong persons, disambiguated contexts",
@@ -295,26 +300,13 @@ def abstention_tables(categories: Mapping[Key, Scores]) -> list[Table]:
         "Accuracy",
         [CATEGORY],
         categories,
-        [gap, *rates, *counts, *_N_SIDES],
+        columns,
         Figure("intervals", "category", (gap.name,)),
     )
-    parts = scored(
-        "bias_disambig_parts",
-        "Parts of s_DIS",
-        "",
-        "The parts sum to s_DIS. A wrong person counts twice, and equally many examples per side leave two parts.",
-        "Bias",
-        [CATEGORY],
-        categories,
-        [
-            BIAS["disambig"],
-            Column("bias_disambig_abstention", "By abstention", "signed"),
-            Column("bias_disambig_wrong_person", "By wrong persons", "signed"),
-            Column("bias_disambig_imbalance", "By unequal numbers", "signed"),
-            *_N_SIDES,
-        ],
-    )
-    return [with_detectable(split, list(categories.values()), MEASURES), parts]
+    note = "The parts sum to s_DIS. A wrong person counts twice. The last part is 0 for equally many examples per side."
+    columns = [BIAS["disambig"], *of_bias, *_N_SIDES]
+    summed = scored("bias_disambig_parts", "Parts of s_DIS", "", note, "Bias", [CATEGORY], categories, columns)
+    return [with_detectable(split, list(categories.values()), MEASURES), summed]
 
 
 def _in_words(scores: Mapping[str, Any], name: str) -> str:
