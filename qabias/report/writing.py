@@ -126,9 +126,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
         by_run=comparison.by_run,
         tiles=comparison_tiles(comparison),
         figure=comparison_figure(comparison),
-        headlines=[]
-        if comparison.are_many or comparison.is_published
-        else [comparison_headlines(comparison)],  # which the tables by run hold
+        headlines=[] if comparison.are_many else [comparison_headlines(comparison)],  # which the tables by run hold
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
     # The page first: it shows whose the tables are, also after a kill between the two.
