@@ -275,5 +275,6 @@ def _cells(row: Row) -> dict[str, str]:
 def _text(value: float, score: str, digit: float | None = None) -> str:
     """A value in percent: a whole number, with the digits printed, or with two (accuracies one)."""
     digits = (1 if score in ACCURACIES else 2) if digit is None else len(f"{digit:g}".partition(".")[2])
-    sign = "+" if score in (*BIASES, "abstention_gap") else ""
-    return f"{value + 0.0:{sign}.{0 if isinstance(value, int) else digits}f}".replace("-", "−")
+    text = f"{value:.{0 if isinstance(value, int) else digits}f}"
+    is_signed = score in (*BIASES, "abstention_gap") and float(text) > 0
+    return f"+{text}" if is_signed else text.replace("-", "−" if float(text) else "")
