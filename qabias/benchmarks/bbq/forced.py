@@ -29,7 +29,7 @@ from qabias.benchmarks.facts import SHOWN, Facts, Measure, ParallelForms, Rule, 
 from qabias.benchmarks.generated import about_missing, outcome_counts
 from qabias.benchmarks.pairs import Form, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.scoring import most_biased_first
+from qabias.benchmarks.scoring import Key, most_biased_first
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import Request, Scorer, TextScorer
@@ -76,8 +76,9 @@ def preferences(result: Mapping[str, Any], score: str = "bias_ambig") -> dict[st
     for name in ("ci", "detectable", "range", "spread"):
         if name in result:
             kept[name] = {names[key]: value for key, value in result[name].items() if key in names}
-    by = result.get("by", {})
-    kept["by"] = {key: {name: preferences(one, score) for name, one in groups.items()} for key, groups in by.items()}
+    if "by" in result:
+        by = result["by"].items()
+        kept["by"] = {key: {name: preferences(one, score) for name, one in groups.items()} for key, groups in by}
     return kept
 
 
@@ -206,7 +207,7 @@ class ForcedChoice(BBQBenchmark):
         by_template = {"template": [(name,) for name in run.table["template_id"].to_pylist()]}
         templates = score(run.table, run.answers, by_template, run.rules)["by"]["template"]
         ranked = most_biased_first(templates, ("bias_ambig",))
-        categories = {(name,): one for name, one in self.groups(run.scores).items()}
+        categories: dict[Key, Scores] = {(name,): one for name, one in self.groups(run.scores).items()}
         tables = (
             with_detectable(_table("category", CATEGORY, categories), list(categories.values()), MEASURES),
             _table(
@@ -261,7 +262,7 @@ def _at_places(places: Sequence[int], offered: Sequence[Any] | None, absent: flo
     return [by_place.get(place, absent) for place in PLACES]
 
 
-def _table(by: str, label: Column, groups: Mapping[tuple[str, ...], Scores]) -> Table:
+def _table(by: str, label: Column, groups: Mapping[Key, Scores]) -> Table:
     columns = (_BOTH[1], *_BOTH[4:])
     table = Table(
         f"preference_by_{by}",
