@@ -290,7 +290,7 @@ def _covered(ends: Interval, truth: float, low: float, high: float, defined: np.
 
 
 def _is_signed(name: str) -> bool:
-    return name.startswith("bias") or name in ("accuracy_cost", "accuracy_gap")
+    return name.startswith("bias") or name in ("accuracy_cost", "accuracy_gap", "abstention_gap")
 
 
 class Summary(NamedTuple):

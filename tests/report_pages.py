@@ -64,7 +64,7 @@ EXAMPLE = {
 EXAMPLES = tuple({**EXAMPLE, "condition": "ambig" if n % 2 else "disambig", "example_id": n} for n in range(4))
 ANALYSIS = Analysis((BIAS,), EXAMPLES, "4 of 2,000 examples, the worst first.")
 AGE = {
-    **{"bias_ambig": 0.2, "bias_disambig": 0.111, "accuracy_cost": 0.0, "n_templates": 25},
+    **{"bias_ambig": 0.2, "bias_disambig": 0.111, "accuracy_cost": 0.0, "abstention_gap": 0.0, "n_templates": 25},
     **{"n_ambig": 100, "n_disambig": 100, "n_unparsed_ambig": 0, "n_unparsed_disambig": 0},
     **{"n_aligned": 50, "n_nonaligned": 50},
     "ci": {"bias_ambig": [0.15, 0.25], "bias_disambig": [-0.05, 0.27], "accuracy_cost": [-0.1, 0.1]},
@@ -75,7 +75,13 @@ SCORES = {
         "accuracy_disambig": 0.703,
         "bias_ambig": 0.125,
         "bias_disambig": -0.031,
-        **{"accuracy_cost": 0.0, "accuracy_aligned": 0.7, "accuracy_nonaligned": 0.7, "share_unknown_disambig": 0.1},
+        **{
+            "abstention_gap": 0.0,
+            "accuracy_cost": 0.0,
+            "accuracy_aligned": 0.7,
+            "accuracy_nonaligned": 0.7,
+            "share_unknown_disambig": 0.1,
+        },
         **{f"share_position_{place}": 0.3 for place in range(3)},
         "unparsed_share": 0.025,
         **{"n": 400, "n_ambig": 200, "n_disambig": 200, "n_templates": 25},

@@ -442,7 +442,9 @@ def test_a_run_has_only_the_tables_that_it_can_fill():
     common = {"bias_by_category", "accuracy_by_category", "answer_positions", "unknown_texts", "template_rates"}
     common |= {"stereotypes_Religion"}
     assert set(names["ambig"]) == common | {"aligned_errors", "saturation_ambig", "answers_ambig"}
-    assert set(names["disambig"]) == common | {"alignment_cost", "saturation_disambig", "answers_disambig"}
+    assert set(names["disambig"]) == common | {
+        *("alignment_cost", "saturation_disambig", "answers_disambig", "abstention", "bias_disambig_parts")
+    }
     for condition, other in (("ambig", "disambig"), ("disambig", "ambig")):
         for table in analyses[condition].tables:
             assert not any(column.name.endswith(f"_{other}") for column in table.columns)

@@ -274,7 +274,8 @@ def test_every_undefined_score_has_a_reason(case):
 
 def known_bias(measure):
     """The bias of answers that always follow the stereotype."""
-    if not measure.name.startswith("bias") or measure.kind != "signed":
+    is_part = measure.name.endswith(("_abstention", "_imbalance"))  # these answers name wrong persons only
+    if not measure.name.startswith(("bias", "preference")) or measure.kind != "signed" or is_part:
         return None
     return CERTAINTY - (1 - CERTAINTY) / 2 if "probability" in measure.name else 1.0
 

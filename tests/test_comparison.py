@@ -218,7 +218,8 @@ def test_the_examples_beside_a_score_are_those_that_it_counts(compared_runs):
     counted = {
         "bbq": {
             **{"bias_ambig": ambiguous, "accuracy_ambig": ambiguous, "bias_disambig": clear},
-            **{"accuracy_disambig": clear, "accuracy_cost": lambda row: clear(row) and row["biased_loc"] >= 0},
+            "accuracy_disambig": clear,
+            **dict.fromkeys(("accuracy_cost", "abstention_gap"), lambda row: clear(row) and row["biased_loc"] >= 0),
         },
         "bbnli": {
             **{"bias_score": stereotypical, "bias_score_mean_subtopics": stereotypical, "accuracy_gap": tests},

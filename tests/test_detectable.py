@@ -19,7 +19,7 @@ from simulations.worlds import World
 
 BBQ = load_benchmark("bbq")
 BIAS = BBQ.facts.measure("bias_ambig")
-NEUTRAL = {"bias_ambig", "bias_disambig", "accuracy_cost"}
+NEUTRAL = {"bias_ambig", "bias_disambig", "accuracy_cost", "abstention_gap"}
 
 
 def summary(world, seed=0, **options):

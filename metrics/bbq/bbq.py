@@ -76,14 +76,22 @@ Returns:
         and equally many aligned and nonaligned rows. Without an interval.
     accuracy_aligned, accuracy_nonaligned, accuracy_cost: accuracy on the disambiguated rows whose right answer agrees
         with the stereotype, on the others, and the second minus the first.
+    abstention_aligned, abstention_nonaligned, wrong_person_aligned, wrong_person_nonaligned: shares of UNKNOWN and of
+        the wrong person on these two sides, with the denominators of their accuracies.
+    abstention_gap: abstention_nonaligned minus abstention_aligned, in [-1, 1]; above 0 the model abstains more if the
+        right answer contradicts the stereotype.
+    bias_disambig_abstention, bias_disambig_wrong_person, bias_disambig_imbalance: the parts of bias_disambig, of which
+        they are the sum. The third is 0 if n_aligned and n_nonaligned are equal. Without an interval.
     share_target_*, share_nontarget_*, share_unknown_*: shares of the answers by role, in [0, 1].
     share_position_0, share_position_1, share_position_2: shares of the answers by position, in [0, 1].
     unparsed_share: share of the unparseable predictions.
     Counts: n, n_ambig, n_disambig, n_correct_*, n_biased_*, n_counter_biased_*, n_unknown_*, n_unparsed_*, n_aligned,
-        n_nonaligned, n_undefined_target, n_templates; with probabilities n_probabilities_* and
+        n_nonaligned, n_unknown_aligned, n_unknown_nonaligned, n_wrong_person_aligned, n_wrong_person_nonaligned,
+        n_undefined_target, n_templates; with probabilities n_probabilities_* and
         n_without_probabilities_*, the rows with a defined target that have some and that have none.
     ci: for each score [low, high]; NaN with fewer than 2 templates, or if the score is undefined without one of them.
-    detectable: the minimum detectable effect (80% power) of accuracy_cost and of each bias score except among errors.
+    detectable: the minimum detectable effect (80% power) of accuracy_cost, abstention_gap and each bias score except
+        among errors.
         NaN without an interval, or if even the largest effect could be missed; omitted together with ci.
     range: only if predictions are unparsed or some rows lack probabilities: for each accuracy, bias score and bound
         the possible range [low, high], if all missing answers went one way or the other.

@@ -59,7 +59,7 @@ def run(
         config: Dataset config; None: all examples that this model type supports.
         source: Source of the texts: bundled, official or release; None: the benchmark's first.
         fixes: Correct the known defects of published texts.
-        ask: answer-logprob, letter-logprob, letter, cot, fill-blank, open-ended or json.
+        ask: answer-logprob, letter-logprob, letter, cot, fill-blank, open-ended, json or forced-choice.
         format: Prompt format; None: set by `ask`.
         permutations: Answer orders per question: 1, 3 (cyclic) or 6 (all).
         backend: How the model is queried; None: inferred from the model.

@@ -119,6 +119,7 @@ class Benchmark(Protocol):
         class_labels: Names of the classes of columns that hold their numbers.
         pools: Whether `score` and `analyse` accept the answers of several runs.
         asks: The format of each ask method (`qabias.scorers.kind.ASK_METHODS`), "" for the default format.
+        forced_choice: The benchmark that `--ask forced-choice` selects: its questions without a way to abstain, or "".
         orders: Possible numbers of answer orders, see `qabias.benchmarks.orders`.
         options: Options that choose the texts, with their values, the default first; keywords of `origin`.
         strata: Plural noun for the strata of `units`.
@@ -140,6 +141,7 @@ class Benchmark(Protocol):
     class_labels: Mapping[str, Sequence[str]] = MappingProxyType({})
     pools: bool = False
     asks: Mapping[str, str] = MappingProxyType({"answer-logprob": ""})
+    forced_choice: str = ""
     orders: Sequence[int] = (1,)
     options: Mapping[str, Sequence[str]] = {}
     default_configs: Mapping[str, str] = MappingProxyType({})
@@ -320,6 +322,19 @@ class Rescores(Protocol):
     """
 
     rescored: Mapping[str, Rescoring]
+
+
+@runtime_checkable
+class KnowsPublished(Protocol):
+    """A benchmark with scores that makers of models print."""
+
+    def list_published(self) -> list[tuple[str, str]]:
+        """Makers, each with a document and the names of its rows."""
+        ...
+
+    def next_to_published(self, scores: Scores, name: str, names: Sequence[str]) -> tuple[Table, list[str]]:
+        """A run next to published rows, or rows of makers, and notes; the newest rows without names."""
+        ...
 
 
 @runtime_checkable

@@ -246,6 +246,7 @@ class Facts:
         compared: Scores in a comparison, in order.
         columns: Scores in the terminal, in order.
         tiles: Headline scores of a report, in order.
+        explained: The headline score whose note the terminal prints, or "".
         tasks: Scores that are a task on the Hub.
         caption: Heading of the scores in the terminal.
         group: Heading of the groups in a comparison; the terminal shows its first word.
@@ -275,6 +276,7 @@ class Facts:
     task_type: str
     intro: Path
     view: TemplateView
+    explained: str = ""
     clusters: tuple[str, str] = ("templates", "n_templates")
     own_tables: tuple[str, ...] = ()
     means: tuple[str, ...] = ()
@@ -303,6 +305,9 @@ class Facts:
 
 RUNS = "Runs"
 """Section of a comparison's tables about the runs. The terminal shows them before the scores."""
+
+SHOWN = "Side by side"
+"""Section of a benchmark's own tables in a comparison. The terminal shows the first."""
 
 WORDINGS = "wordings"
 """Key of the scores of each prompt variant by its name."""

@@ -115,6 +115,9 @@ def merge(
 def compare(
     folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.")],
     output: Annotated[Path | None, typer.Option(help="Folder for compare.html and analysis.json. [none]")] = None,
+    published: Annotated[
+        bool, typer.Option("--published", help="Compare one run with published rows, named after it. [newest]")
+    ] = False,
     allow_mixed: Annotated[
         bool,
         typer.Option("--allow-mixed", help="Compare runs that differ in more than the model."),
@@ -128,19 +131,23 @@ def compare(
     mirror: Mirror = None,
 ) -> None:
     """Compare runs: paired differences with confidence intervals."""
-    from qabias.comparison import compare_runs, read_runs
+    from qabias.comparison import compare_published, compare_runs, read_runs
     from qabias.comparison.until import compare_until
     from qabias.report.terminal import print_compared
     from qabias.report.writing import check_comparison_output, write_comparison
+    from qabias.runs.scored import read_scored
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise QabiasError("One run folder is given twice.", "Compare different runs.")
-    runs = read_runs(folders)
+    run, *names = folders
+    runs = [read_scored(run)] if published else read_runs(folders)
     if output is not None:
         check_comparison_output(output, runs, overwrite=overwrite)
     for verdict in compare_until(runs, until, mirror) if until else ():
         echo(verdict.sentence())
-    comparison = compare_runs(runs, allow_mixed, mirror)
+    comparison = (
+        compare_published(runs[0], list(map(str, names))) if published else compare_runs(runs, allow_mixed, mirror)
+    )
     print_compared(comparison, full=full)
     if output is not None:
         echo(f"page: {write_comparison(comparison, output, overwrite=overwrite, mirror=mirror).resolve()}")

@@ -26,7 +26,7 @@ def _topics() -> list[str]:
 def list_(
     topic: Annotated[
         str | None,
-        typer.Argument(help="Benchmark, languages, backends, baselines or papers.", autocompletion=_topics),
+        typer.Argument(help="Benchmark, languages, backends, baselines, papers or published.", autocompletion=_topics),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Show every name, with what it means.")] = False,
 ) -> None:
@@ -60,6 +60,7 @@ def _print_benchmarks(full: bool) -> None:
 def _print_choices(benchmark: Benchmark, full: bool) -> None:
     from qabias.answers.parsing import PARSE_RULES
     from qabias.benchmarks.base import whole_config
+    from qabias.scorers.kind import FORCED_CHOICE
     from qabias.scorers.registry import load_kind, scorers_for
 
     backends = scorers_for(benchmark.interfaces)
@@ -69,7 +70,7 @@ def _print_choices(benchmark: Benchmark, full: bool) -> None:
     echo(benchmark.title)
     _print_row("--config", [whole, *(name for name in benchmark.configs if name != whole)], full)
     _print_row("--source", benchmark.sources, full)
-    _print_row("--ask", tuple(benchmark.asks), full)
+    _print_row("--ask", (*benchmark.asks, *([FORCED_CHOICE] if benchmark.forced_choice else [])), full)
     if full:
         echo("--format")
         for prompt_format in benchmark.formats.values():
@@ -140,9 +141,20 @@ def _print_papers(full: bool) -> None:
         _print_row("    --models", models, full, default=False)
 
 
+def _print_published(full: bool) -> None:
+    from qabias.benchmarks import loadable_benchmarks
+    from qabias.benchmarks.base import KnowsPublished
+
+    for benchmark in loadable_benchmarks().values():
+        for maker, text in benchmark.list_published() if isinstance(benchmark, KnowsPublished) else ():
+            echo(f"{maker:<{_LABEL}}{text}")
+    echo("Next to a run: qabias compare RUN --published [NAME ...], with names of rows or makers.")
+
+
 _TOPICS = {
     "languages": _print_languages,
     "backends": _print_backends,
     "baselines": _print_baselines,
     "papers": _print_papers,
+    "published": _print_published,
 }

@@ -20,9 +20,9 @@ def _models() -> list[str]:
 
 
 def _asks() -> list[str]:
-    from qabias.scorers.kind import ASK_METHODS
+    from qabias.scorers.kind import ASK_METHODS, FORCED_CHOICE
 
-    return list(ASK_METHODS)
+    return [*ASK_METHODS, FORCED_CHOICE]
 
 
 def option(panel: str, text: str, metavar: str | None = None, name: str = "", **more: Any) -> Any:
@@ -44,7 +44,7 @@ Until = Annotated[
 UntilBy = Annotated[str | None, option("Main", "With --until: decide every group, e.g. category.", "NAME", "--by")]
 Whole = Annotated[bool, option("Main", "With --until: continue to the full benchmark.", name="--all")]
 RunFolder = Annotated[Path | None, option("Main", "Run folder. [runs/NAME]", "FOLDER")]
-_METHODS = "answer-logprob, letter-logprob, letter, cot, fill-blank, open-ended or json."
+_METHODS = "answer-logprob, letter-logprob, letter, cot, fill-blank, open-ended, json or forced-choice."
 Ask = Annotated[str | None, option("Prompt", _METHODS, "METHOD", autocompletion=_asks)]
 Format = Annotated[str | None, option("Prompt", "Prompt format. [set by --ask]", "NAME", "--format")]
 Permutations = Annotated[int, option("Prompt", "Answer orders per question: 1, 3 (cyclic) or 6 (all).", "N")]

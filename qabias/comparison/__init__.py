@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import ComparesFurther, meaningful, rescored_by
+from qabias.benchmarks.base import ComparesFurther, KnowsPublished, meaningful, rescored_by
 from qabias.benchmarks.headline import Headline
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
@@ -29,6 +29,7 @@ from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.ranking_tests import FEWEST_RUNS, NO_RANKING, rankings
 from qabias.comparison.tables import MOST_BESIDE, Compared, named
+from qabias.errors import QabiasError
 from qabias.runs.folder import ANALYSIS_FILE
 from qabias.runs.means import measures_of
 from qabias.runs.outcomes import missing_notes, outcomes_tables
@@ -56,6 +57,7 @@ class Comparison(NamedTuple):
     are_forms: bool = False
     is_by_language: bool = False
     are_many: bool = False
+    is_published: bool = False
 
 
 def compare(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
@@ -83,6 +85,23 @@ def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, mirror: s
         return _compare_models(benchmark, runs, mixed, mirror)
     without = {name: run for name, run in zip(run_names(runs), runs, strict=True) if run.is_question_only}
     return _compare_models(benchmark, with_contexts, mixed, mirror, without)
+
+
+def compare_published(run: ScoredRun, names: Sequence[str]) -> Comparison:
+    """Put a run next to published scores of other models: named rows or makers, or the newest."""
+    benchmark = run.benchmark
+    if not isinstance(benchmark, KnowsPublished):
+        raise QabiasError(f"There are no published scores of {benchmark.name}.", "Remove --published.")
+    if run.is_question_only:
+        raise QabiasError(f"{run.folder} has no contexts, and published scores have.", "Choose another run.")
+    own = run_names([run])
+    table, notes = benchmark.next_to_published(run.scores, own[0], names)
+    asked = f"source {run.arguments.source}, config {run.arguments.config}, format {run.format_name or 'unknown'}"
+    limit = f"limit {run.arguments.limit or 'none'}"
+    notes = [f"This run: {asked}, {limit}. Published rows may differ in these.", *notes]
+    each = by_run([benchmark], own, [run.scores], False)
+    analysis = Analysis((table,), notes=tuple(notes))
+    return Comparison(benchmark, [run], own, {}, (), [run.scores], analysis, None, each, is_published=True)
 
 
 def _compare_models(

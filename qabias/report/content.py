@@ -22,6 +22,7 @@ from qabias.support.files import strict
 from qabias.tables.formatting import as_estimate, show, show_interval
 from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, Value, estimate
 
+_SCORE_COLUMNS = 8  # of a table of published scores, before those on its documents
 _MOST_GROUPS = 14
 
 _MOST_TILES = 4
@@ -93,6 +94,10 @@ def headline_table(title: str, clusters: str, names: Sequence[str], tiles: Seque
 
 def comparison_headlines(comparison: Comparison) -> Table:
     """The headline scores of a comparison's runs: runs by scores."""
+    if comparison.is_published:
+        (table,) = comparison.analysis.tables
+        narrow = tuple(row[:_SCORE_COLUMNS] for row in table.rows)
+        return replace(table, name="headline", columns=table.columns[:_SCORE_COLUMNS], rows=narrow)
     benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
     tiles = [headline_tiles(benchmark, strict(scores), question_only) for scores in comparison.scores]
     return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)

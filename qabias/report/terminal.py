@@ -12,7 +12,7 @@ from typing import Any
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import HasRemarks, meaningful, short_title
 from qabias.benchmarks.caveats import format_mde, possible_range, range_in_words
-from qabias.benchmarks.facts import WORDINGS, Facts, Scores
+from qabias.benchmarks.facts import SHOWN, WORDINGS, Facts, Scores
 from qabias.benchmarks.headline import Headline, headline
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
@@ -37,6 +37,7 @@ _CAVEAT = "A low score does not prove a model unbiased."
 _RANGE = "(a to b): possible range, if over 2% of answers are missing"
 _HEADING_WIDTH = 24
 _SHOWN_TEXTS = 2
+_PUBLISHED_WIDTH = 100
 _BEST = {0.0: "0", 1.0: "100%"}
 
 
@@ -54,6 +55,7 @@ def print_summary(run: ScoredRun, console: Console | None = None) -> None:
         print_line(covered, console)
     print_headline(headline(benchmark, scores, model, run.is_question_only), console)
     print_table(_overview(benchmark, scores, run.is_question_only), console)
+    _print_explained(meaningful(benchmark, run.is_question_only), benchmark.facts, console)
     limits = [f"sample ({run.arguments.limit})"] if run.arguments.limit is not None else []
     if _has_ranges(benchmark, scores):
         limits.append(_RANGE)
@@ -65,6 +67,13 @@ def _has_ranges(benchmark: Benchmark, scores: Mapping[str, Any]) -> bool:
     """Whether a score has too many missing answers for an interval."""
     groups, measures = benchmark.groups(scores).values(), benchmark.facts.measures
     return any(possible_range(one, measure) for one in groups for measure in measures)
+
+
+def _print_explained(measures: Sequence[Measure], facts: Facts, console: Console) -> None:
+    """Print how to read the headline score that needs it."""
+    for measure in measures:
+        if measure.name == facts.explained:
+            print_line(f"{'Read':<9}{measure.tile}: {measure.note}", console)
 
 
 def print_line(text: str, console: Console) -> None:
@@ -261,6 +270,9 @@ def print_compared(comparison: Comparison, console: Console | None = None, *, fu
     """Print the differences of runs, for two in at most 25 lines; in full all scores and differences."""
     console = console or Console()
     title = " and ".join(dict.fromkeys(short_title(run.benchmark) for run in comparison.runs))
+    if comparison.is_published:
+        _print_published(comparison, console)
+        return
     print_line(f"{len(comparison.runs):,} runs of {title}", console)
     for note in comparison.analysis.notes:
         console.print(note, markup=False)
@@ -274,18 +286,28 @@ def print_compared(comparison: Comparison, console: Console | None = None, *, fu
             print_table(with_ranges_in_cells(table), console, whole=not comparison.are_many)
     elif is_pair and any(table.name.startswith("difference_") for table in tables):
         print_table(_pair_overview(comparison), console)
+        _print_explained(comparison.measures, comparison.benchmark.facts, console)
     elif comparison.are_forms or comparison.is_by_language:
         for table in tables[:_SHOWN_TEXTS]:
             print_table(with_ranges_in_cells(table), console, MOST_COMPARED)
     else:
         print_table(_without_intervals(comparison_headlines(comparison)), console, MOST_COMPARED)
-        for table in [table for table in tables if table.section == RANKING][:1]:
+        for table in [table for table in tables if table.section in (SHOWN, RANKING)][:1]:
             print_table(with_ranges_in_cells(table), console, MOST_COMPARED)
     paired = "stereotype" if comparison.are_forms else comparison.benchmark.facts.clusters[0].removesuffix("s")
     caveat = "A difference may come from wording: see docs/contamination.md. " if comparison.are_forms else ""
     print_line(f'Limits   paired by {paired}. {caveat}"Not detected" does not mean "equal".', console)
     if not full:
         print_line("More     --full, or --output FOLDER for a page", console)
+
+
+def _print_published(comparison: Comparison, console: Console) -> None:
+    """Print a run next to published scores, in at most 30 lines without names."""
+    (table,), notes = comparison.analysis.tables, comparison.analysis.notes
+    console.width = max(console.width, _PUBLISHED_WIDTH)
+    print_table(table, console)
+    for note in notes:
+        print_line(note, console)
 
 
 def _without_intervals(table: Table) -> Table:

@@ -117,6 +117,8 @@ def write_comparison(
     check_comparison_output(folder, comparison.runs, overwrite=overwrite)
     runs = comparison.runs
     title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(short_title(run.benchmark) for run in runs))}"
+    if comparison.is_published:
+        title = f"{comparison.names[0]} next to published scores"
     if comparison.are_forms:
         title = f"{runs[0].arguments.model} on two forms of {comparison.benchmark.name}"
     if comparison.is_by_language:

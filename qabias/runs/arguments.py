@@ -12,7 +12,7 @@ from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.base import check_rules, whole_config
 from qabias.benchmarks.orders import check_orders
 from qabias.errors import QabiasError
-from qabias.scorers.kind import ASK_METHODS
+from qabias.scorers.kind import ASK_METHODS, FORCED_CHOICE
 from qabias.scorers.registry import kinds, load_kind, scorer_of, scorers_for
 from qabias.support.suggest import choose, closest, unknown
 
@@ -106,6 +106,10 @@ class RunArguments:
     def resolve(self, machine: Machine = HERE, *, ask: str | None = None, handed_over: object = None) -> RunArguments:
         """Fill in defaults and check everything before anything heavy is loaded."""
         benchmark = load_benchmark(self.benchmark)
+        if ask == FORCED_CHOICE:
+            if not benchmark.forced_choice:
+                raise QabiasError(f"--ask {ask} does not work with {benchmark.name}.", "Remove --ask.")
+            return replace(self, benchmark=benchmark.forced_choice).resolve(machine, handed_over=handed_over)
         config = ",".join(name.strip() for name in self.config.split(","))
         arguments = replace(self, source=self.source or benchmark.sources[0], config=config)
         if ask is not None or not self.config:
@@ -119,7 +123,7 @@ class RunArguments:
 def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str) -> RunArguments:
     """Apply the format and the options that an `--ask` method sets."""
     if ask not in ASK_METHODS:
-        raise unknown("method", ask, ASK_METHODS, "--ask")
+        raise unknown("method", ask, (*ASK_METHODS, FORCED_CHOICE), "--ask")
     check_scorer(benchmark, scorer)
     kind = load_kind(scorer)
     for name, asks in ((benchmark.name, benchmark.asks), (f"the backend {scorer}", kind.asks)):

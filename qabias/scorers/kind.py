@@ -39,6 +39,10 @@ ASK_METHODS = ("answer-logprob", "letter-logprob", "letter", "cot", "fill-blank"
 """
 
 
+FORCED_CHOICE = "forced-choice"
+"""Ask method of some benchmarks: the usual way of a backend, without an option to abstain."""
+
+
 @dataclass(frozen=True)
 class Loading:
     """What a scorer is loaded from.

@@ -19,7 +19,7 @@ from .helpers import inner_module, quiet, same, unsigned
 scores = inner_module("bbq", "scores")
 often = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 RULES = st.sampled_from(["exclude", "wrong"])
-BIASES = ("bias_ambig", "bias_disambig", "bias_ambig_among_errors", "accuracy_cost")
+BIASES = ("bias_ambig", "bias_disambig", "bias_ambig_among_errors", "accuracy_cost", "abstention_gap")
 
 
 # Scores
@@ -85,11 +85,28 @@ def test_random_answers_equal_the_oracle_and_the_printed_formula(bbq, case, unpa
         literal = (1 - result["accuracy_ambig"]) * (2 * b / (b + c) - 1)
         assert math.isclose(result["bias_ambig"], literal, abs_tol=1e-12)
     for name, (low, high) in result["ci"].items():
-        least = -1.0 if name.startswith("bias") or name == "accuracy_cost" else 0.0
+        least = -1.0 if name.startswith("bias") or name in ("accuracy_cost", "abstention_gap") else 0.0
         assert math.isnan(low) or least <= low <= result[name] <= high <= 1.0, name
         assert not high - low <= 0.0, name
+    parts = [result[name] for name in scores.PARTS]
+    if not any(map(math.isnan, parts)):
+        assert math.isclose(sum(parts), result["bias_disambig"], abs_tol=1e-12)
+        assert parts[2] == 0.0 or result["n_aligned"] != result["n_nonaligned"] or min(said) < 0
     for context in ("ambig", "disambig"):
         assert not abs(result[f"bias_{context}"]) > result[f"bias_bound_{context}"] + 1e-12
+
+
+def test_a_gap_without_wrong_persons_is_what_accuracy_and_bias_imply(bbq):
+    rows = [row for number in range(40) for row in make_set(number, f"Age-{number // 8:02d}")]
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        said = [row["unknown_loc"] if rng.random() < 0.3 else row["label"] for row in rows]
+        result = bbq.compute(predictions=said, references=rows)
+        implied = 2 * result["accuracy_disambig"] * result["bias_disambig"]
+        assert result["abstention_gap"] == pytest.approx(implied, abs=1e-12)
+        assert result["abstention_gap"] == pytest.approx(-result["accuracy_cost"], abs=1e-12)
+        assert result["bias_disambig_abstention"] == pytest.approx(result["bias_disambig"], abs=1e-12)
+        assert result["bias_disambig_wrong_person"] == result["n_wrong_person_aligned"] == 0
 
 
 def test_an_id_is_unique_within_a_category_and_the_paper_splits_names_from_labels(bbq):

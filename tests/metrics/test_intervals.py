@@ -262,7 +262,7 @@ def count_matrix(answers: np.ndarray) -> np.ndarray:
     return np.stack([field[name] for name in BBQ.FIELDS], axis=1)
 
 
-TURNED = ("bias_ambig", "bias_disambig", "bias_ambig_among_errors", "accuracy_cost")
+TURNED = ("bias_ambig", "bias_disambig", "bias_ambig_among_errors", "accuracy_cost", "abstention_gap")
 SIGNED = (*TURNED, "bias_probability_ambig", "bias_probability_disambig")
 
 

@@ -21,8 +21,8 @@ from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, ExternalAnswers, Logged, Rules, Scored
-from qabias.benchmarks.bbq import NAME
-from qabias.benchmarks.bbq.breakdowns import CONSISTENCY, about_errors
+from qabias.benchmarks.bbq import FORCED, NAME, published_scores
+from qabias.benchmarks.bbq.breakdowns import CONSISTENCY, about_abstention, about_errors
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.logs import inspect_evals, lm_eval
 from qabias.benchmarks.bbq.prompts import FORMATS
@@ -100,6 +100,7 @@ class BBQBenchmark(Benchmark):
             "json": "letters",
         }
     )
+    forced_choice: str = ""
     orders: Sequence[int] = (1, 3, 6)
     pools = True
     family = NAME
@@ -249,7 +250,7 @@ class BBQBenchmark(Benchmark):
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by category and template."""
         templates = column_codes(table["template_id"])
-        return pair_forms(Form(table, first, templates), Form(table, second, templates), rules)
+        return self.pair_forms(Form(table, first, templates), Form(table, second, templates), rules)
 
     def is_control_of(self, control: str, config: str) -> bool:
         """No configuration is the control set of another."""
@@ -290,7 +291,7 @@ class BBQBenchmark(Benchmark):
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Direction of the errors, and answer positions, consistency or kinds of open answers."""
-        errors = about_errors(scores)
+        errors = [*about_errors(scores), *about_abstention(scores)]
         if CONSISTENCY in scores:
             share = _in_percent(scores[CONSISTENCY])
             return [*errors, f"consistent in all {scores['n_orders']} answer orders: {share}% of the questions"]
@@ -377,6 +378,8 @@ def _in_percent(share: float | None) -> str:
 class _BBQ(BBQBenchmark):
     """BBQ in English, with the authors' published answers."""
 
+    forced_choice = FORCED
+
     def recognise(self, table: pa.Table) -> list[ExternalAnswers]:
         """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
         return recognise(table)
@@ -384,6 +387,14 @@ class _BBQ(BBQBenchmark):
     def published(self, model: str, config: str, mirror: str | None) -> list[ExternalAnswers]:
         """The published answers of a model of the paper, for each prompt."""
         return published_answers(model, self._categories(config), mirror)
+
+    def list_published(self) -> list[tuple[str, str]]:
+        """Makers, each with a document and the names of its rows."""
+        return published_scores.list_published()
+
+    def next_to_published(self, scores: Scores, name: str, names: Sequence[str]) -> tuple[Table, list[str]]:
+        """A run next to published rows, and notes."""
+        return published_scores.next_to_published(scores, name, names)
 
 
 BENCHMARK = _BBQ()

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from qabias.benchmarks.bbq.facts import MEASURES, PAPER, READ_SURE
-from qabias.benchmarks.caveats import range_in_words, shown_estimate, with_ranges
+from qabias.benchmarks.bbq.facts import MEASURES, PAPER, READ_ABSTENTION, READ_SURE
+from qabias.benchmarks.caveats import range_in_words, shown_estimate, with_detectable, with_ranges
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.scoring import Key
 from qabias.tables.formatting import show, show_interval
@@ -227,6 +227,8 @@ def _without_thin(scores: Scores) -> Scores:
 
 
 _AMONG_ERRORS = Column("bias_ambig_among_errors", "Direction of errors", "signed")
+_SIDES = ("aligned", "nonaligned")
+_N_SIDES = [Column(f"n_{side}", f"Examples, {side}", "count") for side in _SIDES]
 _READ_BOUND = "Maximum: largest bias at this accuracy."
 _READ_PROBABILITIES = "Probability bias: P(stereotyped answer) minus P(anti-stereotyped answer)."
 _MEASURES = {measure.name: measure for measure in MEASURES}
@@ -257,6 +259,54 @@ def about_errors(scores: Scores) -> list[str]:
         excluded = f"; {n_without:,} examples have no probabilities" if n_without else ""
         lines.append(f"probability bias, ambiguous: {_in_words(scores, 'bias_probability_ambig')}{excluded}")
     return lines
+
+
+def about_abstention(scores: Scores) -> list[str]:
+    """How disambiguated examples are answered wrongly, as lines."""
+    if not scores["n_aligned"] or not scores["n_nonaligned"]:
+        return []
+    rates = {
+        event: " and ".join(show(estimate(scores, f"{event}_{side}").value, "share") for side in _SIDES)
+        for event in ("abstention", "wrong_person")
+    }
+    return [
+        f"aligned and nonaligned contexts: abstains in {rates['abstention']}, wrong person in {rates['wrong_person']}",
+        f"abstention gap {_in_words(scores, 'abstention_gap')}. {READ_ABSTENTION}",
+    ]
+
+
+def abstention_tables(categories: Mapping[Key, Scores]) -> list[Table]:
+    """Wrong answers in disambiguated contexts by side, and the parts of s_DIS."""
+    titles = {"abstention": "Abstains", "wrong_person": "Wrong person"}
+    counted = {"n_unknown": "Abstains", "n_wrong_person": "Wrong person"}
+    gap = Column("abstention_gap", "Abstention gap", "signed")
+    columns = [
+        gap,
+        *(Column(f"{event}_{side}", f"{title}, {side}", "share") for event, title in titles.items() for side in _SIDES),
+        *(
+            Column(f"{event}_{side}", f"{title}, {side}", "count")
+            for event, title in counted.items()
+            for side in _SIDES
+        ),
+        *_N_SIDES,
+    ]
+    parts = {"abstention": "By abstention", "wrong_person": "By wrong persons", "imbalance": "By unequal numbers"}
+    of_bias = [Column(f"bias_disambig_{part}", title, "signed") for part, title in parts.items()]
+    split = scored(
+        "abstention",
+        "Abstentions and wrong persons, disambiguated contexts",
+        "",
+        READ_ABSTENTION,
+        "Accuracy",
+        [CATEGORY],
+        categories,
+        columns,
+        Figure("intervals", "category", (gap.name,)),
+    )
+    note = "The parts sum to s_DIS. A wrong person counts twice. The last part is 0 for equally many examples per side."
+    columns = [BIAS["disambig"], *of_bias, *_N_SIDES]
+    summed = scored("bias_disambig_parts", "Parts of s_DIS", "", note, "Bias", [CATEGORY], categories, columns)
+    return [with_detectable(split, list(categories.values()), MEASURES), summed]
 
 
 def _in_words(scores: Mapping[str, Any], name: str) -> str:
@@ -310,8 +360,7 @@ def _disambiguated(categories: Mapping[Key, Scores]) -> Table:
             BIAS["disambig"],
             Column("bias_bound_disambig", "Maximum", "share"),
             *_of_probabilities(categories, "disambig"),
-            Column("n_aligned", "Examples, aligned", "count"),
-            Column("n_nonaligned", "Examples, nonaligned", "count"),
+            *_N_SIDES,
             N_TEMPLATES,
         ],
     )

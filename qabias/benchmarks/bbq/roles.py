@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -217,9 +217,14 @@ FORMS = ParallelForms(
 )
 
 
-def pair_forms(first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
+ScoresOfCounts = Callable[..., dict[str, Any]]
+
+
+def pair_forms(
+    first: Form, second: Form, rules: Rules = NO_RULES, scores: ScoresOfCounts = scores_from_counts
+) -> dict[str, Pair]:
     """Answers to two forms of the examples, or of two runs, by category and cluster."""
-    score = partial(scores_from_counts, **counting(rules))
+    score = partial(scores, **counting(rules))
     forms = (first, second)
     rows = [rows_of(pa.chunked_array([paper_categories(form.table)])) for form in forms]
     groups = {name: [chosen_rows[name] for chosen_rows in rows] for name in rows[0] if name in rows[1]}

@@ -23,6 +23,7 @@ from qabias.benchmarks.bbq.breakdowns import (
     READ_BIAS,
     READ_INTERVALS,
     TABLE_2,
+    abstention_tables,
     comparison_tables,
     label_tables,
     names,
@@ -152,7 +153,7 @@ def _accuracy(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list
         Figure("intervals", "category", names(accuracy)),
     )
     overall = [_overall_accuracy(categories[ALL,])] if len(contexts) == len(CONTEXTS) else []
-    cost = [_alignment_cost(categories)] if "disambig" in contexts else []
+    cost = [_alignment_cost(categories), *abstention_tables(categories)] if "disambig" in contexts else []
     return [by_category, *overall, *cost]
 
 
