@@ -154,14 +154,14 @@ def encode(explored: Explored, filters: Iterable[str]) -> str:
 def _part(values: Sequence[Any], kind: str) -> list[Any]:
     """Distinct values by first use, and the differences of their numbers; no numbers if all are distinct."""
     types = {*map(type, values)}
-    plain = list(map(json.dumps, values)) if types & {list, dict} else values
+    plain = list(map(repr, values)) if types & {list, dict} else values
     if kind == "share" and types == {float}:
         plain = np.round(np.array(values), 3).tolist()
     distinct = list(dict.fromkeys(plain))
     numbers = dict(zip(distinct, itertools.count()))
     steps = [] if len(distinct) == len(values) else np.diff([numbers[value] for value in plain], prepend=0).tolist()
     if types & {list, dict}:
-        distinct = list(map(json.loads, distinct))
+        distinct = list(dict(zip(plain, values, strict=True)).values())
     return [[None if value != value else value for value in distinct], steps]
 
 
