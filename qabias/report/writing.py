@@ -30,6 +30,7 @@ from qabias.report.explorer import differing_examples, run_examples
 from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
+from qabias.support.collector import collector_paused
 from qabias.support.files import strict, write_atomically, write_json
 from qabias.support.outputs import Own, check_file, check_folder, json_with, none_is_own
 from qabias.support.stored import write_stored
@@ -44,8 +45,9 @@ def write_report(
     """Write the report of a run and return its path; `mirror` has the published files, to read texts again."""
     if output is not None:
         check_file(output, is_page_of([run.signature]), overwrite=overwrite)
-    chapter = _chapter(run, analysis, mirror)
-    return _write(render_chapters(chapter.name, [chapter]), output or run.folder / REPORT_FILE)
+    with collector_paused():
+        chapter = _chapter(run, analysis, mirror)
+        return _write(render_chapters(chapter.name, [chapter]), output or run.folder / REPORT_FILE)
 
 
 def write_report_of(folder: Path, output: Path | None = None, *, overwrite: bool = False) -> Path:
