@@ -44,8 +44,8 @@ def folders(tmp_path_factory):
 
 
 def driven(page, tmp_path, script):
-    """What a script in the page collects in `found`."""
-    driver = f"{HELPERS} (async () => {{ const found = {{}}; {script}; document.title = JSON.stringify(found); }})();"
+    """What a script in the page collects in `seen`."""
+    driver = f"{HELPERS} (async () => {{ const seen = {{}}; {script}; document.title = JSON.stringify(seen); }})();"
     path = tmp_path / "driven.html"
     path.write_text(with_driver(page.read_text(encoding="utf-8"), driver), encoding="utf-8")
     result = browse(path, "--dump-dom", "--host-resolver-rules=MAP * ~NOTFOUND")
@@ -58,73 +58,73 @@ def test_an_address_opens_an_example_and_filters_are_in_it(folders, tmp_path):
     examples = read_page(page).examples
     chosen = examples[17]
     name = f"{chosen['category']}/{chosen['example_id']}"
-    found = driven(
+    seen = driven(
         page,
         tmp_path,
         f"""
         await visit("#c1-examples&example={name}");
-        found.name = texts(".example h4")[0];
-        found.texts = texts(".example p, .example pre, .example td");
+        seen.name = texts(".example h4")[0];
+        seen.texts = texts(".example p, .example pre, .example td");
         await visit("#c1-examples&category=Religion&outcome=stereotyped&condition=ambig");
-        found.count = count();
-        found.select = all("select").map((one) => one.value).filter(Boolean);
+        seen.count = count();
+        seen.select = all("select").map((one) => one.value).filter(Boolean);
         const search = box().querySelector("input[type=search]");
         search.value = "{chosen["context"].split()[3]}"; search.dispatchEvent(new Event("input"));
-        found.words = location.hash;
+        seen.words = location.hash;
         await visit("#c1-examples&confidence=50-80");
-        found.confident = count();
-        found.rows = all(".item").length;
+        seen.confident = count();
+        seen.rows = all(".item").length;
         box().querySelector(".list").dispatchEvent(new KeyboardEvent("keydown", {{ key: "ArrowDown", bubbles: true }}));
-        found.after = location.hash;
+        seen.after = location.hash;
         await visit("#c1-examples&category=nothing+such");
-        found.none = count();
+        seen.none = count();
         document.body.dispatchEvent(new KeyboardEvent("keydown", {{ key: "/", bubbles: true }}));
         await pause();
-        found.focused = document.activeElement === box().querySelector("input[type=search]");
+        seen.focused = document.activeElement === box().querySelector("input[type=search]");
         """,
     )
-    assert found["name"] == name
+    assert seen["name"] == name
     for text in (chosen["prompt"], *chosen["options"]):
-        assert text in found["texts"]
-    assert any(chosen["context"] in text for text in found["texts"])
-    assert any(chosen["question"] in text for text in found["texts"])
+        assert text in seen["texts"]
+    assert any(chosen["context"] in text for text in seen["texts"])
+    assert any(chosen["question"] in text for text in seen["texts"])
     fits = [
         one
         for one in examples
         if one["category"] == "Religion" and "stereotyped" in one["outcome"] and one["condition"] == "ambig"
     ]
-    assert found["count"] == f"{len(fits)} of {len(examples)}"
-    assert set(found["select"]) == {"Religion", "stereotyped", "ambig"}
-    assert "category=Religion" in found["words"]
-    assert "words=" in found["words"]
+    assert seen["count"] == f"{len(fits)} of {len(examples)}"
+    assert set(seen["select"]) == {"Religion", "stereotyped", "ambig"}
+    assert "category=Religion" in seen["words"]
+    assert "words=" in seen["words"]
     sure = [one for one in examples if 0.5 <= one["probabilities"][one["options"].index(one["answer"])] < 0.8]
-    assert found["confident"] == f"{len(sure)} of {len(examples)}"
-    assert found["none"] == f"0 of {len(examples)}"
-    assert found["focused"]
+    assert seen["confident"] == f"{len(sure)} of {len(examples)}"
+    assert seen["none"] == f"0 of {len(examples)}"
+    assert seen["focused"]
     if sure:
-        assert f"example={sure[0]['category']}/{sure[0]['example_id']}" in found["after"]
+        assert f"example={sure[0]['category']}/{sure[0]['example_id']}" in seen["after"]
 
 
 def test_a_point_and_a_row_lead_to_their_examples(folders, tmp_path):
     page = write_report_of(folders[0])
     examples = read_page(page).examples
-    found = driven(
+    seen = driven(
         page,
         tmp_path,
         """
         const points = all("figure a").map((one) => one.getAttribute("href"));
-        found.point = points.find((one) => one.includes("category=Religion") && one.includes("condition=ambig"));
-        await visit(found.point); found.points = count();
+        seen.point = points.find((one) => one.includes("category=Religion") && one.includes("condition=ambig"));
+        await visit(seen.point); seen.points = count();
         const rows = all("tbody th a").map((one) => one.getAttribute("href"));
-        found.template = rows.find((one) => one.includes("template_id="));
-        await visit(found.template); found.rows = count();
+        seen.template = rows.find((one) => one.includes("template_id="));
+        await visit(seen.template); seen.rows = count();
         """,
     )
     ambiguous = [one for one in examples if one["category"] == "Religion" and one["condition"] == "ambig"]
-    assert found["points"] == f"{len(ambiguous)} of {len(examples)}"
-    template = re.search(r"template_id=([\w-]+)", found["template"])[1]
+    assert seen["points"] == f"{len(ambiguous)} of {len(examples)}"
+    template = re.search(r"template_id=([\w-]+)", seen["template"])[1]
     of_template = [one for one in examples if one["template_id"] == template]
-    assert found["rows"] == f"{len(of_template)} of {len(examples)}"
+    assert seen["rows"] == f"{len(of_template)} of {len(examples)}"
 
 
 def test_answers_that_differ_are_counted_and_shown_side_by_side(folders, tmp_path):
@@ -134,31 +134,31 @@ def test_answers_that_differ_are_counted_and_shown_side_by_side(folders, tmp_pat
     right = [pair for pair in differ if "right" in {*pair[1]["outcome"]} - {*pair[0]["outcome"]}]
     assert right
     name = f"{right[0][0]['category']}/{right[0][0]['example_id']}"
-    found = driven(
+    seen = driven(
         page,
         tmp_path,
         f"""
         const row = all("tbody tr").find((one) => one.cells[0].textContent === "became right");
-        found.counted = Number(row.cells[1].dataset.v);
+        seen.counted = Number(row.cells[1].dataset.v);
         await visit(row.querySelector("a").getAttribute("href") + "&example={name}");
-        found.count = count();
-        found.cells = texts(".example td");
-        found.prompt = texts(".example pre");
+        seen.count = count();
+        seen.cells = texts(".example td");
+        seen.prompt = texts(".example pre");
         """,
     )
-    assert found["counted"] == len(right)
-    assert found["count"] == f"{len(right)} of {len(differ)}"
+    assert seen["counted"] == len(right)
+    assert seen["count"] == f"{len(right)} of {len(differ)}"
     for text in ("wrong", "right · UNKNOWN"):
-        assert any(text in cell for cell in found["cells"])
-    assert {one["answer"] for one in right[0]} <= set(found["cells"])
-    assert found["prompt"] == [right[0][0]["prompt"]]
+        assert any(text in cell for cell in seen["cells"])
+    assert {one["answer"] for one in right[0]} <= set(seen["cells"])
+    assert seen["prompt"] == [right[0][0]["prompt"]]
 
 
 def test_marks_are_kept_and_saved(folders, tmp_path):
     page = write_report_of(folders[0])
     examples = read_page(page).examples
     names = [f"{one['category']}/{one['example_id']}" for one in examples[:2]]
-    found = driven(
+    seen = driven(
         page,
         tmp_path,
         f"""
@@ -168,17 +168,17 @@ def test_marks_are_kept_and_saved(folders, tmp_path):
           select.value = kind; input.value = note; input.dispatchEvent(new Event("change"));
         }};
         await mark("{names[0]}", "odd", "=1+1"); await mark("{names[1]}", "", "a, \\"b\\"");
-        await visit("#c1-examples&mark=any"); found.marked = count();
-        await visit("#c1-examples&mark=odd"); found.odd = count();
+        await visit("#c1-examples&mark=any"); seen.marked = count();
+        await visit("#c1-examples&mark=odd"); seen.odd = count();
         press("Marks as CSV"); press("Marks as JSON lines");
-        found.saved = await Promise.all(saved);
-        found.stored = Object.values(localStorage).filter((text) => text.includes("odd")).length;
+        seen.saved = await Promise.all(saved);
+        seen.stored = Object.values(localStorage).filter((text) => text.includes("odd")).length;
         """,
     )
-    assert found["marked"].startswith(f"2 of {len(examples)}, 2 marked")
-    assert found["odd"].startswith("1 of")
-    assert found["stored"] == 1
-    csv, lines = found["saved"]
+    assert seen["marked"].startswith(f"2 of {len(examples)}, 2 marked")
+    assert seen["odd"].startswith("1 of")
+    assert seen["stored"] == 1
+    csv, lines = seen["saved"]
     rows = [json.loads(line) for line in lines.splitlines()]
     assert [(row["example"], row["mark"], row["note"]) for row in rows] == [
         (names[0], "odd", "=1+1"),
@@ -195,19 +195,19 @@ def test_hostile_texts_stay_texts_in_the_list(tmp_path):
     analysis = named_everywhere(hostile)
     fill_folder(tmp_path / "run", run=run_of(model=hostile), analysis=analysis)
     page = write_report_of(tmp_path / "run")
-    found = driven(
+    seen = driven(
         page,
         tmp_path,
         """
         await visit("#c1-examples"); all(".item")[0].click();
         await pause();
-        found.texts = texts(".example *").join(" ");
-        found.elements = all("img, .examples script").length;
-        found.loaded = performance.getEntriesByType("resource").length;
+        seen.texts = texts(".example *").join(" ");
+        seen.elements = all("img, .examples script").length;
+        seen.loaded = performance.getEntriesByType("resource").length;
         """,
     )
-    assert hostile in found["texts"]
-    assert (found["elements"], found["loaded"]) == (0, 0)
+    assert hostile in seen["texts"]
+    assert (seen["elements"], seen["loaded"]) == (0, 0)
     frame = tmp_path / "frame.html"  # the page with its policy
     frame.write_text(f'<iframe src="{page.as_uri()}#c1-examples&words=img"></iframe>', encoding="utf-8")
     assert "CONSOLE" not in browse(frame, "--dump-dom").stderr
@@ -218,22 +218,22 @@ def test_hostile_texts_stay_texts_in_the_list(tmp_path):
 def test_all_of_bbq_is_small_and_drawn_in_part(tmp_path):
     page = write_report_of(run(RunArguments("bbq", "baseline:random", "all"), tmp_path / "run").folder)
     assert page.stat().st_size < 4e6
-    found = driven(
+    seen = driven(
         page,
         tmp_path,
         """
-        found.before = document.querySelectorAll(".item").length;
-        await visit("#c1-examples&words=grandmother"); found.words = count();
-        await visit("#c1-examples"); found.count = count();
+        seen.before = document.querySelectorAll(".item").length;
+        await visit("#c1-examples&words=grandmother"); seen.words = count();
+        await visit("#c1-examples"); seen.count = count();
         const list = box().querySelector(".list");
         list.scrollTop = list.scrollHeight; list.dispatchEvent(new Event("scroll"));
-        found.items = all(".item").length; found.last = all(".item strong").at(-1).textContent;
+        seen.items = all(".item").length; seen.last = all(".item strong").at(-1).textContent;
         """,
     )
     examples = read_page(page).examples
     assert len(examples) == 58_492
-    assert found["count"] == "58,492 of 58,492"
-    assert found["before"] == 0 < found["items"] < 60
-    assert found["last"] == f"{examples[-1]['category']}/{examples[-1]['example_id']}"
+    assert seen["count"] == "58,492 of 58,492"
+    assert seen["before"] == 0 < seen["items"] < 60
+    assert seen["last"] == f"{examples[-1]['category']}/{examples[-1]['example_id']}"
     n_words = sum("grandmother" in " ".join(map(str, one.values())).lower() for one in examples)
-    assert found["words"] == f"{n_words:,} of 58,492"
+    assert seen["words"] == f"{n_words:,} of 58,492"

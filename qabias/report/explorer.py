@@ -36,7 +36,7 @@ _FIRST_MARK = 0xE000  # private-use characters stand for texts that a prompt rep
 _MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_SOURCES)}]")
 _MOST_CHOICES, _FEW, _SHORT = 500, 12, 40  # distinct values of a key, of an answer, and characters
 _NONE = {type(None)}
-_LONG = 12  # characters from which a text is worth a mark
+_LONG = 24  # characters from which a text is worth a mark
 
 
 class Explored(NamedTuple):
@@ -142,9 +142,8 @@ def encode(explored: Explored, filters: Iterable[str]) -> str:
         lengths = {*map(len, filled)} if kind != "tags" and {*map(type, filled)} == {list} else set()
         is_split = len(lengths) == 1 and lengths != {0}
         nothing = [None] * max(lengths, default=0)
-        parts = (
-            list(zip(*(nothing if value is None else value for value in values), strict=True)) if is_split else [values]
-        )
+        rows = (nothing if value is None else value for value in values)
+        parts = list(zip(*rows, strict=True)) if is_split else [values]
         flat += parts
         origin = {"side": side[0], "run": side[2]} if side[0] in OWN and side[2] else {}
         columns.append(
@@ -158,14 +157,14 @@ def encode(explored: Explored, filters: Iterable[str]) -> str:
 def _part(values: Sequence[Any], kind: str) -> list[Any]:
     """Distinct values by first use, and the differences of their numbers; no numbers if all are distinct."""
     types = {*map(type, values)}
-    plain = list(map(json.dumps, values)) if types & {list, dict} else values
+    plain = list(map(repr, values)) if types & {list, dict} else values
     if kind == "share" and types == {float}:
         plain = np.round(np.array(values), 3).tolist()
     distinct = list(dict.fromkeys(plain))
     numbers = dict(zip(distinct, itertools.count()))
     steps = [] if len(distinct) == len(values) else np.diff([numbers[value] for value in plain], prepend=0).tolist()
     if types & {list, dict}:
-        distinct = list(map(json.loads, distinct))
+        distinct = list(dict(zip(plain, values, strict=True)).values())
     return [[None if value != value else value for value in distinct], steps]
 
 
@@ -178,9 +177,8 @@ def _marked(prompts: Sequence[Any], flat: Sequence[Sequence[Any]]) -> list[Any] 
         return None
     sizes = {}
     for place, values in enumerate(flat[:_MOST_SOURCES]):
-        distinct = (
-            {value for value in {*values} if isinstance(value, str)} if {*map(type, values)} <= {str, *_NONE} else set()
-        )
+        is_text = {*map(type, values)} <= {str, *_NONE}
+        distinct = {*values} - {None} if is_text else set()
         if any(len(text) > _LONG for text in distinct) and not any(map(_has_mark, distinct)):
             sizes[place] = max(map(len, distinct))
     for place in sorted(sizes, key=lambda place: -sizes[place]):

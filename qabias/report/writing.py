@@ -31,6 +31,7 @@ from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.question import Question
 from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
+from qabias.support.collector import collector_paused
 from qabias.support.files import strict, write_atomically, write_json
 from qabias.support.outputs import Own, check_file, check_folder, json_with, none_is_own
 from qabias.support.stored import write_stored
@@ -53,8 +54,9 @@ def write_report(
     """
     if output is not None:
         check_file(output, is_page_of([run.signature]), overwrite=overwrite)
-    chapter = _chapter(run, analysis, mirror, question)
-    return _write(render_chapters(chapter.name, [chapter]), output or run.folder / REPORT_FILE)
+    with collector_paused():
+        chapter = _chapter(run, analysis, mirror, question)
+        return _write(render_chapters(chapter.name, [chapter]), output or run.folder / REPORT_FILE)
 
 
 def write_report_of(folder: Path, output: Path | None = None, *, overwrite: bool = False) -> Path:
