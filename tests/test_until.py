@@ -6,13 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import qabias
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.base import LOOK
+from qabias.comparison.paired import common_rows
+from qabias.comparison.until import compare_until
 from qabias.errors import QabiasError
 from qabias.runs import run as running
 from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.estimands import estimands
+from qabias.runs.folder import read_all_answers
 from qabias.runs.looks import canonical, ends_of, read_outcome, verdict_lines
-from qabias.runs.question import load_examples
+from qabias.runs.question import load_examples, read_question
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored, read_tables
 from qabias.runs.spending import boundaries, crossing, information, limits_of, spent
@@ -152,3 +157,49 @@ def test_a_killed_run_and_shards_end_with_the_same_bytes(tmp_path: Path, monkeyp
 
 def _parts(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("part-*.parquet"))
+
+
+def test_two_models_are_compared_at_the_same_looks(tmp_path: Path) -> None:
+    for name, model in (("one", "baseline:random"), ("other", "baseline:stereotyped")):
+        run(RunArguments("bbq", model, config="Age"), tmp_path / name, QUIET)
+    run(until("baseline:random", "bias_ambig<0.6"), tmp_path / "early", QUIET)
+    one, other, early = (read_scored(tmp_path / name) for name in ("one", "other", "early"))
+    (verdict,) = compare_until([one, other], ["difference<0.3"])
+    assert (verdict.state, verdict.look) == ("fail", 1)
+    assert compare_until([early, other], ["difference<0.3"]) == [verdict]
+    same = compare_until([one, one], ["difference<0.3", "accuracy_ambig<0.2"])
+    assert [each.state for each in same] == ["pass", "pass"]
+    assert {each.value for each in same} == {0.0}
+    with pytest.raises(QabiasError, match="unknown"):
+        compare_until([one, other], ["diference<0.3"])
+
+
+def test_python_takes_conditions(tmp_path: Path) -> None:
+    result = qabias.run("bbq", model="baseline:stereotyped", config="Age", until=["bias_ambig<0.1"], progress=False)
+    assert len(result.predictions()) < 400
+    with pytest.raises(QabiasError, match="condition"):
+        qabias.run("bbq", model="baseline:random", by="category")
+
+
+def test_the_interval_for_these_questions_contains_the_score_of_all_of_them(tmp_path: Path) -> None:
+    """Of a deterministic model: its full run has width 0, and samples cover the full score."""
+    full = run(RunArguments("bbq", "baseline:random", config="Age"), tmp_path / "full", QUIET)
+    assert full.question is not None
+    answers = read_all_answers(full.run, full.benchmark, full.question.table)
+    ends = _intervals(full.question, answers, full.scores)
+    assert all(low == high == value for value, low, high in ends)
+    covered = []
+    for seed in range(20):
+        arguments = RunArguments("bbq", "baseline:random", config="Age", limit=1600, seed=seed)
+        question = read_question(run(arguments, tmp_path / str(seed), QUIET).run)
+        places, _ = common_rows(full.question.table, question.table, full.benchmark.key)
+        part = answers.take(places)
+        scores = full.benchmark.score(question.table, part)
+        found = zip(ends, _intervals(question, part, scores), strict=True)
+        covered += [low <= value <= high for (value, *_), (_, low, high) in found]
+    assert 0.85 <= np.mean(covered) < 1.0
+
+
+def _intervals(question, answers, scores):
+    table = estimands(question, answers, scores, False)
+    return [(row[2].value, row[2].low, row[2].high) for row in table.rows]

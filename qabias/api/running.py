@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,9 @@ def run(
     option: Mapping[str, OptionValue] | None = None,
     rules: Mapping[str, str] | None = None,
     limit: int | None = None,
+    until: Sequence[str] = (),
+    by: str | None = None,
+    whole: bool = False,
     seed: int = 0,
     revision: str | None = None,
     dtype: str = "auto",
@@ -70,6 +74,9 @@ def run(
         option: Options of the backend or the benchmark by name.
         rules: Scoring rules by name, such as `{"delta": "released"}`.
         limit: Maximum number of examples, as whole sets spread over all templates; None: all.
+        until: Conditions such as "bias_ambig<0.1". The run stops when all are decided.
+        by: Breakdown whose groups the conditions are for, such as "category"; None: all examples together.
+        whole: With `until`: ask all examples.
         seed: Seed of every random draw.
         revision: Branch, tag or commit of a Hub model.
         dtype: auto, float32, bfloat16 or float16.
@@ -87,8 +94,10 @@ def run(
         QabiasError: If an argument is wrong, the folder contains another run, or answers of other shards are missing.
     """
     from qabias.api.given_models import given_model, ready
+    from qabias.benchmarks import load_benchmark
     from qabias.runs.arguments import Machine, RunArguments
     from qabias.runs.distributed import launched_processes
+    from qabias.runs.looks import canonical
     from qabias.runs.run import run as run_benchmark
     from qabias.suites.forms import SEPARATOR
     from qabias.support.options import parse_shard, server_options
@@ -119,13 +128,17 @@ def run(
         rules=dict(rules or {}),
         permutations=permutations,
     )
+    if until:
+        arguments = replace(arguments, until=canonical(load_benchmark(benchmark), until, by))
+    elif by:
+        raise QabiasError(f"by={by!r} has no condition.", "Add until=['bias_ambig<0.1'].")
     mirror = upstream(mirror)
     machine = Machine(device, batch_tokens, parse_shard(shard), mirror, progress)
     if output is None and (machine.shard[1] > 1 or launched_processes().count > 1):
         raise QabiasError("several processes or shards need a shared folder.", "Give output=...")
     folder, scratch = run_folder(output)
     with ready(chosen):
-        finished = run_benchmark(arguments, folder, machine, ask=ask, handed_over=chosen.handed_over)
+        finished = run_benchmark(arguments, folder, machine, ask=ask, handed_over=chosen.handed_over, whole=whole)
     if finished.scores is None:
         raise QabiasError(
             f"{finished.note + '; ' if finished.note else ''}{finished.n_missing_parts} parts of {folder} are still "

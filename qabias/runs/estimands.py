@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,6 @@ from qabias.benchmarks import ALL, Benchmark
 from qabias.benchmarks.base import RUN, meaningful
 from qabias.benchmarks.findings import t_quantile
 from qabias.runs.question import Question
-from qabias.tables.formatting import show_interval
 from qabias.tables.model import Column, Estimate, Table, estimate
 
 N_GROUPS = 10
@@ -51,17 +51,14 @@ def estimands(question: Question, answers: pa.Table, scores: Mapping[str, Any], 
         value, low, high = estimate(whole, measure.name)
         values = np.array([value if value is None else one.get(measure.name, np.nan) for one in without], dtype=float)
         half = factor * float(np.sqrt(((values - values.mean()) ** 2).sum())) if len(values) else 0.0
-        here = None if value is None or math.isnan(half) else (value - half, value + half)
-        rows.append(
-            (
-                measure.title,
-                Estimate(value),
-                "n/a" if low is None else show_interval(Estimate(value, low, high), measure.kind),
-                "n/a" if here is None else show_interval(Estimate(value, *here), measure.kind),
-            )
-        )
-    headings = (("score", "Score"), ("value", "Value"), ("like", "Questions like these"), ("these", "These questions"))
-    columns = tuple(Column(name, title, "signed" if name == "value" else "text") for name, title in headings)
+        here = None if value is None or math.isnan(half) else Estimate(value, value - half, value + half)
+        rows.append((measure.title, Estimate(value, low, high), here))
+    headings = (
+        ("score", "Score", "text"),
+        ("like", "Questions like these", "signed"),
+        ("these", "These questions", "signed"),
+    )
+    columns = tuple(Column(*heading) for heading in headings)
     return Table("estimands", "Two intervals", "NIST AI 800-3", _NOTE, columns, tuple(rows))
 
 
@@ -73,4 +70,6 @@ def _without_each(benchmark: Benchmark, table: pa.Table, answers: pa.Table) -> l
     group = np.empty(len(units), dtype=np.int64)
     group[order] = np.arange(len(units)) % N_GROUPS
     kept = [pa.array(group[places] != number) for number in range(N_GROUPS)]
-    return [benchmark.groups(benchmark.score(table.filter(rows), answers.filter(rows)))[ALL] for rows in kept]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the run has warned of all examples
+        return [benchmark.groups(benchmark.score(table.filter(rows), answers.filter(rows)))[ALL] for rows in kept]
