@@ -196,6 +196,15 @@ def scores_of(rows):
         shifts, size = interval(*sides, moves, n, left / 2, 2.0)
         ends = shifts and (min(value, max(-1.0, value + shifts[0])), max(value, min(1.0, value + shifts[1])))
         result["accuracy_cost"] = Score(float(value), int(n.sum()), ends, size)
+        # The abstention gap: the same of UNKNOWN answers, nonaligned minus aligned.
+        d_a, d_n = (by_template(kind & (chosen == unknown)) for kind in kinds)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            left = leave(d_n) / leave(n_n) - leave(d_a) / leave(n_a)
+            value = d_n.sum() / n_n.sum() - d_a.sum() / n_a.sum()
+            moves = n * (np.nan_to_num(d_a / n_a) + np.nan_to_num(d_n / n_n)) / 2
+        shifts, size = interval(d_n.sum() / n_n.sum() / 2, d_a.sum() / n_a.sum() / 2, moves, n, left / 2, 2.0)
+        ends = shifts and (min(value, max(-1.0, value + shifts[0])), max(value, min(1.0, value + shifts[1])))
+        result["abstention_gap"] = Score(float(value), int(n.sum()), ends, size)
 
     if any(row.get("probabilities") for row in rows):
         likely = np.array([row["probabilities"] for row in rows])

@@ -60,7 +60,7 @@ COMMANDS: Mapping[str, Command] = {
         "Export tables, figures, or drafts of documents.",
         "export runs/ONE --as bias-profile --output profile.html",
     ),
-    "verify": Command("verify:verify", "Share", "Recompute every number of a run or a document.", "verify runs/ONE"),
+    "verify": Command("verify:verify", ADVANCED, "Recompute every number of a run or a document.", "verify runs/ONE"),
     "push": Command("push:push", "Share", "Push a dataset, metric or results to the Hub."),
     "list": Command("list:list_", "Study", "List benchmarks and their choices.", "list {first}"),
     "contamination": Command(

@@ -41,8 +41,8 @@ Limit = Annotated[int | None, option("Main", "Maximum number of examples, spread
 Until = Annotated[
     list[str] | None, option("Main", "Stop as soon as this is decided, e.g. 'bias_ambig<0.1'. Repeatable.", "CONDITION")
 ]
-UntilBy = Annotated[str | None, option("Main", "With --until: decide every group, e.g. category.", "NAME", "--by")]
-Whole = Annotated[bool, option("Main", "With --until: continue to the full benchmark.", name="--all")]
+UntilBy = Annotated[str | None, option(ADVANCED, "With --until: decide every group, e.g. category.", "NAME", "--by")]
+Whole = Annotated[bool, option(ADVANCED, "With --until: continue to the full benchmark.", name="--all")]
 RunFolder = Annotated[Path | None, option("Main", "Run folder. [runs/NAME]", "FOLDER")]
 _METHODS = "answer-logprob, letter-logprob, letter, cot, fill-blank, open-ended, json or forced-choice."
 Ask = Annotated[str | None, option("Prompt", _METHODS, "METHOD", autocompletion=_asks)]

@@ -24,7 +24,7 @@ def plan(
     limit: Annotated[int | None, typer.Option(help="Maximum number of examples, as for run.")] = None,
     mirror: Mirror = None,
 ) -> None:
-    """Estimate the sample size needed to detect a bias, or to decide a condition."""
+    """Estimate the sample size that detects a bias or decides a condition."""
     from qabias.benchmarks import ALL
     from qabias.benchmarks.registry import load_benchmark
     from qabias.comparison.sample_size import IN_COMMON, assumed, needed, planned_measure, templates_of
