@@ -46,7 +46,10 @@ def make_head(run: ScoredRun) -> Head:
     outcome = read_outcome(run.folder)
     if outcome is not None and first is not None:
         verdict, *more = verdict_lines(outcome)
-        first = first._replace(text=verdict, detail=" ".join([*more, first.text, first.detail]).strip())
+        text, end, interval = verdict.partition("). ")
+        first = first._replace(
+            text=text + end.strip(), detail=" ".join([interval, *more, first.text, first.detail]).strip()
+        )
     covered = coverage_of(run.arguments)
     if covered:
         facts = {"Answered": covered, **facts}

@@ -47,7 +47,7 @@ class Decision:
 
     Attributes:
         name: The score.
-        title: Its title.
+        title: Its title in a sentence.
         group: The group, or all examples.
         wanted: The condition.
         kind: Kind of the score, see `qabias.tables.model.Column`.
@@ -215,7 +215,7 @@ def _zeros(benchmark: Benchmark, n: int) -> dict[str, pa.Array]:
 
 def _decision(limit: Limit, measure: Measure, group: str, scores: Scores, look: int, share: float) -> Decision:
     decision = Decision(
-        *(limit.name, measure.title, group, _wanted(limit, measure), measure.kind, "undecided"),
+        *(limit.name, _subject(measure), group, _wanted(limit, measure), measure.kind, "undecided"),
         *(look, share, None, None, None),
     )
     if measure.name not in scores:
@@ -231,6 +231,12 @@ def _decision(limit: Limit, measure: Measure, group: str, scores: Scores, look: 
     is_balanced = imbalance(scores, measure) is None
     state = judged((low, high), allowed(limit, measure)) if is_balanced else "undecided"
     return replace(decision, state=state, value=value, low=low, high=high)
+
+
+def _subject(measure: Measure) -> str:
+    """A score in a sentence: "Bias, ambiguous" as "ambiguous bias"."""
+    first, _, rest = (measure.tile or measure.title).partition(", ")
+    return f"{rest} {first}".strip().lower()
 
 
 def _wanted(limit: Limit, measure: Measure) -> str:
