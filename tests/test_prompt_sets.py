@@ -109,8 +109,14 @@ def test_runs_of_a_set_are_compared_by_their_means(runs, folders, tmp_path):
     other = run(replace(given, options={**given.options, "system": "Be brief."}), tmp_path / "brief")
     found = compare([runs[FIVE].folder, other.folder], allow_mixed=True)
     tables = {table.name: table for table in found.analysis.tables if table.name.startswith("difference")}
-    assert len(tables) == 8
-    for name in (*SCORES, "bias_ambig_among_errors", "bias_probability_ambig", "bias_probability_disambig"):
+    assert len(tables) == 9
+    for name in (
+        *SCORES,
+        "abstention_gap",
+        "bias_ambig_among_errors",
+        "bias_probability_ambig",
+        "bias_probability_disambig",
+    ):
         (table,) = (table for key, table in tables.items() if key.endswith(name))
         # The last is what would have been found, before it the number of templates and two p-values.
         assert table.rows[0][-5].value == pytest.approx(other.scores[name] - runs[FIVE].scores[name])

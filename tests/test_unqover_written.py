@@ -35,6 +35,7 @@ from qabias.tables.terminal import Console
 from .loopback_server import digest
 from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings
+from .report_pages import read_page
 from .test_chat import folders as folders
 
 pytestmark = pytest.mark.usefixtures("one_thread", "surroundings")
@@ -375,9 +376,9 @@ def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
     (row,) = find(analysis.tables, "written_answers").rows
     assert row[1:6] == tuple(of_set["outcomes"].values())
     assert any("answer is missing" in note for note in analysis.notes)
-    page = write_report_of(result.folder).read_text("utf-8")
-    assert f"{low:.3f} to {high:.3f}" in page
-    assert "First reason step by step" in page
+    page = write_report_of(result.folder)
+    assert f"{low:.3f} to {high:.3f}" in page.read_text("utf-8")
+    assert any("First reason step by step" in str(example) for example in read_page(page).examples)
     headline = next(of for of in headlines(result.folder) if of.name == "mu")
     assert headline.possible == (low, high)
     assert headline.answered == pytest.approx((outcomes == "answered").mean())

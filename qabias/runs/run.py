@@ -119,7 +119,9 @@ def run(
             if end < len(question.parts) and not processes.on_first(partial(_continues, run_file, question, end)):
                 break
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
-        return replace(processes.on_first(partial(finish, run_file, question)), note=note)
+        # Processes share the result; a question, with its functions, cannot be sent.
+        kept = {"question": None} if processes.count > 1 else {}
+        return processes.on_first(lambda: replace(finish(run_file, question), note=note, **kept))
 
 
 def _continues(run: RunFile, question: Question, end: int) -> bool:
