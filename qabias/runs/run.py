@@ -120,8 +120,13 @@ def run(
                 break
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
         # Processes share the result; a question, with its functions, cannot be sent.
-        kept = {"question": None} if processes.count > 1 else {}
-        return processes.on_first(lambda: replace(finish(run_file, question), note=note, **kept))
+        is_shared = processes.count > 1
+        result = processes.on_first(lambda: _without_question(finish(run_file, question), is_shared))
+        return replace(result, note=note)
+
+
+def _without_question(result: RunResult, is_shared: bool) -> RunResult:
+    return replace(result, question=None) if is_shared else result
 
 
 def _continues(run: RunFile, question: Question, end: int) -> bool:
