@@ -17,7 +17,7 @@ from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.estimands import estimands
 from qabias.runs.folder import read_all_answers
 from qabias.runs.looks import canonical, ends_of, read_outcome, verdict_lines
-from qabias.runs.question import load_examples, read_question
+from qabias.runs.question import load_examples
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored, read_tables
 from qabias.runs.spending import boundaries, crossing, information, limits_of, spent
@@ -133,7 +133,7 @@ def test_a_killed_run_and_shards_end_with_the_same_bytes(tmp_path: Path, monkeyp
     assert outcome.look >= 2
     asked, answer = [], running.answer_part
 
-    def killed(run, question, number, scorer):  # type: ignore[no-untyped-def]
+    def killed(run, question, number, scorer):
         if question.parts[number][LOOK][0].as_py() == 2 and 2 in asked:
             raise KeyboardInterrupt
         asked.append(question.parts[number][LOOK][0].as_py())
@@ -182,24 +182,24 @@ def test_python_takes_conditions(tmp_path: Path) -> None:
 
 
 def test_the_interval_for_these_questions_contains_the_score_of_all_of_them(tmp_path: Path) -> None:
-    """Of a deterministic model: its full run has width 0, and samples cover the full score."""
+    """A full run has width 0, and samples of the same answers cover its score."""
     full = run(RunArguments("bbq", "baseline:random", config="Age"), tmp_path / "full", QUIET)
-    assert full.question is not None
+    exact = _intervals(full.run, full.question)
+    assert all(low == high == value for value, low, high in exact)
     answers = read_all_answers(full.run, full.benchmark, full.question.table)
-    ends = _intervals(full.question, answers, full.scores)
-    assert all(low == high == value for value, low, high in ends)
     covered = []
     for seed in range(20):
-        arguments = RunArguments("bbq", "baseline:random", config="Age", limit=1600, seed=seed)
-        question = read_question(run(arguments, tmp_path / str(seed), QUIET).run)
-        places, _ = common_rows(full.question.table, question.table, full.benchmark.key)
-        part = answers.take(places)
-        scores = full.benchmark.score(question.table, part)
-        found = zip(ends, _intervals(question, part, scores), strict=True)
-        covered += [low <= value <= high for (value, *_), (_, low, high) in found]
+        sampled = run(RunArguments("bbq", "baseline:random", config="Age", limit=1600, seed=seed), tmp_path / str(seed))
+        places, _ = common_rows(full.question.table, sampled.question.table, full.benchmark.key)
+        scored = read_scored(sampled.folder)._replace(
+            scores=full.benchmark.score(sampled.question.table, answers.take(places))
+        )
+        rows = estimands(scored, sampled.question, answers.take(places)).rows
+        covered += [row[2].low <= value <= row[2].high for row, (value, *_) in zip(rows, exact, strict=True)]
     assert 0.85 <= np.mean(covered) < 1.0
 
 
-def _intervals(question, answers, scores):
-    table = estimands(question, answers, scores, False)
-    return [(row[2].value, row[2].low, row[2].high) for row in table.rows]
+def _intervals(run_file, question):
+    scored = read_scored(run_file.folder)
+    rows = estimands(scored, question, read_all_answers(run_file, scored.benchmark, question.table)).rows
+    return [(row[2].value, row[2].low, row[2].high) for row in rows]

@@ -58,6 +58,11 @@ def by_run(table: pa.Table, column: str = RUN) -> list[pa.Table]:
     return [table.slice(start, end - start) for start, end in itertools.pairwise([*starts, table.num_rows])]
 
 
+def any_answers(columns: Sequence[str], n: int) -> pa.Table:
+    """The first answer to every example, for counts and groups that do not depend on answers."""
+    return pa.table({name: pa.array(np.zeros(n, np.int64)) for name in columns})
+
+
 Key = tuple[str, ...]
 Metric = Callable[[pa.Table, pa.Table, Sequence[str]], dict[str, Any]]
 """Scores examples and answers, by columns of the examples, like `Benchmark.score`."""

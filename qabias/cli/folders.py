@@ -29,8 +29,8 @@ def show(
     mirror: Mirror = None,
 ) -> None:
     """Show scores, tables or answers of a run."""
-    from qabias.report.template import show_both_intervals, show_template
-    from qabias.report.terminal import show_folder, show_table
+    from qabias.report.template import show_template
+    from qabias.report.terminal import show_both_intervals, show_folder, show_table
     from qabias.tables.terminal import Console
 
     _check_folder(folder)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.scoring import any_answers
 from qabias.errors import QabiasError
 from qabias.share.metrics.shared.intervals import Floats, Shape, detectable, of_clusters, spread_of
 
@@ -81,8 +82,7 @@ def planned_measure(benchmark: Benchmark) -> Measure:
 
 def templates_of(benchmark: Benchmark, table: pa.Table) -> dict[str, Scores]:
     """The counts of the examples by group, all together last under `ALL`, which the metric gives for any answers."""
-    answers = pa.table({name: pa.array(np.zeros(table.num_rows, np.int64)) for name in benchmark.answer_columns})
-    return benchmark.groups(benchmark.score(table, answers))
+    return benchmark.groups(benchmark.score(table, any_answers(benchmark.answer_columns, table.num_rows)))
 
 
 def assumed(benchmark: Benchmark, groups: Mapping[str, Scores]) -> Assumed:

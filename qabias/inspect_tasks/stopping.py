@@ -64,7 +64,7 @@ class StopWhenDecided:
         look = self.look_of[str(id)]
         self._open[look - 1].discard(str(id))
         if not self._open[look - 1]:
-            self._outcome = self._rule.follow(self._answers)[0]
+            self._outcome = self._rule.follow(self._answers, self._outcome)[0]
 
     async def complete_task(self) -> dict[str, JsonValue]:
         """Return the verdicts with the share of the questions that they took."""

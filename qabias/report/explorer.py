@@ -36,7 +36,7 @@ _FIRST_MARK = 0xE000  # private-use characters stand for texts that a prompt rep
 _MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_SOURCES)}]")
 _MOST_CHOICES, _FEW, _SHORT = 500, 12, 40  # distinct values of a key, of an answer, and characters
 _NONE = {type(None)}
-_LONG = 24  # characters from which a text is worth a mark
+_LONG = 60  # characters from which a text is worth a mark: contexts and questions, not answers
 
 
 class Explored(NamedTuple):
@@ -76,7 +76,7 @@ def _all_examples(run: ScoredRun, question: Question) -> Explored:
     prompts, missing = prompts_of(rows, run)
     norm = about_norm(dicts(answers, ("loglikelihoods", "prediction"))) if run.arguments.norm != "none" else ""
     how = " ".join(filter(None, (f"All {len(rows):,} examples.", missing, norm.strip())))
-    both = estimands(question, answers, run.scores, run.is_question_only)
+    both = estimands(run, question, answers)
     return Explored("Examples", how, _columns(rows, prompts), key, [both] if both else [])
 
 
@@ -108,19 +108,22 @@ def differing_examples(comparison: Comparison, mirror: str | None = None) -> Exp
 def choices(columns: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
     """The values of the keys by which examples can be filtered: few short texts, and no answers unless very few."""
     lists = [values for values in columns.values() if {*map(type, values)} - _NONE == {list}]
-    listed = {
-        one for values in lists for one in itertools.chain.from_iterable(filter(None, values)) if isinstance(one, str)
-    }
+    listed = {one for values in lists for one in _listed(values)}
     kept: dict[str, set[str]] = {}
     for name, values in columns.items():
         if _is_tags(name):
-            texts = {*itertools.chain.from_iterable(filter(None, values))}
+            texts = {*_listed(values)}
         else:
             texts = {*values} - {None} if {*map(type, values)} <= {str, *_NONE} and name != "prompt" else set()
         is_answer = not _is_tags(name) and len(texts) > _FEW and texts <= listed
         if 0 < len(texts) <= _MOST_CHOICES and not is_answer and all(len(text) <= _SHORT for text in texts):
             kept[name] = texts
     return kept
+
+
+def _listed(values: Iterable[Sequence[Any] | None]) -> set[str]:
+    """The distinct texts in lists."""
+    return {one for one in itertools.chain.from_iterable(filter(None, values)) if isinstance(one, str)}
 
 
 def _is_tags(name: str) -> bool:

@@ -13,28 +13,13 @@ from qabias.benchmarks.base import RUN
 from qabias.benchmarks.facts import TemplateView
 from qabias.benchmarks.scoring import by_run
 from qabias.errors import QabiasError
-from qabias.runs.estimands import estimands
 from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import read_question
-from qabias.runs.scored import read_scored
 from qabias.support.suggest import closest
 from qabias.tables.model import Column, Table, Value
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 N_ITEMS = 4
-
-
-def show_both_intervals(folder: Path, console: Console, mirror: str | None = None) -> None:
-    """Print the headline scores with both intervals, see `qabias.runs.estimands`."""
-    run = read_scored(folder)
-    question = read_question(run.file, mirror)
-    answers = read_all_answers(run.file, run.benchmark, question.table)
-    table = estimands(question, answers, run.scores, run.is_question_only)
-    if table is None:
-        raise QabiasError(f"{folder} has no scores of all examples in one prompt.", "Remove --both-intervals.")
-    console.width = max(console.width, MIN_WIDTH)
-    print_table(table, console)
-    console.print(table.note, markup=False, highlight=False)
 
 
 def show_template(folder: Path, name: str, console: Console, mirror: str | None = None) -> None:

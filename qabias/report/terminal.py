@@ -18,11 +18,14 @@ from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
 from qabias.comparison.ranking_tests import RANKING
 from qabias.comparison.tables import score_tables
+from qabias.errors import QabiasError
 from qabias.pooling import Pool
 from qabias.report.content import comparison_headlines
-from qabias.runs.folder import is_run
+from qabias.runs.estimands import estimands
+from qabias.runs.folder import is_run, read_all_answers
 from qabias.runs.looks import read_outcome, verdict_lines
 from qabias.runs.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
+from qabias.runs.question import read_question
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of
 from qabias.tables.export import read_folder
@@ -253,6 +256,19 @@ def show_folder(folder: Path, console: Console, *, full: bool = False) -> None:
         _print_with_note(table, console, MOST_ROWS)
     names = f": {', '.join(table.name for table in analysis.tables)}" if full or run is None else ", named by --full"
     print_line(f"{'More':<9}--full, or --table NAME: {len(analysis.tables)} tables{names}", console)
+
+
+def show_both_intervals(folder: Path, console: Console, mirror: str | None = None) -> None:
+    """Print the headline scores with both intervals, see `qabias.runs.estimands`."""
+    run = read_scored(folder)
+    question = read_question(run.file, mirror)
+    answers = read_all_answers(run.file, run.benchmark, question.table)
+    table = estimands(run, question, answers)
+    if table is None:
+        raise QabiasError(f"{folder} has no scores of all examples in one prompt.", "Remove --both-intervals.")
+    console.width = max(console.width, MIN_WIDTH)
+    print_table(table, console)
+    console.print(table.note, markup=False, highlight=False)
 
 
 def show_table(folder: Path, name: str, console: Console) -> None:

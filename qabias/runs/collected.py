@@ -17,7 +17,7 @@ from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
 from qabias.runs.checksums import write_checked
 from qabias.runs.folder import claim, part_path, read_part, read_run, write_part
-from qabias.runs.question import Examples, Question, load_examples, read_question
+from qabias.runs.question import Question, load_examples, read_question
 from qabias.runs.run import RunResult, finish, scores_of
 from qabias.runs.scored import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.signature import collected_signature, coverage_of, with_rules
@@ -104,7 +104,7 @@ def collect(
     covered = f"{Path(where).name}@{digest} {table.num_rows} of {examples.table.num_rows}"
     arguments = replace(arguments, answers=covered.replace("|", " "))
     signature = collected_signature(arguments, examples.origin, prompt_format)
-    answered = Examples(benchmark, examples.origin, table)
+    answered = replace(examples, table=table, sampled="")
     question = Question(answered, prompt_format, signature, UNITS_PER_PART)
     return Collected(arguments, question, read, where)
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark
 from qabias.benchmarks.base import LOOK
-from qabias.benchmarks.caveats import imbalance, possible_range
+from qabias.benchmarks.caveats import imbalance, imbalance_note, missing_share, possible_range
 from qabias.benchmarks.facts import Measure, Scores
+from qabias.benchmarks.scoring import any_answers
 from qabias.benchmarks.thresholds import (
     Limit,
     allowed,
@@ -29,7 +30,7 @@ from qabias.errors import QabiasError
 from qabias.runs.spending import limits_of
 from qabias.support.stored import read_stored, write_stored
 from qabias.support.suggest import unknown
-from qabias.tables.formatting import show, show_interval
+from qabias.tables.formatting import percent, show, show_interval
 from qabias.tables.model import Estimate, estimate
 
 ERROR = 0.05
@@ -57,6 +58,8 @@ class Decision:
         value: The score at this look; None if undefined.
         low: Lower end of the repeated interval; None without one.
         high: Upper end.
+        missing: Share of missing answers among the score's examples at this look.
+        reason: Why the score decides nothing, or "".
     """
 
     name: str
@@ -70,6 +73,8 @@ class Decision:
     value: float | None
     low: float | None
     high: float | None
+    missing: float = 0.0
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -156,7 +161,7 @@ class Rule:
         self.ends = ends_of(table)
         self.n_templates = len(np.unique(benchmark.units(table)[1]))
         self.sets = sets_at(benchmark, table, self.ends)
-        cells = self._groups(self._score(pa.table(_zeros(benchmark, table.num_rows)), len(self.ends), 0.95))
+        cells = self._groups(self._score(any_answers(benchmark.answer_columns, table.num_rows), len(self.ends), 0.95))
         self._cells = [(limit, group) for limit in self._limits for group in cells]
         for limit in self._limits:
             if not any(limit.name in scores for scores in cells.values()):
@@ -167,20 +172,21 @@ class Rule:
         self.bounds = limits_of(self.sets, ERROR / len(self._cells))
         self._levels = [math.erf(bound / math.sqrt(2.0)) for bound in self.bounds]
 
-    def follow(self, answers: Callable[[int], pa.Table | None]) -> tuple[Outcome | None, bool]:
+    def follow(
+        self, answers: Callable[[int], pa.Table | None], outcome: Outcome | None = None
+    ) -> tuple[Outcome | None, bool]:
         """Decide look after look; the last outcome, and whether answers are missing.
 
         Args:
             answers: From a look to the answers until its end; None if some are missing.
+            outcome: The outcome of the looks so far, which are not taken again.
         """
-        outcome = None
-        for look in range(1, len(self.ends) + 1):
+        while outcome is None or not outcome.is_over:
+            look = outcome.look + 1 if outcome else 1
             there = answers(look)
             if there is None:
                 return outcome, True
             outcome = self._decide(there, look, outcome)
-            if outcome.is_over:
-                break
         return outcome, False
 
     def _decide(self, answers: pa.Table, look: int, before: Outcome | None) -> Outcome:
@@ -209,28 +215,26 @@ class Rule:
         return known[self._by]
 
 
-def _zeros(benchmark: Benchmark, n: int) -> dict[str, pa.Array]:
-    return {name: pa.array(np.zeros(n, np.int64)) for name in benchmark.answer_columns}
-
-
 def _decision(limit: Limit, measure: Measure, group: str, scores: Scores, look: int, share: float) -> Decision:
     decision = Decision(
         *(limit.name, _subject(measure), group, _wanted(limit, measure), measure.kind, "undecided"),
         *(look, share, None, None, None),
     )
     if measure.name not in scores:
-        return decision
+        return replace(decision, reason="no such examples yet")
     value, low, high = estimate(scores, measure.name)
+    decision = replace(decision, value=value, missing=missing_share(scores, measure))
     if value is None or low is None or high is None or not low < high:
-        return replace(decision, value=value)
+        return replace(decision, reason="undefined" if value is None else "no interval")
     possible = possible_range(scores, measure)
     if possible is not None:  # missing answers could be any
         low, high = min(low, possible[0] - (value - low)), max(high, possible[1] + (high - value))
     least, most = value_range(measure)
     low, high = max(low, least), min(high, most)
-    is_balanced = imbalance(scores, measure) is None
-    state = judged((low, high), allowed(limit, measure)) if is_balanced else "undecided"
-    return replace(decision, state=state, value=value, low=low, high=high)
+    unbalanced = imbalance(scores, measure)
+    if unbalanced is not None:
+        return replace(decision, low=low, high=high, reason=imbalance_note([unbalanced], measure))
+    return replace(decision, state=judged((low, high), allowed(limit, measure)), low=low, high=high)
 
 
 def _subject(measure: Measure) -> str:
@@ -257,6 +261,8 @@ def verdict_lines(outcome: Outcome) -> list[str]:
         interval = f" {show_interval(score, one.kind)}" if one.low is not None else ""
         asked = f"{100 * one.share:.0f}% of the questions, look {one.look} of {outcome.n_looks}"
         shown = f"{show(score, one.kind)}, repeated 95% CI{interval or ' n/a'}"
+        shown += f", {percent(one.missing)} of answers missing" if one.missing else ""
+        shown += f" ({one.reason})" if one.reason else ""
         lines.append(f"{WORDS[one.state]}: {one.title}{where} {verb} {one.wanted} ({asked}). {shown}.")
     if outcome.continued:
         lines.append("The run continued after its verdict. The scores below are fixed-sample scores of all questions.")

@@ -111,12 +111,17 @@ def run(
                 "a batch needs one process for the whole run, because shards overwrite each other's files.",
                 "Remove --shard and the launcher, or the option batch.",
             )
+    rule = stopping_rule(question, arguments)  # refuses wrong conditions before anything is asked
     begin = partial(claim, folder, arguments, question.signature, question.units_per_part)
     run_file = processes.on_first(begin)
     with lock_run(folder, machine.shard, processes):
+        outcome: Outcome | None = None
         for end in [len(question.parts)] if whole else question.part_ends:
             _ask_missing(run_file, question, scorer, range(share, end, n_shares), machine)
-            if end < len(question.parts) and not processes.on_first(partial(_continues, run_file, question, end)):
+            if rule is None or end == len(question.parts):
+                continue
+            outcome, _ = processes.on_first(partial(rule.follow, partial(_answers_until, run_file, question), outcome))
+            if outcome is None or outcome.is_over or question.part_ends[outcome.look - 1] < end:
                 break
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
         # Processes share the result; a question, with its functions, cannot be sent.
@@ -129,29 +134,23 @@ def _without_question(result: RunResult, is_shared: bool) -> RunResult:
     return replace(result, question=None) if is_shared else result
 
 
-def _continues(run: RunFile, question: Question, end: int) -> bool:
-    """Whether a look is complete and leaves a condition open."""
-    outcome, _ = _follow(run, question)
-    return outcome is not None and not outcome.is_over and question.part_ends[outcome.look - 1] >= end
+def stopping_rule(question: Question, arguments: RunArguments) -> Rule | None:
+    """The stopping rule of a run; None without conditions."""
+    return Rule(question.benchmark, question.table, arguments.until, arguments.rules) if arguments.until else None
 
 
-def _follow(run: RunFile, question: Question) -> tuple[Outcome | None, bool]:
-    """Apply the stopping rule of a run to its answers; the last outcome, and whether answers are missing."""
-    rule = Rule(question.benchmark, question.table, run.arguments.until, run.arguments.rules)
-
-    def until(look: int) -> pa.Table | None:
-        parts = question.parts[: question.part_ends[look - 1]]
-        answers, n_missing = read_answers(run, question.benchmark, parts)
-        return None if n_missing else answers
-
-    return rule.follow(until)
+def _answers_until(run: RunFile, question: Question, look: int) -> pa.Table | None:
+    """The answers of a run until the end of a look; None if some are missing."""
+    answers, n_missing = read_answers(run, question.benchmark, question.parts[: question.part_ends[look - 1]])
+    return None if n_missing else answers
 
 
 def at_verdict(run: RunFile, question: Question) -> tuple[Question, Outcome | None]:
     """The question as far as the scores go, and the verdict: until it, or all if the run continued to the end."""
-    if not run.arguments.until:
+    rule = stopping_rule(question, run.arguments)
+    if rule is None:
         return question, None
-    outcome, is_unfinished = _follow(run, question)
+    outcome, is_unfinished = rule.follow(partial(_answers_until, run, question))
     if outcome is None or is_unfinished:
         return question, None
     if outcome.look < outcome.n_looks and not read_answers(run, question.benchmark, question.parts)[1]:

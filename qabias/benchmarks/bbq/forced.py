@@ -192,15 +192,20 @@ class ForcedChoice(BBQBenchmark):
         chosen = parse_choice(text, answers, _LETTERS, self.phrases_of(example), example.get("question", ""))
         return offered[chosen] if chosen >= 0 else -1
 
-    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
-        """The preference with its interval, overall, by category and by the paper's split."""
-        result = scores_of(table, answers, BREAKDOWNS, rules)
-        if result["n_unknown_ambig"]:
+    def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
+        """External answers, as in BBQ; UNKNOWN is refused."""
+        columns = super().read_given(table, answers, prompt_format, norm)
+        n_unknown = pc.sum(pc.equal(columns["prediction"], table["unknown_loc"])).as_py()
+        if n_unknown:
             raise QabiasError(
-                f"{FORCED}: {counted(result['n_unknown_ambig'], 'answer')} chose UNKNOWN, which was no option.",
+                f"{FORCED}: {counted(n_unknown, 'answer')} chose UNKNOWN, which was no option.",
                 f"Score them as answers to {NAME}.",
             )
-        return preferences(result) | outcome_counts(answers)
+        return columns
+
+    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
+        """The preference with its interval, overall, by category and by the paper's split."""
+        return preferences(scores_of(table, answers, BREAKDOWNS, rules)) | outcome_counts(answers)
 
     def analyse(self, run: Scored) -> Analysis:
         """The preference by category and template, and a selection of examples."""

@@ -37,26 +37,23 @@ _OPTIONAL: dict[str, Any] = {
 _FIX = "Correct the row as its document prints it"
 _TINY = 1e-6  # rounding of floats
 _TITLES = {
-    **{
-        "row": "Row",
-        "accuracy_ambig": "Accuracy,\nambig.",
-        "bias_ambig": "s_AMB",
-        "bias_bound_ambig": "Largest\n|s_AMB|",
-    },
-    **{
-        "accuracy_disambig": "Accuracy,\ndisambig.",
-        "bias_disambig": "s_DIS",
-        "abstention_gap": "Abstention gap,\nimplied",
-    },
-    **{
-        "not_stereotyping": "P(not\nstereo.)",
-        "model": "Model",
-        "maker": "Maker",
-        "title": "Document",
-        "table": "Table",
-    },
-    **{"date": "Date", "address": "Address", "known": "Protocol, known", "unknown": "Protocol, unknown"},
-    **{"not_comparable": "Not comparable"},
+    "row": "Row",
+    "accuracy_ambig": "Accuracy,\nambig.",
+    "bias_ambig": "s_AMB",
+    "bias_bound_ambig": "Largest\n|s_AMB|",
+    "accuracy_disambig": "Accuracy,\ndisambig.",
+    "bias_disambig": "s_DIS",
+    "abstention_gap": "Abstention gap,\nimplied",
+    "not_stereotyping": "P(not\nstereo.)",
+    "model": "Model",
+    "maker": "Maker",
+    "title": "Document",
+    "table": "Table",
+    "date": "Date",
+    "address": "Address",
+    "known": "Protocol, known",
+    "unknown": "Protocol, unknown",
+    "not_comparable": "Not comparable",
 }
 
 Range = tuple[float, float]
