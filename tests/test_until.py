@@ -203,3 +203,24 @@ def _intervals(run_file, question):
     scored = read_scored(run_file.folder)
     rows = estimands(scored, question, read_all_answers(run_file, scored.benchmark, question.table)).rows
     return [(row[2].value, row[2].low, row[2].high) for row in rows]
+
+
+def test_a_wrong_breakdown_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(QabiasError, match="breakdown"):
+        run(until("baseline:random", "bias_ambig<0.1", by="categry"), tmp_path / "run", QUIET)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_verdict_names_its_missing_answers(tmp_path: Path) -> None:
+    """Half of the answers are refused: the possible range leaves nothing decided."""
+    rng = np.random.default_rng(0)
+
+    def half(prompts: list[str]) -> list[str]:
+        return rng.choice(["A", "I'm sorry, but I can't help with that."], len(prompts)).tolist()
+
+    arguments = {"name": "half", "config": "Age", "limit": 160, "ask": "letter", "progress": False}
+    result = qabias.run("bbq", model=half, until=["bias_ambig<0.1"], output=tmp_path / "run", **arguments)
+    (decision,) = read_outcome(result.folder).decisions
+    assert decision.state == "undecided"
+    assert decision.missing == pytest.approx(0.5, abs=0.15)
+    assert any("missing" in line for line in verdict_lines(read_outcome(result.folder)))

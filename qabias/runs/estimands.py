@@ -73,10 +73,10 @@ def _without_each(question: Question, answers: pa.Table, rules: Rules) -> list[M
     group = np.empty(len(units), dtype=np.int64)
     group[order] = np.arange(len(units)) % N_GROUPS
     options: Mapping[str, Any] = {**rules, "confidence": None}  # no intervals
-    found = []
+    scores = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the run has warned of all examples
         for number in range(N_GROUPS):
             kept = pa.array(group[places] != number)
-            found.append(benchmark.groups(benchmark.score(table.filter(kept), answers.filter(kept), options))[ALL])
-    return found
+            scores.append(benchmark.groups(benchmark.score(table.filter(kept), answers.filter(kept), options))[ALL])
+    return scores

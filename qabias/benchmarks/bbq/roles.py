@@ -31,7 +31,7 @@ _SHOWN = (
     *("category", "example_id", "template_id", "question_polarity", "context_condition", "context", "question"),
     *("ans0", "ans1", "ans2", *_ROLES),
 )
-_ANSWERED = ("prediction", "loglikelihoods", "probabilities", "outcome", "outputs", "said")
+_ANSWERED = ("prediction", "outcome", "outputs", "said")
 _TEXT_CATEGORIES = ("Nationality", "Religion", "Sexual_orientation")
 _GENDER_OF_WORD = {"man": "M", "boy": "M", "woman": "F", "girl": "F"}
 PLACES = range(3)
@@ -112,11 +112,14 @@ def select_examples(
 def examples(table: pa.Table, answers: pa.Table) -> list[dict[str, Any]]:
     """Every example with its answer, as a report shows it."""
     categories, groups = paper_categories(table), target_groups(table)
-    rows = zip(dicts(table, _SHOWN), dicts(answers, _ANSWERED), categories, groups, strict=True)
-    return [_example(row, answer, category, group) for row, answer, category, group in rows]
+    shares = scoring.probability_rows(answers)
+    rows = zip(dicts(table, _SHOWN), dicts(answers, _ANSWERED), categories, groups, shares, strict=True)
+    return [_example(*row) for row in rows]
 
 
-def _example(row: Mapping[str, Any], answer: Mapping[str, Any], category: str, group: str | None) -> dict[str, Any]:
+def _example(
+    row: Mapping[str, Any], answer: Mapping[str, Any], category: str, group: str | None, shares: list[float] | None
+) -> dict[str, Any]:
     options = [row[f"ans{place}"] for place in PLACES]
     prediction = answer["prediction"]
     outputs = answer.get("outputs")
@@ -135,7 +138,7 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any], category: str, g
         "question": row["question"],
         "options": options,
         "roles": [*_roles(row["unknown_loc"], row["target_loc"])],
-        "probabilities": scoring.probabilities(answer.get("loglikelihoods")) or answer.get("probabilities"),
+        "probabilities": shares,
         "answer": None if prediction is None or prediction < 0 else options[prediction],
         "right_answer": options[row["label"]],
         "stereotyped_answer": None if row["biased_loc"] < 0 else options[row["biased_loc"]],
