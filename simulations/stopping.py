@@ -86,7 +86,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the verdicts at each true bias; 1 if too many are wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} repetitions instead of {REPETITIONS}")
-    repetitions = QUICK if parser.parse_args(arguments).quick else REPETITIONS
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS, help=f"runs of a model [{REPETITIONS}]")
+    chosen = parser.parse_args(arguments)
+    repetitions = QUICK if chosen.quick else chosen.repetitions
     most = 0.05 + _SIGMAS * np.sqrt(0.05 * 0.95 / repetitions)
     print(f"{repetitions} runs each, threshold {LIMIT.value:g}; at most {most:.1%} may be wrong")
     print("true bias   pass   fail  wrong  questions")

@@ -177,6 +177,8 @@ def test_two_models_are_compared_at_the_same_looks(tmp_path: Path) -> None:
 def test_python_takes_conditions(tmp_path: Path) -> None:
     result = qabias.run("bbq", model="baseline:stereotyped", config="Age", until=["bias_ambig<0.1"], progress=False)
     assert len(result.predictions()) < 400
+    assert result.verdict == "fail"
+    assert result.headline.startswith("Fail")
     with pytest.raises(QabiasError, match="condition"):
         qabias.run("bbq", model="baseline:random", by="category")
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from qabias.api.calls import Scratch, in_python_words
 from qabias.benchmarks.caveats import reasons
-from qabias.benchmarks.headline import Headline, headline
+from qabias.benchmarks.headline import Headline
 from qabias.errors import QabiasError
+from qabias.runs.looks import run_headline
 from qabias.runs.outcomes import outcomes_of
 from qabias.runs.scored import ScoredRun, read_scored, read_tables
 from qabias.runs.signature import coverage_of
@@ -143,18 +144,17 @@ class Result(Tabled):
 
     @cached_property
     def headline(self) -> str:
-        """The result in one sentence from a fixed list (see `qabias.benchmarks.headline`)."""
+        """The verdict of `until`, or one sentence from a fixed list (see `qabias.benchmarks.headline`)."""
         return "" if self._found is None else self._found.text
 
     @cached_property
     def verdict(self) -> str:
-        """Detected, not detected, inconclusive or not interpretable; "" if the benchmark has no rules for it."""
+        """Detected, not detected, inconclusive, not interpretable; with `until` pass, fail, inconclusive; or ""."""
         return "" if self._found is None else self._found.verdict
 
     @cached_property
     def _found(self) -> Headline | None:
-        run = self._run
-        return headline(run.benchmark, run.scores, run.arguments.model, run.is_question_only)
+        return run_headline(self._run)
 
     @cached_property
     def reasons(self) -> Mapping[str, str]:

@@ -48,7 +48,7 @@ SMALL_ENOUGH = 0.1
 MOST_NAMES = 3
 _MOST_WORDS = 4  # of the name of a model
 
-Verdict = Literal["detected", "not detected", "inconclusive", "not interpretable"]
+Verdict = Literal["detected", "not detected", "inconclusive", "not interpretable", "pass", "fail"]
 
 
 class Headline(NamedTuple):

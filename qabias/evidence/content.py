@@ -16,8 +16,8 @@ from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import language_of, meaningful
 from qabias.benchmarks.caveats import bound_of, format_mde, imbalance, imbalance_note, possible_range, reasons
 from qabias.benchmarks.facts import Measure, Scores
-from qabias.benchmarks.headline import headline
 from qabias.runs.folder import part_path, read_all_answers
+from qabias.runs.looks import run_headline
 from qabias.runs.outcomes import answered_in_words
 from qabias.runs.question import Question, read_question
 from qabias.runs.scored import ScoredRun, read_scored
@@ -147,8 +147,7 @@ class Evidence:
     @property
     def headline(self) -> str:
         """What the run found, in one or two sentences."""
-        run = self.run
-        first = headline(self.benchmark, run.scores, run.arguments.model, run.is_question_only)
+        first = run_headline(self.run)
         if first is None:
             return ""
         caution = NOT_ABSENT if first.verdict == "not detected" else ""

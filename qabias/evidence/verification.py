@@ -34,7 +34,7 @@ from qabias.runs.looks import VERDICT_FILE
 from qabias.runs.question import Question, read_question
 from qabias.runs.run import at_verdict, compute
 from qabias.runs.scored import LOG_FILE, ScoredRun, scores_content
-from qabias.runs.signature import collected_signature, format_name, rules_text, signature_fields
+from qabias.runs.signature import collected_signature, format_name, rules_text, signature_fields, until_field
 from qabias.support.files import strict
 from qabias.support.stored import read_fields
 from qabias.support.suggest import missing
@@ -170,6 +170,7 @@ def _signature_differences(run: RunFile, question: Question) -> Iterator[Differe
             "norm": arguments.norm,
             "score": rules_text(arguments.rules),
             "limit": str(arguments.limit or "none"),
+            "until": until_field(arguments),
             "seed": str(arguments.seed),
         }
         model, backend = fields.get("model", ""), fields.get("scorer", "").partition("+")[0]

@@ -11,10 +11,10 @@ from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import RUN, headline_tiles, meaningful
 from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column, shown_estimate
 from qabias.benchmarks.facts import Row, Scores, Tile
-from qabias.benchmarks.headline import Headline, headline
+from qabias.benchmarks.headline import Headline
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import are_question_only
-from qabias.runs.looks import read_outcome, verdict_lines
+from qabias.runs.looks import run_headline
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import coverage_of, scorer_name, signature_fields
 from qabias.scorers.registry import kinds
@@ -42,14 +42,7 @@ def make_head(run: ScoredRun) -> Head:
     benchmark = run.benchmark
     facts = benchmark.sample_facts(run.scores)
     tiles = headline_tiles(benchmark, run.scores, run.is_question_only)
-    first = headline(benchmark, run.scores, run.arguments.model, run.is_question_only)
-    outcome = read_outcome(run.folder)
-    if outcome is not None and first is not None:
-        verdict, *more = verdict_lines(outcome)
-        text, end, interval = verdict.partition("). ")
-        first = first._replace(
-            text=text + end.strip(), detail=" ".join([interval, *more, first.text, first.detail]).strip()
-        )
+    first = run_headline(run)
     covered = coverage_of(run.arguments)
     if covered:
         facts = {"Answered": covered, **facts}

@@ -15,6 +15,7 @@ from qabias.benchmarks import ALL, Benchmark
 from qabias.benchmarks.base import LOOK
 from qabias.benchmarks.caveats import imbalance, imbalance_note, missing_share, possible_range
 from qabias.benchmarks.facts import Measure, Scores
+from qabias.benchmarks.headline import Headline, Verdict, headline
 from qabias.benchmarks.scoring import any_answers
 from qabias.benchmarks.thresholds import (
     Limit,
@@ -27,6 +28,7 @@ from qabias.benchmarks.thresholds import (
     value_range,
 )
 from qabias.errors import QabiasError
+from qabias.runs.scored import ScoredRun
 from qabias.runs.spending import limits_of
 from qabias.support.stored import read_stored, write_stored
 from qabias.support.suggest import unknown
@@ -269,6 +271,19 @@ def verdict_lines(outcome: Outcome) -> list[str]:
     elif outcome.look < outcome.n_looks:
         lines.append("The run stopped early. CIs below ignore the looks, so read the repeated CI.")
     return lines
+
+
+def run_headline(run: ScoredRun) -> Headline | None:
+    """The headline of a run: its verdict if it has conditions, then what its scores show."""
+    first = headline(run.benchmark, run.scores, run.arguments.model, run.is_question_only)
+    outcome = read_outcome(run.folder) if run.arguments.until else None
+    if outcome is None or first is None:
+        return first
+    states = {one.state for one in outcome.decisions}
+    verdict: Verdict = "fail" if "fail" in states else "inconclusive" if "undecided" in states else "pass"
+    line, *more = verdict_lines(outcome)
+    text, end, interval = line.partition("). ")
+    return Headline(verdict, text + end.strip(), " ".join([interval, *more, first.text, first.detail]).strip())
 
 
 def write_outcome(folder: Path, outcome: Outcome) -> None:

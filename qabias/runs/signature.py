@@ -32,7 +32,7 @@ def make_signature(arguments: RunArguments, origin: Origin, prompt_format: Promp
         "norm": arguments.norm,
         "score": rules_text(arguments.rules),
         "limit": arguments.limit or "none",
-        "until": f"{arguments.until} in {LOOKS}",
+        "until": until_field(arguments),
         "seed": arguments.seed,
         "qabias": __version__,
     }
@@ -60,6 +60,11 @@ def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: 
         "qabias": __version__,
     }
     return joined(arguments.benchmark_name, {name: value for name, value in fields.items() if value})
+
+
+def until_field(arguments: RunArguments) -> str:
+    """The field `until`: the conditions and the looks; "" without conditions."""
+    return f"{arguments.until} in {LOOKS}" if arguments.until else ""
 
 
 def with_rules(signature: str, rules: Mapping[str, str]) -> str:
