@@ -143,7 +143,7 @@ def test_an_option_that_may_be_meant_is_offered(scorer, option, meant):
 def test_only_options_that_determine_answers_last():
     options = {"base_url": "http://h/v1", "mode": "echo", "max_connections": "3"}
     assert lasting_options("server", options) == {"mode": "echo"}
-    assert lasting_options("causal", {"chat": "yes"}) == lasting_options(None, {"chat": "yes"}) == {"chat": "yes"}
+    assert lasting_options("causal", {"chat": "yes"}) == {"chat": "yes"}
 
 
 # Rules

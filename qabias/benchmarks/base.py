@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_
 from qabias.benchmarks.caveats import tiles
 from qabias.benchmarks.facts import ALL, Facts, Measure, ParallelForms, Scores, Tile
 from qabias.errors import QabiasError
-from qabias.support.suggest import choose, closest, unknown
+from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
 
 if TYPE_CHECKING:
@@ -437,15 +437,3 @@ def meaningful(benchmark: Benchmark, question_only: bool, names: Sequence[str] =
     if not question_only or question_facts is None:
         return facts.chosen(chosen)
     return tuple(measure for measure in facts.chosen(chosen) if measure.name in question_facts.measures)
-
-
-def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> dict[str, str]:
-    """The rules that are not the default."""
-    for rule, value in rules.items():
-        if rule not in known:
-            close = [f"{other}=VALUE" for other in closest(rule, known)]
-            fix = choose([f"{other}=VALUE" for other in known], close, "--rule", f"qabias list {name}")
-            raise QabiasError(unknown(f"rule of {name}", rule, known).args[0], fix)
-        if value not in known[rule]:
-            raise unknown(f"value of {rule}", value, known[rule], f"--rule {rule}=")
-    return {rule: value for rule, value in rules.items() if value != known[rule][0]}

@@ -17,8 +17,8 @@ from qabias.comparison.paired import Answers, common_rows, have_common_examples
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.sample_size import planned_measure
 from qabias.errors import QabiasError
-from qabias.runs.looks import ERROR, WORDS, ends_of, in_looks, sets_at
-from qabias.runs.question import load_examples, ranks
+from qabias.runs.looks import ERROR, WORDS, ends_of, sets_at
+from qabias.runs.question import in_looks, load_examples
 from qabias.runs.scored import ScoredRun
 from qabias.runs.spending import limits_of
 from qabias.tables.formatting import show, show_interval
@@ -75,7 +75,7 @@ def compare_until(
     wanted = [_condition(benchmark, text) for text in conditions]
     planned = next((run for run in runs if run.arguments.until), runs[0])
     whole = load_examples(replace(planned.arguments, until=""), mirror).table
-    whole = in_looks(benchmark, whole, ranks(benchmark, whole, planned.arguments.seed))
+    whole = in_looks(benchmark, whole, planned.arguments.seed)
     ends = ends_of(whole)
     answers = Answers(mirror)
     table, (ours, theirs) = answers.examples(runs[0]), map(answers.of_run, runs)

@@ -13,8 +13,8 @@ from qabias.answers.outcomes import Written
 from qabias.benchmarks.base import LOOK
 from qabias.benchmarks.generated import answers_to
 from qabias.inspect_tasks.questions import TaskQuestions
-from qabias.runs.looks import Outcome, Rule, in_looks, verdict_lines
-from qabias.runs.question import ranks
+from qabias.runs.looks import Outcome, Rule, verdict_lines
+from qabias.runs.question import in_looks
 
 _ROW = "row"
 
@@ -28,7 +28,7 @@ class StopWhenDecided:
     def __init__(self, asked: TaskQuestions, until: str) -> None:
         benchmark, table = asked.benchmark, asked.table
         numbered = table.append_column(_ROW, pa.array(range(table.num_rows)))
-        ordered = in_looks(benchmark, numbered, ranks(benchmark, table, asked.arguments.seed))
+        ordered = in_looks(benchmark, numbered, asked.arguments.seed)
         looks = dict(zip(ordered[_ROW].to_pylist(), ordered[LOOK].to_pylist(), strict=True))
         self._asked, self._table = asked, ordered.drop_columns([_ROW])
         self._rule = Rule(benchmark, self._table, until, asked.arguments.rules)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from qabias.answers.likelihoods import NORMS
 from qabias.answers.parsing import PARSE_RULES
-from qabias.benchmarks import Benchmark, choose_format, load_benchmark
-from qabias.benchmarks.base import check_rules, whole_config
+from qabias.benchmarks import Benchmark, load_benchmark
+from qabias.benchmarks.base import Rules, whole_config
 from qabias.benchmarks.orders import check_orders
 from qabias.errors import QabiasError
-from qabias.scorers.kind import ASK_METHODS, FORCED_CHOICE
+from qabias.scorers.kind import ASK_METHODS, FORCED_CHOICE, ScorerKind
 from qabias.scorers.registry import kinds, load_kind, scorer_of, scorers_for
 from qabias.support.suggest import choose, closest, unknown
 
@@ -113,25 +113,31 @@ class RunArguments:
         config = ",".join(name.strip() for name in self.config.split(","))
         arguments = replace(self, source=self.source or benchmark.sources[0], config=config)
         if ask is not None or not self.config:
-            scorer = scorer_of(self.backend, self.model, self.revision, handed_over)
+            kind = load_kind(scorer_of(self.backend, self.model, self.revision, handed_over))
             if ask is not None:
-                arguments = _ask_by(benchmark, arguments, scorer, ask)
-            arguments = replace(arguments, config=arguments.config or whole_config(benchmark, load_kind(scorer)))
+                arguments = _ask_by(benchmark, arguments, kind, ask)
+            arguments = replace(arguments, config=arguments.config or whole_config(benchmark, kind))
         return check_arguments(benchmark, arguments, machine)
 
 
-def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str) -> RunArguments:
+def _ask_by(benchmark: Benchmark, arguments: RunArguments, kind: ScorerKind, ask: str) -> RunArguments:
     """Apply the format and the options that an `--ask` method sets."""
     if ask not in ASK_METHODS:
         raise unknown("method", ask, (*ASK_METHODS, FORCED_CHOICE), "--ask")
-    check_scorer(benchmark, scorer)
-    kind = load_kind(scorer)
-    for name, asks in ((benchmark.name, benchmark.asks), (f"the backend {scorer}", kind.asks)):
+    check_scorer(benchmark, kind.name)
+    for name, asks in ((benchmark.name, benchmark.asks), (f"the backend {kind.name}", kind.asks)):
         if ask not in asks:
             both = [other for other in benchmark.asks if other in kind.asks]
             offer = f"--ask {', '.join(both)}" if both else "another --backend"
             raise QabiasError(f"--ask {ask} does not work with {name}.", f"Use {offer}.")
-    _check_format(benchmark, arguments.format, ask)
+    prompt_format = benchmark.formats.get(arguments.format or "")
+    if prompt_format is not None and prompt_format.asks and ask not in prompt_format.asks:
+        made = [other.name for other in benchmark.formats.values() if ask in other.asks]
+        raise QabiasError(
+            f"--ask {ask} and --format {arguments.format} exclude each other: the format is for "
+            f"{', '.join(prompt_format.asks)}.",
+            choose(made, (), "--format") if made else "Remove --format.",
+        )
     options = {**kind.asks[ask], **arguments.options}
     mode = kind.asks[ask].get("mode", kind.default_mode)
     if options.get("mode", mode) != mode:
@@ -140,41 +146,28 @@ def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str
         options.pop("mode", None)  # one run has one name
     return replace(
         arguments,
-        backend=arguments.backend and scorer,
+        backend=arguments.backend and kind.name,
         format=arguments.format or benchmark.asks[ask] or None,
         options=options,
     )
 
 
-def _check_format(benchmark: Benchmark, name: str | None, ask: str) -> None:
-    """Refuse an unknown format, or one made for other `--ask` methods."""
-    if name is None:
-        return
-    asks = choose_format(benchmark.formats, name).asks
-    if asks and ask not in asks:
-        made = [other.name for other in benchmark.formats.values() if ask in other.asks]
-        raise QabiasError(
-            f"--ask {ask} and --format {name} exclude each other: the format is for {', '.join(asks)}.",
-            choose(made, (), "--format") if made else "Remove --format.",
-        )
-
-
 def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Machine = HERE) -> RunArguments:
     """Refuse invalid arguments before anything heavy is loaded. In the result, `rules` omits defaults."""
-    if arguments.format is not None:
-        sources = choose_format(benchmark.formats, arguments.format).sources
-        if sources and arguments.source not in sources:
-            raise QabiasError(
-                f"{benchmark.name}: the texts of the source {arguments.source} lack fields of the format "
-                f"{arguments.format}.",
-                f"Use --source {' or '.join(sources)}, or another format.",
-            )
     check_orders(benchmark, arguments.permutations)
-    _check_norms(benchmark, arguments)
-    for name in arguments.scorer_options:
-        # Any other unknown option is refused by the scorer, which lists its own.
-        if closest(name, benchmark.options) and not any(name in kind.options for kind in kinds().values()):
-            raise unknown(f"option of {benchmark.name}", name, benchmark.options, "--option")
+    _check_names(benchmark, arguments)
+    sources = benchmark.formats[arguments.format].sources if arguments.format else ()
+    if sources and arguments.source not in sources:
+        raise QabiasError(
+            f"{benchmark.name}: the texts of the source {arguments.source} lack fields of the format "
+            f"{arguments.format}.",
+            f"Use --source {' or '.join(sources)}, or another format.",
+        )
+    if arguments.parser != DEFAULT_PARSER and arguments.length_norm != NORMS[0]:
+        raise QabiasError(
+            f"--length-norm {arguments.length_norm} divides likelihoods and --parser {arguments.parser} reads texts.",
+            "Remove one of the two.",
+        )
     if arguments.limit is not None:
         check_whole("--limit", arguments.limit, 1)
     check_whole("--seed", arguments.seed, 0)
@@ -186,18 +179,36 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
     return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
 
 
-def _check_norms(benchmark: Benchmark, arguments: RunArguments) -> None:
+def _check_names(benchmark: Benchmark, arguments: RunArguments) -> None:
+    """Refuse an unknown format, normalization or parser, and an option that is nearly the benchmark's own."""
     parsers = [name for name in benchmark.norms if name in PARSE_RULES]
     lengths = [name for name in benchmark.norms if name not in PARSE_RULES]
-    if arguments.length_norm not in lengths:
-        raise unknown("length normalization", arguments.length_norm, lengths, "--length-norm")
-    if arguments.parser not in (DEFAULT_PARSER, *parsers):
-        raise unknown("parser", arguments.parser, (DEFAULT_PARSER, *parsers), "--parser")
-    if arguments.parser != DEFAULT_PARSER and arguments.length_norm != NORMS[0]:
-        raise QabiasError(
-            f"--length-norm {arguments.length_norm} divides likelihoods and --parser {arguments.parser} reads texts.",
-            "Remove one of the two.",
-        )
+    # Any other unknown option is refused by the scorer, which lists its own.
+    near = [
+        name
+        for name in arguments.scorer_options
+        if closest(name, benchmark.options) and not any(name in kind.options for kind in kinds().values())
+    ]
+    for what, name, known, flag in (
+        ("format", arguments.format, benchmark.formats, "--format"),
+        ("length normalization", arguments.length_norm, lengths, "--length-norm"),
+        ("parser", arguments.parser, (DEFAULT_PARSER, *parsers), "--parser"),
+        *((f"option of {benchmark.name}", name, benchmark.options, "--option") for name in near),
+    ):
+        if name is not None and name not in known:
+            raise unknown(what, name, known, flag)
+
+
+def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> dict[str, str]:
+    """The rules that are not the default."""
+    for rule, value in rules.items():
+        if rule not in known:
+            close = [f"{other}=VALUE" for other in closest(rule, known)]
+            fix = choose([f"{other}=VALUE" for other in known], close, "--rule", f"qabias list {name}")
+            raise QabiasError(unknown(f"rule of {name}", rule, known).args[0], fix)
+        if value not in known[rule]:
+            raise unknown(f"value of {rule}", value, known[rule], f"--rule {rule}=")
+    return {rule: value for rule, value in rules.items() if value != known[rule][0]}
 
 
 def norm_of(parser: str) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
-from qabias.benchmarks.base import RUN, AuthorsAnswers, BalancedSets, ExternalAnswers, check_rules
+from qabias.benchmarks.base import RUN, AuthorsAnswers, BalancedSets, ExternalAnswers
 from qabias.errors import QabiasError
-from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
+from qabias.runs.arguments import RunArguments, check_arguments, check_own_options, check_rules
 from qabias.runs.checksums import write_checked
 from qabias.runs.folder import claim, part_path, read_part, read_run, write_part
 from qabias.runs.question import Question, load_examples, read_question

@@ -118,23 +118,6 @@ def read_conditions(benchmark: Benchmark, until: str) -> tuple[list[Limit], str 
     return [parse_condition(word, benchmark.facts.measures) for word in words.split()], by or None
 
 
-def in_looks(benchmark: Benchmark, table: pa.Table, rank: np.ndarray) -> pa.Table:
-    """The examples in the order of the looks, with the column `LOOK`: 1, 2, 4, ... blocks of every stratum, then all.
-
-    A block is a set, or a balanced pair of sets (see `Benchmark.sides`).
-
-    Args:
-        benchmark: The benchmark.
-        table: The examples.
-        rank: shape (n_examples,), place of each example's block in the seeded order of its stratum, from 0.
-    """
-    sets = np.maximum(1, 1 << np.ceil(np.log2(np.maximum(rank, 0) + 1)).astype(np.int64))
-    ends = [end for end in np.unique(sets) if (sets <= end).mean() <= MOST_EARLY]
-    look = np.searchsorted(np.array(ends), sets) + 1
-    order = np.argsort(look, kind="stable")
-    return table.take(pa.array(order)).append_column(LOOK, pa.array(look[order].astype(np.int16)))
-
-
 def ends_of(table: pa.Table) -> list[int]:
     """Number of examples at the end of each look."""
     looks = table[LOOK].to_numpy()
@@ -163,7 +146,8 @@ class Rule:
         self.ends = ends_of(table)
         self.n_templates = len(np.unique(benchmark.units(table)[1]))
         self.sets = sets_at(benchmark, table, self.ends)
-        cells = self._groups(self._score(any_answers(benchmark.answer_columns, table.num_rows), len(self.ends), 0.95))
+        possible = self._score(any_answers(benchmark.answer_columns, table.num_rows), len(self.ends), 0.95)
+        cells = self._groups(possible)
         self._cells = [(limit, group) for limit in self._limits for group in cells]
         for limit in self._limits:
             if not any(limit.name in scores for scores in cells.values()):

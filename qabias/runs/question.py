@@ -16,9 +16,9 @@ from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.scoring import stacked
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
-from qabias.runs.arguments import RunArguments, check_scorer
+from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import RunFile, cut_parts, read_keys
-from qabias.runs.looks import ends_of, in_looks, read_outcome
+from qabias.runs.looks import MOST_EARLY, ends_of, read_outcome
 from qabias.runs.signature import format_name, make_signature, signature_fields
 from qabias.scorers.base import GeneratingScorer, Scorer, TextScorer
 from qabias.scorers.registry import kind_of
@@ -90,7 +90,7 @@ def load_examples(arguments: RunArguments, mirror: str | None = None) -> Example
     if arguments.until:
         if names:
             raise QabiasError(f"--until does not work with the prompt set {arguments.format}.", "Choose one format.")
-        table = in_looks(benchmark, table, ranks(benchmark, table, arguments.seed))
+        table = in_looks(benchmark, table, arguments.seed)
     if names:
         table = stacked(table, names)
     return Examples(benchmark, origin, table, sampled, whole.num_rows)
@@ -118,15 +118,19 @@ def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) 
     return table.filter(pa.array(np.isin(drawn.unit_of, units[order[ends <= max(limit, ends[0])]])))
 
 
-def ranks(benchmark: Benchmark, table: pa.Table, seed: int) -> np.ndarray:
-    """Place of each example's block in the seeded order of its stratum; shape (n_examples,). Blocks are as in `sample`.
+def in_looks(benchmark: Benchmark, table: pa.Table, seed: int) -> pa.Table:
+    """The examples in the order of the looks, with the column `LOOK`: 1, 2, 4, ... blocks of every stratum, then all.
 
-    Units of a side without a partner come after all blocks.
+    Blocks and their seeded order are those of `sample`. Units of a side without a partner come after all blocks.
     """
     drawn = _draw(benchmark, table, seed)
     single = drawn.paired & ((drawn.sides == 0) | (drawn.rank >= drawn.n_blocks))
-    rank = np.where(single, len(drawn.units), drawn.rank)
-    return np.asarray(rank[np.searchsorted(drawn.units, drawn.unit_of)])
+    rank = np.where(single, len(drawn.units), drawn.rank)[np.searchsorted(drawn.units, drawn.unit_of)]
+    sets = np.maximum(1, 1 << np.ceil(np.log2(rank + 1)).astype(np.int64))
+    ends = [end for end in np.unique(sets) if (sets <= end).mean() <= MOST_EARLY]
+    look = np.searchsorted(np.array(ends), sets) + 1
+    order = np.argsort(look, kind="stable")
+    return table.take(pa.array(order)).append_column(LOOK, pa.array(look[order].astype(np.int16)))
 
 
 class _Drawn(NamedTuple):
@@ -226,7 +230,6 @@ def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, order
 def make_question(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question:
     """Prepare the question to a scorer."""
     benchmark = examples.benchmark
-    check_scorer(benchmark, scorer.name)
     prompt_format = fitting_format(benchmark, scorer, arguments.format, arguments.permutations)
     signature = make_signature(arguments, examples.origin, prompt_format, scorer)
     return Question(examples, prompt_format, signature, benchmark.units_per_part(kind_of(scorer)))

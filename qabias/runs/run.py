@@ -21,7 +21,7 @@ from tqdm import tqdm
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import Rules, Scored
 from qabias.errors import QabiasError
-from qabias.runs.arguments import HERE, Machine, RunArguments
+from qabias.runs.arguments import HERE, Machine, RunArguments, check_scorer
 from qabias.runs.distributed import Processes, launched_processes
 from qabias.runs.folder import (
     ANALYSIS_FILE,
@@ -180,13 +180,13 @@ def prepare(
     folder: Path | None = None,
 ) -> Prepared:
     """Load the scorer and prepare its question; the arguments lose options that do not change answers."""
+    name = scorer_of(arguments.backend, arguments.model, arguments.revision, handed_over)
+    check_scorer(examples.benchmark, name)
     options = arguments.scorer_options
-    # Which scorer a model is made for matters to options only.
-    name = scorer_of(arguments.backend, arguments.model, arguments.revision, handed_over) if options else None
     arguments = replace(arguments, options=lasting_options(name, arguments.options))
     folder = folder or default_folder(arguments)
     scorer = load_scorer(
-        arguments.backend,
+        name,
         arguments.model,
         seed=arguments.seed,
         revision=arguments.revision,

@@ -108,6 +108,9 @@ def scorer_made_for(config: Any) -> str:
 
 def scorer_of(scorer: str | None, model: str, revision: str | None = None, handed_over: object = None) -> str:
     """Choose a model's scorer: a baseline's, a function's, the named one, or the head's."""
+    if model.startswith(BASELINE_PREFIX) and scorer not in (None, BASELINE):
+        option = f"--base-url or --backend {scorer}" if scorer == SERVER else f"--backend {scorer}"
+        raise QabiasError(f"{model} queries no model.", f"Remove {option}.")
     for own, prefix in ((BASELINE, BASELINE_PREFIX), (FUNCTION, FUNCTION_PREFIX)):
         if model.startswith(prefix):
             return own
@@ -126,18 +129,15 @@ def load_scorer(
     **loading: Any,
 ) -> Scorer:
     """Load a model and its scorer."""
-    if model.startswith(BASELINE_PREFIX) and scorer not in (None, BASELINE):
-        option = f"--base-url or --backend {scorer}" if scorer == SERVER else f"--backend {scorer}"
-        raise QabiasError(f"{model} queries no model.", f"Remove {option}.")
     kind = load_kind(scorer_of(scorer, model, revision, handed_over))
     options = dict(scorer_options or {})
     refuse_options(kind, options)
     return kind.load(Loading(model, options, revision, handed_over=handed_over, **loading))
 
 
-def lasting_options(scorer: str | None, options: Mapping[str, str]) -> dict[str, str]:
+def lasting_options(scorer: str, options: Mapping[str, str]) -> dict[str, str]:
     """Options that affect answers, without those for the connection or for estimates."""
-    passing = () if scorer is None else load_kind(scorer).passing_options
+    passing = load_kind(scorer).passing_options
     return {name: value for name, value in options.items() if name not in passing}
 
 
