@@ -40,6 +40,7 @@ from qabias.runs.question import Examples, Question, load_examples, make_questio
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
 from qabias.scorers.base import BatchScorer, Scorer
 from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
+from qabias.support.collector import collector_paused
 from qabias.support.progress import listening
 from qabias.tables.model import Analysis, write_analysis
 
@@ -243,7 +244,8 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
     answers, n_missing = read_answers(run_file, question.benchmark, question.parts)
     if n_missing:
         return RunResult(run_file, None, n_missing)
-    scores, analysis, warned = compute(run_file, question, answers, outcome)
+    with collector_paused():
+        scores, analysis, warned = compute(run_file, question, answers, outcome)
     if outcome is not None:
         write_outcome(run_file.folder, outcome)
     write_scores(run_file, scores)
