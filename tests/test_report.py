@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
 from qabias.comparison import Comparison
+from qabias.report.content import bias_figure
 from qabias.report.explorer import Explored, encode
 from qabias.report.page import FOLDED, Chapter, comparison_intro, render_chapters
 from qabias.report.writing import write_combined_report, write_report_of
@@ -19,9 +20,10 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import read_run
 from qabias.runs.question import read_question
 from qabias.runs.run import run
+from qabias.runs.scored import read_scored
 from qabias.scorers.baseline import BaselineScorer
 from qabias.tables.drawing import LIGHT
-from qabias.tables.model import FIGURES, Analysis, read_analysis
+from qabias.tables.model import ALL, FIGURES, Analysis, read_analysis
 
 from .report_pages import (
     BIAS,
@@ -39,6 +41,16 @@ from .report_pages import (
 )
 
 # What the page says
+
+
+def test_the_first_figure_has_the_largest_bias_first_undefined_ones_last_and_then_all_examples(compared_runs):
+    scored = read_scored(compared_runs / "bbq-all")
+    *groups, (last, _) = bias_figure(scored.benchmark, scored.scores, "", False).rows
+    sizes = [value.value for _, value in groups]
+    defined = [size for size in sizes if size is not None]
+    assert last == ALL
+    assert len({*defined}) > 2
+    assert sizes == sorted(defined, reverse=True) + [None] * (len(sizes) - len(defined))
 
 
 def test_the_page_is_balanced_small_and_says_what_was_measured(filled):

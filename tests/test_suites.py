@@ -3,6 +3,7 @@
 import collections
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -11,8 +12,10 @@ from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, check_arguments
+from qabias.runs.folder import read_run
 from qabias.scorers.registry import BASELINE, check_options, load_kind, scorers_for
 from qabias.suites import choose_models, expand, load_suite, suite_names
+from qabias.suites.running import is_finished
 
 from .commands import refused
 from .tiny_models import make_model, make_tokenizer
@@ -247,6 +250,15 @@ def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path):
     failed = [line for line in result.output.splitlines() if "not finished" in line]
     assert len(failed) == 4
     assert "runners.finetuning.race" in failed[-1]
+
+
+def test_a_run_of_another_version_or_with_other_arguments_is_measured_again(compared_runs, monkeypatch):
+    folder = compared_runs / "bbq-random"
+    arguments = read_run(folder).arguments
+    assert is_finished(folder, arguments)
+    assert not is_finished(folder, replace(arguments, seed=1))
+    monkeypatch.setattr("qabias.suites.running.__version__", "9")
+    assert not is_finished(folder, arguments)
 
 
 def test_an_unforeseen_error_does_not_stop_the_list(tmp_path, monkeypatch):
