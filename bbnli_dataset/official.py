@@ -67,10 +67,17 @@ def _published_rows(subtopic: str, published: Mapping[str, Any]) -> Iterator[Row
     n_variants: Counter[tuple[object, ...]] = Counter()
     for premise_id, (premise, url) in enumerate(zip(published["premise"], published["reference"], strict=True)):
         reference, _, _ = url.partition("#:~:text=")
+        used = [slots_of(f"{premise} {hypothesis.text} {hypothesis.question}") for hypothesis in hypotheses]
+        filled: set[tuple[object, ...]] = set()
         for combination in itertools.product(*words.values()):
             for stance, group in groups.items():
                 values = {**dict(zip(words, combination, strict=True)), **group}
-                for hypothesis in hypotheses:
+                for hypothesis, slots in zip(hypotheses, used, strict=True):
+                    # Most words are for other hypotheses.
+                    own = (stance, hypothesis.kind, hypothesis.number, *(values.get(slot) for slot in slots))
+                    if own in filled:
+                        continue
+                    filled.add(own)
                     texts = FilledTexts(
                         *(render(text, values) for text in (premise, hypothesis.text, hypothesis.question))
                     )
