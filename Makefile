@@ -14,10 +14,10 @@ DEMO_BBNLI ?= 400
 # `make bench QUICK=1` checks on small samples that all sides give the same figures; its times mean nothing.
 # `make campaign QUICK=1`, as in `make test-all`, does one of twenty of every kind.
 QUICK ?=
-SPEED := callback_overhead causal_vs_lm_eval compare_many inspect_logs peers plan_from_sample report_speed servers share_of_dense unqover_generate unqover_score
-SIMULATIONS := coverage power checks headlines stopping
+SPEED := $(addprefix speed.,callback_overhead causal_vs_lm_eval compare_many inspect_logs peers plan_from_sample report_speed servers share_of_dense unqover_generate unqover_score)
+SIMULATIONS := $(addprefix simulations.,coverage power checks headlines stopping)
 
-.PHONY: help demo test test-all check format data docs notebook bench simulate campaign compat clean
+.PHONY: help demo test test-all check format data docs notebook bench simulate campaign compat clean $(SPEED) $(SIMULATIONS)
 
 help:
 	@echo "make demo    install, measure SmolLM2 on a sample of every benchmark, write a report"
@@ -85,11 +85,11 @@ notebook: $(INSTALLED)
 $(BIN)/lm_eval: | $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
 
-bench: $(INSTALLED) $(BIN)/lm_eval
-	set -e; for script in $(SPEED); do echo "speed.$$script"; $(BIN)/python -m speed.$$script $(if $(QUICK),--quick); done
-
-simulate: $(INSTALLED)
-	set -e; for script in $(SIMULATIONS); do echo "simulations.$$script"; $(BIN)/python -m simulations.$$script $(if $(QUICK),--quick); done
+bench: $(SPEED)
+$(SPEED): $(BIN)/lm_eval
+simulate: $(SIMULATIONS)
+$(SPEED) $(SIMULATIONS): $(INSTALLED)
+	$(BIN)/python -m $@ $(if $(QUICK),--quick)
 
 compat:
 	PYTHON=$(PYTHON) tests/datasets_versions.sh

@@ -389,7 +389,7 @@ def test_what_is_wrong_before_the_first_step_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"backend": "nli"}, "not a model trained to classify pairs"),
+        ({"backend": "multiple_choice"}, "not a model trained for multiple choice"),
         ({"option": {"layot": "flat"}}, "layout"),
         ({"format": "question_only", "scores": ["bias_disambig"]}, "no context"),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 from qabias.benchmarks.unqover.sets import shared_tables
 from qabias.comparison import compare
-from qabias.comparison.comparable import are_question_only, read_runs, run_names
+from qabias.comparison.comparable import are_question_only, mixed_fields, read_runs, run_names
 from qabias.comparison.paired import Answers
 from qabias.comparison.paired_tests import holm
 from qabias.comparison.tables import MOST_ROWS, SECTION, joined_tables
@@ -21,7 +21,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import RunFile
 from qabias.runs.means import measures_of
 from qabias.runs.run import run
-from qabias.runs.scored import ScoredRun
+from qabias.runs.scored import ScoredRun, read_scored
 from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
 
 from .commands import called, refused
@@ -93,6 +93,20 @@ def test_other_samples_are_refused_or_marked_and_compared_on_what_both_answered(
     value, p, _ = differing(comparison.analysis, "bias_ambig")["All"]
     assert (value.value, p) == (0, 1)
     assert value.low == pytest.approx(-value.high)
+
+
+def test_a_format_that_is_chosen_or_the_default_is_the_same_question(compared_runs, tmp_path):
+    def chosen(content):
+        content["arguments"] |= {"format": "qa", "model": "mine"}
+
+    def default(content):
+        content["arguments"]["model"] = "mine"
+
+    runs = [
+        read_scored(changed(compared_runs / "bbq-random", tmp_path / change.__name__, run=change))
+        for change in (chosen, default)
+    ]
+    assert mixed_fields(runs) == {}
 
 
 def test_runs_without_common_scores_are_refused(compared_runs):

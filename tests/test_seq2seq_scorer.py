@@ -169,7 +169,12 @@ def test_a_tokenizer_that_ends_no_text_gets_the_end_and_loses_the_start(t5):
 
 
 def test_too_long_or_empty_an_option_is_named(t5):
-    scorer = Seq2SeqScorer(load_tiny("bart"))
+    loaded = load_tiny("bart")
+    scorer = Seq2SeqScorer(loaded)
+    longest = [Request("Who", ("Z" * 126,), key="Age/9")]
+    assert_equal_scores(scorer.score(longest), one_at_a_time(loaded, longest))
+    with pytest.raises(QabiasError, match=r"129 tokens .* 128 .* decoder"):
+        scorer.score([Request("Who", ("Z" * 127,), key="Age/9")])
     with pytest.raises(QabiasError, match=r"request 'Age/9': 202 tokens .* 128 .* decoder"):
         scorer.score([Request("Who", ("Z" * 200,), key="Age/9")])
     with pytest.raises(QabiasError, match=r"request 'Age/7': option ' ' is empty"):
