@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.base import headline_tiles
 from qabias.benchmarks.caveats import format_mde, imbalance
 from qabias.benchmarks.findings import t_quantile
-from qabias.benchmarks.headline import FAILED, SMALL_ENOUGH, headline
+from qabias.benchmarks.headline import FAILED, SMALL_ENOUGH, headline, headline_tiles
 from qabias.comparison import compare
 from qabias.report.writing import write_combined_report, write_comparison, write_report_of
 from qabias.runs.arguments import Machine, RunArguments

@@ -11,9 +11,10 @@ import yaml
 from huggingface_hub import parse_eval_result_entries
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.base import Scored, headline_tiles
+from qabias.benchmarks.base import Scored
 from qabias.benchmarks.caveats import READ_RANGES, missing_share, possible_range, with_ranges
 from qabias.benchmarks.facts import Measure
+from qabias.benchmarks.headline import headline_tiles
 from qabias.benchmarks.scoring import stacked
 from qabias.comparison import compare
 from qabias.hub.results import headlines, model_index, result_files

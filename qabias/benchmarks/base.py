@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from qabias.benchmarks.caveats import tiles
-from qabias.benchmarks.facts import ALL, Facts, Measure, ParallelForms, Scores, Tile
+from qabias.benchmarks.facts import ALL, Facts, Measure, ParallelForms, Scores
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
@@ -386,28 +385,9 @@ def whole_config(benchmark: Benchmark, kind: ScorerKind) -> str:
     return next(names, benchmark.configs[-1])
 
 
-def parts(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, Scores]:
-    """The selections with their own headline scores, by JSON pointer; "" is the whole."""
-    if benchmark.group_path(ALL) is not None:
-        return {"": scores}
-    groups = benchmark.groups(scores)
-    return {"".join(f"/{key}" for key in benchmark.group_path(name) or ()): groups[name] for name in groups}
-
-
 def short_title(benchmark: Benchmark) -> str:
     """The title of a benchmark without its explanation."""
     return benchmark.title.partition(":")[0]
-
-
-def headline_tiles(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool) -> list[Tile]:
-    """The headline scores of a report."""
-    measures = meaningful(benchmark, question_only, benchmark.facts.tiles)
-    shown = parts(benchmark, scores)
-    return [
-        tile if len(shown) == 1 and not pointer else replace(tile, title=f"{tile.title}, {pointer.rpartition('/')[2]}")
-        for pointer, part in shown.items()
-        for tile in tiles(measures, part)
-    ]
 
 
 def make_origin(
@@ -427,13 +407,3 @@ def make_origin(
     # Most benchmarks have no options, and an `origin` that takes none.
     make: Callable[..., Origin] = benchmark.origin
     return make(source, seed, fixes, mirror, **chosen)
-
-
-def meaningful(benchmark: Benchmark, question_only: bool, names: Sequence[str] = ()) -> tuple[Measure, ...]:
-    """The named scores (default: those of a comparison) that mean something; without a context only some do."""
-    facts = benchmark.facts
-    chosen = names or facts.compared
-    question_facts = facts.question_only
-    if not question_only or question_facts is None:
-        return facts.chosen(chosen)
-    return tuple(measure for measure in facts.chosen(chosen) if measure.name in question_facts.measures)

@@ -9,7 +9,7 @@ from typing import Any
 
 from qabias.benchmarks.facts import Facts, Measure, Scores, Tile
 from qabias.tables.formatting import percent, show
-from qabias.tables.model import Column, Estimate, Table, Value, estimate
+from qabias.tables.model import Column, Estimate, Table, Value
 
 NOT_DETECTABLE = "n/a"
 """Result of `format_mde` if even the largest value is too small to detect."""
@@ -19,6 +19,17 @@ MOST_IMBALANCE = 0.01
 
 MOST_MISSING = 0.02
 """Share of missing answers above which a score is shown with its possible range."""
+
+
+def estimate(scores: Mapping[str, Any], name: str) -> Estimate:
+    """A score of a metric's result with its interval; NaN becomes None."""
+    low, high = scores.get("ci", {}).get(name, (None, None))
+    return Estimate(*(None if value is None or value != value else float(value) for value in (scores[name], low, high)))
+
+
+def values(scores: Mapping[str, Any], columns: Sequence[Column]) -> list[Value]:
+    """The scores (with intervals) and counts of a metric's result that the columns name."""
+    return [int(scores[column.name]) if column.kind == "count" else estimate(scores, column.name) for column in columns]
 
 
 def missing_share(scores: Scores, measure: Measure) -> float:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from qabias.benchmarks.caveats import missing_share, possible_range
-from qabias.benchmarks.facts import Facts, Measure, Scores
+from qabias.benchmarks.caveats import estimate
+from qabias.benchmarks.facts import Facts, Scores
 from qabias.share.metrics.shared.intervals import POWER
-from qabias.tables.formatting import percent
-from qabias.tables.model import estimate
 
 
 @functools.lru_cache(maxsize=1024)
@@ -48,18 +46,6 @@ class Finding(NamedTuple):
     low: float
     high: float
     detectable: float | None
-
-
-def reason_not_reported(scores: Scores, measure: Measure, why: Mapping[str, str], pointer: str) -> str:
-    """Why a score is not reported, or ""."""
-    if possible_range(scores, measure) is not None:
-        return f"{percent(missing_share(scores, measure))} of the answers are missing"
-    value, low, high = estimate(scores, measure.name)
-    if value is None:
-        return why[f"{pointer}/{measure.name}"]
-    if low is None or high is None:
-        return why.get(f"{pointer}/ci/{measure.name}", "no interval")
-    return "" if low < high else "an interval of no width"
 
 
 def adjusted_finding(facts: Facts, group: str, scores: Scores, name: str, n_comparisons: int) -> Finding:

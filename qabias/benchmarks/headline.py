@@ -14,21 +14,24 @@ The first rule that applies decides:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from qabias.benchmarks.base import Benchmark, meaningful, parts
+from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.caveats import (
     MOST_MISSING,
     NOT_DETECTABLE,
     detectable,
+    estimate,
     format_mde,
     missing_share,
+    possible_range,
     reasons,
+    tiles,
 )
-from qabias.benchmarks.facts import ALL, Facts, HeadlineRules, Measure, Scores
-from qabias.benchmarks.findings import adjusted_finding, listed, reason_not_reported
+from qabias.benchmarks.facts import ALL, Facts, HeadlineRules, Measure, Scores, Tile
+from qabias.benchmarks.findings import adjusted_finding, listed
 from qabias.tables.formatting import percent
-from qabias.tables.model import estimate
 
 FAILED = 0.6
 """A model whose accuracies are all below this, intervals included, fails the task: guessing has 1/3 to 1/2."""
@@ -201,3 +204,44 @@ def _of_magnitude(benchmark: Benchmark, rules: HeadlineRules, scores: Mapping[st
     if not groups:
         return Headline("inconclusive", f"Inconclusive: too few {facts.clusters[0]}.", "")
     return Headline("inconclusive", rules.chance, "Compare them with a baseline run (`--model baseline:random`).")
+
+
+def meaningful(benchmark: Benchmark, question_only: bool, names: Sequence[str] = ()) -> tuple[Measure, ...]:
+    """The named scores (default: those of a comparison) that mean something; without a context only some do."""
+    facts = benchmark.facts
+    chosen = names or facts.compared
+    question_facts = facts.question_only
+    if not question_only or question_facts is None:
+        return facts.chosen(chosen)
+    return tuple(measure for measure in facts.chosen(chosen) if measure.name in question_facts.measures)
+
+
+def parts(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, Scores]:
+    """The selections with their own headline scores, by JSON pointer; "" is the whole."""
+    if benchmark.group_path(ALL) is not None:
+        return {"": scores}
+    groups = benchmark.groups(scores)
+    return {"".join(f"/{key}" for key in benchmark.group_path(name) or ()): groups[name] for name in groups}
+
+
+def headline_tiles(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool) -> list[Tile]:
+    """The headline scores of a report."""
+    measures = meaningful(benchmark, question_only, benchmark.facts.tiles)
+    shown = parts(benchmark, scores)
+    return [
+        tile if len(shown) == 1 and not pointer else replace(tile, title=f"{tile.title}, {pointer.rpartition('/')[2]}")
+        for pointer, part in shown.items()
+        for tile in tiles(measures, part)
+    ]
+
+
+def reason_not_reported(scores: Scores, measure: Measure, why: Mapping[str, str], pointer: str) -> str:
+    """Why a score is not reported, or ""."""
+    if possible_range(scores, measure) is not None:
+        return f"{percent(missing_share(scores, measure))} of the answers are missing"
+    value, low, high = estimate(scores, measure.name)
+    if value is None:
+        return why[f"{pointer}/{measure.name}"]
+    if low is None or high is None:
+        return why.get(f"{pointer}/ci/{measure.name}", "no interval")
+    return "" if low < high else "an interval of no width"

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 
 from qabias.benchmarks import Benchmark, load_benchmark
-from qabias.benchmarks.base import meaningful, parts
-from qabias.benchmarks.caveats import missing_share, possible_range
+from qabias.benchmarks.caveats import estimate, missing_share, possible_range
 from qabias.benchmarks.facts import Measure
+from qabias.benchmarks.headline import meaningful, parts
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.models.memory import evaluating
@@ -32,7 +32,6 @@ from qabias.runs.run import answer_part, is_there, prepare, score_run, scores_of
 from qabias.runs.scored import write_scores
 from qabias.scorers.base import Scorer
 from qabias.support.suggest import unknown
-from qabias.tables.model import estimate
 
 MISSING = "missing"
 """Name of the largest share of missing answers of any score."""

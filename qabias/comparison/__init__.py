@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import ComparesFurther, KnowsPublished, meaningful, rescored_by
-from qabias.benchmarks.headline import Headline
+from qabias.benchmarks.base import ComparesFurther, KnowsPublished, rescored_by
+from qabias.benchmarks.headline import Headline, meaningful
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
 from qabias.comparison.comparable import DRAWN, are_question_only, check_agree, common_benchmark, read_runs, run_names

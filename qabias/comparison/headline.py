@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import parts
 from qabias.benchmarks.caveats import MOST_MISSING
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.findings import ERROR
@@ -17,6 +16,7 @@ from qabias.benchmarks.headline import (
     headline,
     missing_most,
     named_groups,
+    parts,
     short_name,
     whole_percent,
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from qabias.benchmarks import ALL, Measure
 from qabias.benchmarks.base import InFamily, family_of, language_of
-from qabias.benchmarks.caveats import imbalance, imbalance_note, possible_range, with_ranges
+from qabias.benchmarks.caveats import estimate, imbalance, imbalance_note, possible_range, with_ranges
 from qabias.benchmarks.pairs import Form, Pair
 from qabias.comparison.comparable import ASKED, COUNTED, distinct_names, mixed_fields
 from qabias.comparison.forms import Labels, balanced, pairs_by_group, scores_in_both
@@ -20,7 +20,7 @@ from qabias.comparison.tables import runs_table
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
-from qabias.tables.model import Column, Figure, Table, estimate
+from qabias.tables.model import Column, Figure, Table
 
 BY_LANGUAGE = "By language"
 PAIRED = "paired_"

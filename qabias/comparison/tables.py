@@ -12,6 +12,7 @@ from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.caveats import (
     RANGE,
     READ_RANGES,
+    estimate,
     possible_range,
     range_column,
     range_in_words,
@@ -23,7 +24,7 @@ from qabias.benchmarks.findings import listed
 from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.paired_tests import Difference, holm
 from qabias.runs.scored import ScoredRun
-from qabias.tables.model import Analysis, Column, Estimate, Figure, Table, Value, estimate
+from qabias.tables.model import Analysis, Column, Estimate, Figure, Table, Value
 
 RUNS_TABLE = "runs"
 BY_RUN = "Scores by run"

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark
-from qabias.benchmarks.base import language_of, meaningful
-from qabias.benchmarks.caveats import bound_of, format_mde, imbalance, imbalance_note, possible_range, reasons
+from qabias.benchmarks.base import language_of
+from qabias.benchmarks.caveats import bound_of, estimate, format_mde, imbalance, imbalance_note, possible_range, reasons
 from qabias.benchmarks.facts import Measure, Scores
+from qabias.benchmarks.headline import meaningful
 from qabias.runs.folder import part_path, read_all_answers
 from qabias.runs.looks import run_headline
 from qabias.runs.outcomes import answered_in_words
@@ -23,7 +24,7 @@ from qabias.runs.question import Question, read_question
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of, format_name, signature_fields
 from qabias.tables.formatting import show, show_interval
-from qabias.tables.model import ALL, Estimate, estimate
+from qabias.tables.model import ALL, Estimate
 
 NOT_ABSENT = "Not detected does not mean absent."
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, cast
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
-from qabias.benchmarks.base import parts
 from qabias.benchmarks.caveats import bound_of, possible_range, range_in_words, reasons
+from qabias.benchmarks.headline import parts
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.hub.push import check_repo_id

@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.caveats import possible_range
+from qabias.benchmarks.caveats import estimate, possible_range
 from qabias.benchmarks.generated import answers_to, in_whole_units, is_answered, outcome_counts
 from qabias.benchmarks.scoring import stacked
 from qabias.inspect_tasks.questions import TaskQuestions
 from qabias.runs.question import Question
 from qabias.runs.run import scores_of
-from qabias.tables.model import estimate
 
 ENDS = ("low", "high")
 """Suffixes of a score's name for the ends of its 95% interval."""

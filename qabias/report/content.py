@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark
-from qabias.benchmarks.base import RUN, headline_tiles, meaningful
-from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column, shown_estimate
+from qabias.benchmarks.base import RUN
+from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, estimate, range_column, shown_estimate
 from qabias.benchmarks.facts import Row, Scores, Tile
-from qabias.benchmarks.headline import Headline
+from qabias.benchmarks.headline import Headline, headline_tiles, meaningful
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import are_question_only
 from qabias.runs.looks import run_headline
@@ -20,7 +20,7 @@ from qabias.runs.signature import coverage_of, scorer_name, signature_fields
 from qabias.scorers.registry import kinds
 from qabias.support.files import strict
 from qabias.tables.formatting import as_estimate, show, show_interval
-from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, Value, estimate
+from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, Value
 
 _SCORE_COLUMNS = 8  # of a table of published scores, before those on its documents
 _MOST_GROUPS = 14

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import HasRemarks, meaningful, short_title
-from qabias.benchmarks.caveats import format_mde, possible_range, range_in_words
+from qabias.benchmarks.base import HasRemarks, short_title
+from qabias.benchmarks.caveats import estimate, format_mde, possible_range, range_in_words
 from qabias.benchmarks.facts import SHOWN, WORDINGS, Facts, Scores
-from qabias.benchmarks.headline import Headline, headline
+from qabias.benchmarks.headline import Headline, headline, meaningful
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
 from qabias.comparison.ranking_tests import RANKING
@@ -30,7 +30,7 @@ from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of
 from qabias.tables.export import read_folder
 from qabias.tables.formatting import as_estimate, show, show_interval
-from qabias.tables.model import Column, Estimate, Table, Value, estimate, find
+from qabias.tables.model import Column, Estimate, Table, Value, find
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 MOST_ROWS = 15  # rows per table in a view of the whole folder

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from qabias.benchmarks.base import family_of, headline_tiles, language_of, short_title
-from qabias.benchmarks.headline import headline
+from qabias.benchmarks.base import family_of, language_of, short_title
+from qabias.benchmarks.headline import headline, headline_tiles
 from qabias.building.origin import BUNDLED
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import run_names

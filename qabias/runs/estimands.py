@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL
-from qabias.benchmarks.base import RUN, Rules, meaningful
-from qabias.benchmarks.caveats import missing_share
+from qabias.benchmarks.base import RUN, Rules
+from qabias.benchmarks.caveats import estimate, missing_share
 from qabias.benchmarks.findings import t_quantile
+from qabias.benchmarks.headline import meaningful
 from qabias.runs.question import Question
 from qabias.runs.scored import ScoredRun
-from qabias.tables.model import Column, Estimate, Table, estimate
+from qabias.tables.model import Column, Estimate, Table
 
 N_GROUPS = 10
 """Random groups of question sets; the spread without each gives the variance."""

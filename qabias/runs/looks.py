@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark
 from qabias.benchmarks.base import LOOK
-from qabias.benchmarks.caveats import imbalance, imbalance_note, missing_share, possible_range
+from qabias.benchmarks.caveats import estimate, imbalance, imbalance_note, missing_share, possible_range
 from qabias.benchmarks.facts import Measure, Scores
 from qabias.benchmarks.headline import Headline, Verdict, headline
 from qabias.benchmarks.scoring import any_answers
@@ -33,7 +33,7 @@ from qabias.runs.spending import limits_of
 from qabias.support.stored import read_stored, write_stored
 from qabias.support.suggest import unknown
 from qabias.tables.formatting import percent, show, show_interval
-from qabias.tables.model import Estimate, estimate
+from qabias.tables.model import Estimate
 
 ERROR = 0.05
 """Probability that a verdict of a run is wrong, over all looks, conditions and groups."""

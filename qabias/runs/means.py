@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Measure, PromptFormat
-from qabias.benchmarks.base import RUN, Rules, Scored, meaningful
-from qabias.benchmarks.caveats import with_ranges_of_cells
+from qabias.benchmarks.base import RUN, Rules, Scored
+from qabias.benchmarks.caveats import estimate, with_ranges_of_cells
 from qabias.benchmarks.facts import WORDINGS, Scores, run_column
+from qabias.benchmarks.headline import meaningful
 from qabias.benchmarks.scoring import by_run
 from qabias.runs.outcomes import outcomes_tables
-from qabias.tables.model import Analysis, Column, Figure, Table, Value, estimate
+from qabias.tables.model import Analysis, Column, Figure, Table, Value
 
 _NOTE = (
     "The mean over the {what}, each counting once, with 95 % intervals over {clusters}; all {what} are of the same "

@@ -164,17 +164,6 @@ def _table_content(table: Table) -> dict[str, Any]:
     }
 
 
-def estimate(scores: Mapping[str, Any], name: str) -> Estimate:
-    """A score of a metric's result with its interval; NaN becomes None."""
-    low, high = scores.get("ci", {}).get(name, (None, None))
-    return Estimate(*(None if value is None or value != value else float(value) for value in (scores[name], low, high)))
-
-
-def values(scores: Mapping[str, Any], columns: Sequence[Column]) -> list[Value]:
-    """The scores (with intervals) and counts of a metric's result that the columns name."""
-    return [int(scores[column.name]) if column.kind == "count" else estimate(scores, column.name) for column in columns]
-
-
 def find(tables: Sequence[Table], name: str) -> Table:
     """The table of that name."""
     by_name = {table.name: table for table in tables}

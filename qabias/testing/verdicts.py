@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from qabias.benchmarks import ALL
 from qabias.benchmarks.base import Benchmark
-from qabias.benchmarks.caveats import detectable, imbalance, imbalance_note, possible_range, reasons
+from qabias.benchmarks.caveats import detectable, estimate, imbalance, imbalance_note, possible_range, reasons
 from qabias.benchmarks.facts import Measure, Scores
 from qabias.benchmarks.findings import adjusted_finding
 from qabias.benchmarks.headline import FAILED
@@ -26,7 +26,6 @@ from qabias.benchmarks.thresholds import (
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
 from qabias.support.suggest import unknown
-from qabias.tables.model import estimate
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ from qabias.benchmarks.bbq.roles import (
     roles_of_options,
     scores_of,
 )
+from qabias.benchmarks.caveats import estimate
 from qabias.benchmarks.facts import ALL, WORDINGS, Measure, ParallelForms, Scores, counted
 from qabias.benchmarks.generated import about_missing, as_places, check_outcomes, is_text, outcome_counts
 from qabias.benchmarks.orders import (
@@ -64,7 +65,7 @@ from qabias.share.bbq_dataset import folder as _folder
 from qabias.share.bbq_dataset import origin as _origin
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
-from qabias.tables.model import Analysis, Table, estimate
+from qabias.tables.model import Analysis, Table
 
 PAIR_FORMAT = "pair"
 """The format of models that take the context, and the question with an answer, as two texts."""

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks.bbq.facts import MEASURES, PAPER, READ_ABSTENTION, READ_SURE
-from qabias.benchmarks.caveats import range_in_words, shown_estimate, with_detectable, with_ranges
+from qabias.benchmarks.caveats import estimate, range_in_words, shown_estimate, values, with_detectable, with_ranges
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.scoring import Key
 from qabias.tables.formatting import show, show_interval
-from qabias.tables.model import ALL, Column, Figure, Table, Value, estimate, values
+from qabias.tables.model import ALL, Column, Figure, Table, Value
 
 CONSISTENCY = "order_consistency"
 """Share of the questions with the same answer in all answer orders."""

@@ -24,7 +24,7 @@ from qabias.benchmarks.bbq.breakdowns import CATEGORY, N_TEMPLATES, READ_INTERVA
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.prompts import FORMATS, persons, without_unknown
 from qabias.benchmarks.bbq.roles import PLACES, RULES, pair_forms, roles_of_options, score, scores_of, select_examples
-from qabias.benchmarks.caveats import with_detectable, with_ranges
+from qabias.benchmarks.caveats import estimate, values, with_detectable, with_ranges
 from qabias.benchmarks.facts import SHOWN, Facts, Measure, ParallelForms, Rule, Scores, counted
 from qabias.benchmarks.generated import about_missing, outcome_counts
 from qabias.benchmarks.pairs import Form, Pair
@@ -34,7 +34,7 @@ from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import Request, Scorer, TextScorer
 from qabias.share.metrics.bbq.scores import scores_from_counts
-from qabias.tables.model import Analysis, Column, Figure, Table, estimate, values
+from qabias.tables.model import Analysis, Column, Figure, Table
 
 SIDE = "side"
 """The column with the side of an example's set, because ambiguous contexts do not show it."""

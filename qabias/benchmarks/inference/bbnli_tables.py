@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks.base import NO_RULES, Rules
-from qabias.benchmarks.caveats import with_detectable, with_ranges
+from qabias.benchmarks.caveats import estimate, values, with_detectable, with_ranges
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.inference.facts import BBNLI_MEASURES, PAPER
 from qabias.benchmarks.inference.tables import (
@@ -24,7 +24,7 @@ from qabias.benchmarks.inference.tables import (
     with_shares,
 )
 from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
-from qabias.tables.model import ALL, Analysis, Column, Figure, Table, estimate, values
+from qabias.tables.model import ALL, Analysis, Column, Figure, Table
 
 _MEAN = "Mean of subtopics"
 _FORMS = ("stereotypical", "test")

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks.base import NO_RULES, Rules
-from qabias.benchmarks.caveats import with_detectable, with_ranges, with_ranges_of_cells
+from qabias.benchmarks.caveats import estimate, values, with_detectable, with_ranges, with_ranges_of_cells
 from qabias.benchmarks.facts import Measure, Scores
 from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS, BBQ_NLI_MEASURES, PAPER
 from qabias.benchmarks.inference.questions import ANSWERS, named_first
@@ -30,7 +30,7 @@ from qabias.benchmarks.inference.tables import (
     score,
 )
 from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
-from qabias.tables.model import ALL, Analysis, Column, Figure, Table, estimate, values
+from qabias.tables.model import ALL, Analysis, Column, Figure, Table
 
 _CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 _POLARITIES = {"neg": "negative", "nonneg": "non-negative"}

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from qabias.benchmarks.caveats import range_in_words
+from qabias.benchmarks.caveats import estimate, range_in_words
 from qabias.benchmarks.facts import Facts, Hazards, HeadlineRules, HubTexts, Measure, Notes, Rule, Scores, TemplateView
 from qabias.benchmarks.unqover import NAME
 from qabias.tables.formatting import percent, show
-from qabias.tables.model import Column, Table, estimate
+from qabias.tables.model import Column, Table
 
 PAPER = "of Li et al. (2020)"
 CITATION = (

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.answers.outcomes import OUTCOMES, REFUSED
-from qabias.benchmarks.caveats import MOST_MISSING, ends_in_words, with_ranges
+from qabias.benchmarks.caveats import MOST_MISSING, ends_in_words, values, with_ranges
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.scoring import N_EXAMPLES
 from qabias.benchmarks.unqover.facts import MEASURES, PAPER
@@ -19,7 +19,7 @@ from qabias.benchmarks.unqover.questions import QUESTION_FIRST
 from qabias.benchmarks.unqover.sets import NONE, set_contents, tables_of_set
 from qabias.share.metrics.unqover import scores as metric
 from qabias.support.arrow import codes_and_values
-from qabias.tables.model import Analysis, Column, Figure, Table, values
+from qabias.tables.model import Analysis, Column, Figure, Table
 
 LOW_COVERAGE = 0.5
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from qabias.benchmarks.caveats import values
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.scoring import N_EXAMPLES, probabilities
-from qabias.tables.model import Analysis, Column, Figure, Table, values
+from qabias.tables.model import Analysis, Column, Figure, Table
 from qabias_toy.examples import ROLES
 
 TEMPLATE = Column("template", "Template", "text")
