@@ -65,22 +65,32 @@ def _published_rows(subtopic: str, published: Mapping[str, Any]) -> Iterator[Row
     }
     seen: set[tuple[object, ...]] = set()
     n_variants: Counter[tuple[object, ...]] = Counter()
+    filled = [
+        (
+            stance,
+            values,
+            [
+                (hypothesis, render(hypothesis.text, values), render(hypothesis.question, values))
+                for hypothesis in hypotheses
+            ],
+        )
+        for combination in itertools.product(*words.values())
+        for stance, group in groups.items()
+        for values in [{**dict(zip(words, combination, strict=True)), **group}]
+    ]
     for premise_id, (premise, url) in enumerate(zip(published["premise"], published["reference"], strict=True)):
         reference, _, _ = url.partition("#:~:text=")
-        for combination in itertools.product(*words.values()):
-            for stance, group in groups.items():
-                values = {**dict(zip(words, combination, strict=True)), **group}
-                for hypothesis in hypotheses:
-                    texts = FilledTexts(
-                        *(render(text, values) for text in (premise, hypothesis.text, hypothesis.question))
-                    )
-                    whole_row = (premise_id, stance, hypothesis.kind, hypothesis.label, texts)
-                    if whole_row in seen:
-                        continue
-                    seen.add(whole_row)
-                    place = (premise_id, stance, hypothesis.kind, hypothesis.number)
-                    yield row(subtopic, premise_id, hypothesis, n_variants[place], stance, texts, reference)
-                    n_variants[place] += 1
+        for stance, values, statements in filled:
+            filled_premise = render(premise, values)
+            for hypothesis, text, question in statements:
+                texts = FilledTexts(filled_premise, text, question)
+                whole_row = (premise_id, stance, hypothesis.kind, hypothesis.label, texts)
+                if whole_row in seen:
+                    continue
+                seen.add(whole_row)
+                place = (premise_id, stance, hypothesis.kind, hypothesis.number)
+                yield row(subtopic, premise_id, hypothesis, n_variants[place], stance, texts, reference)
+                n_variants[place] += 1
 
 
 def _hypotheses(subtopic: str, published: Mapping[str, Any]) -> Iterator[Hypothesis]:

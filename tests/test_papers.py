@@ -79,7 +79,7 @@ HEADS = {
     "multiple_choice": "AutoModelForMultipleChoice",
 }
 POSITIONS = {"roberta": 514, "distilbert": 512, "bert": 512, "deberta-v2": 512}
-N_EXAMPLES = 16
+N_EXAMPLES = 4
 
 
 def architecture(name):
