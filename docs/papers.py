@@ -204,7 +204,7 @@ def published_values(content: Mapping[str, Any], mirror: Path, where: Path) -> t
     Args:
         content: What docs/reproduce.yaml says.
         mirror: Mirror of the published files.
-        where: An empty folder.
+        where: A folder that is empty, or has the runs of an earlier call.
 
     Returns:
         The number of values, and the categories whose outputs are not in the mirror.

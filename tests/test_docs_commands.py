@@ -154,7 +154,7 @@ def concrete(command, stand_ins, server_url, page, number):
     if "cot" in words:  # a small model never comes to an end
         words += ["--option", "max_new_tokens=16"]
     if words[1] == "verify-device":
-        words += ["--shapes", "tiny", "--minutes", "0.1"]
+        words += ["--shapes", "tiny", "--minutes", "0.02"]
     return words
 
 
