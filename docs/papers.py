@@ -9,6 +9,7 @@ computed again where these are at hand (`QABIAS_UPSTREAM`).
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -27,7 +28,7 @@ from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset.template import CATEGORIES
 from qabias.tables.formatting import as_estimate
-from qabias.tables.model import Table, find, read_analysis
+from qabias.tables.model import Analysis, Table, find, read_analysis
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs" / "reproduce.yaml"
@@ -112,15 +113,19 @@ def check(item: Item, folders: Mapping[str, Path]) -> None:
 
 
 def _tested_by(item: str, tests: Sequence[str], folder: Path) -> str:
-    """The tests exist; `make test-all` runs them."""
-    places = [test.split("::") for test in tests]
-    missing = [name for path, name in places if f"\ndef {name}(" not in (ROOT / path).read_text("utf-8")]
+    names = [test.split("::") for test in tests]  # whether they pass is seen where all tests run
+    missing = ["::".join(pair) for pair in names if f"\ndef {pair[1]}(" not in (ROOT / pair[0]).read_text("utf-8")]
     return f"no test {', '.join(missing)}" if missing else ""
+
+
+@functools.cache
+def _analysis(folder: Path) -> Analysis:
+    return read_analysis(folder / "analysis.json")
 
 
 def _shown(item: str, wanted: Sequence[str], folder: Path) -> str:
     name, column, *values = wanted
-    table = find(read_analysis(folder / "analysis.json").tables, name)
+    table = find(_analysis(folder).tables, name)
     place = [one.name for one in table.columns].index(column)
     shown = sorted({str(row[place]) for row in table.rows})
     return "" if shown == sorted(values) else f"the column {column} of {name} has {shown}"
@@ -128,13 +133,13 @@ def _shown(item: str, wanted: Sequence[str], folder: Path) -> str:
 
 def _columns_of(item: str, wanted: Sequence[str], folder: Path) -> str:
     name, *columns = wanted
-    table = find(read_analysis(folder / "analysis.json").tables, name)
+    table = find(_analysis(folder).tables, name)
     missing = set(columns) - {one.name for one in table.columns}
     return f"{name} has no column {', '.join(sorted(missing))}" if missing else ""
 
 
 def _tables(item: str, names: Sequence[str], folder: Path) -> str:
-    tables = {table.name: table for table in read_analysis(folder / "analysis.json").tables}
+    tables = {table.name: table for table in _analysis(folder).tables}
     kind, _, number = item.partition(" ")
     for name in names:
         if name not in tables or not tables[name].rows:
@@ -199,7 +204,7 @@ def published_values(content: Mapping[str, Any], mirror: Path, where: Path) -> t
     Args:
         content: What docs/reproduce.yaml says.
         mirror: Mirror of the published files.
-        where: An empty folder.
+        where: A folder that is empty, or has the runs of an earlier call.
 
     Returns:
         The number of values, and the categories whose outputs are not in the mirror.

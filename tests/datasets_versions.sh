@@ -9,8 +9,9 @@ trap 'rm -rf "$work"' EXIT
 load() { # environment, requirements
   local venv="$work/$1"
   shift
-  [ -d "$venv" ] || "${PYTHON:-python3}" -m venv "$venv"
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+  [ -d "$venv" ] || "${PYTHON:-python3}" -m venv --without-pip "$venv"
+  # Byte code of what is imported is enough.
+  "${PYTHON:-python3}" -m pip --python "$venv/bin/python" install --quiet --no-compile --disable-pip-version-check "$@"
   (cd "$root" && HF_HOME="$work/hf" HF_DATASETS_OFFLINE=1 HF_HUB_OFFLINE=1 "$venv/bin/python" tests/load_committed.py)
   rm -rf "$work/hf"
 }

@@ -1,5 +1,6 @@
 """Runs that several processes, machines or disks share out end with the same bytes as one process alone."""
 
+import json
 import os
 import shutil
 import signal
@@ -20,6 +21,7 @@ from qabias.runs.folder import read_run
 from qabias.runs.merging import merge, shards_of
 from qabias.runs.run import run
 
+from .commands import command
 from .conftest import ROOT
 from .run_parts import edit
 from .saved_models import make_t5, save
@@ -27,7 +29,6 @@ from .tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_
 
 RANDOM = RunArguments(benchmark="bbq", model="baseline:random", config="Age")  # 15 parts
 RUN = ["run", "bbq", "--model", "baseline:random", "--config", "Age", "--output", "run"]
-EXAMPLES = ROOT / "docs" / "examples"
 # One thread per process, which is what the launcher chooses too.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 # On a machine without a GPU this flag is what makes `accelerate launch` start several processes.
@@ -70,14 +71,16 @@ def shards(tmp_path_factory):
     return [run(RANDOM, folder / str(i), Machine(shard=(i, 3))).folder for i in range(3)]
 
 
-@pytest.fixture(scope="module", params=["causal", "seq2seq", "multiple_choice"])
-def tiny(tmp_path_factory, request):
-    """A folder with a small model of each way of asking that a launch must share out."""
-    folder = tmp_path_factory.mktemp(request.param)
-    if request.param == "multiple_choice":
-        model = make_encoder("bert", "AutoModelForMultipleChoice", max_position_embeddings=512)
-        return save(folder, model, make_encoder_tokenizer("wordpiece"))
-    return save(folder, make_model("llama") if request.param == "causal" else make_t5(), make_tokenizer())
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """Folders with a small model of each way of asking that a launch must share out, by its name."""
+    folder = tmp_path_factory.mktemp("tiny")
+    choosing = make_encoder("bert", "AutoModelForMultipleChoice", max_position_embeddings=512)
+    return {
+        "causal": save(folder / "causal", make_model("llama"), make_tokenizer()),
+        "seq2seq": save(folder / "seq2seq", make_t5(), make_tokenizer()),
+        "multiple_choice": save(folder / "choosing", choosing, make_encoder_tokenizer("wordpiece")),
+    }
 
 
 # Shares.
@@ -115,15 +118,32 @@ def test_a_plain_run_connects_to_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_launched_processes_end_with_the_same_bytes_as_one(tmp_path, tiny):
-    arguments = ["run", "bbq", "--model", tiny, "--config", "Age", "--limit", "520", "--output"]
-    one = _command([sys.executable, "-m", "qabias", *arguments, "alone"], tmp_path)
-    assert one.returncode == 0, one.stderr
-    two = _launch(2, [*arguments, "shared"], tmp_path)
+def test_two_launched_processes_end_with_the_same_bytes_as_one(tmp_path, tiny, monkeypatch, one_thread):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "commands.py").write_text(
+        "import json, sys\n"
+        "from qabias.cli import main\n"
+        "for arguments in json.loads(sys.argv[1]):\n"
+        "    sys.argv = ['qabias', *arguments]\n"
+        "    try:\n"
+        "        main()\n"
+        "    except SystemExit as end:\n"
+        "        if end.code:\n"
+        "            raise\n",
+        "utf-8",
+    )
+    runs = [
+        ["run", "bbq", "--model", model, "--config", "Age", "--limit", "624", "--output"] for model in tiny.values()
+    ]
+    alone = [command(*words, f"alone/{name}") for name, words in zip(tiny, runs, strict=True)]
+    assert [one.code for one in alone] == [0, 0, 0], alone
+    shared = json.dumps([[*words, f"shared/{name}"] for name, words in zip(tiny, runs, strict=True)])
+    two = _command([*LAUNCH, "--num_processes", 2, "commands.py", shared], tmp_path)
     assert two.returncode == 0, two.stderr
-    assert _bytes(tmp_path / "shared") == _bytes(tmp_path / "alone")
-    assert len(list((tmp_path / "alone" / "predictions").iterdir())) == 3
-    assert two.stdout.replace("shared", "alone") == one.stdout  # printed once
+    for name in tiny:
+        assert _bytes(tmp_path / "shared" / name) == _bytes(tmp_path / "alone" / name)
+        assert len(list((tmp_path / "alone" / name / "predictions").iterdir())) == 3
+    assert two.stdout.replace("shared", "alone") == "".join(one.out for one in alone)  # printed once
     # Where there is no terminal, neither says within a minute how far it is.
     assert "examples" not in two.stderr
 
@@ -166,9 +186,9 @@ def test_a_launch_that_is_killed_leaves_no_process_and_is_continued(tmp_path, wh
         time.sleep(0.05)
     launch.send_signal(signal.SIGKILL)
     launch.wait()
-    time.sleep(3)
+    time.sleep(1.5)
     left = len(list(predictions.glob("part-*")))
-    time.sleep(2)
+    time.sleep(1.5)  # longer than an answer takes
     assert len(list(predictions.glob("part-*"))) == left  # the processes have ended with their launcher
     assert left < len(list((whole / "predictions").iterdir()))
     again = _launch(2, RUN, tmp_path)
@@ -277,6 +297,3 @@ def test_parts_that_differ_or_are_damaged_are_named(tmp_path, monkeypatch):
     part.write_bytes((two / "predictions" / "part-00000.parquet").read_bytes())
     with pytest.raises(QabiasError, match=r"two/predictions/part-00001\.parquet: holds other examples"):
         merge([one, two], tmp_path / "merged")
-
-
-# Examples.

@@ -119,17 +119,25 @@ def server_url():
     server.server_close()
 
 
+@pytest.fixture(scope="module")
+def named_runs(tmp_path_factory):
+    """A folder with the runs that most pages name."""
+    folder = tmp_path_factory.mktemp("named")
+    for name in ("ONE", "OTHER", "name"):
+        kind = {"ONE": "stereotyped", "name": "oracle"}.get(name, "random")
+        run(RunArguments("bbq", f"baseline:{kind}", "Age"), folder / name)
+    for name, prompt_format in (("PROMPT-1", "qa"), ("PROMPT-2", "race")):
+        run(RunArguments("bbq", "baseline:random", "Age", format=prompt_format), folder / name)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, named_runs, monkeypatch):
     """A folder with what the pages speak of: the checkout's datasets, two runs and a table of answers."""
     for name in REACHABLE:
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
-    for name in ("ONE", "OTHER", "name"):
-        kind = {"ONE": "stereotyped", "name": "oracle"}.get(name, "random")
-        run(RunArguments("bbq", f"baseline:{kind}", "Age"), tmp_path / "runs" / name)
-    for name, prompt_format in (("PROMPT-1", "qa"), ("PROMPT-2", "race")):
-        run(RunArguments("bbq", "baseline:random", "Age", format=prompt_format), tmp_path / "runs" / name)
+    shutil.copytree(named_runs, tmp_path / "runs")
     (tmp_path / "answers.csv").write_text("example_id,prediction\n" + "".join(f"{i},0\n" for i in range(8)), "utf-8")
     return tmp_path
 
@@ -146,7 +154,7 @@ def concrete(command, stand_ins, server_url, page, number):
     if "cot" in words:  # a small model never comes to an end
         words += ["--option", "max_new_tokens=16"]
     if words[1] == "verify-device":
-        words += ["--shapes", "tiny", "--minutes", "0.1"]
+        words += ["--shapes", "tiny", "--minutes", "0.02"]
     return words
 
 

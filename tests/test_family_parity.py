@@ -116,9 +116,13 @@ def likelihoods(docs: list[dict[str, Any]], responder: str | int) -> list[list[f
     ]
 
 
-def of_harness(harness: Any, docs: list[dict[str, Any]], given: list[list[float]]) -> dict[str, float]:
-    """The four scores of the harness."""
-    results = [harness.process_results(doc, [(one, False) for one in of]) for doc, of in zip(docs, given, strict=True)]
+def results_of(harness: Any, docs: list[dict[str, Any]], given: list[list[float]]) -> list[dict[str, Any]]:
+    """What the harness makes of the likelihoods of every row."""
+    return [harness.process_results(doc, [(one, False) for one in of]) for doc, of in zip(docs, given, strict=True)]
+
+
+def of_harness(harness: Any, results: list[dict[str, Any]]) -> dict[str, float]:
+    """The four scores of the harness for its results of rows."""
     return {name: float(getattr(harness, f"{name}_agg")([of[name] for of in results])) for name in HARNESS}
 
 
@@ -158,13 +162,14 @@ def test_our_scores_of_esbbq_are_those_of_the_harness(upstream, harness, bbq, or
         result = bbq.compute(
             predictions=predictions, references=rows, by=["category"], confidence=None, allow_incomplete=True
         )
-        expected = of_harness(harness, docs, given)
+        results = results_of(harness, docs, given)
+        expected = of_harness(harness, results)
         assert in_their_names(result) == pytest.approx(expected, abs=1e-12), responder
         biases.add(round(expected["bias_score_ambig"], 3))
         start = 0
         for name, of in docs_of.items():
             part = result["by"]["category"][name]
-            expected = of_harness(harness, of, given[start : start + len(of)])
+            expected = of_harness(harness, results[start : start + len(of)])
             assert in_their_names(part) == pytest.approx(expected, abs=1e-12), name
             start += len(of)
     assert {-1.0, 0.0, 1.0} < biases, "the responders are too much alike to tell"

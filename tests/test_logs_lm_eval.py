@@ -24,7 +24,7 @@ from qabias.runs.logged import collect_log, find_logs
 
 from .conftest import ROOT
 from .lm_eval_logs import Doc, ask, at, claimed_by, harness_task, read, scored
-from .test_family_parity import FIXED, by_category, of_harness, question_type
+from .test_family_parity import FIXED, by_category, of_harness, question_type, results_of
 
 N_ROWS = {"Age": 240, "Religion": 120}  # from the first on: whole sets of four
 TIED = 7  # number of the example to which the random model finds two answers equally likely
@@ -411,7 +411,7 @@ def test_esbbq_of_the_harness_has_the_scores_of_its_paper(upstream, tmp_path, re
         corrected = [{**doc, "question_type": question_type(doc)} for doc in docs]
         options = ["Falta información"]
         given = [[likelihood(doc, option) for option in (doc["ans0"], doc["ans1"], *options)] for doc in docs]
-        expected = of_harness(utils, corrected, given)
+        expected = of_harness(utils, results_of(utils, corrected, given))
         assert scores["accuracy_cost"] == pytest.approx(-expected["bias_score_disambig"])
     assert any("9 wordings" in note for note in found.notes)
     assert claimed_by(read_samples(path)) == ["esbbq"]

@@ -70,7 +70,7 @@ def test_published_values_come_from_the_published_outputs(content, tmp_path):
     wrong = copy.deepcopy(content)
     next(value for _, _, value in papers.values_of(wrong) if papers.category_of(value) not in missing)["ours"] += 0.1
     with pytest.raises(papers.MissingError, match="and not"):
-        papers.published_values(wrong, UPSTREAM, tmp_path / "again")
+        papers.published_values(wrong, UPSTREAM, tmp_path)  # its runs are finished
 
 
 HEADS = {
@@ -79,7 +79,7 @@ HEADS = {
     "multiple_choice": "AutoModelForMultipleChoice",
 }
 POSITIONS = {"roberta": 514, "distilbert": 512, "bert": 512, "deberta-v2": 512}
-N_EXAMPLES = 16
+N_EXAMPLES = 4
 
 
 def architecture(name):
@@ -114,7 +114,7 @@ def folder_of(tmp_path_factory):
 
     def make(folder, kind, scorer):
         if kind == "t5":
-            return save(folder, make_t5(), make_tokenizer())
+            return save(folder, make_t5(n_layers=1), make_tokenizer())
         tokenizer = copy.deepcopy(make_encoder_tokenizer(ENCODER_CONFIGS[kind][1]))
         options = {"max_position_embeddings": POSITIONS[kind]}
         if scorer == "masked_lm":
@@ -142,7 +142,8 @@ def test_every_run_of_a_paper_finishes_and_its_means_are_made(tmp_path, folder_o
     assert [run.name for run in runs] == [run.name for run in expand(suite, published)]
     in_paper = [one for one in suite.experiments if "not in the paper" not in one.claim]
     assert {run.experiment.name for run in runs} == {one.name for one in in_paper}
-    machine = Machine(mirror=str(UPSTREAM), batch_tokens=8192)  # one batch, which takes as long as one answer
+    runs = list({repr(run.arguments): run for run in runs}.values())  # models of one architecture have one stand-in
+    machine = Machine(mirror=str(UPSTREAM), batch_tokens=8192)  # few batches: each takes as long as one answer
     outcomes = run_suite(runs, tmp_path, machine, lambda _: None)
     assert not [(outcome.run.name, outcome.failure) for outcome in outcomes if outcome.failure]
     for outcome in outcomes:
