@@ -18,7 +18,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from qabias.benchmarks import ALL, Benchmark, base, benchmark_names, choose_format, load_benchmark, make_origin
+from qabias.benchmarks import (
+    ALL,
+    Benchmark,
+    base,
+    benchmark_names,
+    choose_format,
+    headline,
+    load_benchmark,
+    make_origin,
+)
 from qabias.benchmarks.caveats import reasons
 from qabias.benchmarks.pairs import Form
 from qabias.benchmarks.prompt_format import Example, PromptFormat
@@ -137,7 +146,7 @@ def plays_a_part(case: Case, kind: str) -> bool:
 
 def all_scores(case: Case, scores: Mapping[str, Any]):
     """The scores of every group that a result has."""
-    return [*case.benchmark.groups(scores).values(), *base.parts(case.benchmark, scores).values()]
+    return [*case.benchmark.groups(scores).values(), *headline.parts(case.benchmark, scores).values()]
 
 
 # Facts
@@ -188,12 +197,12 @@ def test_a_format_without_context_has_facts_and_the_other_way_round(case):
     facts = case.facts
     about = facts.question_only
     assert (about is not None) == any(one.question_only for one in case.benchmark.formats.values())
-    assert base.meaningful(case.benchmark, False) == facts.chosen(facts.compared)
+    assert headline.meaningful(case.benchmark, False) == facts.chosen(facts.compared)
     if about is not None:
         column, value = about.rows
         assert value in case.table[column].to_pylist()
         assert all(about.count in of for of in all_scores(case, case.scores))
-        assert [measure.name for measure in base.meaningful(case.benchmark, True)] == list(about.measures)
+        assert [measure.name for measure in headline.meaningful(case.benchmark, True)] == list(about.measures)
         assert about.source
         assert about.note
         assert about.remark
@@ -232,7 +241,7 @@ def test_the_whole_comes_last_and_parts_and_groups_are_found_where_they_are_said
     assert ALL not in list(groups)[:-1]
     assert groups
     places = [(case.benchmark.group_path(name), of) for name, of in groups.items()]
-    for pointer, of in base.parts(case.benchmark, case.scores).items():
+    for pointer, of in headline.parts(case.benchmark, case.scores).items():
         places.append(([name.replace("~1", "/").replace("~0", "~") for name in pointer.split("/")[1:]], of))
     for path, of in places:
         assert path is None or functools.reduce(lambda found, key: found[key], path, case.scores) is of
