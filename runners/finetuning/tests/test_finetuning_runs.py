@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "epochs"), [("bert", 5), ("roberta", 5), pytest.param("deberta-v2", 20, marks=pytest.mark.slow)]
+    ("kind", "epochs"), [("bert", 10), ("roberta", 10), pytest.param("deberta-v2", 20, marks=pytest.mark.slow)]
 )
 def test_a_model_trained_on_race_answers_its_rule_and_is_measured_on_bbq(tmp_path, monkeypatch, capsys, kind, epochs):
     data = write_lines(tmp_path / "race.jsonl", race_rows(200))
