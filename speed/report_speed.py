@@ -111,9 +111,9 @@ def main() -> int:
     parser = make_parser(__doc__)
     parser.add_argument("--folder", type=Path, help="folder of the runs; by default a temporary one")
     parser.add_argument("--limit", type=int, help="examples of each benchmark (default: all; quick: 40)")
-    parser.add_argument("--turns", type=int, help="(default: 3; quick: 2)")
+    parser.add_argument("--turns", type=int, help="(default: 3; quick: 1)")
     options = parser.parse_args()
-    limit, turns = (40, 2) if options.quick else (None, 3)
+    limit, turns = (40, 1) if options.quick else (None, 3)
     limit, turns = options.limit or limit, options.turns or turns
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
