@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import qabias
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.thresholds import parse_condition
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
@@ -22,6 +23,7 @@ from qabias.testing import (
     breakdowns,
     verdicts,
 )
+from qabias.testing.messages import format_verdicts
 from qabias.testing.verdicts import allowed, examples_needed, judged
 
 from .compared_runs import changed
@@ -99,6 +101,13 @@ def test_a_run_beyond_the_limit_fails_with_all_that_a_developer_needs(checked_ru
     assert rest[-1] == read_scored(checked_runs / "broken").signature
     with pytest.raises(AssertionError, match=r"above 90\.0 %"):
         assert_score_above(checked_runs / "broken", "accuracy_ambig", 0.9)
+
+
+def test_an_adjustment_for_two_scores_is_named(checked_runs):
+    run = read_scored(checked_runs / "broken")
+    limits = [parse_condition(f"{name}<0.1", run.benchmark.facts.measures) for name in ("bias_ambig", "accuracy_ambig")]
+    assert "2 comparisons" in format_verdicts(run, verdicts(run, limits))
+    assert "comparisons" not in format_verdicts(run, verdicts(run, limits[:1]))
 
 
 def test_a_small_sample_warns_with_what_it_could_have_found_and_what_would_decide(checked_runs):
