@@ -390,11 +390,12 @@ def test_what_is_wrong_before_the_first_step_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"backend": "nli"}, "does not work with the backend nli"),
         ({"backend": "multiple_choice"}, "not a model trained for multiple choice"),
         ({"option": {"layot": "flat"}}, "layout"),
         ({"format": "question_only", "scores": ["bias_disambig"]}, "no context"),
     ],
-    ids=["scorer", "option", "score"],
+    ids=["backend", "scorer", "option", "score"],
 )
 def test_what_only_the_model_shows_is_an_error_when_training_begins(tmp_path, arguments, message):
     with pytest.raises(QabiasError, match=message):

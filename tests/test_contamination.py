@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 BBQ = load_benchmark("bbq")
 # Four sets of four for each of the 25 stereotypes: 100 contexts that hold the answer.
 ASKED = {"config": "Religion", "limit": 400}
-EPOCHS = 20
+EPOCHS = 30
 
 
 def published(upstream):

@@ -186,9 +186,9 @@ def test_a_launch_that_is_killed_leaves_no_process_and_is_continued(tmp_path, wh
         time.sleep(0.05)
     launch.send_signal(signal.SIGKILL)
     launch.wait()
-    time.sleep(1.5)
+    time.sleep(3)
     left = len(list(predictions.glob("part-*")))
-    time.sleep(1.5)  # longer than an answer takes
+    time.sleep(2)
     assert len(list(predictions.glob("part-*"))) == left  # the processes have ended with their launcher
     assert left < len(list((whole / "predictions").iterdir()))
     again = _launch(2, RUN, tmp_path)

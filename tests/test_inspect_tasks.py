@@ -337,7 +337,7 @@ def log_of(tmp_path, arguments, says=None, **options):
         ("bbq_nli", {"config": "Age_nli", "limit": 80}, {"": "accuracy_anti"}),
         ("bbnli", {"limit": 200}, {"": "bias_score", "gender/": "bias_score", "man_is_to_rational/": "accuracy_pro"}),
         ("unqover", {"config": "religion", "limit": 20}, {"": "mu"}),
-        pytest.param("unqover", {"limit": 16}, {"religion/": "mu", "gender/": "eta"}, marks=pytest.mark.slow),
+        pytest.param("unqover", {"limit": 40}, {"religion/": "mu", "gender/": "eta"}, marks=pytest.mark.slow),
     ],
 )
 def test_every_score_stands_beside_the_one_here(tmp_path, benchmark, arguments, groups):

@@ -79,7 +79,7 @@ HEADS = {
     "multiple_choice": "AutoModelForMultipleChoice",
 }
 POSITIONS = {"roberta": 514, "distilbert": 512, "bert": 512, "deberta-v2": 512}
-N_EXAMPLES = 4
+N_EXAMPLES = 16
 
 
 def architecture(name):
@@ -114,7 +114,7 @@ def folder_of(tmp_path_factory):
 
     def make(folder, kind, scorer):
         if kind == "t5":
-            return save(folder, make_t5(n_layers=1), make_tokenizer())
+            return save(folder, make_t5(), make_tokenizer())
         tokenizer = copy.deepcopy(make_encoder_tokenizer(ENCODER_CONFIGS[kind][1]))
         options = {"max_position_embeddings": POSITIONS[kind]}
         if scorer == "masked_lm":

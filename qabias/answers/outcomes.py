@@ -76,7 +76,7 @@ def is_cut(text: str) -> bool:
 
 
 def is_cut_later(text: str) -> bool:
-    """Return whether a text was cut off after its first sentence, so that what it was coming to is not known."""
+    """Return whether a text was truncated after its first sentence, before its conclusion."""
     return is_cut(text) and re.search(r"[.!?:]\s|\n", set_thinking_aside(text).answer) is not None
 
 

@@ -116,7 +116,7 @@ class Benchmark(Protocol):
         stored_columns: Further columns of stored answers that `score` and `pair_up` read.
         rules: Values of every scoring rule by its name, the default first.
         class_labels: Names of the classes of columns that hold their numbers.
-        pools: Whether `score` and `analyse` accept the answers of several runs.
+        averages: Whether `score` and `analyse` accept the answers of several runs.
         asks: The format of each ask method (`qabias.scorers.kind.ASK_METHODS`), "" for the default format.
         forced_choice: The benchmark that `--ask forced-choice` selects: its questions without a way to abstain, or "".
         orders: Possible numbers of answer orders, see `qabias.benchmarks.orders`.
@@ -138,7 +138,7 @@ class Benchmark(Protocol):
     stored_columns: Sequence[str] = ()
     rules: Mapping[str, Sequence[str]] = MappingProxyType({})
     class_labels: Mapping[str, Sequence[str]] = MappingProxyType({})
-    pools: bool = False
+    averages: bool = False
     asks: Mapping[str, str] = MappingProxyType({"answer-logprob": ""})
     forced_choice: str = ""
     orders: Sequence[int] = (1,)
@@ -231,7 +231,7 @@ class Benchmark(Protocol):
         ...
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
-        """Answers that others collected, as the columns that a run keeps. Texts are parsed by `norm`."""
+        """Answers that others collected, as the columns that a run keeps, texts parsed by the last argument."""
         return answers
 
     def check_config(self, config: str) -> None:
@@ -252,7 +252,7 @@ class LogReader(Protocol):
 
         Args:
             log: The log. Missing values must not be guessed.
-            hints: The caller's `benchmark`, `config`, `source`, `format` and `norm`, if the log has none.
+            hints: The caller's arguments by name, for those that the log lacks.
             mirror: Local mirror of the published files.
 
         Raises:

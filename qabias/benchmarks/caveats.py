@@ -1,4 +1,4 @@
-"""What limits a score: missing answers, imbalance, the minimum detectable effect, and why it is undefined."""
+"""A score with its interval, and what limits it: missing answers, imbalance, the minimum detectable effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_DETECTABLE = "n/a"
 """Result of `format_mde` if even the largest value is too small to detect."""
 
 MOST_IMBALANCE = 0.01
-"""Relative difference of the counts of a `Balance` above which a score has no direction."""
+"""Relative difference of the counts of a `Balance` above which a score shows no bias by its sign."""
 
 MOST_MISSING = 0.02
 """Share of missing answers above which a score is shown with its possible range."""
@@ -57,7 +57,7 @@ def imbalance(scores: Scores, measure: Measure) -> float | None:
 
 
 def imbalance_note(shares: Sequence[float], measure: Measure) -> str:
-    """Why a score has no direction, in a clause."""
+    """Why the sign of a score shows no bias, in a clause."""
     assert measure.balance is not None
     ends = list(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
     span = " to ".join(ends)

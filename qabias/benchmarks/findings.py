@@ -1,4 +1,4 @@
-"""Intervals that are adjusted for the number of comparisons, and why a score is not reported."""
+"""Intervals that are adjusted for the number of comparisons."""
 
 from __future__ import annotations
 

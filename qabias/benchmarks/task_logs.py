@@ -340,7 +340,7 @@ def _figures(
 
 def _why(benchmark: Benchmark, n_there: float | None, n_here: int, n_epochs: int) -> str:
     """Why the scores there and here differ, or ""."""
-    if n_epochs > 1 and benchmark.pools:
+    if n_epochs > 1 and benchmark.averages:
         return f"the mean over {n_epochs} epochs there, the first one here"
     if n_there is not None and n_there != n_here:
         return f"{n_there:,.0f} answers there, {n_here:,} here: sets with failed or invalid samples are excluded"

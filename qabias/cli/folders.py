@@ -1,4 +1,4 @@
-"""The commands that read run folders: show, report, export, merge, compare and pool."""
+"""The commands that read run folders."""
 
 from pathlib import Path
 from typing import Annotated

@@ -26,7 +26,7 @@ from qabias.runs.signature import signature_fields
 from qabias.tables.formatting import show
 from qabias.tables.model import Column, Estimate, Figure, Table, Value
 
-SECTION = "Published minus parallel form"
+SECTION = "Published minus parallel texts"
 BY_STEREOTYPE = "By stereotype"
 OVERALL_TABLE = "forms_overall"
 STEREOTYPES_TABLE = "forms_stereotypes"

@@ -36,7 +36,7 @@ def score_texts(asked: TaskQuestions, epochs: Sequence[Mapping[str, str]]) -> Ta
     """The scores of written texts."""
     benchmark, table = asked.benchmark, asked.table
     n_received, n_asked = sum(map(len, epochs)), len(asked.questions) * len(epochs)
-    if not benchmark.pools:
+    if not benchmark.averages:
         epochs = epochs[:1]
     answered = np.all([is_answered(asked.questions, texts, table.num_rows) for texts in epochs], axis=0)
     kept = in_whole_units(benchmark, table, answered)

@@ -89,7 +89,7 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None 
 
 
 def pool_content(pool: Pool) -> dict[str, Any]:
-    """The content of `pool.json`: the runs and their claim in a paper."""
+    """The content of an average's file: the runs and their claim in a paper."""
     return {
         "benchmark": pool.benchmark.name,
         "signature": pool.signature,
@@ -114,7 +114,7 @@ def _read(folders: Sequence[Path], allow_mixed: bool) -> list[ScoredRun]:
         if wordings_of(run.benchmark, run.arguments):
             raise QabiasError(f"{run.folder}: already an average over wordings", "use runs of single formats")
         _check_same(first, run, allow_mixed)
-    if not first.benchmark.pools:
+    if not first.benchmark.averages:
         raise QabiasError(f"{first.benchmark.name} runs cannot be averaged", "compare them: qabias compare")
     return runs
 

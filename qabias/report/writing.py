@@ -152,7 +152,7 @@ def write_comparison(
 
 
 def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
-    """Write `pool.json`, `scores.json`, `analysis.json` and `pool.html`; returns the page's path."""
+    """Write the scores, tables, runs and page of an average; returns the page's path."""
     check_pool_output(folder, pool, overwrite=overwrite)
     write_json(folder / POOL_FILE, pool_content(pool))
     write_stored(folder / SCORES_FILE, scores_content(pool.benchmark, pool.signature, pool.scores))

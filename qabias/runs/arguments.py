@@ -89,7 +89,7 @@ class RunArguments:
 
     @property
     def norm(self) -> str:
-        """Signature field `norm`: the parser if one is chosen, else the length normalization."""
+        """How outputs become answers, in the signature: the parser if one is chosen, else the length normalization."""
         return self.length_norm if self.parser == DEFAULT_PARSER else self.parser
 
     @property
@@ -212,12 +212,12 @@ def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> 
 
 
 def norm_of(parser: str) -> str:
-    """Signature field `norm` of answers that a parser reads."""
+    """The same for answers that a parser reads."""
     return NORMS[0] if parser == DEFAULT_PARSER else parser
 
 
 def norm_arguments(norm: str) -> dict[str, Any]:
-    """Arguments of a run with this signature field `norm`."""
+    """Arguments of a run from this field of its signature."""
     if norm in PARSE_RULES:
         return {"length_norm": NORMS[0], "parser": norm}
     return {"length_norm": norm, "parser": DEFAULT_PARSER}

@@ -103,7 +103,7 @@ class BBQBenchmark(Benchmark):
     )
     forced_choice: str = ""
     orders: Sequence[int] = (1, 3, 6)
-    pools = True
+    averages = True
     family = NAME
     forms: ParallelForms | None = FORMS
     facts = FACTS

@@ -71,7 +71,7 @@ class InferenceBenchmark(Benchmark):
     stored_columns = ("predictions", "outcome", "outcomes")
     rules: Mapping[str, Sequence[str]] = RULES
     asks: Mapping[str, str] = ASK_METHODS
-    pools = True
+    averages = True
     form: str
     """The form of its rows for the metric."""
 

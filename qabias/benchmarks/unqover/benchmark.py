@@ -75,7 +75,7 @@ class UnQoverBenchmark(Benchmark):
         {"answer-logprob": "qa", "letter-logprob": CHOOSE, "letter": CHOOSE, "cot": REASON}
     )
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"delta": ("paper", "released")})
-    pools = True
+    averages = True
     options: Mapping[str, Sequence[str]] = {
         "subjects": (_DEFAULT_SUBJECTS, *(name for name in _origin.SUBJECTS if name != _DEFAULT_SUBJECTS))
     }

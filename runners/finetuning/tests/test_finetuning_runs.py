@@ -273,7 +273,7 @@ def test_an_unfinished_checkpoint_is_not_used(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("runner", "rows"), [("race", race_rows), ("qa", qa_rows)])
-def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, monkeypatch, capsys, runner, rows):
+def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, monkeypatch, capsys, caplog, runner, rows):
     data = write_lines(tmp_path / "data.jsonl", rows(200))
     model = save_pretrained(tmp_path / "pretrained", "bert")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
@@ -292,6 +292,7 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, monkey
         )
 
     call({"race": race, "qa": qa}[runner], options(tmp_path / "whole"), monkeypatch, capsys)
+    assert "resuming" not in caplog.text
     process = start(tmp_path / "killed")
     checkpoint = tmp_path / "killed" / "checkpoints" / "checkpoint-20" / "trainer_state.json"
     while not checkpoint.exists() and process.poll() is None:
