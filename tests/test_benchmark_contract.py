@@ -395,7 +395,7 @@ def test_units_are_neighbours_of_one_stratum(case):
     assert (stratum == np.repeat(stratum[starts], np.diff(np.append(starts, len(unit))))).all()
 
 
-def test_a_sample_has_whole_units_of_as_many_strata_as_fit_and_both_sides_of_each(case):
+def test_a_sample_has_whole_units_in_proportion_to_the_strata_and_pairs_of_both_sides(case):
     benchmark, whole = case.benchmark, case.whole.append_column("row", pa.array(np.arange(case.whole.num_rows)))
     (unit, stratum), side = benchmark.units(whole), np.sign(benchmark.sides(whole))
     sizes, n_strata, last = np.bincount(unit), int(stratum.max()) + 1, whole.num_rows - 1
@@ -408,10 +408,22 @@ def test_a_sample_has_whole_units_of_as_many_strata_as_fit_and_both_sides_of_eac
         assert len(rows) <= max(limit, blocks.max())
         units, counts = np.unique(unit[rows], return_counts=True)
         assert (counts == sizes[units]).all()
-        reached = len(np.unique(stratum[rows]))
-        assert min(n_strata, max(1, limit // blocks.max())) <= reached <= max(1, limit // blocks.min())
-        sets = np.unique(np.stack((stratum, unit, side))[:, rows[(side != 0)[rows] & both[rows]]], axis=1)
-        assert not np.bincount(sets[0], sets[2]).any()
+        shares = np.bincount(stratum) * len(rows) / len(stratum)
+        drawn = np.bincount(stratum[rows], minlength=n_strata)
+        if len(np.unique(benchmark.cells(whole))) < sizes.size:
+            assert np.ptp(drawn) <= blocks.max()
+        else:
+            # The discrepancy of a van der Corput sequence: at most one block per binary digit.
+            assert (np.abs(drawn - shares) <= blocks.max() * (1 + np.log2(len(whole)) / 3)).all()
+        # Units without a partner are as many in a stratum as one side has more.
+        sided = (side != 0) & both
+        alone, uneven = (
+            np.abs(np.bincount(sets[0], sets[2], n_strata))
+            for sets in (
+                np.unique(np.stack((stratum, unit, side))[:, some], axis=1) for some in (sided, rows[sided[rows]])
+            )
+        )
+        assert (uneven <= alone).all()
 
 
 def test_answers_have_the_columns_that_the_metric_reads(case):

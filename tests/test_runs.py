@@ -19,7 +19,7 @@ from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.collected import join_answers
-from qabias.runs.question import sample
+from qabias.runs.question import blocks, draw, sample
 from qabias.runs.run import run, score_run
 from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import BaselineScorer
@@ -130,19 +130,19 @@ def _table(config="all"):
 
 
 @pytest.mark.parametrize("limit", [1, 40, 217, 400, 2744, 5000])
-def test_t_b21_samples_are_pairs_of_whole_sets_from_all_templates(whole, limit):
+def test_t_b21_samples_are_pairs_of_whole_sets_in_proportion_to_the_templates(whole, limit):
     table = whole
     drawn = sample(BENCHMARK, table, limit, seed=3)
     sets = Counter(drawn["set_id"].to_pylist())
     assert set(sets.values()) == {4}
-    assert len(sets) == 2 * max(1, limit // 8)
+    assert len(sets) - 2 * max(1, limit // 8) in (0, 1)
     agreeing = {row["set_id"] for row in drawn.to_pylist() if row["label"] == row["biased_loc"]}
     of_template, stereotyped = (Counter(name.rsplit("-", 1)[0] for name in names) for names in (sets, agreeing))
-    assert {name: 2 * n for name, n in stereotyped.items()} == of_template
-    assert len(of_template) == min(343, len(sets) // 2)
+    # One template has an odd number of sets, the last of which has no partner.
+    assert all(n - 2 * stereotyped[name] in (0, int(name == "Disability_status-04")) for name, n in of_template.items())
     sizes = Counter(name.rsplit("-", 1)[0] for name in set(table["set_id"].to_pylist()))
-    full = max(of_template.values())
-    assert all(n >= min(full - 2, sizes[name] // 2 * 2) for name, n in of_template.items())
+    share = drawn.num_rows / table.num_rows
+    assert all(abs(of_template[name] - share * n) <= 6 for name, n in sizes.items())
     positions = [drawn["example_id"].to_pylist(), drawn["category"].to_pylist()]
     order = {
         key: i for i, key in enumerate(zip(table["example_id"].to_pylist(), table["category"].to_pylist(), strict=True))
@@ -157,6 +157,36 @@ def test_samples_depend_on_the_seed_and_on_nothing_else():
     assert one.equals(again)
     assert not one.equals(other)
     assert sample(BENCHMARK, table, 10**6, 0).num_rows == table.num_rows
+
+
+def test_every_block_is_equally_likely_whatever_the_limit():
+    """Over all starts every block is drawn equally often: the mean score of samples is the score of all examples."""
+    table = _table("Religion")
+    block, drawn = blocks(BENCHMARK, table, 0), np.zeros(table.num_rows)
+    n = int(block.max()) + 1
+    for start in range(n):
+        turn = draw(BENCHMARK, table, 0, start)
+        assert sorted({*turn.tolist()}) == list(range(n))
+        drawn += turn < 17
+    assert (drawn == 17).all()
+
+
+def test_samples_estimate_the_score_of_the_whole_benchmark():
+    """Bias in the largest templates only: the mean over samples is the score of all, not of equally large templates."""
+    table = _table("all")
+    sizes = Counter(table["template_id"].to_pylist())
+    is_large = np.array([sizes[name] > 300 for name in table["template_id"].to_pylist()])
+    answers = np.where(is_large, table["biased_loc"].to_numpy(), table["unknown_loc"].to_numpy())
+    scores = []
+    for seed in range(25):
+        numbered = table.append_column("row", pa.array(np.arange(table.num_rows)))
+        rows = sample(BENCHMARK, numbered, 1376, seed)["row"].to_numpy()
+        here = (table["context_condition"].to_numpy()[rows] == "ambig") & (table["biased_loc"].to_numpy()[rows] >= 0)
+        scores.append(is_large[rows][here].mean())
+        assert (answers[rows][here] >= 0).all()
+    truth = is_large[table["context_condition"].to_numpy() == "ambig"].mean()
+    assert np.mean(scores) == pytest.approx(truth, abs=0.005)
+    assert np.std(scores) < 0.02
 
 
 def test_larger_samples_contain_smaller_ones(whole):

@@ -31,6 +31,7 @@ from qabias.comparison.ranking_tests import FEWEST_RUNS, NO_RANKING, rankings
 from qabias.comparison.tables import MOST_BESIDE, Compared, named
 from qabias.errors import QabiasError
 from qabias.runs.folder import ANALYSIS_FILE
+from qabias.runs.looks import confidence_of
 from qabias.runs.means import measures_of
 from qabias.runs.outcomes import missing_notes, outcomes_tables
 from qabias.runs.scored import ScoredRun, read_tables
@@ -121,7 +122,7 @@ def _compare_models(
     same_questions = all(run.benchmark is benchmark for run in runs)
     pairs = functools.lru_cache(maxsize=1 if are_many else None)(_pairing(runs, answers))
     with_first = [_kept(pairs(0, number), are_many) for number in range(1, len(runs))] if same_questions else []
-    ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
+    ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first, confidence_of(*runs))
     if {*DRAWN, "config"} & set(mixed):
         ranked, not_ranked = [], [NO_RANKING.format(group=ALL)] if len(runs) >= FEWEST_RUNS else []
     shared = (tables.runs_table(runs, names), *outcomes_tables(names, [run.scores for run in runs]))
@@ -208,7 +209,10 @@ def _compared(measures: Sequence[Measure], runs: Sequence[ScoredRun], pairs: Pai
     for first, second in itertools.combinations(range(len(runs)), 2):
         if (first == 0 or len(runs) <= MOST_PAIRED) and have_common_examples(runs[first], runs[second]):
             groups = pairs(first, second)
-            results = {name: (pair.n_clusters, differences(pair, bounds)) for name, pair in groups.items()}
+            level = confidence_of(runs[first], runs[second])
+            results = {
+                name: (pair.n_clusters, differences(pair, bounds, confidence=level)) for name, pair in groups.items()
+            }
             compared.append(Compared(first, second, results))
     return compared
 

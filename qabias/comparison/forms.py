@@ -21,6 +21,7 @@ from qabias.comparison.paired_tests import Difference, differences, holm
 from qabias.comparison.sample_size import templates_of
 from qabias.comparison.tables import DETECTABLE, RUNS_TABLE, lacks_answers
 from qabias.errors import QabiasError
+from qabias.runs.looks import confidence_of
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
 from qabias.tables.formatting import show
@@ -130,7 +131,8 @@ def form_view(
     ]
     pairs = pairs_by_group(benchmark, whole[1], whole[0], runs[0].arguments.rules)
     bounds = {measure.name: measure.farthest for measure in measures}
-    results = {group: differences(pair, bounds) for group, pair in pairs.items()}
+    level = confidence_of(*runs)
+    results = {group: differences(pair, bounds, confidence=level) for group, pair in pairs.items()}
     single = np.eye(pairs[ALL].n_clusters)
     by_stereotype = pairs[ALL].second(single), pairs[ALL].first(single)
     scores = [run.scores for run in runs]

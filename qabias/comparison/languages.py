@@ -18,6 +18,7 @@ from qabias.comparison.paired import Answers
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.tables import runs_table
 from qabias.errors import QabiasError
+from qabias.runs.looks import confidence_of
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
 from qabias.tables.model import Column, Figure, Table
@@ -229,7 +230,9 @@ def _paired_table(
     benchmark = runs[0].benchmark
     clusters = benchmark.facts.clusters[0]
     second, first = names[paired.second], names[paired.first]
-    results = differences(pair, {measure.name: measure.farthest for measure in measures})
+    results = differences(
+        pair, {measure.name: measure.farthest for measure in measures}, confidence=confidence_of(*runs)
+    )
     labels = Labels(("second", second), ("first", first), "Difference", ("n_templates", clusters.capitalize()))
     read = _READ_PAIRED.format(first=first, second=second, n=pair.n_clusters, clusters=clusters)
     if any(possible_range(run.scores, measure) for run in runs for measure in measures):

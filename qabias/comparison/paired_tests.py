@@ -11,6 +11,7 @@ from qabias.benchmarks.pairs import Floats, Pair
 from qabias.share.metrics.shared.intervals import detectable, limits, of_clusters
 
 APART = 0.05  # adjusted p-value below which two runs or forms differ
+CONFIDENCE = 0.95
 N_PERMUTATIONS = 10_000
 # With so few clusters every exchange is tried; 2 ** 13 is less than the number of random ones.
 MOST_EXACT = 13
@@ -32,9 +33,16 @@ UNDEFINED = Difference(None, None, None, None)
 
 
 def differences(
-    pair: Pair, bounds: Mapping[str, float], seed: int = 0, confidence: float = 0.95
+    pair: Pair, bounds: Mapping[str, float], seed: int = 0, confidence: float = CONFIDENCE
 ) -> dict[str, Difference]:
-    """Compare two runs by some of their scores."""
+    """Compare two runs by some of their scores.
+
+    Args:
+        pair: The runs.
+        bounds: Largest size of the difference by score.
+        seed: Seed of the random exchanges.
+        confidence: Level of the intervals, above 0.95 for runs that stopped early (see `adjusted_p`).
+    """
     names, n = list(bounds), pair.n_clusters
     once = np.ones((1, n))
     values = _subtract(pair.second(once), pair.first(once), names)
@@ -52,7 +60,7 @@ def differences(
         shape, spread = of_clusters(value, replicates[name], sizes, bound, confidence)
         parts = *limits(value, shape, spread), detectable(shape, spread, confidence)
         low, high, size = (None if np.isnan(part) else float(part) for part in parts)
-        p = p_value(value, exchanged[name], n <= MOST_EXACT)
+        p = adjusted_p(p_value(value, exchanged[name], n <= MOST_EXACT), confidence)
         results[name] = Difference(value, low, high, p, size)
     return results
 
@@ -74,6 +82,11 @@ def p_value(observed: float, exchanged: Floats, exact: bool) -> float:
     defined = np.abs(exchanged[~np.isnan(exchanged)])
     as_far = int(np.count_nonzero(defined >= abs(observed) - _ROUNDING))
     return as_far / defined.size if exact else (1 + as_far) / (1 + defined.size)
+
+
+def adjusted_p(p: float, confidence: float) -> float:
+    """A p-value that is below 0.05 where the plain one is below 1 - confidence, as at a look of a run that stops."""
+    return p if confidence == CONFIDENCE else min(1.0, p * APART / (1.0 - confidence))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -22,7 +22,16 @@ from qabias.benchmarks.caveats import (
 from qabias.benchmarks.facts import Facts, Scores
 from qabias.benchmarks.headline import failure
 from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
-from qabias.comparison.paired_tests import APART, MOST_EXACT, N_PERMUTATIONS, exchanges, holm, p_value
+from qabias.comparison.paired_tests import (
+    APART,
+    CONFIDENCE,
+    MOST_EXACT,
+    N_PERMUTATIONS,
+    adjusted_p,
+    exchanges,
+    holm,
+    p_value,
+)
 from qabias.tables.formatting import percent
 from qabias.tables.model import Column, Table, Value
 
@@ -69,7 +78,10 @@ def joint(pairs: Sequence[Pair]) -> Joint | None:
 class NeighborTests:
     """Exchange tests of pairs of ranked runs, each tested once."""
 
-    def __init__(self, together: Joint, best: Mapping[str, float], n_tests: int) -> None:
+    def __init__(
+        self, together: Joint, best: Mapping[str, float], n_tests: int, confidence: float = CONFIDENCE
+    ) -> None:
+        self._confidence = confidence
         self._together = together
         self._best = best
         self._is_exact = together.n_clusters <= MOST_EXACT
@@ -97,7 +109,7 @@ class NeighborTests:
         if self._n_more and min(result.values(), default=1.0) <= _SMALL:
             finer = p_values(self._more)
             result = {name: finer[name] if p <= _SMALL else p for name, p in result.items()}
-        return {name: result.get(name) for name in observed}
+        return {name: adjusted_p(result[name], self._confidence) if name in result else None for name in observed}
 
     @functools.cached_property
     def _more(self) -> Floats:
@@ -126,6 +138,7 @@ def rankings(
     names: Sequence[str],
     scores: Sequence[Scores],
     with_first: Sequence[Mapping[str, Pair]],
+    confidence: float = CONFIDENCE,
 ) -> tuple[list[Table], list[str]]:
     """A table per score with a best value, for all examples or else every group."""
     best = {measure.name: measure.best for measure in measures if measure.best is not None}
@@ -142,7 +155,7 @@ def rankings(
         of_runs = [benchmark.groups(run)[group] for run in scores]
         once = np.ones((1, together.n_clusters))
         exact = [distances(run(once), best) for run in together.runs]
-        tests = NeighborTests(together, best, len(together.runs) - 1)
+        tests = NeighborTests(together, best, len(together.runs) - 1, confidence)
         for measure in measures:
             if measure.name in best:
                 distance = [float(run[measure.name][0]) for run in exact]

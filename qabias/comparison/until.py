@@ -17,7 +17,7 @@ from qabias.comparison.paired import Answers, common_rows, have_common_examples
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.sample_size import planned_measure
 from qabias.errors import QabiasError
-from qabias.runs.looks import ERROR, WORDS, ends_of, sets_at
+from qabias.runs.looks import ERROR, WORDS, ends_of, sizes_at
 from qabias.runs.question import in_looks, load_examples
 from qabias.runs.scored import ScoredRun
 from qabias.runs.spending import limits_of
@@ -87,7 +87,7 @@ def compare_until(
     n_complete = sum(np.count_nonzero(at < end) == end for end in ends)
     if not n_complete:
         raise QabiasError("The runs have no complete look in common.", "Run both with --until and the same --seed.")
-    bounds = limits_of(sets_at(benchmark, whole, ends), ERROR / len(wanted))
+    bounds = limits_of(sizes_at(benchmark, whole, ends), ERROR / len(wanted))
 
     def decide(name: str, limit: float, between: tuple[float, float]) -> DifferenceVerdict:
         measure = benchmark.facts.measure(name)

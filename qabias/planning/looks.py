@@ -44,10 +44,10 @@ def expected_questions(arguments: RunArguments, mirror: str | None = None, seed:
         raise QabiasError("plan takes one condition for all examples.", "Give one --until.")
     limit, measure = limits[0], benchmark.facts.measure(limits[0].name)
     rule = Rule(benchmark, load_examples(arguments, mirror).table, arguments.until, {})
-    times, bounds = np.array(information(rule.sets)), np.array(rule.bounds)
+    times, bounds = np.array(information(rule.sizes)), np.array(rule.bounds)
     # Half of a set of four counts for a score of one context.
-    rows = 2.0 * rule.sets[-1]
-    deviation = np.sqrt(ERRING * (1.0 / rows + CORRELATION * (1.0 - 1.0 / rows)) / rule.n_templates)
+    size = rule.sizes[-1]
+    deviation = np.sqrt(ERRING * (CORRELATION / size.templates + (1.0 - CORRELATION) / (2.0 * size.sets)))
     steps = np.random.default_rng(seed).normal(size=(_PATHS, len(times))) * np.sqrt(np.diff(times, prepend=0.0))
     noise, half = deviation * np.cumsum(steps, axis=1) / times, deviation * bounds / np.sqrt(times)
     ends = np.array(rule.ends)

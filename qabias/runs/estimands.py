@@ -11,16 +11,18 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL
-from qabias.benchmarks.base import RUN, Rules
+from qabias.benchmarks.base import RUN
 from qabias.benchmarks.caveats import estimate, missing_share
 from qabias.benchmarks.findings import t_quantile
 from qabias.benchmarks.headline import meaningful
-from qabias.runs.question import Question
+from qabias.runs.arguments import RunArguments
+from qabias.runs.looks import confidence_of
+from qabias.runs.question import Question, blocks
 from qabias.runs.scored import ScoredRun
 from qabias.tables.model import Column, Estimate, Table
 
-N_GROUPS = 10
-"""Random groups of question sets; the spread without each gives the variance."""
+N_SPLITS = 16
+"""Random splits of the sample into halves; the differences of the halves give the variance."""
 
 _NOTE = (
     "Questions like these: CI over all possible templates. These questions: CI for the score of all questions of this "
@@ -37,9 +39,10 @@ _COLUMNS = (
 def estimands(run: ScoredRun, question: Question, answers: pa.Table) -> Table | None:
     """Both intervals of the headline scores; None for prompt sets, and without scores of all examples together.
 
-    The templates are fixed for the second. Its variance is a random-groups jackknife with groups balanced within
-    templates, times the share of questions that were not asked (Cochran 1977, Wolter 2007). With one set per template
-    it includes the variance between templates, and is too wide.
+    The templates are fixed for the second, and the examples are a systematic sample of their questions. Each split
+    divides every two neighboring blocks of the sample between two halves (McCarthy 1969, Wolter 2007). The variance is
+    the mean square of half the halves' difference, times the share of questions that were not asked (Cochran 1977). It
+    cannot exceed that share of the variance over templates, which replaces it if all halves agree.
 
     Args:
         run: The run.
@@ -51,33 +54,44 @@ def estimands(run: ScoredRun, question: Question, answers: pa.Table) -> Table | 
         return None
     measures = [one for one in meaningful(run.benchmark, run.is_question_only, facts.tiles) if one.name in whole]
     unasked = 1.0 - question.table.num_rows / question.examples.n_whole
-    without = _without_each(question, answers, run.arguments.rules) if unasked > 0.0 else []
-    factor = t_quantile(0.975, N_GROUPS - 1) * math.sqrt(unasked * (N_GROUPS - 1) / N_GROUPS)
+    splits = _splits(question, answers, run.arguments) if unasked > 0.0 else []
+    factor = t_quantile(0.5 + confidence_of(run) / 2.0, N_SPLITS) * math.sqrt(unasked)
     rows = []
     for measure in measures:
-        like = estimate(whole, measure.name)
-        values = np.array([one.get(measure.name, np.nan) for one in without], dtype=np.float64)
-        half = factor * float(np.sqrt(((values - values.mean()) ** 2).sum())) if len(values) else 0.0
-        these = Estimate(like.value)
-        if like.value is not None and not math.isnan(half):
-            these = Estimate(like.value, like.value - half, like.value + half)
-        rows.append((measure.title, like, these, missing_share(whole, measure)))
+        like, name = estimate(whole, measure.name), measure.name
+        moves = np.array([one.get(name, np.nan) - other.get(name, np.nan) for one, other in splits]) / 2.0
+        half = factor * math.sqrt((moves**2).mean()) if splits else 0.0
+        rows.append((measure.title, like, _these(like, half, math.sqrt(unasked)), missing_share(whole, measure)))
     return Table("estimands", "Two intervals", "NIST AI 800-3", _NOTE, _COLUMNS, tuple(rows))
 
 
-def _without_each(question: Question, answers: pa.Table, rules: Rules) -> list[Mapping[str, Any]]:
-    """The scores of all examples without each random group of sets."""
+def _these(like: Estimate, half: float, most: float) -> Estimate:
+    """The score with an interval of a half width, at most a share of the interval over templates."""
+    value, low, high = like
+    if value is None or low is None or high is None:
+        return Estimate(value)
+    widest = most * (value - low), most * (high - value)
+    below, above = ((min(half, end) if half > 0.0 else end) for end in widest)
+    return Estimate(value, value - below, value + above)
+
+
+def _splits(
+    question: Question, answers: pa.Table, arguments: RunArguments
+) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The scores of both halves of each split."""
     benchmark, table = question.benchmark, question.table
-    unit_of, stratum_of = benchmark.units(table)
-    units, first, places = np.unique(unit_of, return_index=True, return_inverse=True)
-    order = np.lexsort((np.random.default_rng(0).random(len(units)), stratum_of[first]))
-    group = np.empty(len(units), dtype=np.int64)
-    group[order] = np.arange(len(units)) % N_GROUPS
-    options: Mapping[str, Any] = {**rules, "confidence": None}  # no intervals
-    scores = []
+    block, rng = blocks(benchmark, table, arguments.seed), np.random.default_rng(0)
+    options: Mapping[str, Any] = {**arguments.rules, "confidence": None}  # no intervals
+
+    def score(rows: np.ndarray) -> Mapping[str, Any]:
+        kept = pa.array(rows)
+        return benchmark.groups(benchmark.score(table.filter(kept), answers.filter(kept), options))[ALL]
+
+    splits = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the run has warned of all examples
-        for number in range(N_GROUPS):
-            kept = pa.array(group[places] != number)
-            scores.append(benchmark.groups(benchmark.score(table.filter(kept), answers.filter(kept), options))[ALL])
-    return scores
+        for _ in range(N_SPLITS):
+            flipped = rng.random(len(block)) < 0.5
+            first = (block % 2 == 0) ^ flipped[block // 2]
+            splits.append((score(first), score(~first)))
+    return splits

@@ -29,7 +29,7 @@ from qabias.benchmarks.thresholds import (
 )
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
-from qabias.runs.spending import limits_of
+from qabias.runs.spending import Size, limits_of
 from qabias.support.stored import read_stored, write_stored
 from qabias.support.suggest import unknown
 from qabias.tables.formatting import percent, show, show_interval
@@ -37,6 +37,9 @@ from qabias.tables.model import Estimate
 
 ERROR = 0.05
 """Probability that a verdict of a run is wrong, over all looks, conditions and groups."""
+
+CONFIDENCE = 1.0 - ERROR
+"""Level of the intervals of a run without looks."""
 
 MOST_EARLY = 0.5
 """Largest share of the examples at a look before the last."""
@@ -87,12 +90,15 @@ class Outcome:
         decisions: One per condition and group.
         look: Last look that the scores include.
         n_looks: Number of planned looks.
+        confidence: Level of the repeated 95% CI of a score at this look: with it, 95% of runs have no look whose
+            interval excludes the true score. All intervals of a run that stopped have it.
         continued: Whether the run asked further questions after its verdict.
     """
 
     decisions: tuple[Decision, ...]
     look: int
     n_looks: int
+    confidence: float = CONFIDENCE
     continued: bool = False
 
     @property
@@ -124,10 +130,14 @@ def ends_of(table: pa.Table) -> list[int]:
     return np.searchsorted(looks, np.unique(looks), side="right").tolist()
 
 
-def sets_at(benchmark: Benchmark, table: pa.Table, ends: Sequence[int]) -> list[float]:
-    """Mean number of sets per template at the end of each look."""
+def sizes_at(benchmark: Benchmark, table: pa.Table, ends: Sequence[int]) -> list[Size]:
+    """Sets and templates at the end of each look."""
     units, strata = benchmark.units(table)
-    return [len(np.unique(units[:end])) / len(np.unique(strata)) for end in ends]
+    sizes = []
+    for end in ends:
+        sets = np.bincount(strata[:end][np.unique(units[:end], return_index=True)[1]])
+        sizes.append(Size(int(sets.sum()), float(sets.sum() ** 2 / (sets**2).sum())))
+    return sizes
 
 
 class Rule:
@@ -135,8 +145,7 @@ class Rule:
 
     Attributes:
         ends: Number of examples until the end of each look.
-        sets: Mean number of sets per template at each look.
-        n_templates: Number of templates.
+        sizes: Sets and templates at each look.
         bounds: Limit of the standard normal statistic at each look.
     """
 
@@ -144,9 +153,8 @@ class Rule:
         self._benchmark, self._table, self._rules = benchmark, table, rules
         self._limits, self._by = read_conditions(benchmark, until)
         self.ends = ends_of(table)
-        self.n_templates = len(np.unique(benchmark.units(table)[1]))
-        self.sets = sets_at(benchmark, table, self.ends)
-        possible = self._score(any_answers(benchmark.answer_columns, table.num_rows), len(self.ends), 0.95)
+        self.sizes = sizes_at(benchmark, table, self.ends)
+        possible = self._score(any_answers(benchmark.answer_columns, table.num_rows), len(self.ends), CONFIDENCE)
         cells = self._groups(possible)
         self._cells = [(limit, group) for limit in self._limits for group in cells]
         for limit in self._limits:
@@ -155,8 +163,11 @@ class Rule:
                     f"{benchmark.name} has no {limit.name} {f'by {self._by}' if self._by else 'of all examples'}.",
                     "Choose another score for --until.",
                 )
-        self.bounds = limits_of(self.sets, ERROR / len(self._cells))
-        self._levels = [math.erf(bound / math.sqrt(2.0)) for bound in self.bounds]
+        self.bounds = limits_of(self.sizes, ERROR / len(self._cells))
+        self._levels, self._of_one_score = (
+            [math.erf(bound / math.sqrt(2.0)) for bound in bounds]
+            for bounds in (self.bounds, limits_of(self.sizes, ERROR))
+        )
 
     def follow(
         self, answers: Callable[[int], pa.Table | None], outcome: Outcome | None = None
@@ -185,7 +196,7 @@ class Rule:
                 measure = self._benchmark.facts.measure(limit.name)
                 former = _decision(limit, measure, group, groups.get(group, {}), look, share)
             decisions.append(former)
-        return Outcome(tuple(decisions), look, len(self.ends))
+        return Outcome(tuple(decisions), look, len(self.ends), self._of_one_score[look - 1])
 
     def _score(self, answers: pa.Table, look: int, level: float) -> Mapping[str, Any]:
         table = self._table.slice(0, self.ends[look - 1])
@@ -253,8 +264,14 @@ def verdict_lines(outcome: Outcome) -> list[str]:
     if outcome.continued:
         lines.append("The run continued after its verdict. The scores below are fixed-sample scores of all questions.")
     elif outcome.look < outcome.n_looks:
-        lines.append("The run stopped early. CIs below ignore the looks, so read the repeated CI.")
+        lines.append("The run stopped early. All its CIs are repeated 95% CIs, which hold at every look.")
     return lines
+
+
+def confidence_of(*runs: ScoredRun) -> float:
+    """Level of the intervals of scores of these runs, or of their differences: the highest of runs that stopped."""
+    outcomes = [read_outcome(run.folder) for run in runs if run.arguments.until]
+    return max((outcome.confidence for outcome in outcomes if outcome is not None), default=CONFIDENCE)
 
 
 def run_headline(run: ScoredRun) -> Headline | None:

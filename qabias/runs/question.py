@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -103,67 +102,67 @@ def _sampled(benchmark: Benchmark, table: pa.Table, whole: pa.Table) -> str:
 
 
 def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) -> pa.Table:
-    """Draw at most `limit` examples (at least one block) as whole blocks, one per stratum first.
-
-    A block is a unit. If a stratum has units of both sides (see `Benchmark.sides`), its blocks are pairs of them.
-    """
+    """Draw at most `limit` examples (at least one block), each with the same probability, see `draw`."""
     if limit is None or limit >= table.num_rows:
         return table
-    drawn = _draw(benchmark, table, seed)
-    units, sizes, strata, rank, paired, sides, n_blocks = drawn[1:-1]
-    order = np.lexsort((drawn.turns[strata], rank))
-    order = order[(~paired | ((sides != 0) & (rank < n_blocks)))[order]]
-    is_last = np.diff(rank[order] * len(units) + strata[order], append=-1) != 0
-    ends = np.repeat(np.cumsum(sizes[order])[is_last], np.diff(np.flatnonzero(is_last), prepend=-1))
-    return table.filter(pa.array(np.isin(drawn.unit_of, units[order[ends <= max(limit, ends[0])]])))
+    turn = draw(benchmark, table, seed)
+    n_blocks = max(1, int(np.searchsorted(np.cumsum(np.bincount(turn)), limit, side="right")))
+    return table.filter(pa.array(turn < n_blocks))
 
 
 def in_looks(benchmark: Benchmark, table: pa.Table, seed: int) -> pa.Table:
-    """The examples in the order of the looks, with the column `LOOK`: 1, 2, 4, ... blocks of every stratum, then all.
+    """The examples in the order of the looks, with the column `LOOK`: as many blocks as strata, 2, 4, ... times, all.
 
-    Blocks and their seeded order are those of `sample`. Units of a side without a partner come after all blocks.
+    Blocks and their order are those of `sample`, so that every look is a sample of all examples.
     """
-    drawn = _draw(benchmark, table, seed)
-    single = drawn.paired & ((drawn.sides == 0) | (drawn.rank >= drawn.n_blocks))
-    rank = np.where(single, len(drawn.units), drawn.rank)[np.searchsorted(drawn.units, drawn.unit_of)]
-    sets = np.maximum(1, 1 << np.ceil(np.log2(rank + 1)).astype(np.int64))
-    ends = [end for end in np.unique(sets) if (sets <= end).mean() <= MOST_EARLY]
-    look = np.searchsorted(np.array(ends), sets) + 1
+    turn, n_strata = draw(benchmark, table, seed), int(benchmark.units(table)[1].max()) + 1
+    ends = [end for end in n_strata << np.arange(32) if (turn < end).mean() <= MOST_EARLY]
+    look = np.searchsorted(np.array(ends), turn, side="right") + 1
     order = np.argsort(look, kind="stable")
     return table.take(pa.array(order)).append_column(LOOK, pa.array(look[order].astype(np.int16)))
 
 
-class _Drawn(NamedTuple):
-    """The seeded order of the units: for every unit its place, and a number per stratum that orders a round."""
+def draw(benchmark: Benchmark, table: pa.Table, seed: int, start: int | None = None) -> np.ndarray:
+    """The place of every example's block in the seeded order of the blocks; shape (n_examples,), from 0.
 
-    unit_of: np.ndarray
-    units: np.ndarray
-    sizes: np.ndarray
-    strata: np.ndarray
-    rank: np.ndarray
-    paired: np.ndarray
-    sides: np.ndarray
-    n_blocks: np.ndarray
-    turns: np.ndarray
+    The first blocks of this order, however many, are a sample in which all blocks are equally likely. Their shares of
+    strata are those of all blocks, so their scores estimate the scores of all examples. The order is that of a van der
+    Corput sequence on the blocks in the order of strata, from a random `start` (systematic sampling, Cochran 1977).
+    """
+    block, (unit_of, stratum_of) = blocks(benchmark, table, seed), benchmark.units(table)
+    n, rng = int(block.max()) + 1, np.random.default_rng(seed)
+    if len(np.unique(benchmark.cells(table))) < len(np.unique(unit_of)):
+        # Cells that cross strata: a cell of all strata, which are of one size, before the next.
+        strata = stratum_of[np.unique(block, return_index=True)[1]]
+        rank = np.arange(n) - np.searchsorted(strata, strata)
+        keys = rank + rng.random(int(strata.max()) + 1)[strata]
+    else:
+        n_bits = n.bit_length()
+        slots = ((np.arange(n) + (rng.integers(n) if start is None else start)) % n << n_bits) // n
+        keys = sum(((slots >> bit) & 1) / 2.0 ** (bit + 1) for bit in range(n_bits))
+    return np.argsort(np.argsort(keys))[block]
 
 
-def _draw(benchmark: Benchmark, table: pa.Table, seed: int) -> _Drawn:
+def blocks(benchmark: Benchmark, table: pa.Table, seed: int) -> np.ndarray:
+    """The block of every example, numbered along the strata and in random order within one; shape (n_examples,).
+
+    A block is a unit. If a stratum has units of both sides (see `Benchmark.sides`), its blocks are pairs of them, and
+    units without a partner.
+    """
     unit_of, stratum_of = benchmark.units(table)
-    units, first, sizes = np.unique(unit_of, return_index=True, return_counts=True)
-    strata = stratum_of[first]
-    sides = np.sign(np.bincount(unit_of, benchmark.sides(table))).astype(np.int64)
-    n_blocks = np.minimum(*(np.bincount(strata, sides == side, int(strata.max()) + 1) for side in (1, -1)))[strata]
-    paired = n_blocks > 0
-    rng = np.random.default_rng(seed)
+    units, first = np.unique(unit_of, return_index=True)
+    strata, sides = stratum_of[first], np.sign(np.bincount(unit_of, benchmark.sides(table))).astype(np.int64)
+    n_pairs = np.minimum(*(np.bincount(strata, sides == side, int(strata.max()) + 1) for side in (1, -1)))[strata]
+    queue = 3 * strata + np.where(n_pairs > 0, sides, 0)
     _, cells = np.unique(benchmark.cells(table)[first], return_inverse=True)
-    # Cells come in random order within a stratum and side, strata in random order within a round.
-    queue = strata * 3 + np.where(paired, sides, 0)
-    in_queue = np.lexsort((rng.random(int(cells.max()) + 1)[cells], queue))
-    starts = np.flatnonzero(np.diff(queue[in_queue], prepend=-2))
+    shuffled = np.lexsort((np.random.default_rng(seed).random(int(cells.max()) + 1)[cells], queue))
+    starts = np.flatnonzero(np.diff(queue[shuffled], prepend=-2))
     rank = np.empty(len(units), dtype=np.int64)
-    rank[in_queue] = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
-    turns = rng.random(int(strata.max()) + 1)
-    return _Drawn(unit_of, units, sizes, strata, rank, paired, sides, n_blocks, turns)
+    rank[shuffled] = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
+    # Both units of a pair have one name.
+    kind = np.where((sides != 0) & (rank < n_pairs), 0, np.where(n_pairs > 0, 2 + sides, 0))
+    names = (strata * (int(rank.max()) + 1) + rank) * 4 + kind
+    return np.unique(names, return_inverse=True)[1][unit_of]
 
 
 def wordings_of(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from qabias.runs.folder import (
     read_run,
     write_part,
 )
-from qabias.runs.looks import Outcome, Rule, verdict_lines, write_outcome
+from qabias.runs.looks import CONFIDENCE, Outcome, Rule, verdict_lines, write_outcome
 from qabias.runs.means import with_wordings
 from qabias.runs.question import Examples, Question, load_examples, make_question, read_question, until_look
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
@@ -155,7 +155,7 @@ def at_verdict(run: RunFile, question: Question) -> tuple[Question, Outcome | No
     if outcome is None or is_unfinished:
         return question, None
     if outcome.look < outcome.n_looks and not read_answers(run, question.benchmark, question.parts)[1]:
-        outcome = replace(outcome, look=outcome.n_looks, continued=True)
+        outcome = replace(outcome, look=outcome.n_looks, confidence=CONFIDENCE, continued=True)
     return replace(question, examples=until_look(question.examples, outcome.look)), outcome
 
 
@@ -258,7 +258,9 @@ def compute(
 ) -> tuple[dict[str, Any], Analysis, tuple[str, ...]]:
     """Compute scores, tables and warnings from the answers of a run; writes nothing."""
     benchmark, table = question.benchmark, question.table
-    rules = run_file.arguments.rules
+    rules: Mapping[str, Any] = run_file.arguments.rules
+    if outcome is not None and not outcome.continued:
+        rules = {**rules, "confidence": outcome.confidence}
     scores, warned = scores_of(question, answers, rules)
     analysis = benchmark.analyse(Scored(table, answers, scores, question.prompt_format, rules))
     if question.prompt_format is not None and question.prompt_format.wordings:

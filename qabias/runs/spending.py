@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,13 +21,21 @@ _HALVINGS = 40
 _NORMAL = NormalDist()
 
 
-def information(sets: Sequence[float]) -> list[float]:
-    """Share of the final information at each look, from the mean number of sets per template.
+class Size(NamedTuple):
+    """What a look has: its number of sets, and its effective number of templates (Kish 1965)."""
 
-    A template's mean over m sets has the variance r + (1 - r) / m, with the correlation r.
-    """
-    variances = [CORRELATION + (1.0 - CORRELATION) / m for m in sets]
-    return [variances[-1] / variance for variance in variances]
+    sets: int
+    templates: float
+
+    @property
+    def variance(self) -> float:
+        """The variance of a mean over the sets, relative to one set: r / templates + (1 - r) / sets."""
+        return CORRELATION / self.templates + (1.0 - CORRELATION) / self.sets
+
+
+def information(sizes: Sequence[Size]) -> list[float]:
+    """Share of the final information at each look."""
+    return [sizes[-1].variance / size.variance for size in sizes]
 
 
 def spent(time: float, error: float) -> float:
@@ -84,12 +93,12 @@ def boundaries(spends: Sequence[float], times: Sequence[float]) -> list[float]:
     return limits
 
 
-def limits_of(sets: Sequence[float], error: float) -> list[float]:
+def limits_of(sizes: Sequence[Size], error: float) -> list[float]:
     """The limit of each look's statistic; with the probability 1 - error none is exceeded.
 
     Statistics of two looks are taken to be as loosely tied as their numbers of questions. Templates tie them more
     closely, which only makes the intervals wider than needed.
     """
-    totals = [spent(time, error) for time in information(sets)]
+    totals = [spent(time, error) for time in information(sizes)]
     spends = np.diff(totals, prepend=0.0).tolist()
-    return boundaries(spends, [m / sets[-1] for m in sets])
+    return boundaries(spends, [size.sets / sizes[-1].sets for size in sizes])
