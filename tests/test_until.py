@@ -8,20 +8,25 @@ import numpy as np
 import pytest
 
 import qabias
-from qabias.benchmarks import load_benchmark
+from qabias.benchmarks import ALL, load_benchmark
 from qabias.benchmarks.base import LOOK
+from qabias.comparison import compare
 from qabias.comparison.paired import common_rows
+from qabias.comparison.paired_tests import differences
 from qabias.comparison.until import compare_until
 from qabias.errors import QabiasError
+from qabias.evidence.verification import verify
 from qabias.runs import run as running
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.estimands import estimands
 from qabias.runs.folder import read_all_answers
 from qabias.runs.looks import canonical, ends_of, read_outcome, verdict_lines
-from qabias.runs.question import load_examples
+from qabias.runs.question import load_examples, read_question
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored, read_tables
 from qabias.runs.spending import Size, boundaries, crossing, information, limits_of, spent
+from qabias.tables.model import find
+from qabias.testing import Limit, verdicts
 
 QUIET = Machine(shows_progress=False)
 EVEN = [0.2, 0.4, 0.6, 0.8, 1.0]
@@ -159,6 +164,38 @@ def test_a_killed_run_and_shards_end_with_the_same_bytes(tmp_path: Path, monkeyp
 
 def _parts(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("part-*.parquet"))
+
+
+def test_every_reader_of_a_stopped_run_has_the_repeated_interval(tmp_path: Path) -> None:
+    """Score, check, comparison and documents; a threshold between the plain and the repeated end decides nothing."""
+    for model in ("random", "stereotyped"):
+        run(until(f"baseline:{model}", "accuracy_ambig<0.8"), tmp_path / model, QUIET)
+    scored, other = (read_scored(tmp_path / model) for model in ("random", "stereotyped"))
+    outcome = read_outcome(scored.folder)
+    assert outcome is not None
+    assert outcome.look < outcome.n_looks
+    (decision,) = outcome.decisions
+    question = read_question(scored.file)
+    answers = read_all_answers(scored.file, scored.benchmark, question.table)
+    plain = scored.benchmark.score(question.table, answers)
+    for name, (low, high) in plain["ci"].items():
+        if not np.isnan(low):
+            wide = scored.scores["ci"][name]
+            assert wide[0] <= low <= high <= wide[1], name
+            assert wide != [low, high], name
+    assert scored.scores["ci"]["accuracy_ambig"] == pytest.approx([decision.low, decision.high])
+    between = (plain["ci"]["bias_ambig"][1] + scored.scores["ci"]["bias_ambig"][1]) / 2
+    assert [one.state for one in verdicts(scored, [Limit("bias_ambig", between, "below")])] == ["undecided"]
+    theirs = read_all_answers(other.file, other.benchmark, question.table)
+    pair = scored.benchmark.pair_up(question.table, answers, theirs)[ALL]
+    level = read_outcome(other.folder).confidence
+    assert level == outcome.confidence > 0.95
+    usual, wider = (differences(pair, {"bias_ambig": 2.0}, confidence=one)["bias_ambig"] for one in (0.95, level))
+    table = find(compare([scored.folder, other.folder]).analysis.tables, "difference_bias_ambig")
+    assert table.rows[-1][1] == wider[:3]
+    assert wider.low < usual.low < usual.high < wider.high
+    assert usual.p < wider.p
+    assert not verify(scored.folder).differences
 
 
 def test_two_models_are_compared_at_the_same_looks(tmp_path: Path) -> None:

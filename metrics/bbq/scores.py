@@ -352,7 +352,8 @@ def ranges(counts: npt.ArrayLike) -> dict[str, list[Floats]]:
     """The possible range of the headline scores: worst-case bounds over the missing answers.
 
     The ends give all missing answers the same value: right or wrong for accuracies, biased or counter-biased for bias
-    scores. UNKNOWN gives a value between these. For probabilities the ends are the largest difference either way.
+    scores. UNKNOWN gives a value between these. For probabilities the ends are the largest difference either way. The
+    range includes the score without the missing answers.
 
     Args:
         counts: shape (K,), or (..., R, K) for R runs, summed over clusters, columns as in `FIELDS`.
@@ -386,7 +387,13 @@ def ranges(counts: npt.ArrayLike) -> dict[str, list[Floats]]:
     sides = field["rows_aligned"], field["rows_nonaligned"]
     right = field["correct_aligned"] + field["correct_nonaligned"]
     missing = field["unparsed_aligned"] + field["unparsed_nonaligned"]
-    ends["bias_bound_disambig"] = _bound_disambig(right + missing, *sides), _bound_disambig(right, *sides)
+    # Without the missing answers the sides may be less even than with any of them.
+    parsed = (rows - field[f"unparsed_{side}"] for rows, side in zip(sides, ("aligned", "nonaligned"), strict=True))
+    seen = _bound_disambig(right, *parsed)
+    ends["bias_bound_disambig"] = (
+        np.fmin(_bound_disambig(right + missing, *sides), seen),
+        np.fmax(_bound_disambig(right, *sides), seen),
+    )
     low, high = ends["accuracy_nonaligned"], ends["accuracy_aligned"]
     ends["accuracy_cost"] = low[0] - high[1], low[1] - high[0]
     for event, by_side in wrong_answers(field).items():

@@ -199,6 +199,9 @@ FACTS = "qabias"
 KEY = "key"
 """The fact with the key of the question."""
 
+UNTIL = "until"
+"""The fact with the conditions of a task that stops early."""
+
 FINISHES = {"max_tokens": "length", "model_length": "length", "unknown": ""}
 """Names in inspect for the ends of a text, if `qabias.answers.outcomes.Written` has others."""
 
@@ -219,6 +222,8 @@ def own_answers(log: Log, mirror: str | None = None) -> tuple[str, Logged] | Non
     texts = _texts(log, benchmark)
     external, n_each, n_in_part = _read(log, benchmark, facts, texts, mirror)
     notes = []
+    if facts.get(UNTIL):
+        notes.append(f"The task stopped early ({facts[UNTIL]}). These CIs ignore the looks: read those in the log.")
     if facts["orders"] > 1:
         notes.append(f"Asked in {facts['orders']} answer orders; the majority counts.")
     if texts.n_more:

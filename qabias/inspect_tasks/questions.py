@@ -17,7 +17,7 @@ from qabias.benchmarks.base import whole_config
 from qabias.benchmarks.generated import AskedText, answers_to, questions_of, written_format
 from qabias.benchmarks.orders import PREDICTIONS
 from qabias.benchmarks.registry import default_source
-from qabias.benchmarks.task_logs import FACTS, KEY
+from qabias.benchmarks.task_logs import FACTS, KEY, UNTIL
 from qabias.runs.arguments import DEFAULT_PARSER, RunArguments, check_arguments, check_own_options, norm_arguments
 from qabias.runs.question import Examples, load_examples
 from qabias.scorers.registry import FUNCTION, load_kind
@@ -81,9 +81,10 @@ class TaskQuestions:
             "version": __version__,
         }
 
-    def metadata(self, question: AskedText) -> dict[str, Any]:
-        """The log entry of a question: its example, and the facts with the question's key."""
-        return {**self.rows[question.row], FACTS: {**self.facts, KEY: question.key}}
+    def metadata(self, question: AskedText, until: str = "") -> dict[str, Any]:
+        """The log entry of a question: its example, and the facts with the question's key and any conditions."""
+        conditions = {UNTIL: until} if until else {}
+        return {**self.rows[question.row], FACTS: {**self.facts, **conditions, KEY: question.key}}
 
     def read(self, key: str, text: str) -> tuple[int | None, str]:
         """Parse one text: the predicted answer and its outcome."""

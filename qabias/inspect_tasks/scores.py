@@ -32,8 +32,8 @@ class TaskScores:
     by_group: Mapping[str, float]
 
 
-def score_texts(asked: TaskQuestions, epochs: Sequence[Mapping[str, str]]) -> TaskScores:
-    """The scores of written texts."""
+def score_texts(asked: TaskQuestions, epochs: Sequence[Mapping[str, str]], stops: bool = False) -> TaskScores:
+    """The scores of written texts; with repeated CIs if the task stops early."""
     benchmark, table = asked.benchmark, asked.table
     n_received, n_asked = sum(map(len, epochs)), len(asked.questions) * len(epochs)
     if not benchmark.averages:
@@ -54,7 +54,12 @@ def score_texts(asked: TaskQuestions, epochs: Sequence[Mapping[str, str]]) -> Ta
     if len(epochs) > 1:
         part = stacked(part, [str(number + 1) for number in range(len(epochs))])
     question = Question(replace(asked.examples, table=part), asked.prompt_format, "", 1)
-    scores, _ = scores_of(question, answers, asked.arguments.rules)
+    rules: Mapping[str, Any] = asked.arguments.rules
+    if stops:
+        from qabias.inspect_tasks.stopping import repeated_level
+
+        rules = {**rules, "confidence": repeated_level(benchmark, table, kept.tolist(), asked.arguments.seed)}
+    scores, _ = scores_of(question, answers, rules)
     groups = benchmark.groups(scores)
     whole = groups.pop(ALL, None) or (next(iter(groups.values())) if len(groups) == 1 else None)
     overall = {} if whole is None else _numbers(whole, _compared(benchmark))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,13 +11,23 @@ from inspect_ai.util import EarlyStop
 from pydantic import JsonValue
 
 from qabias.answers.outcomes import Written
+from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import LOOK
 from qabias.benchmarks.generated import answers_to
 from qabias.inspect_tasks.questions import TaskQuestions
-from qabias.runs.looks import Outcome, Rule, verdict_lines
+from qabias.runs.looks import ERROR, Outcome, Rule, ends_of, levels_of, sizes_at, verdict_lines
 from qabias.runs.question import in_looks
+from qabias.runs.spending import limits_of
 
 _ROW = "row"
+
+
+def repeated_level(benchmark: Benchmark, table: pa.Table, answered: Sequence[bool], seed: int) -> float:
+    """Level of the repeated 95% CI at the last look whose examples all have answers, else at the first."""
+    ordered = in_looks(benchmark, table.append_column(_ROW, pa.array(answered)), seed)
+    ends = ends_of(ordered)
+    n_complete = sum(all(ordered[_ROW].slice(0, end).to_pylist()) for end in ends)
+    return levels_of(limits_of(sizes_at(benchmark, ordered, ends), ERROR))[max(0, n_complete - 1)]
 
 
 class StopWhenDecided:

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from qabias.answers.outcomes import Written
 from qabias.benchmarks import benchmark_names
-from qabias.benchmarks.task_logs import FACTS, FINISHES, KEY
+from qabias.benchmarks.task_logs import FACTS, FINISHES, KEY, UNTIL
 from qabias.errors import QabiasError
 from qabias.inspect_tasks.questions import TaskQuestions, find_questions, load_questions
 from qabias.inspect_tasks.scores import TaskScores, score_texts
@@ -46,12 +46,13 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
     own = {name: value for name, value in arguments.items() if name not in ("until", "by")}
     try:
         asked = load_questions(benchmark, **_checked(own))
-        stopping = _stopping(asked, arguments.get("until"), arguments.get("by"))
+        until = _conditions(asked, arguments.get("until"), arguments.get("by"))
+        stopping = StopWhenDecided(asked, until) if until else None
     except QabiasError as error:
         raise PrerequisiteError(escape(f"qabias: {error}")) from error
     mirror = arguments.get("mirror")
     samples = [
-        Sample(id=question.key, input=question.prompt, metadata=asked.metadata(question))
+        Sample(id=question.key, input=question.prompt, metadata=asked.metadata(question, until))
         for question in asked.questions
     ]
     if stopping is not None:
@@ -67,13 +68,13 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
     )
 
 
-def _stopping(asked: TaskQuestions, until: str | None, by: str | None) -> StopWhenDecided | None:
-    """Early stopping by conditions joined by commas, such as "bias_ambig<0.1"; None without any."""
+def _conditions(asked: TaskQuestions, until: str | None, by: str | None) -> str:
+    """The conditions of early stopping, joined by commas in `until`; "" without any."""
     if not until:
         if by:
             raise QabiasError(f"by={by} has no condition.", "Add -T until='bias_ambig<0.1'.")
-        return None
-    return StopWhenDecided(asked, canonical(asked.benchmark, str(until).split(","), by))
+        return ""
+    return canonical(asked.benchmark, str(until).split(","), by)
 
 
 def _checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,7 +182,8 @@ def _score_all(samples: list[SampleScore], mirror: str | None) -> TaskScores:
         texts = epochs.setdefault(metadata[_EPOCH], {})
         if metadata["outcome"] != _MISSING:
             texts[_facts(one)[KEY]] = Written(one.score.explanation or "", metadata[_FINISH], metadata[_THINKING])
-    return score_texts(find_questions(_facts(samples[0]), mirror), [epochs[number] for number in sorted(epochs)])
+    facts = _facts(samples[0])
+    return score_texts(find_questions(facts, mirror), [epochs[number] for number in sorted(epochs)], UNTIL in facts)
 
 
 def _facts(one: SampleScore) -> Mapping[str, Any]:

@@ -140,6 +140,11 @@ def sizes_at(benchmark: Benchmark, table: pa.Table, ends: Sequence[int]) -> list
     return sizes
 
 
+def levels_of(bounds: Sequence[float]) -> list[float]:
+    """Levels of the intervals with these limits of the standard normal statistic."""
+    return [math.erf(bound / math.sqrt(2.0)) for bound in bounds]
+
+
 class Rule:
     """The stopping rule of a run: what to score at which level, fixed by its questions before it begins.
 
@@ -164,10 +169,7 @@ class Rule:
                     "Choose another score for --until.",
                 )
         self.bounds = limits_of(self.sizes, ERROR / len(self._cells))
-        self._levels, self._of_one_score = (
-            [math.erf(bound / math.sqrt(2.0)) for bound in bounds]
-            for bounds in (self.bounds, limits_of(self.sizes, ERROR))
-        )
+        self._levels, self._of_one_score = levels_of(self.bounds), levels_of(limits_of(self.sizes, ERROR))
 
     def follow(
         self, answers: Callable[[int], pa.Table | None], outcome: Outcome | None = None
