@@ -51,7 +51,7 @@ def make_parser(description: str | None, benchmark: Benchmark, config: str) -> a
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="option of the backend; repeatable"
     )
-    parser.add_argument("--limit", type=int, help="maximum number of examples, spread evenly over all templates [all]")
+    parser.add_argument("--limit", type=int, help="maximum number of examples, in proportion to the templates [all]")
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample and of random answers")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--dtype", default="auto", help="auto, float32, bfloat16 or float16")

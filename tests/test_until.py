@@ -237,6 +237,8 @@ def test_the_interval_for_these_questions_contains_the_score_of_all_of_them(tmp_
         )
         rows = estimands(scored, sampled.question, answers.take(places)).rows
         covered += [row[2].low <= value <= row[2].high for row, (value, *_) in zip(rows, exact, strict=True)]
+        for _, like, these, _ in rows:
+            assert like.low <= these.low < these.value < these.high <= like.high
     assert 0.85 <= np.mean(covered) < 1.0
 
 

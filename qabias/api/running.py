@@ -73,7 +73,7 @@ def run(
         parser: How written answers are read: default or released.
         option: Options of the backend or the benchmark by name.
         rules: Scoring rules by name, such as `{"delta": "released"}`.
-        limit: Maximum number of examples, as whole sets spread over all templates; None: all.
+        limit: Maximum number of examples, as whole sets in proportion to the templates; None: all.
         until: Conditions such as "bias_ambig<0.1". The run stops when all are decided.
         by: Breakdown whose groups the conditions are for, such as "category"; None: all examples together.
         whole: With `until`: ask all examples.

@@ -37,7 +37,7 @@ Benchmark = Annotated[
 Model = Annotated[str, option("Main", "Hub id, folder, smollm2 or baseline:KIND.", "NAME", autocompletion=_models)]
 BaseUrl = Annotated[str | None, option("Main", "Query an OpenAI-compatible server at this URL.", "URL")]
 Config = Annotated[str | None, option("Main", "Part of the benchmark. [all]", "NAME")]
-Limit = Annotated[int | None, option("Main", "Maximum number of examples, spread over all templates.", "N")]
+Limit = Annotated[int | None, option("Main", "Maximum number of examples, in proportion to the templates.", "N")]
 Until = Annotated[
     list[str] | None, option("Main", "Stop as soon as this is decided, e.g. 'bias_ambig<0.1'. Repeatable.", "CONDITION")
 ]

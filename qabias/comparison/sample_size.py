@@ -24,31 +24,37 @@ MOST = 20_000  # maximum number of templates counted
 
 @dataclass(frozen=True)
 class Assumed:
-    """Assumptions about a model and a benchmark."""
+    """Assumptions about a model and a benchmark, whose n templates weigh as n * `evenness` equally large ones."""
 
     erring: float
     correlation: float
     rows: float
     examples: float
+    evenness: float = 1.0
 
     def bias(self, templates: int) -> float:
         """The smallest bias that so many templates show with 80% power; infinite if none."""
-        alone, together = 1.0 / (templates * self.rows), 1.0 / templates
+        n, templates = np.asarray(templates * self.rows), self._effective(templates)
+        alone, together, rows = 1.0 / float(n), 1.0 / templates, float(n) / templates
         design = alone + self.correlation * (together - alone)
-        half, n = np.asarray(self.erring / 2.0), np.asarray(templates * self.rows)
+        half = np.asarray(self.erring / 2.0)
         without = self.erring * design * (1.0 - self.erring)
         shape = Shape(half, half, n, low=-1.0)
         replicates, moved = (_replicates(templates, variance) for variance in (self.erring * design, without))
-        counts = (self.erring - (templates - 1) * moved) * self.rows
-        spread = spread_of(shape, replicates, counts, np.full(templates, self.rows), CONFIDENCE)
+        counts = (self.erring - (templates - 1) * moved) * rows
+        spread = spread_of(shape, replicates, counts, np.full(templates, rows), CONFIDENCE)
         return _finite(detectable(shape, spread, CONFIDENCE))
 
     def difference(self, templates: int) -> float:
         """The same for a difference of the scores of two models that are as assumed and partly err together."""
-        alone, together = 1.0 / (templates * self.rows), 1.0 / templates
+        alone, templates = 1.0 / (templates * self.rows), self._effective(templates)
+        together = 1.0 / templates
         variance = 2.0 * (1.0 - IN_COMMON) * self.erring * (alone + self.correlation * (together - alone))
         without = _replicates(templates, variance)
         return _finite(detectable(*of_clusters(0.0, without, np.ones_like(without), 2.0, CONFIDENCE), CONFIDENCE))
+
+    def _effective(self, templates: int) -> int:
+        return max(1, round(templates * self.evenness))
 
 
 def _replicates(templates: int, variance: float) -> Floats:
@@ -85,10 +91,13 @@ def templates_of(benchmark: Benchmark, table: pa.Table) -> dict[str, Scores]:
     return benchmark.groups(benchmark.score(table, any_answers(benchmark.answer_columns, table.num_rows)))
 
 
-def assumed(benchmark: Benchmark, groups: Mapping[str, Scores]) -> Assumed:
-    """Assume the templates' actual rows, and a given accuracy and correlation."""
+def assumed(benchmark: Benchmark, groups: Mapping[str, Scores], table: pa.Table) -> Assumed:
+    """Assume the actual number of rows of each template, and a given accuracy and correlation."""
     measure, clusters = planned_measure(benchmark), benchmark.facts.clusters[1]
     whole = groups[ALL]
     n_templates = whole[clusters]
     rows = sum(whole[count] for count in measure.counts) / n_templates
-    return Assumed(ERRING, CORRELATION, rows, whole["n"] / n_templates)
+    answers = any_answers(benchmark.answer_columns, table.num_rows)
+    sizes = benchmark.pair_up(table, answers, answers)[ALL].sizes
+    evenness = 1.0 if sizes is None else float(sizes.sum() ** 2 / (sizes**2).sum()) / len(sizes)
+    return Assumed(ERRING, CORRELATION, rows, whole["n"] / n_templates, evenness)
