@@ -1,10 +1,10 @@
 """Do samples and early verdicts hold for the stored answers of a real model?
 
-    python -m simulations.replay FOLDER --quick
+    python -m simulations.replay --quick
     python -m simulations.replay FOLDER
 
-FOLDER has a model's answers to whole categories of BBQ, in the form of the Open-BBQ authors: files
-CATEGORY_ambiguous_multiple_choice_MODEL.jsonl.gz and CATEGORY_disambiguated_....
+FOLDER, by default QABIAS_ANSWERS, has a model's answers to whole categories of BBQ, in the form of the Open-BBQ authors:
+files CATEGORY_ambiguous_multiple_choice_MODEL.jsonl.gz and CATEGORY_disambiguated_....
 
 1. Verdicts on all answers in several orders.
 2. Coverage of the interval for these questions, in samples.
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import sys
 import warnings
 from collections import Counter
@@ -101,8 +102,8 @@ def _templates(category: str) -> list[str]:
     return [str(name) for name in table["template_id"].take(pa.array(np.sort(first))).to_pylist()]
 
 
-def verdict(whole: Answered, threshold: float, seed: int) -> tuple[str, float, float]:
-    """The verdict of a run with one condition, its share of the questions, and the score at that look."""
+def verdict(whole: Answered, threshold: float, seed: int) -> tuple[str, float]:
+    """The verdict of a run with one condition, and its share of the questions."""
     numbered = whole.table.append_column("place", pa.array(np.arange(whole.table.num_rows)))
     ordered = in_looks(_BBQ, numbered, seed)
     answers = whole.answers.take(ordered["place"].combine_chunks())
@@ -110,7 +111,7 @@ def verdict(whole: Answered, threshold: float, seed: int) -> tuple[str, float, f
     outcome, _ = rule.follow(lambda look: answers.slice(0, rule.ends[look - 1]))
     assert outcome is not None
     (decision,) = outcome.decisions
-    return decision.state, decision.share, decision.value or 0.0
+    return decision.state, decision.share
 
 
 def covered(whole: Answered, size: int, seed: int, truth: dict[str, float]) -> dict[str, tuple[bool, float, float]]:
@@ -124,7 +125,8 @@ def covered(whole: Answered, size: int, seed: int, truth: dict[str, float]) -> d
     table = estimands(run, question, part.answers)
     assert table is not None
     found = {}
-    for (_, like, these, _), measure in zip(table.rows, _BBQ.facts.chosen(_BBQ.facts.tiles), strict=True):
+    rows: Any = table.rows
+    for (_, like, these, _), measure in zip(rows, _BBQ.facts.chosen(_BBQ.facts.tiles), strict=True):
         is_in = these.low <= truth[measure.name] <= these.high
         found[measure.name] = is_in, these.high - these.low, like.high - like.low
     return found
@@ -150,21 +152,22 @@ def drawn_again(whole: Answered, rng: np.random.Generator) -> Answered:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the three tables; 1 if a rate misses its bound."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="stored answers")
+    parser.add_argument("folder", type=Path, nargs="?", default=os.environ.get("QABIAS_ANSWERS"), help="stored answers")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} samples and worlds")
     chosen = parser.parse_args(arguments)
+    if chosen.folder is None:
+        print("skipped: no stored answers here; give a folder, or set QABIAS_ANSWERS")
+        return 0
     n_samples, n_worlds = (QUICK, QUICK) if chosen.quick else (SAMPLES, WORLDS)
     warnings.simplefilter("ignore", UserWarning)  # of missing answers and unequal sides
-    whole = read(chosen.folder)
+    whole = read(Path(chosen.folder))
     scores = _BBQ.score(whole.table, whole.answers)
     truth = {measure.name: float(scores[measure.name]) for measure in _BBQ.facts.chosen(_BBQ.facts.tiles)}
     value, low, high = estimate(scores, _NAME)
     print(f"all {whole.table.num_rows:,} questions: {_NAME} {value:.3f} [{low:.3f}, {high:.3f}]")
     runs = [verdict(whole, _THRESHOLD, seed) for seed in range(SEEDS)]
-    states = Counter(state for state, *_ in runs)
-    print(
-        f"{_NAME}<{_THRESHOLD} in {SEEDS} orders: {dict(states)}, {np.mean([share for _, share, _ in runs]):.0%} asked"
-    )
+    states = Counter(state for state, _ in runs)
+    print(f"{_NAME}<{_THRESHOLD} in {SEEDS} orders: {dict(states)}, {np.mean([share for _, share in runs]):.0%} asked")
     is_wrong = False
     for size in SIZES:
         results = [covered(whole, size, seed, truth) for seed in range(n_samples)]
@@ -177,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for times in TIMES:
         rng, wrong, asked = np.random.default_rng(45), 0, []
         for seed in range(n_worlds):
-            state, share, _ = verdict(drawn_again(whole, rng), truth[_NAME] / times, seed)
+            state, share = verdict(drawn_again(whole, rng), truth[_NAME] / times, seed)
             wrong += state == "pass" or (times == 1.0 and state == "fail")
             asked.append(share)
         rate = wrong / n_worlds

@@ -68,9 +68,9 @@ def estimands(run: ScoredRun, question: Question, answers: pa.Table) -> Table | 
 def _these(like: Estimate, half: float, most: float) -> Estimate:
     """The score with an interval of a half width, at most a share of the interval over templates."""
     value, low, high = like
-    if value is None or low is None or high is None:
+    if value is None or (most > 0.0 and (low is None or high is None)):
         return Estimate(value)
-    widest = most * (value - low), most * (high - value)
+    widest = (most * (value - low), most * (high - value)) if low is not None and high is not None else (0.0, 0.0)
     below, above = ((min(half, end) if half > 0.0 else end) for end in widest)
     return Estimate(value, value - below, value + above)
 
