@@ -3,8 +3,8 @@
     python -m simulations.replay --quick
     python -m simulations.replay FOLDER
 
-FOLDER, by default QABIAS_ANSWERS, has a model's answers to whole categories of BBQ, in the form of the Open-BBQ authors:
-files CATEGORY_ambiguous_multiple_choice_MODEL.jsonl.gz and CATEGORY_disambiguated_....
+FOLDER, by default QABIAS_ANSWERS, has the answers of a model to whole categories of BBQ, as the Open-BBQ authors store
+them: files CATEGORY_ambiguous_multiple_choice_MODEL.jsonl.gz and CATEGORY_disambiguated_....
 
 1. Verdicts on all answers in several orders.
 2. Coverage of the interval for these questions, in samples.
