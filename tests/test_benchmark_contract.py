@@ -410,19 +410,13 @@ def test_a_sample_has_whole_units_in_proportion_to_the_strata_and_pairs_of_both_
         assert (counts == sizes[units]).all()
         shares = np.bincount(stratum) * len(rows) / len(stratum)
         drawn = np.bincount(stratum[rows], minlength=n_strata)
-        if len(np.unique(benchmark.cells(whole))) < sizes.size:
-            assert np.ptp(drawn) <= blocks.max()
-        else:
-            # The discrepancy of a van der Corput sequence: at most one block per binary digit.
-            assert (np.abs(drawn - shares) <= blocks.max() * (1 + np.log2(len(whole)) / 3)).all()
+        # The discrepancy of a van der Corput sequence grows with the binary digits of its length.
+        apart = np.ptp(drawn) if len(np.unique(benchmark.cells(whole))) < sizes.size else np.abs(drawn - shares).max()
+        assert apart <= blocks.max() * (1 + np.log2(len(whole)) / 3)
         # Units without a partner are as many in a stratum as one side has more.
-        sided = (side != 0) & both
-        alone, uneven = (
-            np.abs(np.bincount(sets[0], sets[2], n_strata))
-            for sets in (
-                np.unique(np.stack((stratum, unit, side))[:, some], axis=1) for some in (sided, rows[sided[rows]])
-            )
-        )
+        sided, sets = (side != 0) & both, np.stack((stratum, unit, side))
+        some = (np.unique(sets[:, chosen], axis=1) for chosen in (sided, rows[sided[rows]]))
+        alone, uneven = (np.abs(np.bincount(one[0], one[2], n_strata)) for one in some)
         assert (uneven <= alone).all()
 
 

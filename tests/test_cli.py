@@ -193,7 +193,7 @@ def small_run(tmp_path_factory):
         (["reproduce", "bqb"], "bqb", "bbq"),
         (["reproduce", "bbq", "--models", "unifiedqa-11"], "unifiedqa-11", "unifiedqa-11b"),
         (["show", "RUN", "--table", "bias_by_categry"], "bias_by_categry", "bias_by_category"),
-        (["show", "RUN", "--template", "Ag-01"], "Ag-01", "Age-01"),
+        (["show", "RUN", "--template", "Agee-25"], "Agee-25", "Age-25"),
         (["export", "RUN", "--format", "svvg"], "svvg", "svg"),
         (["push", "metric", "unqovr", *PUSH], "unqovr", "unqover"),
     ],

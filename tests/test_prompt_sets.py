@@ -18,6 +18,7 @@ from qabias.report.template import show_template
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.collected import collect
+from qabias.runs.question import load_examples
 from qabias.runs.run import run, score_run
 from qabias.tables.terminal import Console
 
@@ -126,9 +127,10 @@ def test_runs_of_a_set_are_compared_by_their_means(runs, folders, tmp_path):
 
 def test_the_items_of_a_template_are_those_of_one_wording(runs):
     console = Console(file=io.StringIO(), width=200)
-    show_template(runs[FIVE].folder, "Age-01", console)
+    template = load_examples(runs["letters"].run.arguments).table["template_id"][0].as_py()
+    show_template(runs[FIVE].folder, template, console)
     alone = Console(file=io.StringIO(), width=200)
-    show_template(runs["letters"].folder, "Age-01", alone)
+    show_template(runs["letters"].folder, template, alone)
     first, rest = console.file.getvalue().split("\n", 1)
     assert first == "wording letters; the same was asked in 4 others"
     assert rest == alone.file.getvalue()
