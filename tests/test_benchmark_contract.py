@@ -402,21 +402,20 @@ def test_a_sample_has_whole_units_in_proportion_to_the_strata_and_pairs_of_both_
     both = np.isin(stratum, np.intersect1d(stratum[side > 0], stratum[side < 0]))
     blocks = sizes[unit] * np.where(both, 2, 1)
     for limit in (1, blocks.min(), LIMIT, 5 * LIMIT, last // 3, last):
-        rows = sample(benchmark, whole, int(limit), 1)["row"].to_numpy()
-        assert rows.tolist() == sample(benchmark, whole, int(limit), 1)["row"].to_pylist()
+        rows, again = (sample(benchmark, whole, int(limit), 1)["row"].to_numpy() for _ in range(2))
+        assert rows.tolist() == again.tolist()
         assert (np.diff(rows) > 0).all()
         assert len(rows) <= max(limit, blocks.max())
-        units, counts = np.unique(unit[rows], return_counts=True)
-        assert (counts == sizes[units]).all()
-        shares = np.bincount(stratum) * len(rows) / len(stratum)
-        drawn = np.bincount(stratum[rows], minlength=n_strata)
+        assert np.isin(np.bincount(unit[rows], minlength=sizes.size) / sizes, (0, 1)).all()
+        shares, drawn = (np.bincount(one, minlength=n_strata) for one in (stratum, stratum[rows]))
+        shares = shares * len(rows) / len(stratum)
         # The discrepancy of a van der Corput sequence grows with the binary digits of its length.
         apart = np.ptp(drawn) if len(np.unique(benchmark.cells(whole))) < sizes.size else np.abs(drawn - shares).max()
         assert apart <= blocks.max() * (1 + np.log2(len(whole)) / 3)
         # Units without a partner are as many in a stratum as one side has more.
         sided, sets = (side != 0) & both, np.stack((stratum, unit, side))
-        some = (np.unique(sets[:, chosen], axis=1) for chosen in (sided, rows[sided[rows]]))
-        alone, uneven = (np.abs(np.bincount(one[0], one[2], n_strata)) for one in some)
+        pairs = (np.unique(sets[:, some], axis=1) for some in (sided, rows[sided[rows]]))
+        alone, uneven = (np.abs(np.bincount(one[0], one[2], n_strata)) for one in pairs)
         assert (uneven <= alone).all()
 
 

@@ -177,9 +177,9 @@ def test_an_independent_script_recomputes_the_numbers_of_texts(measured, name):
             row = f'<th scope="row">{group}</th><td class="text">{harm}</td><td>{len(templates)}</td>'
             assert text.count(row) == 1, row
             text = text.replace(row, "")
-        hosts = {urlsplit(url).netloc for row in rows for url in row["additional_metadata"]["source"].split()}
-        for muted in re.findall(r'<p class="muted">[^\n]*', text):
-            text = text.replace(muted, "") if any(host in muted for host in hosts) else text
+        text = re.sub(r'<p class="muted">[^\n]*doi[^\n]*', "", text)
+        for url in {url for row in rows for url in row["additional_metadata"]["source"].split()}:
+            text = text.replace(f">{urlsplit(url).netloc}</a>", "></a>")
         text = text.replace(f"test {len(harms)} documented harms of {len({group for group, _ in harms})} groups", "")
     text = " ".join(re.sub(r"<[^>]+>", " ", text).replace("|", " ").split())
     if name == "bias.md":
