@@ -80,6 +80,16 @@ def test_an_odd_answer_is_an_answer_that_can_be_kept(serve_faults, tmp_path, nam
     assert KEY not in journal.read_text("utf-8")
 
 
+@pytest.mark.parametrize("name", [name for name in names(ANSWER) if name.startswith("surplus")])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_bytes_behind_an_answer_are_no_answer_to_another_prompt(serve_faults, name, concurrency):
+    prompts = [str(number) for number in range(12)]
+    server = serve_faults(lambda text, attempt: name if int(text) % 3 == 1 else None)
+    expected = ["A" if int(prompt) % 3 == 1 else letter_of(prompt) for prompt in prompts]
+    assert ask(server, prompts, concurrency=concurrency) == expected
+    assert set(server.attempts.values()) == {1}
+
+
 @pytest.mark.parametrize("name", names(ENDS))
 def test_a_lasting_failure_ends_at_once_in_one_printable_line_without_the_key(serve_faults, name):
     server = serve_faults(name, attempts=10**9)
