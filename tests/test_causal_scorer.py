@@ -18,6 +18,7 @@ from qabias.scorers.causal_rows import (
     ancestor_mask,
     build_tree,
     encode_options,
+    make_row,
     shared_lengths,
     split_into_chains,
     split_into_trees,
@@ -238,6 +239,18 @@ def test_bfloat16_takes_the_tree():
     assert scorer.layout == "tree"
     flat = CausalScorer(load(model, dtype="bfloat16"), layout="flat").score(REQUESTS)
     assert_equal_scores(scorer.score(REQUESTS), [score.loglikelihoods for score in flat], atol=0.2)
+
+
+@pytest.mark.parametrize("as_trees", [True, False])
+def test_the_largest_vocabularies_lose_no_digit(as_trees):
+    """Logarithms have the precision of float32 at 262,144 tokens too, and in the plain check that of float64."""
+    model = make_model("llama", vocab_size=2**18, hidden_size=8, num_attention_heads=2, initializer_range=1.0)
+    network, requests = CausalNetwork(model, "cpu"), [Request("Who was", (" a nurse?",))]
+    (expected,) = one_at_a_time(model, make_tokenizer(), requests)
+    (sequences,) = encode_options(make_tokenizer(), requests)
+    found = network.score([make_row(sequences)], as_trees=as_trees)
+    assert [found[one] for one in sequences] == pytest.approx(expected, abs=4e-6 * sequences[0].n_scored)
+    assert [network.score_alone(one) for one in sequences] == pytest.approx(expected, abs=1e-9)
 
 
 # Nothing but the request matters
