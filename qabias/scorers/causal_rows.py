@@ -196,7 +196,10 @@ def padded_size(batch: list[Row]) -> int:
 
 
 def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[TokenSequence]]:
-    """Encode options after their prefixes; an option's tokens are the ones behind the prefix's own."""
+    """Encode options after their prefixes, as one text or, if that changes the prefix's tokens, each by itself.
+
+    Llama 3 and Qwen, for example, join a full stop with the newline after it.
+    """
     start = _StartToken.read(tokenizer)
     pairs = [[_move_spaces(request.prefix, option) for option in request.options] for request in requests]
     distinct = list(dict.fromkeys(pair for options in pairs for pair in options))
@@ -207,11 +210,12 @@ def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[Tok
     # Beginnings without a token: the tokens of the whole follow the start token.
     bare = [prefix + option for prefix, option in distinct if not prefix or not encoded[prefix]]
     encoded_bare = _encode_each(tokenizer, bare, add_special_tokens=False)
+    own = _encode_apart(tokenizer, [pair for pair in distinct if all(pair)], encoded)
 
     def encode_one(request: Request, prefix: str, option: str) -> TokenSequence:
         before = encoded[prefix] if request.prefix else ()
         if before:
-            scored = encoded[prefix + option][len(before) :]
+            scored = own.get((prefix, option)) or encoded[prefix + option][len(before) :]
             return TokenSequence(before + scored, len(scored))
         if start.id is None:
             raise QabiasError(f"request {request.key!r} has no prefix, and the model no start token.", "Add a prefix.")
@@ -224,6 +228,45 @@ def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[Tok
         [encode_one(request, prefix, option) for prefix, option in options]
         for request, options in zip(requests, pairs, strict=True)
     ]
+
+
+# What an option stands behind while it is encoded: some tokenizers put a space before the first word of a text.
+_ANCHORS = ("", "\n", ".", "a")
+_TAIL = 8  # tokens of the prefix that decide how an option behind them is decoded
+
+
+def _encode_apart(
+    tokenizer: Any, pairs: Sequence[tuple[str, str]], encoded: dict[str, tuple[int, ...]]
+) -> dict[tuple[str, str], tuple[int, ...]]:
+    """For options whose text the tokenizer joins with the prefix: tokens that add just it to the prefix's tokens."""
+
+    def decode(tokens: tuple[int, ...]) -> str:
+        return str(tokenizer.decode(tokens, clean_up_tokenization_spaces=False))
+
+    def adds(own: tuple[int, ...], prefix: str, option: str) -> bool:
+        before, tail = encoded[prefix], encoded[prefix][-_TAIL:]
+        # The second way is slower, and knows what a tokenizer changes in every text.
+        return decode(tail + own) == decode(tail) + option or decode(before + own) == decode(encoded[prefix + option])
+
+    found: dict[tuple[str, str], tuple[int, ...]] = {}
+    left = [
+        (prefix, text) for prefix, text in pairs if encoded[prefix + text][: len(encoded[prefix])] != encoded[prefix]
+    ]
+    for anchor in _ANCHORS:
+        apart = _encode_each(tokenizer, (anchor, *(anchor + option for _, option in left)), add_special_tokens=False)
+        start = apart[anchor]
+        for pair in left:
+            whole = apart[anchor + pair[1]]
+            own = whole[len(start) :]
+            if whole[: len(start)] == start and own and adds(own, *pair):
+                found[pair] = own
+        left = [pair for pair in left if pair not in found]
+        if not left:
+            return found
+    raise QabiasError(
+        f"The tokenizer joins the option {left[0][1]!r} with its prefix and has no tokens for it by itself.",
+        "Use another prompt format.",
+    )
 
 
 def _move_spaces(prefix: str, option: str) -> tuple[str, str]:
