@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -224,10 +226,12 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
         # Offsets that a start token shifts are right if the tokens are the option's; one token less must be too short.
         is_option = "".join(tokens[first:]).endswith(prompt[-option_length:])
         fits = ends[-1] == len(prompt) or (is_option and len("".join(tokens[first + 1 :])) < option_length)
-        counted = [float(value) for value in values[first:]]
-    except (KeyError, IndexError, TypeError, ValueError, StopIteration):
+        counted = [_log_probability(value, _CHAT_INSTEAD) for value in values[first:] if value is not None]
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration):
         raise QabiasError("server: it gives no log-probabilities of the prompt.", _CHAT_INSTEAD) from None
-    if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
+    if len(counted) < len(values) - first:
+        raise QabiasError("server: it gives no log-probabilities of the prompt.", _CHAT_INSTEAD)
+    if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens):
         raise QabiasError(f"server: its log-probabilities do not fit the prompt ...{prompt[-60:]!r}.", _CHAT_INSTEAD)
     return {"loglikelihood": math.fsum(counted), "n_tokens": len(counted)}
 
@@ -251,6 +255,12 @@ _LOST = (
     "back, or the answers have less than half of the first token's probability, counted over the {top} likeliest "
     "tokens. A model must not think here: see body.NAME in docs/server-options.md"
 )
+
+_NO_NUMBERS = (
+    "Remove --option body.return_tokens_as_token_ids, and start vLLM without --return-tokens-as-token-ids; or use "
+    "--ask letter."
+)
+_ROUNDING = 0.01  # what a log-probability, or a sum of probabilities, may be too large by
 
 TopTokens = list[tuple[str, float]]
 Kept = TopTokens | dict[str, str]
@@ -323,11 +333,31 @@ def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.
     sums = np.full(len(options), -math.inf)
     words = [_bare(option) for option in options]
     for token, logprob in top:
-        place = _place(_bare(token), words)
+        place = _place(_bare(_as_text(token)), words)
         if place is not None:
             sums[place] = np.logaddexp(sums[place], logprob)
     # The sum of rounded probabilities may be a little above 1.
     return np.minimum(sums, 0.0)
+
+
+# Names of tokens in vocabularies: bytes as <0x0A>, and in byte-level vocabularies all others as one character each.
+_BYTE_NAMES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+")
+_SHOWN_BYTES = {*range(33, 127), *range(161, 173), *range(174, 256)}
+_BYTE_OF = {chr(byte): byte for byte in _SHOWN_BYTES} | {
+    chr(256 + place): byte for place, byte in enumerate(sorted({*range(256)} - _SHOWN_BYTES))
+}
+_NUMBERED = re.compile(r"token_id:\d+")
+
+
+def _as_text(token: str) -> str:
+    """The text of a token that may be spelled as in the vocabulary, such as "ĠA" or "▁A"."""
+    text = _BYTE_NAMES.sub(lambda name: bytes.fromhex(re.sub("<0x|>", "", name[0])).decode(errors="replace"), token)
+    for as_bytes in (lambda said: said.encode("latin-1"), lambda said: bytes(map(_BYTE_OF.__getitem__, said))):
+        with suppress(UnicodeError, KeyError):
+            spelled = as_bytes(text).decode()
+            # A control character shows that the text is not made of bytes: "ą" would be one.
+            text = spelled if spelled.replace("\n", " ").isprintable() else text
+    return text.replace("▁", " ")
 
 
 def _bare(text: str) -> str:
@@ -351,12 +381,32 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
         if "content" in logprobs:
             # Nothing in the place of the likeliest tokens is a failure, and no token at all is not.
             entries = (entry for token in logprobs["content"][:1] for entry in token["top_logprobs"] or [{}])
-            named = [(entry["token"], entry["logprob"]) for entry in entries]
+            named = [(entry.get("token"), entry["logprob"]) for entry in entries]
         else:
             named = [entry for token in logprobs["top_logprobs"][:1] for entry in token.items()]
-        top = [(str(token), float(logprob)) for token, logprob in named]
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        top = [("", math.nan)]
-    if any(math.isnan(logprob) for _, logprob in top):
+    except (KeyError, IndexError, TypeError, AttributeError):
+        named = [("", None)]
+    if named and all(value is None for _, value in named):
         raise QabiasError("server: it gives no log-probabilities of the likeliest tokens.", _INSTEAD)
+    for token, _ in named:
+        if not isinstance(token, str) or _NUMBERED.fullmatch(token):
+            raise QabiasError("server: it gives the likeliest tokens without texts, perhaps by number.", _NO_NUMBERS)
+    # Some servers give null for tokens that cannot occur.
+    top = [(token, -math.inf if value is None else _log_probability(value, _INSTEAD)) for token, value in named]
+    if (total := sum(math.exp(value) for _, value in top)) > 1 + _ROUNDING:
+        raise QabiasError(f"server: the probabilities of its likeliest tokens sum to {total:.3g}.", _INSTEAD)
     return top
+
+
+def _log_probability(value: Any, fix: str) -> float:
+    """Read a log-probability; servers may write it as a text, or -Infinity."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        number = math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        number = math.nan
+    if not number <= _ROUNDING:
+        what = "above 0, as no logarithm of a probability is" if number > 0 else "not a number"
+        raise QabiasError(f"server: one of its log-probabilities is {what}.", fix)
+    return min(number, 0.0)
