@@ -206,6 +206,10 @@ FAULTS = {
     "502-html": Fault(AGAIN, _status(502, "<html><h1>Bad Gateway</h1></html>")),
     "503": Fault(AGAIN, _status(503)),
     "error-code-502": Fault(AGAIN, _error("behind", 200, code=502)),
+    "error-beside-choices": Fault(
+        AGAIN, lambda handler, right: handler.whole(200, right | {"error": {"message": "cut"}})
+    ),
+    "finish-error": Fault(AGAIN, _said({"content": "A"}, finish_reason="error")),
     # Connections
     "no-reply": Fault(AGAIN, lambda handler, right: None),
     "reset": Fault(AGAIN, lambda handler, right: handler.reset()),
@@ -248,6 +252,8 @@ FAULTS = {
     "encoding-utf-8": Fault(ANSWER, _labelled(" utf-8")),
     # Refusals
     "400": Fault(ENDS, _error("too long", code="length")),
+    "400-too-long": Fault(ENDS, _error("longer than the context", code="context_length_exceeded")),  # all prompts
+    "429-quota": Fault(ENDS, _error("used up", 429, code="insufficient_quota")),
     "401": Fault(ENDS, _error("wrong key", status=401)),
     "answer-int": Fault(ENDS, _content(5)),
     "error-wrong-types": Fault(ENDS, _status(400, {"error": {"message": {"a": [1]}, "code": ["x"], "type": None}})),

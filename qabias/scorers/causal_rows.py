@@ -248,7 +248,7 @@ def _encode_apart(
         # The second way is slower, and knows what a tokenizer changes in every text.
         return decode(tail + own) == decode(tail) + option or decode(before + own) == decode(encoded[prefix + option])
 
-    found: dict[tuple[str, str], tuple[int, ...]] = {}
+    own_of: dict[tuple[str, str], tuple[int, ...]] = {}
     left = [
         (prefix, text) for prefix, text in pairs if encoded[prefix + text][: len(encoded[prefix])] != encoded[prefix]
     ]
@@ -259,10 +259,10 @@ def _encode_apart(
             whole = apart[anchor + pair[1]]
             own = whole[len(start) :]
             if whole[: len(start)] == start and own and adds(own, *pair):
-                found[pair] = own
-        left = [pair for pair in left if pair not in found]
+                own_of[pair] = own
+        left = [pair for pair in left if pair not in own_of]
         if not left:
-            return found
+            return own_of
     raise QabiasError(
         f"The tokenizer joins the option {left[0][1]!r} with its prefix and has no tokens for it by itself.",
         "Use another prompt format.",

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from qabias.answers.failures import TOO_LONG, Failure
 from qabias.answers.outcomes import whole
 from qabias.errors import QabiasError
 from qabias.scorers.journal import Journal, request_hash
@@ -21,6 +22,8 @@ from qabias.support.progress import tell
 KEY = "[key]"  # replaces a key and parts of it
 
 MESSAGE_LENGTH = 300
+
+_MOST_TOO_LONG = 5  # prompts that may be too long before another one has an answer; then the server's limit is
 
 _PART = 8  # the fewest characters of a key that are a part of it
 # A key with fewer letters and digits, or without a digit, may be a word for "none"; answers may hold it.
@@ -32,10 +35,11 @@ Body = dict[str, Any]
 class RefusedError(QabiasError):
     """The server rejects the request."""
 
-    def __init__(self, problem: str, status: int, code: str = "", fix: str = "") -> None:
+    def __init__(self, problem: str, status: int, failed: Failure, fix: str = "") -> None:
         super().__init__(problem, fix)
         self.status = status
-        self.code = code
+        self.failed = failed
+        self.finish = failed.rejects_prompt(status)
 
 
 class NoChoiceError(QabiasError):
@@ -112,9 +116,7 @@ class ConcurrentAsker(Asker):
         left = list(missing.items())
         with self._connected(), ThreadPoolExecutor(self._concurrency) as pool:
             try:
-                if not self.has_answered:
-                    ask_and_keep(*left.pop(0))
-                    self.has_answered = True
+                left = self._ask_first(left, ask_and_keep)
                 futures = [pool.submit(ask_and_keep, name, body) for name, body in left]
                 n_first = len(missing) - len(left)
                 for n_answered, future in enumerate(as_completed(futures), start=1 + n_first):
@@ -127,32 +129,27 @@ class ConcurrentAsker(Asker):
                 pool.shutdown(cancel_futures=True)
                 self._journal.close()
 
+    def _ask_first(self, left: list[tuple[str, Body]], ask_and_keep: Callable[[str, Body], None]) -> Any:
+        """Ask until one has an answer, and return the others, too long ones included."""
+        too_long: list[tuple[str, Body]] = []
+        while not self.has_answered and left:
+            try:
+                ask_and_keep(*left[0])
+                self.has_answered = True
+            except RefusedError as error:
+                too_long.append(left[0])
+                if error.finish != TOO_LONG or len(too_long) == _MOST_TOO_LONG or len(left) == 1:
+                    raise
+                self._stopped.clear()
+            left = left[1:]
+        return too_long + left
+
     def _connected(self) -> AbstractContextManager[None]:
         """Return what is open while requests are sent."""
         return nullcontext()
 
     def _clean(self, message: str) -> str:
         return printable(message, self._key)
-
-
-class Failure(NamedTuple):
-    """Message and code of a failure."""
-
-    message: str
-    code: str
-
-
-def failure(content: Any) -> Failure:
-    """Read a failure from the body of an answer, as JSON."""
-    error = content.get("error", content) if isinstance(content, dict) else content
-    if not isinstance(error, dict):
-        return Failure(str(error), "")
-    return Failure(str(error.get("message", error)), str(error.get("code") or error.get("type") or ""))
-
-
-def is_failure(answer: Mapping[str, Any]) -> bool:
-    """Return whether an answer of status 200 is a failure: some gateways wrap their server's failures so."""
-    return bool(answer.get("error")) and "choices" not in answer
 
 
 def may_pass(status: int) -> bool:

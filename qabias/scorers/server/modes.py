@@ -13,22 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from qabias.answers.failures import FILTERED_FINISH, TOO_LONG
 from qabias.answers.outcomes import Written
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.server.asking import Asker, Body, NoChoiceError, RefusedError
-from qabias.scorers.server.client import GaveUpError
+from qabias.scorers.server.client import CHECK, GaveUpError
 from qabias.scorers.server.options import RESPONSE_FORMAT, ServerOptions
 
 PATH = "chat/completions"
-FILTERED_FINISH = "content_filter"  # finish reason of answers that a service's filter stopped
 
 ROOM_TO_THINK = 4  # factor on a prompt format's answer length, because reasoning counts and may occur unseen
 
 _NEW_TOKENS = 64  # what formats need that name no number, see `qabias.benchmarks.prompt_format.PromptFormat.new_tokens`
 # Fields with the model's reasoning before its answer.
 _THINKING = ("reasoning_content", "reasoning")
-_FILTERED = ("content_filter", "content_policy_violation")
 # So many prompts without a choice are named to people.
 _NAMED = 3
 _BEGIN = 60
@@ -55,14 +54,21 @@ class ServerScorer:
         """Write unanswered requests, and return a note about them; "" if all are answered."""
         return self._client.write_requests()
 
-    def _warn_without_choice(self, body: Body, error: NoChoiceError) -> None:
-        """Count prompts without a choice, and log the first of them."""
+    def _may_lack(self, body: Body, error: RefusedError) -> bool:
+        """Return whether a prompt has no answer because the server rejects this one only."""
+        if error.finish == TOO_LONG and self._client.has_answered:
+            self._warn_without_answer(body, error)
+            return True
+        return error.finish == FILTERED_FINISH
+
+    def _warn_without_answer(self, body: Body, error: QabiasError) -> None:
+        """Count prompts without an answer, and log the first of them."""
         number = self._client.count_without_choice()
         if number <= _NAMED:
-            prompt = body["messages"][0]["content"]
+            prompt = body["messages"][0]["content"] if "messages" in body else body["prompt"]
             _log.warning(
                 "%s, at prompt %r; it counts as missing (such prompts so far: %d; the first %d are named)",
-                error,
+                error.args[0],
                 prompt if len(prompt) <= _BEGIN else f"{prompt[:_BEGIN]}...",
                 number,
                 _NAMED,
@@ -96,8 +102,8 @@ class ServerChatScorer(ServerScorer):
         try:
             return read_message(self._client.post(PATH, body))
         except RefusedError as error:
-            if is_filtered(error):
-                return {"text": "", "finish": FILTERED_FINISH, "thinking": ""}
+            if self._may_lack(body, error):
+                return {"text": "", "finish": error.finish, "thinking": ""}
             if RESPONSE_FORMAT in body and error.status in (400, 422, 501):
                 raise QabiasError(
                     f"The server does not take {RESPONSE_FORMAT} with a JSON schema ({error}).",
@@ -105,18 +111,13 @@ class ServerChatScorer(ServerScorer):
                 ) from None
             raise
         except NoChoiceError as error:
-            self._warn_without_choice(body, error)
+            self._warn_without_answer(body, error)
             return {"text": "", "finish": "", "thinking": ""}
 
 
 def chat_body(model: str, prompt: str, fields: Mapping[str, Any]) -> Body:
     """Make a request with a prompt as the user's message."""
     return {"model": model, "messages": [{"role": "user", "content": prompt}], **fields}
-
-
-def is_filtered(error: RefusedError) -> bool:
-    """Return whether a service's filter rejected the prompt; it would do so again."""
-    return error.code in _FILTERED
 
 
 def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
@@ -197,7 +198,10 @@ class ServerEchoScorer(ServerScorer):
                 answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": 1})
                 self._generate_one()
         except RefusedError as error:
-            raise RefusedError(error.args[0], error.status, error.code, error.args[1] or _CHAT_INSTEAD) from None
+            if self._may_lack(body, error):
+                return {"loglikelihood": math.nan, "n_tokens": 1}
+            fix = _CHAT_INSTEAD if error.args[1] in ("", CHECK) else error.args[1]
+            raise RefusedError(error.args[0], error.status, error.failed, fix) from None
         except NoChoiceError as error:
             raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}.", _CHAT_INSTEAD) from None
         return sum_option(answer, body["prompt"], body[_LENGTH], max_tokens)
@@ -238,6 +242,8 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
 
 def _collect(request: Request, answers: Sequence[Mapping[str, float]]) -> OptionScores:
     loglikelihoods, n_tokens = ([answer[name] for answer in answers] for name in ("loglikelihood", "n_tokens"))
+    if any(map(math.isnan, loglikelihoods)):  # of an option that the server rejects
+        loglikelihoods = [-math.inf] * len(answers)
     return OptionScores.make(loglikelihoods, n_tokens, request.options)
 
 
@@ -300,13 +306,13 @@ class ServerLogprobScorer(ServerScorer):
         try:
             answer = self._client.post(PATH, body)
         except RefusedError as error:
-            if is_filtered(error):
-                return {"finish": FILTERED_FINISH}
+            if self._may_lack(body, error):
+                return {"finish": error.finish}
             if error.status in (400, 422):
-                raise RefusedError(error.args[0], error.status, error.code, _INSTEAD) from None
+                raise RefusedError(error.args[0], error.status, error.failed, _INSTEAD) from None
             raise
         except NoChoiceError as error:
-            self._warn_without_choice(body, error)
+            self._warn_without_answer(body, error)
             return []
         return {"finish": FILTERED_FINISH} if _is_held_back(answer) else top_tokens(answer)
 
