@@ -1,9 +1,12 @@
 """A server in every kind of trouble that is known: nothing lost, nothing asked twice, and no key in a message."""
 
+import base64
 import logging
+import re
 import resource
 import ssl
 import time
+import urllib.parse
 from collections import Counter
 
 import httpx2
@@ -17,6 +20,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.registry import load_scorer
+from qabias.scorers.server.asking import KEY as KEY_MARK
 from qabias.scorers.server.asking import printable, redacted, redacted_answer
 from qabias.scorers.server.client import EMPTY_ATTEMPTS, FIRST_ATTEMPTS, Client, Patience, seconds_to_wait
 from qabias.scorers.server.modes import ServerChatScorer
@@ -482,6 +486,40 @@ def test_the_key_and_its_parts_are_redacted():
     assert redacted("no key", "") == "no key"
     assert printable(f"  no\n{KEY} \x1b[2J\u202e" + "x" * 500, KEY) == f"no [key] [2J{'x' * 500}"[:300]
     assert printable("\x00", KEY) == "no message"
+
+
+SPELLINGS = {
+    "capitals": str.upper,
+    "backwards": lambda key: key[::-1],
+    "hyphens": "-".join,
+    "blanks": " ".join,
+    "zero width": "\u200b".join,
+    "hex": lambda key: key.encode().hex(),
+    "HEX:": lambda key: key.encode().hex(":").upper(),
+    "percent": lambda key: "".join(f"%{ord(char):02x}" for char in key),
+    "percent of some": urllib.parse.quote_plus,
+    "unicode": lambda key: "".join(f"\\u{ord(char):04X}" for char in key),
+    "unicode twice": lambda key: "".join(f"\\\\u{ord(char):04x}" for char in key),
+    "x": lambda key: "".join(f"\\x{ord(char):02x}" for char in key),
+    "entities": lambda key: "".join(f"&#{ord(char)};" for char in key),
+    "bytes": lambda key: ", ".join(f"0x{ord(char):02x}" for char in key),
+    **{f"base64 {n}": lambda key, n=n: base64.b64encode(b"key"[:n] + key.encode()).decode() for n in range(3)},
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("key", [KEY, "sk-proj-Ab3_dEfGh1JkLm-No9QrStUv", "0123456789abcdef0123456789ABCDEF"])
+def test_a_key_is_redacted_in_every_spelling_and_so_are_its_parts(spelling, key):
+    for part in (key, key[3:19]):
+        spelled = "İ " + SPELLINGS[spelling](part)
+        for shown in (redacted(f"no ({spelled}) here", key), redacted_answer([f"no ({spelled}) here"], key)[0]):
+            assert re.fullmatch(r"no .{0,6}\[key\].{0,6} here", shown)
+        assert KEY_MARK in printable(f"no {spelled}", key)
+
+
+def test_texts_without_the_key_are_kept_whatever_they_hold():
+    text = " 100 % \\u0041 &#65; ".join(spell("a public İ word or 1357902468") for spell in SPELLINGS.values())
+    assert redacted(text, KEY) == text
 
 
 def test_an_answer_is_kept_as_it_is_but_for_keys_and_half_pairs():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import re
 import threading
@@ -10,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -158,23 +160,63 @@ def may_pass(status: int) -> bool:
 
 
 def redacted(text: str, key: str) -> str:
-    """Replace the key, and every part of it with 8 characters or more, by `[key]`."""
-    parts = {key[start : start + _PART] for start in range(max(1, len(key) - _PART + 1))} - {""}
-    hits = re.finditer(f"(?=({'|'.join(map(re.escape, parts))}))", text) if parts else ()
+    """Replace the key, and every part of it with 8 characters or more, in whatever spelling, by `[key]`."""
+    spans = _places(text, {min(_PART, len(key)): _parts(key, _PART)})
+    bare = _NOT_BARE.sub("", _ESCAPED.sub(_unescape, text))
+    if not _is_word(key) and (places := _places(bare.lower(), _spellings(key))):
+        signs = [sign.span() for sign in _ESCAPED_OR_ANY.finditer(text) if not _NOT_BARE.match(_unescape(sign))]
+        spans += [(signs[start][0], signs[stop - 1][1]) for start, stop in places]
     shown: list[str] = []
     end = 0
-    for hit in hits:
-        start, stop = hit.span(1)
+    for start, stop in sorted(spans):
         if start > end or not shown:
             shown += [text[end:start], KEY]
-        end = stop
+        end = max(end, stop)
     return "".join([*shown, text[end:]])
+
+
+# A character by its number, as addresses, JSON, Python and HTML write it.
+_ESCAPED = re.compile(r"(?:%|\\+u00|\\+x|&#x|\b0x)([0-9a-f]{2});?|&#([0-9]{2,3});", re.IGNORECASE)
+_NOT_BARE = re.compile("[^0-9A-Za-z]+")
+_ESCAPED_OR_ANY = re.compile(f"{_ESCAPED.pattern}|.", re.IGNORECASE | re.DOTALL)
+
+
+def _unescape(sign: re.Match[str]) -> str:
+    return chr(int(sign[1], 16)) if sign[1] else chr(int(sign[2])) if sign[2] else sign[0]
+
+
+def _places(text: str, parts: Mapping[int, set[str]]) -> list[tuple[int, int]]:
+    """Where parts of some sizes begin and end."""
+    return [
+        (i, i + size)
+        for size, some in parts.items()
+        if any(part in text for part in some)
+        for i in range(len(text) - size + 1)
+        if text[i : i + size] in some
+    ]
+
+
+def _parts(text: str, size: int) -> set[str]:
+    return {text[start : start + size] for start in range(max(1, len(text) - size + 1))} - {""}
+
+
+@cache
+def _spellings(key: str) -> dict[int, set[str]]:
+    """Parts of the key's letters and digits, in lower case: forward, backward, in Base64 and in hexadecimal digits."""
+    code = key.encode()
+    # Base64 depends on the bytes before it, modulo 3.
+    coded = (base64.b64encode(bytes(n) + code).decode()[n + (n > 0) :].rstrip("=")[:-1] for n in range(3))
+    bare = [_NOT_BARE.sub("", text).lower() for text in (key, key[::-1], *coded)]
+    return {_PART: set().union(*(_parts(text, _PART) for text in bare)), 2 * _PART: _parts(code.hex(), 2 * _PART)}
+
+
+def _is_word(key: str) -> bool:
+    return sum(map(str.isalnum, key)) < _SHORTEST_IN_ANSWERS or not any(map(str.isdigit, key))
 
 
 def redacted_answer(answer: Any, key: str) -> Any:
     """Make the texts of an answer, as JSON, safe to store and free of the key; field names stay."""
-    is_word = sum(map(str.isalnum, key)) < _SHORTEST_IN_ANSWERS or not any(map(str.isdigit, key))
-    return _redacted_answer(answer, "" if is_word else key)
+    return _redacted_answer(answer, "" if _is_word(key) else key)
 
 
 def _redacted_answer(answer: Any, key: str) -> Any:
