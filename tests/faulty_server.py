@@ -286,7 +286,7 @@ def serve_faults(serve):
     return partial(serve, make=FaultyServer)
 
 
-SOME = ("500", "503", "429", "429-retry-after", "no-reply", "cut-within")
+SOME = ("500", "503", "429", "429-retry-after", "no-reply", "cut-within", "error-beside-choices", "finish-error")
 
 
 def faulty(text, attempt):
