@@ -21,6 +21,7 @@ _LENGTH = re.compile(
     r"\b(prompt|inputs?|question|messages?|tokens)\b.{0,80}(too (long|large)|exceed|longer than|must be <=)",
     re.IGNORECASE,
 )
+_READ = 1000  # characters of a message that are searched
 _FIELDS_OF_PROMPTS = re.compile(r"messages|prompt|input")
 # Codes of a quota that no waiting fills.
 _QUOTA = re.compile(r"insufficient.?(quota|balance|credit|fund)|billing|quota_exceeded", re.IGNORECASE)
@@ -41,14 +42,14 @@ class Failure(NamedTuple):
 
     def rejects_prompt(self, status: int) -> str:
         """The finish reason if the prompt is the cause, whatever the request's form; "" if every prompt may fail."""
-        codes, status = f"{self.code} {self.type}", self.status or status
+        status, said = self.status or status, f"{self.code} {self.type} {self.message}"[:_READ]
         if status not in (0, 200, 400, 403, 413, 422):
             return ""
-        if _FILTER.search(f"{codes} {self.message}"):
+        if _FILTER.search(said):
             return FILTERED_FINISH
-        if status == 403 or (self.param and not _FIELDS_OF_PROMPTS.match(self.param) and "context" not in self.message):
+        if status == 403 or (self.param and not _FIELDS_OF_PROMPTS.match(self.param) and "context" not in said):
             return ""
-        return TOO_LONG if status == 413 or _LENGTH.search(f"{codes} {self.message}") else ""
+        return TOO_LONG if status == 413 or _LENGTH.search(said) else ""
 
     def ends_quota(self, status: int) -> bool:
         """Whether the quota or the balance of the key is used up."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -230,37 +231,24 @@ def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[Tok
     ]
 
 
-# What an option stands behind while it is encoded: some tokenizers put a space before the first word of a text.
-_ANCHORS = ("", "\n", ".", "a")
-_TAIL = 8  # tokens of the prefix that decide how an option behind them is decoded
+_ANCHORS = ("", "\n", ".", "a")  # before an option: some tokenizers put a space before the first word of a text
 
 
 def _encode_apart(
     tokenizer: Any, pairs: Sequence[tuple[str, str]], encoded: dict[str, tuple[int, ...]]
 ) -> dict[tuple[str, str], tuple[int, ...]]:
     """For options whose text the tokenizer joins with the prefix: tokens that add just it to the prefix's tokens."""
-
-    def decode(tokens: tuple[int, ...]) -> str:
-        return str(tokenizer.decode(tokens, clean_up_tokenization_spaces=False))
-
-    def adds(own: tuple[int, ...], prefix: str, option: str) -> bool:
-        before, tail = encoded[prefix], encoded[prefix][-_TAIL:]
-        # The second way is slower, and knows what a tokenizer changes in every text.
-        return decode(tail + own) == decode(tail) + option or decode(before + own) == decode(encoded[prefix + option])
-
+    decode = partial(tokenizer.decode, clean_up_tokenization_spaces=False)
     own_of: dict[tuple[str, str], tuple[int, ...]] = {}
-    left = [
-        (prefix, text) for prefix, text in pairs if encoded[prefix + text][: len(encoded[prefix])] != encoded[prefix]
-    ]
+    left = [pair for pair in pairs if encoded["".join(pair)][: len(encoded[pair[0]])] != encoded[pair[0]]]
     for anchor in _ANCHORS:
         apart = _encode_each(tokenizer, (anchor, *(anchor + option for _, option in left)), add_special_tokens=False)
-        start = apart[anchor]
-        for pair in left:
-            whole = apart[anchor + pair[1]]
-            own = whole[len(start) :]
-            if whole[: len(start)] == start and own and adds(own, *pair):
-                own_of[pair] = own
-        left = [pair for pair in left if pair not in own_of]
+        n = len(apart[anchor])
+        for prefix, option in left:
+            whole, before = apart[anchor + option], encoded[prefix]
+            if whole[:n] == apart[anchor] and decode(before + whole[n:]) == decode(encoded[prefix + option]):
+                own_of[prefix, option] = whole[n:]
+        left = [pair for pair in left if not own_of.get(pair)]
         if not left:
             return own_of
     raise QabiasError(

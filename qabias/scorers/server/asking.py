@@ -176,7 +176,7 @@ def redacted(text: str, key: str) -> str:
 
 
 # A character by its number, as addresses, JSON, Python and HTML write it.
-_ESCAPED = re.compile(r"(?:%|\\+u00|\\+x|&#x|\b0x)([0-9a-f]{2});?|&#([0-9]{2,3});", re.IGNORECASE)
+_ESCAPED = re.compile(r"(?:%|\\u00|\\x|&#x|\b0x)([0-9a-f]{2});?|&#([0-9]{2,3});", re.IGNORECASE)
 _NOT_BARE = re.compile("[^0-9A-Za-z]+")
 _ESCAPED_OR_ANY = re.compile(f"{_ESCAPED.pattern}|.", re.IGNORECASE | re.DOTALL)
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qabias.answers.failures import failure, in_order, is_failure
+from qabias.answers.failures import TOO_LONG, Failure, failure, in_order, is_failure
 from qabias.errors import QabiasError
 from qabias.scorers.server.asking import (
     Body,
@@ -164,12 +164,7 @@ class Client(ConcurrentAsker):
         failed = failure(content)
         is_failed = status == 200 and isinstance(content, dict) and is_failure(content)
         if (status >= 300 or is_failed) and failed.ends_quota(status):
-            raise RefusedError(
-                f"server: the quota of the key is used up, {self._describe(reply)}",
-                status,
-                failed,
-                "Raise the quota at the service, then rerun the command.",
-            )
+            raise self._refused(reply, failed)
         if may_pass(status):
             wait = seconds_to_wait(reply.headers.get("retry-after"))
             if wait > LONGEST_RETRY_AFTER:
@@ -183,10 +178,9 @@ class Client(ConcurrentAsker):
                 "If you trust that server, use its address as --base-url.",
             )
         if status >= 300:
-            cause, fix = self._explain(status)
-            raise RefusedError(f"server: {cause}{self._describe(reply)}", status, failed, fix)
+            raise self._refused(reply, failed)
         if is_failed:
-            refused = RefusedError(f"server: {self._describe(reply)}", status, failed)
+            refused = self._refused(reply, failed)
             if may_pass(failed.status) or ("choices" in content and not failed.status and not refused.finish):
                 raise _RepeatedError(self._describe(reply))
             raise refused
@@ -201,14 +195,21 @@ class Client(ConcurrentAsker):
             raise _RepeatedError("the answer has an empty list of choices", kind=_EMPTY)
         return {**content, "choices": in_order(content["choices"])}
 
-    def _explain(self, status: int) -> tuple[str, str]:
-        """The cause that a status names, and the fix."""
-        if status in (401, 403):
-            was = "refused" if self._key else "missing"
-            return f"the key was {was}, ", f"Set the key in the environment variable {KEY_VARIABLES[0]}."
-        if status in (404, 405) and not re.search(r"/v\d", self._url):
-            return "the address lacks /v1, ", "Add /v1 to the end of --base-url."
-        return "the address or the model does not exist, " if status in (404, 405) else "", CHECK
+    def _refused(self, reply: Reply, failed: Failure) -> RefusedError:
+        """The error of a request that is not repeated, with its cause."""
+        cause, fix = "", CHECK
+        if failed.ends_quota(reply.status):
+            cause, fix = "the quota of the key is used up, ", "Raise the quota at the service, then rerun the command."
+        elif reply.status in (401, 403):
+            cause = f"the key was {'refused' if self._key else 'missing'}, "
+            fix = f"Set the key in the environment variable {KEY_VARIABLES[0]}."
+        elif reply.status in (404, 405):
+            cause = "the address or the model does not exist, "
+            if not re.search(r"/v\d", self._url):
+                cause, fix = "the address lacks /v1, ", "Add /v1 to the end of --base-url."
+        elif failed.rejects_prompt(reply.status) == TOO_LONG:
+            fix = "Raise the context length of the server, or use another --ask with shorter prompts."
+        return RefusedError(f"server: {cause}{self._describe(reply)}", reply.status, failed, fix)
 
     def _describe(self, reply: Reply) -> str:
         content = read_json(reply.content)

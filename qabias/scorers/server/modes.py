@@ -257,8 +257,8 @@ LEAST_SHARE = 0.5  # minimum total probability of a question's options as first 
 # Characters around an option in a token, as in "(A" and "**A".
 _MARKS = "()[]{}*_`\"'“”‘’.,:;!$#"
 _LOST = (
-    "server: {n:,} of {asked:,} prompts have no answer and are counted as missing: a filter of the service held it "
-    "back, or the answers have less than half of the first token's probability, counted over the {top} likeliest "
+    "server: {n:,} of {asked:,} prompts have no answer and are counted as missing: the service filtered or rejected "
+    "it, or the answers have less than half of the first token's probability, counted over the {top} likeliest "
     "tokens. A model must not think here: see body.NAME in docs/server-options.md"
 )
 
