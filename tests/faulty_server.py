@@ -146,6 +146,29 @@ def _slow_headers(handler, right):
     _trickle(handler, b"x")
 
 
+def _reply(content: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(content), content)
+
+
+_SURPLUS = _reply(b'{"choices": [{"message": {"content": "of another"}}]}')
+
+
+def _surplus(after: bytes, *, late: float = 0.0, chunked: bool = False):
+    """The right answer and more bytes, on a connection that stays open."""
+
+    def send(handler, right):
+        handler.close_connection = False
+        content = _json(right)
+        chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(content), content)
+        answer = chunks if chunked else _reply(content)
+        handler.raw(answer if late else answer + after)
+        if late:
+            time.sleep(late)
+            handler.raw(after)
+
+    return send
+
+
 def _with_key(make):
     """An error whose message holds the key in some form."""
     return lambda handler, right: handler.whole(
@@ -183,6 +206,10 @@ FAULTS = {
     "502-html": Fault(AGAIN, _status(502, "<html><h1>Bad Gateway</h1></html>")),
     "503": Fault(AGAIN, _status(503)),
     "error-code-502": Fault(AGAIN, _error("behind", 200, code=502)),
+    "error-beside-choices": Fault(
+        AGAIN, lambda handler, right: handler.whole(200, right | {"error": {"message": "cut"}})
+    ),
+    "finish-error": Fault(AGAIN, _said({"content": "A"}, finish_reason="error")),
     # Connections
     "no-reply": Fault(AGAIN, lambda handler, right: None),
     "reset": Fault(AGAIN, lambda handler, right: handler.reset()),
@@ -216,9 +243,17 @@ FAULTS = {
     "content-filter": Fault(ANSWER, _error("filtered", code="content_filter")),
     "content-finish-object": Fault(ANSWER, _said({"content": "A"}, finish_reason={"a": ["\ud83d"]})),
     "content-key": Fault(ANSWER, _key_in_answer),
+    "surplus-reply": Fault(ANSWER, _surplus(_SURPLUS)),
+    "surplus-reply-late": Fault(ANSWER, _surplus(_SURPLUS, late=0.05)),
+    "surplus-reply-in-half": Fault(ANSWER, _surplus(_SURPLUS[:50])),
+    "surplus-reply-chunked": Fault(ANSWER, _surplus(_SURPLUS, chunked=True)),
+    "surplus-reply-early": Fault(ANSWER, _surplus(b"HTTP/1.1 103 Early Hints\r\n\r\n" + _SURPLUS)),
+    "surplus-body": Fault(ANSWER, _surplus(b" " * 100)),
     "encoding-utf-8": Fault(ANSWER, _labelled(" utf-8")),
     # Refusals
     "400": Fault(ENDS, _error("too long", code="length")),
+    "400-too-long": Fault(ENDS, _error("longer than the context", code="context_length_exceeded")),  # all prompts
+    "429-quota": Fault(ENDS, _error("used up", 429, code="insufficient_quota")),
     "401": Fault(ENDS, _error("wrong key", status=401)),
     "answer-int": Fault(ENDS, _content(5)),
     "error-wrong-types": Fault(ENDS, _status(400, {"error": {"message": {"a": [1]}, "code": ["x"], "type": None}})),
@@ -251,7 +286,7 @@ def serve_faults(serve):
     return partial(serve, make=FaultyServer)
 
 
-SOME = ("500", "503", "429", "429-retry-after", "no-reply", "cut-within")
+SOME = ("500", "503", "429", "429-retry-after", "no-reply", "cut-within", "error-beside-choices", "finish-error")
 
 
 def faulty(text, attempt):

@@ -214,9 +214,16 @@ def test_what_a_filter_refuses_is_filtered():
     assert predictions(result.folder)["outcome"].unique().to_pylist() == ["filtered"]
 
 
+def test_what_is_too_long_is_truncated_and_the_others_have_their_answers():
+    error = StatusError(400, {"message": "too long", "code": "context_length_exceeded"})
+    result = measure(Client(fails=lambda number: error if number == 3 else None))
+    assert predictions(result.folder)["outcome"].to_pylist().count("truncated") == 1
+
+
 @pytest.mark.parametrize(
     ("error", "message"),
     [
+        (StatusError(429, {"message": "no", "code": "insufficient_quota"}), "429: no$"),
         (StatusError(401, {"message": f"wrong key {KEY}"}), r"401: wrong key \[key\]"),
         (StatusError(404, None), r"404: it failed with \[key\]"),
         (StatusError(429, {"message": "slow"}), "429: .*max_retries"),
@@ -233,7 +240,12 @@ def test_failures_are_told_in_one_line_without_the_key(error, message):
 
 @pytest.mark.parametrize(
     ("answer", "message"),
-    [("text", "a str"), (None, "None"), ({"error": {"message": "overloaded"}}, "overloaded")],
+    [
+        ("text", "a str"),
+        (None, "None"),
+        ({"error": {"message": "overloaded"}}, "overloaded"),
+        ({"choices": [{"message": {"content": "A"}, "finish_reason": "error"}]}, "finish reason"),
+    ],
 )
 def test_answers_that_are_none_are_refused(answer, message):
     with pytest.raises(qabias.QabiasError, match=message):

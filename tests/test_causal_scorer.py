@@ -5,8 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, trainers
+from tokenizers import models as bpe
 
 from qabias.errors import QabiasError
 from qabias.models import loading as models
@@ -18,6 +21,7 @@ from qabias.scorers.causal_rows import (
     ancestor_mask,
     build_tree,
     encode_options,
+    make_row,
     shared_lengths,
     split_into_chains,
     split_into_trees,
@@ -157,6 +161,58 @@ def test_boundary_is_that_of_lm_eval(prefix, option, adds_bos):
     assert found.n_scored == len(continuation)
 
 
+def joining_tokenizer(kind):
+    """A tokenizer that joins the end of a prefix with an option, in the manner of Llama 3, Qwen or Llama 2."""
+    tokenizer = Tokenizer(bpe.BPE(byte_fallback=kind == "pieces"))
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    if kind == "pieces":
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+        steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+        tokenizer.decoder = decoders.Sequence(steps)
+        alphabet = [f"<0x{byte:02X}>" for byte in range(256)]
+    else:
+        words = Regex(r" ?[^\s\p{L}\p{N}]+[\r\n]*| ?\p{L}+|\s+" if kind == "lines" else r"[\s\S]+")
+        spaced = pre_tokenizers.ByteLevel(add_prefix_space=kind == "spaced", use_regex=False)
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(words, "isolated"), spaced])
+        tokenizer.decoder = decoders.ByteLevel()
+    special = ["<s>", *(alphabet if kind == "pieces" else ())]
+    initial = [] if kind == "pieces" else alphabet
+    trainer = trainers.BpeTrainer(vocab_size=600, special_tokens=special, initial_alphabet=initial, show_progress=False)
+    tokenizer.train_from_iterator(["He ran.\nThe cook left.\n\nA nurse sat. The grandfather was é…"] * 20, trainer)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>")
+
+
+PARTS = st.lists(st.sampled_from(["The", "cook", " ", "\n", ".", "é…", "ran", "grand", "father", "A"]), max_size=5)
+PREFIXES, ANSWERS = (
+    st.tuples(*sides).map("".join)
+    for sides in (
+        (PARTS.map("".join), st.sampled_from(["", ".", "…"])),
+        (st.sampled_from(["", "\n"]), PARTS.map("".join)),
+    )
+)
+
+
+@pytest.mark.parametrize("kind", ["lines", "unsplit", "spaced", "pieces"])
+def test_the_scored_tokens_are_the_options_whole_text_and_nothing_else(kind):
+    tokenizer = joining_tokenizer(kind)
+    n_apart = 0
+
+    @given(PREFIXES, ANSWERS.filter(str.strip))
+    @settings(max_examples=150, deadline=None)
+    def check(prefix, option):
+        nonlocal n_apart
+        ((found,),) = encode_options(tokenizer, [Request(prefix, (option,))])
+        assert found.n_scored > 0
+        before = found.tokens[: -found.n_scored]
+        if prefix.strip():
+            assert before == tuple(tokenizer(prefix.rstrip())["input_ids"])
+            assert tokenizer.decode(found.tokens) == tokenizer.decode(before) + prefix[len(prefix.rstrip()) :] + option
+            n_apart += found.tokens != tuple(tokenizer(prefix + option)["input_ids"])
+
+    check()
+    assert n_apart > 0
+
+
 def test_a_prefix_of_spaces_begins_with_the_start_token():
     ((found,),) = encode_options(make_tokenizer(), [Request(" ", ("The nurse",))])
     assert found.tokens == (0, *make_tokenizer().encode(" The nurse"))
@@ -238,6 +294,18 @@ def test_bfloat16_takes_the_tree():
     assert scorer.layout == "tree"
     flat = CausalScorer(load(model, dtype="bfloat16"), layout="flat").score(REQUESTS)
     assert_equal_scores(scorer.score(REQUESTS), [score.loglikelihoods for score in flat], atol=0.2)
+
+
+@pytest.mark.parametrize("as_trees", [True, False])
+def test_the_largest_vocabularies_lose_no_digit(as_trees):
+    """Logarithms have the precision of float32 at 262,144 tokens too, and in the plain check that of float64."""
+    model = make_model("llama", vocab_size=2**18, hidden_size=8, num_attention_heads=2, initializer_range=1.0)
+    network, requests = CausalNetwork(model, "cpu"), [Request("Who was", (" a nurse?",))]
+    (expected,) = one_at_a_time(model, make_tokenizer(), requests)
+    (sequences,) = encode_options(make_tokenizer(), requests)
+    found = network.score([make_row(sequences)], as_trees=as_trees)
+    assert [found[one] for one in sequences] == pytest.approx(expected, abs=4e-6 * sequences[0].n_scored)
+    assert [network.score_alone(one) for one in sequences] == pytest.approx(expected, abs=1e-9)
 
 
 # Nothing but the request matters

@@ -148,6 +148,21 @@ def test_a_template_without_system_messages_is_refused_where_there_is_one():
         )
 
 
+@pytest.mark.parametrize(
+    ("template", "options", "fix"),
+    [
+        (NO_SYSTEM, {"system": "Be kind."}, "Remove --option system"),
+        (DROPS_SYSTEM, {"system": "Be kind."}, "Remove --option system"),
+        ("{{ tone + '' if tone else '' }}" + TEMPLATE, {"arguments": {"tone": 3}}, r"Remove --option template\.tone"),
+        ("{{ raise_exception('no') }}", {"system": "Be kind.", "arguments": {}}, "chat=no"),
+        ("{{ raise_exception('no') }}", {}, "chat=no"),
+    ],
+)
+def test_a_template_that_fails_names_the_option_to_leave_out(template, options, fix):
+    with pytest.raises(QabiasError, match=f"fix: .*{fix}"):
+        ChatTemplate(chat_model(template), **options)
+
+
 def test_a_template_that_writes_the_date_is_warned_of():
     loaded = chat_model(DATED)
     with pytest.warns(UserWarning, match="date"):

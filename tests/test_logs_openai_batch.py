@@ -79,6 +79,10 @@ def test_the_text_of_every_body_is_read_with_why_it_ended(body, text, finish, tm
         (result("Age/0", 429, {"error": {"message": "too\nmany", "code": "rate"}}), "status 429: too many"),
         (result("Age/0", 500, None), "status 500: no message"),
         (result("Age/0", 200, {"error": {"message": "odd"}}), "status 200: odd"),
+        (result("Age/0", 200, chat("B") | {"error": {"message": "cut"}}), "status 200: cut"),
+        (result("Age/0", 200, chat("B", "error")), "the model's server failed"),
+        (result("Age/0", 200, response("B", "failed")), "the model's server failed"),
+        (result("Age/0", 400, {"error": {"message": "no such field", "param": "foo"}}), "status 400: no such"),
         *(
             (result("Age/0", 200, body), "the body")
             for body in (
@@ -121,10 +125,19 @@ def test_what_became_of_the_answers_is_kept(tmp_path):
     ]
     lines = [result(f"Age/{number}", 200, body) for number, body in enumerate(bodies)]
     refused = {"error": {"message": "The response was filtered", "code": "content_filter"}}
-    answers = read(tmp_path, *lines, failed("Age/6"), result("Age/7", 400, refused)).external.answers
-    assert answers["outcome"].to_pylist() == [*OUTCOMES, "truncated", None, "filtered"]
-    assert answers["prediction"].to_pylist() == [1, *[-1] * 7]
-    assert answers["outputs"].to_pylist()[3:] == [[""], ["Who knows, who cares"], [""], None, [""]]
+    too_long = {"error": {"message": "This prompt is longer than the context", "code": "context_length_exceeded"}}
+    lines += [failed("Age/6"), result("Age/7", 400, refused), result("Age/8", 400, too_long)]
+    answers = read(tmp_path, *lines).external.answers
+    assert answers["outcome"].to_pylist() == [*OUTCOMES, "truncated", None, "filtered", "truncated"]
+    assert answers["prediction"].to_pylist() == [1, *[-1] * 8]
+    assert answers["outputs"].to_pylist()[3:] == [[""], ["Who knows, who cares"], [""], None, [""], [""]]
+
+
+def test_choices_are_told_apart_by_their_index(tmp_path):
+    body = chat("B")
+    body["choices"] = [body["choices"][0] | {"index": 1}, chat("C")["choices"][0]]
+    samples = read_log(write_lines(tmp_path, result("Age/0", 200, body))).samples()
+    assert [(sample.run, sample.text) for sample in samples] == [(1, "C"), (2, "B")]
 
 
 def test_a_later_answer_replaces_a_failure(tmp_path):

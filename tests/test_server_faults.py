@@ -1,19 +1,26 @@
 """A server in every kind of trouble that is known: nothing lost, nothing asked twice, and no key in a message."""
 
+import base64
 import logging
+import re
 import resource
 import ssl
 import time
+import urllib.parse
 from collections import Counter
 
 import httpx2
+import numpy as np
 import pytest
 
+from qabias.answers.failures import TOO_LONG as TOO_LONG_CODE
+from qabias.answers.outcomes import outcome
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.registry import load_scorer
+from qabias.scorers.server.asking import KEY as KEY_MARK
 from qabias.scorers.server.asking import printable, redacted, redacted_answer
 from qabias.scorers.server.client import EMPTY_ATTEMPTS, FIRST_ATTEMPTS, Client, Patience, seconds_to_wait
 from qabias.scorers.server.modes import ServerChatScorer
@@ -80,6 +87,16 @@ def test_an_odd_answer_is_an_answer_that_can_be_kept(serve_faults, tmp_path, nam
     assert KEY not in journal.read_text("utf-8")
 
 
+@pytest.mark.parametrize("name", [name for name in names(ANSWER) if name.startswith("surplus")])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_bytes_behind_an_answer_are_no_answer_to_another_prompt(serve_faults, name, concurrency):
+    prompts = [str(number) for number in range(12)]
+    server = serve_faults(lambda text, attempt: name if int(text) % 3 == 1 else None)
+    expected = ["A" if int(prompt) % 3 == 1 else letter_of(prompt) for prompt in prompts]
+    assert ask(server, prompts, concurrency=concurrency) == expected
+    assert set(server.attempts.values()) == {1}
+
+
 @pytest.mark.parametrize("name", names(ENDS))
 def test_a_lasting_failure_ends_at_once_in_one_printable_line_without_the_key(serve_faults, name):
     server = serve_faults(name, attempts=10**9)
@@ -94,6 +111,158 @@ def test_a_lasting_failure_ends_at_once_in_one_printable_line_without_the_key(se
     if name in UNBOUND:
         assert "16,000,000" in message
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
+
+
+SAID = {"message": {"content": "of no model"}}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"choices": [SAID], "error": {"message": "the model failed", "code": 502}},
+        {"choices": [SAID], "error": {"message": "the model failed", "type": "server_error"}},
+        {"choices": [SAID], "error": "the model failed"},
+        {"choices": [SAID | {"finish_reason": "error"}]},
+        {"choices": [SAID | {"finish_reason": "abort"}], "error": None},
+        {"choices": [SAID | {"index": 1}, SAID | {"index": 0, "finish_reason": "error"}]},
+    ],
+)
+def test_a_failure_beside_a_choice_is_no_answer(serve, bad):
+    server = serve(lambda path, body: chat_reply(path, body) if server.attempts[text_of(body)] > 1 else bad)
+    assert ask(server, "abc") == [*map(letter_of, "abc")]
+    assert server.attempts == Counter("abcabc")
+
+
+def test_the_choice_with_the_lowest_index_is_the_answer(serve):
+    def reply(path, body):
+        (choice,) = chat_reply(path, body)["choices"]
+        return {"choices": [SAID | {"index": 1}, choice | {"index": 0}]}
+
+    assert ask(serve(reply), "abc") == [*map(letter_of, "abc")]
+
+
+TOO_LONG = [
+    (400, {"message": "too many", "type": "invalid_request_error", "param": "messages", "code": TOO_LONG_CODE}),
+    (400, {"message": "This model's maximum context length is 64 tokens, you requested 80", "code": 400}),
+    (400, {"message": "the request exceeds the available context size", "type": "exceed_context_size_error"}),
+    (400, {"message": "prompt is too long: 80 tokens > 64 maximum"}),
+    (400, {"message": "The input token count (80) exceeds the maximum number of tokens allowed (64)."}),
+    (
+        422,
+        {"message": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 64", "type": "validation"},
+    ),
+    (413, {"message": "Payload Too Large"}),
+    (200, {"message": "context window exceeded", "code": 400}),
+]
+TOO_LONG_REPLY = (400, {"error": TOO_LONG[0][1]}, {})
+FORM = [
+    (400, {"message": "Unrecognized request argument: foo", "type": "invalid_request_error", "param": "foo"}),
+    (400, {"message": "max_tokens is too large: 80. At most 64 completion tokens.", "param": "max_tokens"}),
+    (400, {"message": "max_tokens is too large: 80"}),
+    (400, {"message": "the model `m` does not exist", "code": "model_not_found", "param": "model"}),
+    (400, {"message": "top_logprobs must be <= 5"}),
+    (422, {"message": "Unsupported fields in the request: {'logprobs'}"}),
+    (400, {"message": "bad request"}),
+]
+
+
+@pytest.mark.parametrize(("status", "error"), TOO_LONG)
+@pytest.mark.parametrize("place", [0, 5])
+def test_a_prompt_that_is_too_long_lacks_an_answer_and_the_others_have_theirs(serve, tmp_path, status, error, place):
+    prompts = [f"question {number}" for number in range(8)]
+    rejected = status, {"error": error}, {}
+    server = serve(lambda path, body: rejected if text_of(body) == prompts[place] else chat_reply(path, body))
+    for _ in range(2):  # the second time from the journal
+        answers = chat(server, tmp_path / "j").generate(prompts, prompts)
+        lacking = [number for number, (text,) in enumerate(answers) if text != letter_of(prompts[number])]
+        assert lacking == [place]
+        assert outcome(answers[place][0], -1) == "truncated"
+    assert server.attempts[prompts[place]] == 1 + (place == 0)  # asked again when another prompt had its answer
+
+
+@pytest.mark.parametrize(("status", "error"), FORM)
+def test_a_rejection_that_every_prompt_would_get_stops(serve, tmp_path, status, error):
+    server = serve(
+        lambda path, body: (status, {"error": error}, {}) if text_of(body) == "5" else chat_reply(path, body)
+    )
+    with pytest.raises(QabiasError, match=f"status {status}"):
+        ask(server, map(str, range(100)), journal=tmp_path / "j")
+    assert server.attempts["5"] == 1
+    assert sum(server.attempts.values()) < 100
+
+
+def test_where_every_prompt_is_too_long_the_run_stops_and_keeps_nothing(serve, tmp_path):
+    server = serve(lambda path, body: TOO_LONG_REPLY)
+    with pytest.raises(QabiasError, match="too many"):
+        ask(server, map(str, range(100)), journal=tmp_path / "j")
+    assert sum(server.attempts.values()) == 5
+    assert not (tmp_path / "j").exists()
+
+
+def test_a_resumed_run_may_have_only_a_too_long_prompt_to_ask(serve, tmp_path):
+    server = serve(lambda path, body: TOO_LONG_REPLY if text_of(body) == "long" else chat_reply(path, body))
+    ask(server, ["short"], journal=tmp_path / "j")
+    assert ask(server, ["short", "long"], journal=tmp_path / "j") == [letter_of("short"), ""]
+
+
+@pytest.mark.parametrize(("mode", "model"), [("logprobs", None), ("echo", EchoModel())])
+def test_a_question_with_a_too_long_prompt_lacks_an_answer_in_every_mode(serve, mode, model):
+    def reply(path, body):
+        text = body["prompt"] if mode == "echo" else text_of(body)
+        return TOO_LONG_REPLY if "long" in text else (model or likely_a)(path, body)
+
+    scorer = load_scorer("server", "m", scorer_options={"base_url": serve(reply).url, "mode": mode})
+    options = (" long", " b") if mode == "echo" else (" A", " B")
+    scores = scorer.score([Request("first", (" A", " B")), Request("a long one", options)])
+    assert [np.isneginf(one.loglikelihoods).all() for one in scores] == [False, True]
+
+
+def likely_a(path, body):
+    top = [{"token": "A", "logprob": -0.1}]
+    return {"choices": [{"message": {"content": "A"}, "logprobs": {"content": [{"top_logprobs": top}]}}]}
+
+
+def test_a_run_with_a_too_long_prompt_ends_and_counts_it(serve, tmp_path):
+    first = []
+
+    def reply(path, body):
+        first.append(text_of(body))
+        return TOO_LONG_REPLY if text_of(body) == first[1] else chat_reply(path, body)
+
+    arguments = RunArguments(
+        "bbq", "m", config="SES", backend="server", limit=16, options={"base_url": serve(reply).url}
+    )
+    result = run(arguments, tmp_path / "r")
+    assert result.scores["n_unparsed_ambig"] + result.scores["n_unparsed_disambig"] == 1
+    assert result.scores["outcomes"]["truncated"] == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "error", "message"),
+    [
+        ("/v1", 401, {"message": "no"}, "the key was refused, status 401: no"),
+        ("/v1", 403, {"message": "no"}, "the key was refused, status 403: no"),
+        ("", 404, "404 page not found", "the address lacks /v1, .*\n.*Add /v1"),
+        ("/v1", 404, {"message": "no model m"}, "the address or the model does not exist, .*no model m"),
+        ("/v1", 429, {"message": "no", "code": "insufficient_quota"}, "the quota of the key is used up, "),
+        ("/v1", 403, {"message": "no", "type": "insufficient_quota"}, "the quota of the key is used up, "),
+        ("/v1", 402, {"message": "Insufficient Balance"}, "the quota of the key is used up, "),
+        ("/v1", 200, {"message": "no", "code": "insufficient_quota"}, "the quota of the key is used up, "),
+    ],
+)
+def test_what_no_waiting_mends_stops_at_once_with_its_cause(serve, path, status, error, message):
+    server = serve(lambda path, body: (status, {"error": error}, {}))
+    server.url = server.url.removesuffix("/v1") + path
+    with pytest.raises(QabiasError, match=message):
+        ask(server)
+    assert server.attempts["q"] == 1
+
+
+def test_a_long_time_to_wait_is_named(serve, monkeypatch, caplog):
+    count_waits(monkeypatch)
+    left = [(503, {"error": "away"}, {}), (429, {"error": "slow down"}, {"Retry-After": "599"})]
+    assert ask(serve(lambda path, body: left.pop(0) if left else chat_reply(path, body))) == [letter_of("q")]
+    assert "599 seconds" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -138,9 +307,9 @@ def test_never_more_requests_are_under_way_than_allowed(serve):
 
 
 def test_after_an_error_nothing_new_is_sent_and_answers_are_kept(serve, tmp_path):
-    refused = refuse(400, "this question is too long")
+    refused = refuse(400, "temperature is not supported")
     server = serve(lambda path, body: (refused if text_of(body) == "5" else chat_reply)(path, body), delay=0.01)
-    with pytest.raises(QabiasError, match="too long"):
+    with pytest.raises(QabiasError, match="temperature"):
         ask(server, map(str, range(200)), journal=tmp_path / "j", concurrency=2)
     assert 4 <= sum(server.attempts.values()) < 50
     assert server.attempts["5"] == 1
@@ -317,6 +486,40 @@ def test_the_key_and_its_parts_are_redacted():
     assert redacted("no key", "") == "no key"
     assert printable(f"  no\n{KEY} \x1b[2J\u202e" + "x" * 500, KEY) == f"no [key] [2J{'x' * 500}"[:300]
     assert printable("\x00", KEY) == "no message"
+
+
+SPELLINGS = {
+    "capitals": str.upper,
+    "backwards": lambda key: key[::-1],
+    "hyphens": "-".join,
+    "blanks": " ".join,
+    "zero width": "\u200b".join,
+    "hex": lambda key: key.encode().hex(),
+    "HEX:": lambda key: key.encode().hex(":").upper(),
+    "percent": lambda key: "".join(f"%{ord(char):02x}" for char in key),
+    "percent of some": urllib.parse.quote_plus,
+    "unicode": lambda key: "".join(f"\\u{ord(char):04X}" for char in key),
+    "unicode twice": lambda key: "".join(f"\\\\u{ord(char):04x}" for char in key),
+    "x": lambda key: "".join(f"\\x{ord(char):02x}" for char in key),
+    "entities": lambda key: "".join(f"&#{ord(char)};" for char in key),
+    "bytes": lambda key: ", ".join(f"0x{ord(char):02x}" for char in key),
+    **{f"base64 {n}": lambda key, n=n: base64.b64encode(b"key"[:n] + key.encode()).decode() for n in range(3)},
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("key", [KEY, "sk-proj-Ab3_dEfGh1JkLm-No9QrStUv", "0123456789abcdef0123456789ABCDEF"])
+def test_a_key_is_redacted_in_every_spelling_and_so_are_its_parts(spelling, key):
+    for part in (key, key[3:19]):
+        spelled = "İ " + SPELLINGS[spelling](part)
+        for shown in (redacted(f"no ({spelled}) here", key), redacted_answer([f"no ({spelled}) here"], key)[0]):
+            assert re.fullmatch(r"no .{0,6}\[key\].{0,6} here", shown)
+        assert KEY_MARK in printable(f"no {spelled}", key)
+
+
+def test_texts_without_the_key_are_kept_whatever_they_hold():
+    text = " 100 % \\u0041 &#65; ".join(spell("a public İ word or 1357902468") for spell in SPELLINGS.values())
+    assert redacted(text, KEY) == text
 
 
 def test_an_answer_is_kept_as_it_is_but_for_keys_and_half_pairs():

@@ -171,7 +171,7 @@ def test_results_are_read_in_any_order_and_what_is_odd_is_named(serve, tmp_path)
     assert replies[names[1]].is_answer
 
 
-def test_what_a_filter_refused_is_its_answer_and_what_is_no_answer_has_failed(serve, tmp_path):
+def test_a_rejected_prompt_has_its_outcome_and_what_is_no_answer_has_failed(serve, tmp_path):
     server = serve()
     run(arguments(8, batch="write"), tmp_path / "run")
     requests = requests_in(tmp_path / "run")
@@ -183,14 +183,17 @@ def test_what_a_filter_refused_is_its_answer_and_what_is_no_answer_has_failed(se
     results[3] = result(names[3], 200, {"error": {"message": "busy", "code": 503}})
     results[4] = result(names[4], 200, "no object")
     results[5] = result(names[5], 429, None)
+    results[6] = result(names[6], 400, {"error": {"code": "context_length_exceeded", "message": "too long"}})
+    results[7]["response"]["body"]["choices"][0]["finish_reason"] = "error"
     found = run(arguments(8, batch=f"read={write(tmp_path / 'out.jsonl', results)}"), tmp_path / "run")
-    assert "4 failed: " in found.note
+    assert "5 failed: " in found.note
     for message in ("no choices[0].message.content", "status 200: busy", "status 200: no object", "status 429: "):
         assert message in found.note
     more = write(tmp_path / "more.jsonl", answered(server, requests_in(tmp_path / "run", "missing")))
     scores = run(arguments(8, batch=f"read={more}"), tmp_path / "run").scores
     assert scores["outcomes"]["filtered"] == 2
-    assert scores["outcomes"]["answered"] == 6
+    assert scores["outcomes"]["truncated"] == 1
+    assert scores["outcomes"]["answered"] == 5
 
 
 def test_request_files_keep_to_the_limits_of_the_service(tmp_path, monkeypatch):

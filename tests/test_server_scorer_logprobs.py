@@ -9,6 +9,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
 
 from qabias.errors import QabiasError
 from qabias.planning import estimate_run
@@ -131,6 +134,75 @@ def test_tokens_belong_to_options(top, options, expected):
     found = sum_options([(token, math.log(value)) for token, value in top], options)
     assert np.exp(found) == pytest.approx(expected)
     assert (found <= 0).all()
+
+
+def in_bytes(text):
+    """A token in a byte-level vocabulary, such as "ĠA"."""
+    spell = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str
+    return spell(text)[0][0] if text else ""
+
+
+SPELLINGS = {
+    "bytes": in_bytes,
+    "pieces": lambda text: text.replace(" ", "▁").replace("\n", "<0x0A>"),
+    "byte pieces": lambda text: "".join(f"<0x{byte:02X}>" for byte in text.encode()),
+    "read as Latin": lambda text: in_bytes(text).encode().decode("latin-1"),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@given(st.lists(st.text("ABCąäč예한 \n.(*", max_size=4), max_size=8, unique=True))
+@settings(max_examples=100, deadline=None)
+def test_a_token_spelled_as_in_its_vocabulary_is_its_text(spelling, tokens):
+    options = (" A", " B", " ä", " 예", " ą")
+    named = [(token, math.log((i + 1) / 99)) for i, token in enumerate(tokens)]
+    spelled = [(SPELLINGS[spelling](token), value) for token, value in named]
+    assert np.exp(sum_options(spelled, options)) == pytest.approx(np.exp(sum_options(named, options)))
+
+
+@pytest.mark.parametrize("shape", [content, legacy])
+@pytest.mark.parametrize(
+    ("top", "cause"),
+    [
+        ([("A", None), ("B", math.log(0.9))], ""),
+        ([("A", "-0.1"), ("B", float("-inf")), ("C", -(10**400))], ""),
+        ([("A", None), ("B", None)], "gives no log-probabilities"),
+        ([("A", True), ("B", -1.0)], "not a number"),
+        ([("A", "high"), ("B", -1.0)], "not a number"),
+        ([("A", [-1.0]), ("B", -1.0)], "not a number"),
+        ([("A", float("nan")), ("B", -1.0)], "not a number"),
+        ([("A", 0.7), ("B", -1.0)], "above 0"),
+        ([("A", 10**400), ("B", -1.0)], "above 0"),
+        ([("A", float("inf")), ("B", -1.0)], "above 0"),
+        ([(f"A{'.' * i}", -0.01) for i in range(1000)], "sum to 990"),
+        ([("token_id:32", -0.1), ("token_id:33", -3.0)], "without texts"),
+    ],
+)
+def test_odd_log_probabilities_are_read_or_refused_by_their_cause(serve, shape, top, cause):
+    asked = scorer(serve(lambda path, body: answer(shape(top))))
+    if cause:
+        with pytest.raises(QabiasError, match=f"^server: .*{cause}"):
+            asked.score([Request("q", LETTERS)])
+    else:
+        (found,) = asked.score([Request("q", LETTERS)])
+        assert 0.9 <= np.exp(found.loglikelihoods).sum() <= 1
+
+
+@pytest.mark.parametrize("entry", [{"logprob": -0.1}, {"token": 32, "logprob": -0.1}, {"token": None, "logprob": -0.1}])
+def test_tokens_without_a_text_are_refused(serve, entry):
+    named = {"content": [{"token": "A", "logprob": -0.1, "top_logprobs": [entry]}]}
+    with pytest.raises(QabiasError, match="without texts"):
+        scorer(serve(lambda path, body: answer(named))).score([Request("q", LETTERS)])
+
+
+@pytest.mark.parametrize("value", [True, 10**400, 0.7, "x", [1], float("nan"), None])
+def test_odd_log_probabilities_of_an_echo_are_refused(serve, value):
+    echoed = {"tokens": ["a", " b"], "token_logprobs": [None, value], "text_offset": [0, 1]}
+    echo = load_scorer(
+        "server", "m", scorer_options={"base_url": serve(lambda path, body: answer(echoed)).url, "mode": "echo"}
+    )
+    with pytest.raises(QabiasError, match=r"^server: "):
+        echo.score([Request("a", (" b",))])
 
 
 @pytest.mark.parametrize(

@@ -66,9 +66,8 @@ def make_tokenizer(adds_bos: bool = False) -> transformers.PreTrainedTokenizerFa
 def make_model(kind: str, **changes: Any) -> Any:
     """Make a model of one of the `CONFIGS`, the same weights every time."""
     name, options = CONFIGS[kind]
-    config = getattr(transformers, name)(
-        vocab_size=VOCABULARY_SIZE, bos_token_id=0, eos_token_id=1, pad_token_id=1, **{**options, **changes}
-    )
+    tokens = {"vocab_size": VOCABULARY_SIZE, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1}
+    config = getattr(transformers, name)(**{**tokens, **options, **changes})
     torch.manual_seed(0)
     return transformers.AutoModelForCausalLM.from_config(config).eval()
 

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from qabias.answers.failures import FILTERED_FINISH, TOO_LONG
 from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.answers.thinking import set_thinking_aside
 
@@ -17,8 +18,8 @@ OUTCOMES = ("answered", "refused", "truncated", "filtered", "unread")
 
 ANSWERED, REFUSED, TRUNCATED, FILTERED, UNREAD = OUTCOMES
 
-_LENGTH = ("length", "max_tokens", "max_output_tokens", "model_length")
-_FILTER = ("content_filter", "content-filter", "safety", "refusal_filter")
+_LENGTH = (TOO_LONG, "length", "max_tokens", "max_output_tokens", "model_length")
+_FILTER = (FILTERED_FINISH, "content-filter", "safety", "refusal_filter")
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 

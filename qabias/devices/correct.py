@@ -55,17 +55,16 @@ def _tensor(model: Any, tokens: Sequence[int]) -> torch.Tensor:
 
 
 def _logarithms(logits: torch.Tensor) -> torch.Tensor:
-    """Logarithms of probabilities in at least float32."""
-    precise = logits if logits.dtype == torch.float64 else logits.float()
-    return precise.log_softmax(dim=-1).cpu().double()
+    """Logarithms of probabilities in float64."""
+    return logits.cpu().double().log_softmax(dim=-1)
 
 
 def _causal(tokenizer: Any, requests: Sequence[Request], model: Any) -> list[tuple[float, int]]:
     rows = []
     for row in (row for own in encode_options(tokenizer, requests) for row in own):
-        values = _logarithms(model(input_ids=_tensor(model, row.tokens[:-1])).logits)[0]
-        scored = range(len(row.tokens) - row.n_scored, len(row.tokens))
-        rows.append((sum(float(values[place - 1, row.tokens[place]]) for place in scored), row.n_scored))
+        values = _logarithms(model(input_ids=_tensor(model, row.tokens[:-1])).logits[0, -row.n_scored :])
+        scored = row.tokens[-row.n_scored :]
+        rows.append((sum(float(values[place, token]) for place, token in enumerate(scored)), row.n_scored))
     return rows
 
 

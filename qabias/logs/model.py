@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from qabias.answers.failures import FAILED
 from qabias.answers.outcomes import whole
 from qabias.errors import QabiasError
 
@@ -39,6 +40,9 @@ class Sample:
             value = getattr(self, name)
             if isinstance(value, str):
                 object.__setattr__(self, name, whole(value))
+        if self.finish in FAILED and not self.error:
+            object.__setattr__(self, "error", f"the model's server failed (finish reason {self.finish!r})")
+            object.__setattr__(self, "text", None)
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from qabias.answers.failures import failure, in_order
 from qabias.errors import QabiasError
 from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample
 
 TOOL = "openai-batch"
 
 _MOST_OF_A_LINE = 1 << 24
-_FILTERED = ("content_filter", "content_policy_violation")
-_FILTERED_FINISH = "content_filter"
 _THINKING = ("reasoning_content", "reasoning")  # fields with the model's reasoning before its answer
 
 
@@ -93,11 +92,11 @@ def _samples(path: Path) -> Iterator[Sample]:
 
 
 def _failure(where: str, asked: Mapping[str, Any], status: int, failed: Any) -> Sample:
-    """A request without an answer; a service's filter counts as one."""
-    said = failed if isinstance(failed, dict) else {"message": str(failed or "no message")}
-    if said.get("code") in _FILTERED:
-        return Sample(where, asked, text="", finish=_FILTERED_FINISH)
-    message = " ".join(str(said.get("message") or said.get("code") or "no message").split())
+    """A request without an answer; a prompt that the service rejects counts as one."""
+    said = failure(failed or "no message")
+    if finish := said.rejects_prompt(status):
+        return Sample(where, asked, text="", finish=finish)
+    message = " ".join((said.message or said.code or "no message").split())
     return Sample(where, asked, error=f"status {status}: {message}" if status else message)
 
 
@@ -105,7 +104,7 @@ def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if "output" in body:
         return [_response(body)]
     answers = []
-    for choice in body["choices"]:
+    for choice in in_order(body["choices"]):
         finish = str(choice.get("finish_reason") or "")
         if "message" not in choice:
             if not isinstance(choice["text"], str):

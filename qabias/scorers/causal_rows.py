@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -196,7 +197,10 @@ def padded_size(batch: list[Row]) -> int:
 
 
 def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[TokenSequence]]:
-    """Encode options after their prefixes; an option's tokens are the ones behind the prefix's own."""
+    """Encode options after their prefixes, as one text or, if that changes the prefix's tokens, each by itself.
+
+    Llama 3 and Qwen, for example, join a full stop with the newline after it.
+    """
     start = _StartToken.read(tokenizer)
     pairs = [[_move_spaces(request.prefix, option) for option in request.options] for request in requests]
     distinct = list(dict.fromkeys(pair for options in pairs for pair in options))
@@ -207,11 +211,12 @@ def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[Tok
     # Beginnings without a token: the tokens of the whole follow the start token.
     bare = [prefix + option for prefix, option in distinct if not prefix or not encoded[prefix]]
     encoded_bare = _encode_each(tokenizer, bare, add_special_tokens=False)
+    own = _encode_apart(tokenizer, [pair for pair in distinct if all(pair)], encoded)
 
     def encode_one(request: Request, prefix: str, option: str) -> TokenSequence:
         before = encoded[prefix] if request.prefix else ()
         if before:
-            scored = encoded[prefix + option][len(before) :]
+            scored = own.get((prefix, option)) or encoded[prefix + option][len(before) :]
             return TokenSequence(before + scored, len(scored))
         if start.id is None:
             raise QabiasError(f"request {request.key!r} has no prefix, and the model no start token.", "Add a prefix.")
@@ -224,6 +229,32 @@ def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[Tok
         [encode_one(request, prefix, option) for prefix, option in options]
         for request, options in zip(requests, pairs, strict=True)
     ]
+
+
+_ANCHORS = ("", "\n", ".", "a")  # before an option: some tokenizers put a space before the first word of a text
+
+
+def _encode_apart(
+    tokenizer: Any, pairs: Sequence[tuple[str, str]], encoded: dict[str, tuple[int, ...]]
+) -> dict[tuple[str, str], tuple[int, ...]]:
+    """For options whose text the tokenizer joins with the prefix: tokens that add just it to the prefix's tokens."""
+    decode = partial(tokenizer.decode, clean_up_tokenization_spaces=False)
+    own_of: dict[tuple[str, str], tuple[int, ...]] = {}
+    left = [pair for pair in pairs if encoded["".join(pair)][: len(encoded[pair[0]])] != encoded[pair[0]]]
+    for anchor in _ANCHORS:
+        apart = _encode_each(tokenizer, (anchor, *(anchor + option for _, option in left)), add_special_tokens=False)
+        n = len(apart[anchor])
+        for prefix, option in left:
+            whole, before = apart[anchor + option], encoded[prefix]
+            if whole[:n] == apart[anchor] and decode(before + whole[n:]) == decode(encoded[prefix + option]):
+                own_of[prefix, option] = whole[n:]
+        left = [pair for pair in left if not own_of.get(pair)]
+        if not left:
+            return own_of
+    raise QabiasError(
+        f"The tokenizer joins the option {left[0][1]!r} with its prefix and has no tokens for it by itself.",
+        "Use another prompt format.",
+    )
 
 
 def _move_spaces(prefix: str, option: str) -> tuple[str, str]:

@@ -14,8 +14,9 @@ from qabias.support.waiting import wait_for
 
 REDIRECTS = (301, 302, 303, 307, 308)
 
-# Nothing is unpacked, because a few bytes may unpack to very many.
-_HEADERS = {"Accept-Encoding": "identity"}
+# Nothing is unpacked, because a few bytes may unpack to very many. No connection carries two requests: HTTP/1.1 matches
+# replies to requests by their order only, so one surplus reply would answer the next request.
+_HEADERS = {"Accept-Encoding": "identity", "Connection": "close"}
 _PACKED = ("gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress")
 
 
@@ -63,7 +64,7 @@ class HttpClient:
             self._client = httpx2.AsyncClient(
                 headers={**_HEADERS, **(headers or {})},
                 timeout=timeout,
-                limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+                limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=0),
             )
         except (ValueError, ImportError, httpx2.InvalidURL) as error:  # which may quote a password
             raise LastingError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import re
 import threading
@@ -10,9 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from qabias.answers.failures import TOO_LONG, Failure
 from qabias.answers.outcomes import whole
 from qabias.errors import QabiasError
 from qabias.scorers.journal import Journal, request_hash
@@ -21,6 +24,8 @@ from qabias.support.progress import tell
 KEY = "[key]"  # replaces a key and parts of it
 
 MESSAGE_LENGTH = 300
+
+_MOST_TOO_LONG = 5  # prompts that may be too long before another one has an answer; then the server's limit is
 
 _PART = 8  # the fewest characters of a key that are a part of it
 # A key with fewer letters and digits, or without a digit, may be a word for "none"; answers may hold it.
@@ -32,10 +37,11 @@ Body = dict[str, Any]
 class RefusedError(QabiasError):
     """The server rejects the request."""
 
-    def __init__(self, problem: str, status: int, code: str = "", fix: str = "") -> None:
+    def __init__(self, problem: str, status: int, failed: Failure, fix: str = "") -> None:
         super().__init__(problem, fix)
         self.status = status
-        self.code = code
+        self.failed = failed
+        self.finish = failed.rejects_prompt(status)
 
 
 class NoChoiceError(QabiasError):
@@ -112,9 +118,7 @@ class ConcurrentAsker(Asker):
         left = list(missing.items())
         with self._connected(), ThreadPoolExecutor(self._concurrency) as pool:
             try:
-                if not self.has_answered:
-                    ask_and_keep(*left.pop(0))
-                    self.has_answered = True
+                left = self._ask_first(left, ask_and_keep)
                 futures = [pool.submit(ask_and_keep, name, body) for name, body in left]
                 n_first = len(missing) - len(left)
                 for n_answered, future in enumerate(as_completed(futures), start=1 + n_first):
@@ -127,6 +131,21 @@ class ConcurrentAsker(Asker):
                 pool.shutdown(cancel_futures=True)
                 self._journal.close()
 
+    def _ask_first(self, left: list[tuple[str, Body]], ask_and_keep: Callable[[str, Body], None]) -> Any:
+        """Ask until one has an answer, and return the others, too long ones included."""
+        too_long: list[tuple[str, Body]] = []
+        while not self.has_answered and left:
+            try:
+                ask_and_keep(*left[0])
+                self.has_answered = True
+            except RefusedError as error:
+                too_long.append(left[0])
+                if error.finish != TOO_LONG or len(too_long) == _MOST_TOO_LONG or len(left) == 1:
+                    raise
+                self._stopped.clear()
+            left = left[1:]
+        return too_long + left
+
     def _connected(self) -> AbstractContextManager[None]:
         """Return what is open while requests are sent."""
         return nullcontext()
@@ -135,49 +154,69 @@ class ConcurrentAsker(Asker):
         return printable(message, self._key)
 
 
-class Failure(NamedTuple):
-    """Message and code of a failure."""
-
-    message: str
-    code: str
-
-
-def failure(content: Any) -> Failure:
-    """Read a failure from the body of an answer, as JSON."""
-    error = content.get("error", content) if isinstance(content, dict) else content
-    if not isinstance(error, dict):
-        return Failure(str(error), "")
-    return Failure(str(error.get("message", error)), str(error.get("code") or error.get("type") or ""))
-
-
-def is_failure(answer: Mapping[str, Any]) -> bool:
-    """Return whether an answer of status 200 is a failure: some gateways wrap their server's failures so."""
-    return bool(answer.get("error")) and "choices" not in answer
-
-
 def may_pass(status: int) -> bool:
     """Return whether a failure of this status may be temporary."""
     return status in (408, 425, 429) or status >= 500
 
 
 def redacted(text: str, key: str) -> str:
-    """Replace the key, and every part of it with 8 characters or more, by `[key]`."""
-    parts = {key[start : start + _PART] for start in range(max(1, len(key) - _PART + 1))} - {""}
-    hits = re.finditer(f"(?=({'|'.join(map(re.escape, parts))}))", text) if parts else ()
+    """Replace the key, and every part of it with 8 characters or more, in whatever spelling, by `[key]`."""
+    spans = _places(text, {min(_PART, len(key)): _parts(key, _PART)})
+    bare = _NOT_BARE.sub("", _ESCAPED.sub(_unescape, text))
+    if not _is_word(key) and (places := _places(bare.lower(), _spellings(key))):
+        signs = [sign.span() for sign in _ESCAPED_OR_ANY.finditer(text) if not _NOT_BARE.match(_unescape(sign))]
+        spans += [(signs[start][0], signs[stop - 1][1]) for start, stop in places]
     shown: list[str] = []
     end = 0
-    for hit in hits:
-        start, stop = hit.span(1)
+    for start, stop in sorted(spans):
         if start > end or not shown:
             shown += [text[end:start], KEY]
-        end = stop
+        end = max(end, stop)
     return "".join([*shown, text[end:]])
+
+
+# A character by its number, as addresses, JSON, Python and HTML write it.
+_ESCAPED = re.compile(r"(?:%|\\u00|\\x|&#x|\b0x)([0-9a-f]{2});?|&#([0-9]{2,3});", re.IGNORECASE)
+_NOT_BARE = re.compile("[^0-9A-Za-z]+")
+_ESCAPED_OR_ANY = re.compile(f"{_ESCAPED.pattern}|.", re.IGNORECASE | re.DOTALL)
+
+
+def _unescape(sign: re.Match[str]) -> str:
+    return chr(int(sign[1], 16)) if sign[1] else chr(int(sign[2])) if sign[2] else sign[0]
+
+
+def _places(text: str, parts: Mapping[int, set[str]]) -> list[tuple[int, int]]:
+    """Where parts of some sizes begin and end."""
+    return [
+        (i, i + size)
+        for size, some in parts.items()
+        if any(part in text for part in some)
+        for i in range(len(text) - size + 1)
+        if text[i : i + size] in some
+    ]
+
+
+def _parts(text: str, size: int) -> set[str]:
+    return {text[start : start + size] for start in range(max(1, len(text) - size + 1))} - {""}
+
+
+@cache
+def _spellings(key: str) -> dict[int, set[str]]:
+    """Parts of the key's letters and digits, in lower case: forward, backward, in Base64 and in hexadecimal digits."""
+    code = key.encode()
+    # Base64 depends on the bytes before it, modulo 3.
+    coded = (base64.b64encode(bytes(n) + code).decode()[n + (n > 0) :].rstrip("=")[:-1] for n in range(3))
+    bare = [_NOT_BARE.sub("", text).lower() for text in (key, key[::-1], *coded)]
+    return {_PART: set().union(*(_parts(text, _PART) for text in bare)), 2 * _PART: _parts(code.hex(), 2 * _PART)}
+
+
+def _is_word(key: str) -> bool:
+    return sum(map(str.isalnum, key)) < _SHORTEST_IN_ANSWERS or not any(map(str.isdigit, key))
 
 
 def redacted_answer(answer: Any, key: str) -> Any:
     """Make the texts of an answer, as JSON, safe to store and free of the key; field names stay."""
-    is_word = sum(map(str.isalnum, key)) < _SHORTEST_IN_ANSWERS or not any(map(str.isdigit, key))
-    return _redacted_answer(answer, "" if is_word else key)
+    return _redacted_answer(answer, "" if _is_word(key) else key)
 
 
 def _redacted_answer(answer: Any, key: str) -> Any:

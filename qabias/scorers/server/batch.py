@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from qabias.answers.failures import failure, in_order, is_failure
 from qabias.errors import QabiasError
 from qabias.scorers.journal import Journal, request_hash
-from qabias.scorers.server.asking import Asker, Body, RefusedError, failure, is_failure, printable
+from qabias.scorers.server.asking import Asker, Body, RefusedError, printable
 from qabias.scorers.server.modes import PATH
 from qabias.scorers.server.options import READ, WRITE
 from qabias.support.files import regular, write_atomically
@@ -124,6 +125,7 @@ class BatchClient(Asker):
         self._journal = Journal(journal)
         self._what = what
         self._results = read_results(results)
+        self.has_answered = any(reply.is_answer for reply in self._results.replies.values())
         self._n_files = len(results)
         self._requests = RequestFiles(journal.parent / FOLDER, "requests" if what == WRITE else "missing")
         self._is_waiting = False
@@ -160,11 +162,10 @@ class BatchClient(Asker):
         if reply is None:
             raise _NotThereError
         if reply.is_answer:
-            answer: dict[str, Any] = reply.content
-            return answer
+            return {**reply.content, "choices": in_order(reply.content.get("choices"))}
         failed = failure(reply.content)
         message = printable(failed.message, "")
-        raise RefusedError(f"status {reply.status}: {message}" if reply.status else message, reply.status, failed.code)
+        raise RefusedError(f"status {reply.status}: {message}" if reply.status else message, reply.status, failed)
 
     def is_waiting(self) -> bool:
         """Return whether a request since the last call has no answer yet."""

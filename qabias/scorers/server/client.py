@@ -5,6 +5,7 @@ import logging
 import math
 import os
 import random
+import re
 import threading
 import urllib.parse
 from collections import Counter
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from qabias.answers.failures import TOO_LONG, Failure, failure, in_order, is_failure
 from qabias.errors import QabiasError
 from qabias.scorers.server.asking import (
     Body,
@@ -20,8 +22,6 @@ from qabias.scorers.server.asking import (
     NoChoiceError,
     RefusedError,
     StoppedError,
-    failure,
-    is_failure,
     may_pass,
 )
 from qabias.scorers.server.options import KEY_VARIABLES, MAX_CONNECTIONS, TIMEOUT, TOTAL_TIMEOUTS, check_url
@@ -38,6 +38,10 @@ FIRST_ATTEMPTS = 3  # attempts of a first request whose failure may be permanent
 EMPTY_ATTEMPTS = 3  # attempts of a prompt whose answers have no choice
 
 _LONGER = "; use a longer --option timeout=SECONDS, or another --option mode=MODE if the server lacks this one"
+
+_LONG_WAIT = 60.0  # seconds that the terminal announces, even after another failure
+
+CHECK = "Check --base-url, --model, --ask and --option body.NAME."  # the fix of a request that every prompt would fail
 
 _SHOWN = 20_000  # bytes of an invalid body that a message may use
 
@@ -100,7 +104,7 @@ class Client(ConcurrentAsker):
         self._timeout = timeout
         self._bounds = Bounds(MOST_BYTES, total_timeout or TOTAL_TIMEOUTS * timeout)
         self._patience = patience or PATIENCE
-        self._has_warned = threading.Lock()
+        self._has_warned = {is_long: threading.Lock() for is_long in (False, True)}
         self._http: HttpClient | None = None
 
     @contextmanager
@@ -133,10 +137,12 @@ class Client(ConcurrentAsker):
                     raise GaveUpError(
                         f"{message}{error.advice}.", error.kind is _DOUBTFUL
                     ) from None  # the cause may quote the request
-                if self._has_warned.acquire(blocking=False):
-                    _log.warning("server: %s; such requests are sent up to %d times", error, limit)
                 highest = min(self._patience.longest_wait, self._patience.first_wait * 2 ** (n_all - 1))
-                self._rest(max(random.uniform(0, highest), error.wait))
+                wait = max(random.uniform(0, highest), error.wait)
+                if self._has_warned[wait >= _LONG_WAIT].acquire(blocking=False):
+                    pause = f", the next time in {wait:.0f} seconds" if wait >= 1 else ""
+                    _log.warning("server: %s; such requests are sent up to %d times%s", error, limit, pause)
+                self._rest(wait)
 
     def _rest(self, seconds: float) -> None:
         """Wait before another attempt, unless another request fails for good."""
@@ -155,6 +161,10 @@ class Client(ConcurrentAsker):
         except LastingError as error:
             raise QabiasError(f"server: {self._clean(str(error))}.", "Check --base-url and the network.") from None
         status, content = reply.status, read_json(reply.content)
+        failed = failure(content)
+        is_failed = status == 200 and isinstance(content, dict) and is_failure(content)
+        if (status >= 300 or is_failed) and failed.ends_quota(status):
+            raise self._refused(reply, failed)
         if may_pass(status):
             wait = seconds_to_wait(reply.headers.get("retry-after"))
             if wait > LONGEST_RETRY_AFTER:
@@ -168,13 +178,12 @@ class Client(ConcurrentAsker):
                 "If you trust that server, use its address as --base-url.",
             )
         if status >= 300:
-            fix = f"Set the key in the environment variable {KEY_VARIABLES[0]}." if status in (401, 403) else ""
-            raise RefusedError(f"server: {self._describe(reply)}", status, failure(content).code, fix)
-        if isinstance(content, dict) and is_failure(content):
-            code = failure(content).code
-            if len(code) == 3 and code.isascii() and code.isdecimal() and may_pass(int(code)):
+            raise self._refused(reply, failed)
+        if is_failed:
+            refused = self._refused(reply, failed)
+            if may_pass(failed.status) or ("choices" in content and not failed.status and not refused.finish):
                 raise _RepeatedError(self._describe(reply))
-            raise RefusedError(f"server: {self._describe(reply)}", status, code)
+            raise refused
         if not isinstance(content, dict) or not isinstance(content.get("choices"), list):
             begin = self._clean(reply.content[:_SHOWN].decode("utf-8", "replace")) if reply.content else "nothing"
             raise _RepeatedError(
@@ -184,7 +193,23 @@ class Client(ConcurrentAsker):
             )
         if not content["choices"]:
             raise _RepeatedError("the answer has an empty list of choices", kind=_EMPTY)
-        return content
+        return {**content, "choices": in_order(content["choices"])}
+
+    def _refused(self, reply: Reply, failed: Failure) -> RefusedError:
+        """The error of a request that is not repeated, with its cause."""
+        cause, fix = "", CHECK
+        if failed.ends_quota(reply.status):
+            cause, fix = "the quota of the key is used up, ", "Raise the quota at the service, then rerun the command."
+        elif reply.status in (401, 403):
+            cause = f"the key was {'refused' if self._key else 'missing'}, "
+            fix = f"Set the key in the environment variable {KEY_VARIABLES[0]}."
+        elif reply.status in (404, 405):
+            cause = "the address or the model does not exist, "
+            if not re.search(r"/v\d", self._url):
+                cause, fix = "the address lacks /v1, ", "Add /v1 to the end of --base-url."
+        elif failed.rejects_prompt(reply.status) == TOO_LONG:
+            fix = "Raise the context length of the server, or use another --ask with shorter prompts."
+        return RefusedError(f"server: {cause}{self._describe(reply)}", reply.status, failed, fix)
 
     def _describe(self, reply: Reply) -> str:
         content = read_json(reply.content)

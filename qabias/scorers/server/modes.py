@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from qabias.answers.failures import FILTERED_FINISH, TOO_LONG
 from qabias.answers.outcomes import Written
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.server.asking import Asker, Body, NoChoiceError, RefusedError
-from qabias.scorers.server.client import GaveUpError
+from qabias.scorers.server.client import CHECK, GaveUpError
 from qabias.scorers.server.options import RESPONSE_FORMAT, ServerOptions
 
 PATH = "chat/completions"
-FILTERED_FINISH = "content_filter"  # finish reason of answers that a service's filter stopped
 
 ROOM_TO_THINK = 4  # factor on a prompt format's answer length, because reasoning counts and may occur unseen
 
 _NEW_TOKENS = 64  # what formats need that name no number, see `qabias.benchmarks.prompt_format.PromptFormat.new_tokens`
 # Fields with the model's reasoning before its answer.
 _THINKING = ("reasoning_content", "reasoning")
-_FILTERED = ("content_filter", "content_policy_violation")
 # So many prompts without a choice are named to people.
 _NAMED = 3
 _BEGIN = 60
@@ -53,14 +54,21 @@ class ServerScorer:
         """Write unanswered requests, and return a note about them; "" if all are answered."""
         return self._client.write_requests()
 
-    def _warn_without_choice(self, body: Body, error: NoChoiceError) -> None:
-        """Count prompts without a choice, and log the first of them."""
+    def _may_lack(self, body: Body, error: RefusedError) -> bool:
+        """Return whether a prompt has no answer because the server rejects this one only."""
+        if error.finish == TOO_LONG and self._client.has_answered:
+            self._warn_without_answer(body, error)
+            return True
+        return error.finish == FILTERED_FINISH
+
+    def _warn_without_answer(self, body: Body, error: QabiasError) -> None:
+        """Count prompts without an answer, and log the first of them."""
         number = self._client.count_without_choice()
         if number <= _NAMED:
-            prompt = body["messages"][0]["content"]
+            prompt = body["messages"][0]["content"] if "messages" in body else body["prompt"]
             _log.warning(
                 "%s, at prompt %r; it counts as missing (such prompts so far: %d; the first %d are named)",
-                error,
+                error.args[0],
                 prompt if len(prompt) <= _BEGIN else f"{prompt[:_BEGIN]}...",
                 number,
                 _NAMED,
@@ -94,8 +102,8 @@ class ServerChatScorer(ServerScorer):
         try:
             return read_message(self._client.post(PATH, body))
         except RefusedError as error:
-            if is_filtered(error):
-                return {"text": "", "finish": FILTERED_FINISH, "thinking": ""}
+            if self._may_lack(body, error):
+                return {"text": "", "finish": error.finish, "thinking": ""}
             if RESPONSE_FORMAT in body and error.status in (400, 422, 501):
                 raise QabiasError(
                     f"The server does not take {RESPONSE_FORMAT} with a JSON schema ({error}).",
@@ -103,18 +111,13 @@ class ServerChatScorer(ServerScorer):
                 ) from None
             raise
         except NoChoiceError as error:
-            self._warn_without_choice(body, error)
+            self._warn_without_answer(body, error)
             return {"text": "", "finish": "", "thinking": ""}
 
 
 def chat_body(model: str, prompt: str, fields: Mapping[str, Any]) -> Body:
     """Make a request with a prompt as the user's message."""
     return {"model": model, "messages": [{"role": "user", "content": prompt}], **fields}
-
-
-def is_filtered(error: RefusedError) -> bool:
-    """Return whether a service's filter rejected the prompt; it would do so again."""
-    return error.code in _FILTERED
 
 
 def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
@@ -195,7 +198,10 @@ class ServerEchoScorer(ServerScorer):
                 answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": 1})
                 self._generate_one()
         except RefusedError as error:
-            raise RefusedError(error.args[0], error.status, error.code, error.args[1] or _CHAT_INSTEAD) from None
+            if self._may_lack(body, error):
+                return {"loglikelihood": math.nan, "n_tokens": 1}
+            fix = _CHAT_INSTEAD if error.args[1] in ("", CHECK) else error.args[1]
+            raise RefusedError(error.args[0], error.status, error.failed, fix) from None
         except NoChoiceError as error:
             raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}.", _CHAT_INSTEAD) from None
         return sum_option(answer, body["prompt"], body[_LENGTH], max_tokens)
@@ -224,16 +230,20 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
         # Offsets that a start token shifts are right if the tokens are the option's; one token less must be too short.
         is_option = "".join(tokens[first:]).endswith(prompt[-option_length:])
         fits = ends[-1] == len(prompt) or (is_option and len("".join(tokens[first + 1 :])) < option_length)
-        counted = [float(value) for value in values[first:]]
-    except (KeyError, IndexError, TypeError, ValueError, StopIteration):
+        counted = [_log_probability(value, _CHAT_INSTEAD) for value in values[first:] if value is not None]
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration):
         raise QabiasError("server: it gives no log-probabilities of the prompt.", _CHAT_INSTEAD) from None
-    if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
+    if len(counted) < len(values) - first:
+        raise QabiasError("server: it gives no log-probabilities of the prompt.", _CHAT_INSTEAD)
+    if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens):
         raise QabiasError(f"server: its log-probabilities do not fit the prompt ...{prompt[-60:]!r}.", _CHAT_INSTEAD)
     return {"loglikelihood": math.fsum(counted), "n_tokens": len(counted)}
 
 
 def _collect(request: Request, answers: Sequence[Mapping[str, float]]) -> OptionScores:
     loglikelihoods, n_tokens = ([answer[name] for answer in answers] for name in ("loglikelihood", "n_tokens"))
+    if any(map(math.isnan, loglikelihoods)):  # of an option that the server rejects
+        loglikelihoods = [-math.inf] * len(answers)
     return OptionScores.make(loglikelihoods, n_tokens, request.options)
 
 
@@ -247,10 +257,16 @@ LEAST_SHARE = 0.5  # minimum total probability of a question's options as first 
 # Characters around an option in a token, as in "(A" and "**A".
 _MARKS = "()[]{}*_`\"'“”‘’.,:;!$#"
 _LOST = (
-    "server: {n:,} of {asked:,} prompts have no answer and are counted as missing: a filter of the service held it "
-    "back, or the answers have less than half of the first token's probability, counted over the {top} likeliest "
+    "server: {n:,} of {asked:,} prompts have no answer and are counted as missing: the service filtered or rejected "
+    "it, or the answers have less than half of the first token's probability, counted over the {top} likeliest "
     "tokens. A model must not think here: see body.NAME in docs/server-options.md"
 )
+
+_NO_NUMBERS = (
+    "Remove --option body.return_tokens_as_token_ids, and start vLLM without --return-tokens-as-token-ids; or use "
+    "--ask letter."
+)
+_ROUNDING = 0.01  # what a log-probability, or a sum of probabilities, may be too large by
 
 TopTokens = list[tuple[str, float]]
 Kept = TopTokens | dict[str, str]
@@ -290,13 +306,13 @@ class ServerLogprobScorer(ServerScorer):
         try:
             answer = self._client.post(PATH, body)
         except RefusedError as error:
-            if is_filtered(error):
-                return {"finish": FILTERED_FINISH}
+            if self._may_lack(body, error):
+                return {"finish": error.finish}
             if error.status in (400, 422):
-                raise RefusedError(error.args[0], error.status, error.code, _INSTEAD) from None
+                raise RefusedError(error.args[0], error.status, error.failed, _INSTEAD) from None
             raise
         except NoChoiceError as error:
-            self._warn_without_choice(body, error)
+            self._warn_without_answer(body, error)
             return []
         return {"finish": FILTERED_FINISH} if _is_held_back(answer) else top_tokens(answer)
 
@@ -323,11 +339,31 @@ def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.
     sums = np.full(len(options), -math.inf)
     words = [_bare(option) for option in options]
     for token, logprob in top:
-        place = _place(_bare(token), words)
+        place = _place(_bare(_as_text(token)), words)
         if place is not None:
             sums[place] = np.logaddexp(sums[place], logprob)
     # The sum of rounded probabilities may be a little above 1.
     return np.minimum(sums, 0.0)
+
+
+# Names of tokens in vocabularies: bytes as <0x0A>, and in byte-level vocabularies all others as one character each.
+_BYTE_NAMES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+")
+_SHOWN_BYTES = {*range(33, 127), *range(161, 173), *range(174, 256)}
+_BYTE_OF = {chr(byte): byte for byte in _SHOWN_BYTES} | {
+    chr(256 + place): byte for place, byte in enumerate(sorted({*range(256)} - _SHOWN_BYTES))
+}
+_NUMBERED = re.compile(r"token_id:\d+")
+
+
+def _as_text(token: str) -> str:
+    """The text of a token that may be spelled as in the vocabulary, such as "ĠA" or "▁A"."""
+    text = _BYTE_NAMES.sub(lambda name: bytes.fromhex(re.sub("<0x|>", "", name[0])).decode(errors="replace"), token)
+    for as_bytes in (lambda said: said.encode("latin-1"), lambda said: bytes(map(_BYTE_OF.__getitem__, said))):
+        with suppress(UnicodeError, KeyError):
+            spelled = as_bytes(text).decode()
+            # A control character shows that the text is not made of bytes: "ą" would be one.
+            text = spelled if spelled.replace("\n", " ").isprintable() else text
+    return text.replace("▁", " ")
 
 
 def _bare(text: str) -> str:
@@ -351,12 +387,32 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
         if "content" in logprobs:
             # Nothing in the place of the likeliest tokens is a failure, and no token at all is not.
             entries = (entry for token in logprobs["content"][:1] for entry in token["top_logprobs"] or [{}])
-            named = [(entry["token"], entry["logprob"]) for entry in entries]
+            named = [(entry.get("token"), entry["logprob"]) for entry in entries]
         else:
             named = [entry for token in logprobs["top_logprobs"][:1] for entry in token.items()]
-        top = [(str(token), float(logprob)) for token, logprob in named]
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        top = [("", math.nan)]
-    if any(math.isnan(logprob) for _, logprob in top):
+    except (KeyError, IndexError, TypeError, AttributeError):
+        named = [("", None)]
+    if named and all(value is None for _, value in named):
         raise QabiasError("server: it gives no log-probabilities of the likeliest tokens.", _INSTEAD)
+    for token, _ in named:
+        if not isinstance(token, str) or _NUMBERED.fullmatch(token):
+            raise QabiasError("server: it gives the likeliest tokens without texts, perhaps by number.", _NO_NUMBERS)
+    # Some servers give null for tokens that cannot occur.
+    top = [(token, -math.inf if value is None else _log_probability(value, _INSTEAD)) for token, value in named]
+    if (total := sum(math.exp(value) for _, value in top)) > 1 + _ROUNDING:
+        raise QabiasError(f"server: the probabilities of its likeliest tokens sum to {total:.3g}.", _INSTEAD)
     return top
+
+
+def _log_probability(value: Any, fix: str) -> float:
+    """Read a log-probability; servers may write it as a text, or -Infinity."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        number = math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        number = math.nan
+    if not number <= _ROUNDING:
+        what = "above 0, as no logarithm of a probability is" if number > 0 else "not a number"
+        raise QabiasError(f"server: one of its log-probabilities is {what}.", fix)
+    return min(number, 0.0)

@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from qabias.answers.failures import failure, in_order, is_failure
 from qabias.errors import QabiasError
 from qabias.scorers.server.asking import (
     Body,
     ConcurrentAsker,
     NoChoiceError,
     RefusedError,
-    failure,
-    is_failure,
     may_pass,
 )
 from qabias.scorers.server.options import MAX_CONNECTIONS
@@ -75,10 +74,10 @@ class OpenAIClient(ConcurrentAsker):
         answer = _as_mapping(result)
         if is_failure(answer):
             failed = failure(answer)
-            raise RefusedError(f"server: {self._clean(failed.message)}", 200, failed.code)
+            raise RefusedError(f"server: {self._clean(failed.message)}", 200, failed, _RESUME)
         if answer.get("choices") == []:
             raise NoChoiceError("server: the answer has an empty list of choices")
-        return answer
+        return {**answer, "choices": in_order(answer.get("choices"))}
 
     def _in_one_line(self, error: Exception) -> QabiasError:
         status = getattr(error, "status_code", None)
@@ -87,10 +86,10 @@ class OpenAIClient(ConcurrentAsker):
         body = getattr(error, "body", None)
         failed = failure(body if isinstance(body, dict) else str(error))
         message = f"server: status {status}: {self._clean(failed.message)}"
-        if may_pass(status):
+        if may_pass(status) and not failed.ends_quota(status):
             return QabiasError(f"{message} (after the client's max_retries).", _RESUME)
         fix = "Check the key of the client." if status in (401, 403) else ""
-        return RefusedError(message, status, failed.code, fix)
+        return RefusedError(message, status, failed, fix)
 
 
 def _endpoint(client: object, path: str) -> Callable[..., Any] | None:
