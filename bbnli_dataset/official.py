@@ -11,7 +11,7 @@ from qabias.building.sources import commit, fetch
 from qabias.building.templating import fill, slots_of
 
 from .pairs import FilledTexts, Hypothesis, Kind, Row, Stance, row
-from .subtopics import COGNITIVE_BIAS_IN_PAPER, domain_of
+from .subtopics import domain_of
 
 REPOSITORY = "feyzaakyurek/bbnli"
 _COMMIT_LENGTH = 7
@@ -56,7 +56,7 @@ def _published_rows(subtopic: str, published: Mapping[str, Any]) -> Iterator[Row
     The files do not number wordings. Rows are numbered within stance, premise and hypothesis. This joins the i-th pro
     row with the i-th anti row of a premise and kind, because exchanged groups repeat the same rows.
     """
-    hypotheses = list(_hypotheses(subtopic, published))
+    hypotheses = list(_hypotheses(published))
     words: Mapping[str, list[str]] = published["data"]
     one, two = published["GROUP1"][0], published["GROUP2"][0]
     groups: dict[Stance, dict[str, str]] = {
@@ -90,12 +90,12 @@ def _published_rows(subtopic: str, published: Mapping[str, Any]) -> Iterator[Row
                     n_variants[place] += 1
 
 
-def _hypotheses(subtopic: str, published: Mapping[str, Any]) -> Iterator[Hypothesis]:
+def _hypotheses(published: Mapping[str, Any]) -> Iterator[Hypothesis]:
     for kind, fields in _FIELDS.items():
         hypotheses, questions = (published[field] for field in fields)
-        cognitive_bias = COGNITIVE_BIAS_IN_PAPER.get(subtopic, "") if kind == "stereotypical" else ""
         for number, ((text, label, *_), (question, *_)) in enumerate(zip(hypotheses, questions, strict=True)):
-            yield Hypothesis(kind, number, text, question, label, cognitive_bias)
+            # Table 1 of the paper names the cognitive bias of nine examples. The files name none.
+            yield Hypothesis(kind, number, text, question, label, cognitive_bias="")
 
 
 def _without_repetitions(rows: Iterable[Row]) -> Iterator[Row]:

@@ -26,7 +26,7 @@ class Hypothesis:
         text: The statement.
         question: The statement as a yes/no question.
         label: Right label, an index of `LABELS`; neutral for every stereotypical hypothesis.
-        cognitive_bias: The bias it exemplifies, or "".
+        cognitive_bias: The bias it exemplifies, "" for test hypotheses and all of `official`.
     """
 
     kind: Kind

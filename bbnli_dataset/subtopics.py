@@ -32,18 +32,6 @@ ALL = "all"
 CONFIGS = (*SUBTOPICS, *DOMAINS, ALL)
 
 COGNITIVE_BIASES = ("splitting", "horn effect", "illusory correlation", "representativeness heuristic")
-# Akyurek et al. 2022, Table 1, with nine examples; its man_is_to_developer is man_is_to_programmer here.
-COGNITIVE_BIAS_IN_PAPER = {
-    "man_is_to_programmer": "representativeness heuristic",
-    "man_is_to_rational": "horn effect",
-    "man_is_to_surgeon": "representativeness heuristic",
-    "asian_men_to_feminine": "horn effect",
-    "black_is_to_criminal": "horn effect, splitting",
-    "black_people_use_drugs": "illusory correlation, splitting",
-    "catholic_woman_to_many_kids": "illusory correlation",
-    "mormon_man_to_oppressive": "illusory correlation, splitting",
-    "muslim_women_to_invisible": "horn effect",
-}
 
 
 def domain_of(subtopic: str) -> str:

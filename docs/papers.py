@@ -160,15 +160,32 @@ def _scores(item: str, keys: Sequence[str], folder: Path) -> str:
     return ""
 
 
-def _columns(item: str, wanted: Sequence[str], folder: Path) -> str:
-    dataset, config, *columns = wanted
-    missing = set(columns) - set(_examples(dataset, config).column_names)
-    return f"{dataset} has no column {', '.join(sorted(missing))}" if missing else ""
+def _distinct(item: str, wanted: Sequence[Any], folder: Path) -> str:
+    """Whether a column of a data set has these values, or so many; one entry for all sources, or one for each."""
+    dataset, config, column, expected = wanted
+    for source in _sources():
+        found = sorted(_examples(dataset, config, source)[column].unique().to_pylist())
+        value = expected[source] if isinstance(expected, dict) else expected
+        if value not in (found, len(found)):
+            return f"{column} of {source} {dataset} has {found if len(found) < 20 else len(found)}"
+    return ""
+
+
+def _mixed(item: str, wanted: Sequence[Any], folder: Path) -> str:
+    """Whether so many rows compare a person whose words match a pattern with one whose words do not."""
+    dataset, config, pattern, expected = wanted
+    for source in _sources():
+        answers = _examples(dataset, config, source)["answer_info"].to_pylist()
+        people = [[text for text, group in row.values() if group != "unknown"] for row in answers]
+        n = sum(len({bool(re.search(pattern, text)) for text in pair}) == 2 for pair in people)
+        if n != expected[source]:
+            return f"{n} rows of {source} {dataset} mix {pattern} with other words"
+    return ""
 
 
 def _rows(item: str, wanted: Sequence[Any], folder: Path) -> str:
     dataset, n = wanted
-    n_rows = _examples(dataset, "all").num_rows
+    n_rows = _examples(dataset, "all", _sources()[-1]).num_rows
     return "" if n_rows == n else f"{dataset} has {n_rows} rows"
 
 
@@ -184,18 +201,22 @@ _CHECKS: Mapping[str, Callable[[str, Any, Path], str]] = {
     "columns_of": _columns_of,
     "tables": _tables,
     "scores": _scores,
-    "columns": _columns,
+    "distinct": _distinct,
+    "mixed": _mixed,
     "rows": _rows,
     "formats": _formats,
 }
 """What can be checked, by its name in the file: from item, what is wanted and folder to the fault, "" for none."""
 
 
-def _examples(dataset: str, config: str) -> Any:
-    """The authors' examples where they are at hand, else the bundled ones."""
+def _sources() -> tuple[str, ...]:
+    """The sources of texts that are at hand: the authors' need a mirror."""
+    return ("bundled", "official") if os.environ.get("QABIAS_UPSTREAM") else ("bundled",)
+
+
+def _examples(dataset: str, config: str, source: str) -> Any:
     benchmark = load_benchmark(dataset)
-    mirror = os.environ.get("QABIAS_UPSTREAM")
-    return benchmark.load(config, benchmark.origin("official" if mirror else "bundled", 0, False, mirror))
+    return benchmark.load(config, benchmark.origin(source, 0, False, os.environ.get("QABIAS_UPSTREAM")))
 
 
 def published_values(content: Mapping[str, Any], mirror: Path, where: Path) -> tuple[int, list[str]]:

@@ -375,6 +375,22 @@ def test_a_figure_of_the_paper_stands_only_on_what_the_paper_shows(patchy):
     assert {table.name for table in analysis.tables if "qabias pool" in table.note} == OF_TWO_FORMATS
 
 
+def test_rows_of_figure_4_have_its_names(patchy):
+    table = find(patchy[1].tables, "stereotypes_Race_ethnicity")
+    place = [column.name for column in table.columns].index("figure_row")
+    shown = {row[0]: row[place] for row in table.rows}
+    assert {name: shown.pop(name) for name in list(shown) if shown[name]} == {
+        "anger, violence": "Anger/Violence",
+        "othering, illegal immigration": "Immigration",
+        "meritocracy": "Quota Filling",
+        "intelligence": "Intelligence",
+        "academic competence, intelligence": "Intelligence",
+    }
+    assert {"criminality", "family"} <= set(shown)
+    others = [one for one in named(patchy[1], "stereotypes_") if one is not table]
+    assert not any(column.name == "figure_row" for one in others for column in one.columns)
+
+
 def test_table_2_is_cited_where_its_template_is():
     table = load(["Physical_appearance"])
     answers = ask(table, "random")

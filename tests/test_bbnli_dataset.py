@@ -431,20 +431,8 @@ def test_pairs_join_the_ith_pro_row_with_the_ith_anti_row(published, expected):
     assert same == {"stereotypical": 47, "test": 58}
 
 
-def test_the_cognitive_bias_is_that_of_table_1(published):
-    named = {
-        "muslim_women_to_invisible": "horn effect",
-        "catholic_woman_to_many_kids": "illusory correlation",
-        "mormon_man_to_oppressive": "illusory correlation, splitting",
-        "man_is_to_rational": "horn effect",
-        "man_is_to_surgeon": "representativeness heuristic",
-        "man_is_to_programmer": "representativeness heuristic",
-        "black_is_to_criminal": "horn effect, splitting",
-        "asian_men_to_feminine": "horn effect",
-        "black_people_use_drugs": "illusory correlation, splitting",
-    }
-    for row in itertools.chain(*published.values()):
-        assert row["cognitive_bias"] == (named.get(row["subtopic"], "") if row["kind"] == "stereotypical" else "")
+def test_published_rows_have_no_cognitive_bias_which_nobody_released(published):
+    assert {row["cognitive_bias"] for row in itertools.chain(*published.values())} == {""}
 
 
 def test_published_counts_labels_and_bias_labels(upstream, published, expected):

@@ -177,6 +177,13 @@ def test_a_group_is_never_compared_with_one_that_overlaps_it(rows):
             assert one not in overlaps[two]
 
 
+def test_an_age_in_years_is_only_compared_with_another_one(rows):
+    """Appendix A of Parrish et al. 2022."""
+    for row in rows["Age"]:
+        people = [text for text, info in row["answer_info"].values() if info != "unknown"]
+        assert len({bool(re.search(r"\d", text)) for text in people}) == 1, (row["template_id"], people)
+
+
 def test_statements_are_sentences_about_one_person(templates):
     for versions in templates.values():
         for template in versions:

@@ -47,6 +47,13 @@ def test_help_is_short(name):
         assert 0 < len(text.split()) <= MOST_WORDS, text
 
 
+@pytest.mark.parametrize("name", ["", *COMMANDS, *(name for name in ALL if " " in name)])
+def test_every_command_and_group_shows_all_its_help(name):
+    every = command(*name.split(), "--help-all")
+    assert every.code == 0
+    assert every.out.startswith(f"Usage: qabias {name}".rstrip())
+
+
 def test_help_of_all_commands_has_few_groups():
     text = command("--help").out
     names = [name for name in COMMANDS if re.search(rf"^  {name} ", text, re.MULTILINE)]

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from qabias.errors import QabiasError
 from qabias.support.suggest import EXTRAS
 
 from .conftest import ROOT
@@ -58,6 +59,12 @@ def test_the_extras_of_the_code_are_those_of_the_package():
         own = {*needed[extra], *(needed["local"] if "qabias" in needed[extra] else [])}
         assert set(modules) <= own, extra
         assert not set(modules) & set(core), extra
+
+
+def test_the_callback_names_its_extra(monkeypatch):
+    monkeypatch.setitem(EXTRAS, "local", ("no_such_module",))
+    with pytest.raises(QabiasError, match=r"BiasCallback needs no_such_module(?s:.*)\[local\]"):
+        from qabias.callbacks import BiasCallback  # noqa: F401
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import torch
 from tokenizers import AddedToken
@@ -51,6 +52,41 @@ def test_the_page_is_what_the_script_writes(content):
     page = papers.PAGE.read_text(encoding="utf-8")
     written = page.partition(papers.BEGIN)[2].partition(papers.END)[0]
     assert written == papers.page(content), "python -m docs.papers --write"
+
+
+@pytest.mark.parametrize(
+    ("column", "invent", "item"),
+    [
+        ("cognitive_bias", lambda _: "halo effect", "Table 1"),
+        (
+            "answer_info",
+            lambda people: {**people, "ans0": ["retiree", "old"], "ans1": ["20-year-old", "nonOld"]},
+            "Appendix A",
+        ),
+    ],
+)
+def test_one_wrong_row_of_a_data_set_is_found(content, monkeypatch, column, invent, item):
+    """A label that nobody released, or an age in years compared with words."""
+    if UPSTREAM.exists():
+        monkeypatch.setenv("QABIAS_UPSTREAM", str(UPSTREAM))
+    checked = next(
+        one
+        for paper in content["papers"]
+        for one in paper["items"]
+        if one["item"] == item and (column in str(one["check"]) or "mixed" in str(one["check"]))
+    )
+    papers.check(checked, {})
+    load = papers._examples
+
+    def with_a_wrong_row(*names):
+        values = (table := load(*names))[column].to_pylist()
+        values[0] = invent(values[0])
+        field = table.schema.field(column)
+        return table.set_column(table.column_names.index(column), field, [pa.array(values, field.type)])
+
+    monkeypatch.setattr(papers, "_examples", with_a_wrong_row)
+    with pytest.raises(papers.MissingError):
+        papers.check(checked, {})
 
 
 @pytest.mark.slow

@@ -43,7 +43,8 @@ def paper_category(category: str, label_type: Any) -> str:
 
 def group(rows: Table, columns: Sequence[str]) -> Factor:
     """The rows' values in the named columns, joined by ","; "paper_category" calls `paper_category`."""
-    return crossed([_paper_categories(rows) if name == "paper_category" else rows.values(name) for name in columns])
+    known = ("paper_category",)
+    return crossed([_paper_categories(rows) if name in known else rows.values(name, known) for name in columns])
 
 
 def _paper_categories(rows: Table) -> Factor:

@@ -8,11 +8,13 @@ are needed. Arrow encodes a column as codes, which avoids Python loops over rows
 from __future__ import annotations
 
 import datetime
+import difflib
 import numbers
 import operator
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -83,11 +85,10 @@ class Factor(NamedTuple):
 class Table:
     """Rows in any of the accepted shapes."""
 
-    def __init__(self, source: Source, n: int, has: Callable[[str], bool], read: Callable[[str], Any]) -> None:
+    def __init__(self, source: Source, n: int, names: Callable[[], Iterable[Any]], read: Callable[[str], Any]) -> None:
         self.source = source
         self.n = n
-        self.has = has
-        """Whether any row has a column of that name."""
+        self._find_names = names
         self._read = read
         self._columns: dict[str, Any] = {}
 
@@ -112,7 +113,7 @@ class Table:
             return cls(
                 source,
                 data.num_rows,
-                data.column_names.__contains__,
+                lambda: data.column_names,
                 lambda name: _dataset_column(source, data, name),
             )
         if isinstance(data, pa.Table):
@@ -131,7 +132,7 @@ class Table:
                 number = next(number for number, row in enumerate(rows) if name not in row)
                 raise source.missing(name, number) from None
 
-        return cls(source, len(rows), lambda name: any(name in row for row in rows), read)
+        return cls(source, len(rows), lambda: set().union(*rows), read)
 
     @classmethod
     def _of_columns(cls, source: Source, data: Any, copy: bool) -> Table:
@@ -150,7 +151,7 @@ class Table:
                 raise source.missing(name)
             return columns[name]
 
-        return cls(source, max(lengths.values(), default=0), columns.__contains__, read)
+        return cls(source, max(lengths.values(), default=0), lambda: columns, read)
 
     @classmethod
     def joined(cls, parts: Sequence[Table]) -> Table:
@@ -167,7 +168,16 @@ class Table:
             return values
 
         n = sum(part.n for part in parts)
-        return cls(parts[0].source, n, lambda name: any(part.has(name) for part in parts), read)
+        return cls(parts[0].source, n, lambda: set().union(*(part.names for part in parts)), read)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The columns that any row has."""
+        return frozenset(name for name in self._find_names() if isinstance(name, str))
+
+    def has(self, name: str) -> bool:
+        """Whether any row has a column of that name."""
+        return name in self.names
 
     def column(self, name: str) -> Any:
         """One column as it was passed; a ValueError names a missing column or value."""
@@ -249,8 +259,22 @@ class Table:
         self.refuse(~np.array(fits)[codes], name, rule)
         return np.array([number if fit else 0 for number, fit in zip(numbers, fits, strict=True)], np.int64)[codes]
 
-    def values(self, name: str) -> Factor:
-        """A column of single values of any type, as texts; a ValueError names the first row with several."""
+    def values(self, name: str, derived: Sequence[str] = ()) -> Factor:
+        """A column of single values of any type, as texts.
+
+        Args:
+            name: the column.
+            derived: other names that the caller knows.
+
+        Raises:
+            ValueError: no row has the column (the message names the nearest), or a row has several values.
+        """
+        if not self.has(name):
+            known = sorted({*self.names, *derived})
+            near = difflib.get_close_matches(name[:200], known, 1)
+            meant = f". Did you mean {near[0]!r}?" if near else ""
+            problem = f": column {shown(name)} is unknown{meant}"
+            raise self.source.error(problem, f"name one of {len(known)} columns, e.g. {', '.join(near or known[:3])}")
         codes, levels = encode(self.column(name))
         unlike = [not isinstance(level, _SINGLE) or is_long(level) for level in levels]
         self.refuse(np.array([*unlike, False])[codes], name, "is not a single value", "pass a text or number per row")
@@ -432,6 +456,9 @@ class Batches:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if self.num_process > 1:
+            problem = f"{self.REFERENCES.metric}: num_process {self.num_process} is not supported"
+            raise input_error(problem, "gather the predictions and compute in one process")
         self._batches: list[tuple[Table, Table]] = []
 
     def _predictions(self, data: Any, copy: bool) -> Table:
@@ -470,9 +497,6 @@ class Batches:
 
     def _batch(self, predictions: Any, references: Any, copy: bool) -> tuple[Table, Table]:
         metric = self.REFERENCES.metric
-        if self.num_process > 1:
-            problem = f"{metric}: num_process {self.num_process} is not supported"
-            raise input_error(problem, "gather the predictions and compute in one process")
         for name, value in (("predictions", predictions), ("references", references)):
             if value is None:
                 raise input_error(f"{metric}: {name} are missing", "pass predictions and references together")

@@ -162,15 +162,19 @@ class _Loaded(dict[str, Any]):
         return super().get(name, default)
 
 
-class Commands(TyperGroup):
-    """The group of all commands, each imported on call."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{**options, "commands": _Loaded()})
+class Group(TyperGroup):
+    """A group of commands with `--help-all`."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, with `--help-all`."""
         return _with_help_all(super().get_params(ctx))
+
+
+class Commands(Group):
+    """The group of all commands, each imported on call."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "commands": _Loaded()})
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands by panel, then the options with `--help-all`."""
@@ -194,6 +198,7 @@ def _load(name: str) -> Any:
     module, _, attribute = COMMANDS[name].function.partition(":")
     command = getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
     if isinstance(command, typer.Typer):
+        command.info.cls = Group
         group = typer.main.get_group(command)
         group.name = name
         return group

@@ -301,8 +301,8 @@ def test_an_option_that_is_something_else(case):
         for option in case.options
         for number, wrong in enumerate(VALUES)
         for value, named in (
-            (wrong, rf"^\w+: (.* )?{option}\b|column .* is missing|is not a single value|equally often|neither a col"),
-            ([wrong], rf"^\w+: (.* )?{option}\b|column .* is missing|is not a single value"),
+            (wrong, rf"^\w+: (.* )?{option}\b|column .* is unknown|is not a single value|equally often|neither a col"),
+            ([wrong], rf"^\w+: (.* )?{option}\b|column .* is unknown|is not a single value"),
         )
     ]
     assert faults(case, calls) == []

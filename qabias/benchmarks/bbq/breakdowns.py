@@ -7,6 +7,7 @@ show the bound that the accuracy sets, the direction of the errors, and the prob
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,14 @@ MIN_ANSWERS = 4
 
 # Figure 4 shows one category, Table 2 one template.
 FIGURE_4 = "Race_ethnicity"
+# Rows of Figure 4 with another name than the templates' stereotype.
+_FIGURE_ROWS = {
+    "anger, violence": "Anger/Violence",
+    "othering, illegal immigration": "Immigration",
+    "meritocracy": "Quota Filling",
+    "intelligence": "Intelligence",
+    "academic competence, intelligence": "Intelligence",
+}
 TABLE_2 = "Physical_appearance-16"
 
 _POLARITIES = {"neg": "negative", "nonneg": "non-negative"}
@@ -101,7 +110,7 @@ def shown_group(label: str | None) -> str | None:
 def stereotype_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
     """A heat map per category: stereotype by group of the target."""
     bias = [BIAS[context] for context in contexts]
-    return [
+    tables = [
         scored(
             f"stereotypes_{category.replace(' (names)', '_names')}",
             f"{category}: bias by stereotype and group",
@@ -118,6 +127,12 @@ def stereotype_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> 
         )
         for category, within in _nested(groups).items()
     ]
+    return [_with_figure_rows(table) if table.source else table for table in tables]
+
+
+def _with_figure_rows(table: Table) -> Table:
+    columns = (*table.columns, Column("figure_row", "Row of Figure 4, if renamed", "text"))
+    return replace(table, columns=columns, rows=tuple((*row, _FIGURE_ROWS.get(str(row[0]))) for row in table.rows))
 
 
 def comparison_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:

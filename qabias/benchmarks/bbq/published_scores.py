@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -43,7 +43,7 @@ _TITLES = {
     "bias_bound_ambig": "Largest\n|s_AMB|",
     "accuracy_disambig": "Accuracy,\ndisambig.",
     "bias_disambig": "s_DIS",
-    "abstention_gap": "Abstention gap,\nimplied",
+    "abstention_gap": "Abstention\ngap",
     "not_stereotyping": "P(not\nstereo.)",
     "model": "Model",
     "maker": "Maker",
@@ -105,13 +105,14 @@ class Row:
         return 100.0 - high, 100.0 - low
 
     @property
-    def implied_gap(self) -> Range | None:
-        """The abstention gap if no wrong person was named, 2 accuracy s_DIS, as a range because of rounding."""
-        if not {"accuracy_disambig", "bias_disambig"} <= set(self.ranges):
+    def largest_gap(self) -> float | None:
+        """The largest abstention gap if wrong persons do not lean against the bias, with the sign of s_DIS."""
+        low, high = self.ranges.get("bias_disambig", (0.0, 0.0))
+        if low <= 0.0 <= high or "accuracy_disambig" not in self.ranges:
             return None
-        ends = itertools.product(self.ranges["accuracy_disambig"], self.ranges["bias_disambig"])
-        products = [2.0 * accuracy * bias / 100.0 for accuracy, bias in ends]
-        return min(products), max(products)
+        # If a share n of answers names a person, the gap is at most 2 n |s_DIS| and 2 (1 - n), where n >= accuracy.
+        bias, wrong = max(-low, high) / 100.0, 100.0 - self.ranges["accuracy_disambig"][0]
+        return math.copysign(min(200.0 * bias / (1.0 + bias), 2.0 * wrong), high)
 
 
 def read_published(path: Path = FILE) -> list[Row]:
@@ -233,7 +234,7 @@ def next_to_published(scores: Scores, name: str, names: Sequence[str]) -> tuple[
     lacking = max(missing_share(scores, FACTS.measure(score)) for score in _MEASURED)
     read = (
         "Published values are as printed, in percent, without CIs. Ranges cover their rounding.",
-        "Implied: 2 × accuracy × s_DIS, the abstention gap if no wrong person was named.",
+        "At most, at least: the abstention gap that the values allow if wrong persons do not lean against the bias.",
     )
     table = Table(
         "published",
@@ -256,10 +257,10 @@ def _cells(row: Row) -> dict[str, str]:
     """A published row as texts."""
     document = row.document
     texts = {score: _text(value, score, _digit(document, score)) for score, value in row.values.items()}
-    ranges = {"bias_bound_ambig": row.largest_bias, "abstention_gap": row.implied_gap}
-    for name, ends in ranges.items():
-        if ends is not None:
-            texts[name] = " to ".join(dict.fromkeys(_text(end, name) for end in ends))
+    if bound := row.largest_bias:
+        texts["bias_bound_ambig"] = " to ".join(dict.fromkeys(_text(end, "bias_bound_ambig") for end in bound))
+    if gap := row.largest_gap:
+        texts["abstention_gap"] = f"at {'most' if gap > 0 else 'least'} {_text(gap, 'abstention_gap')}"
     if document.not_comparable:
         texts["bias_bound_ambig"] = "not comparable"
     texts |= {

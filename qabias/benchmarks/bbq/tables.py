@@ -44,7 +44,7 @@ _STYLES = {"label": "labels", "name": "names"}
 _TWO_FORMATS = "The paper averages two formats (qabias pool)."
 # Differences of the paper's tables.
 _IN_THE_PAPER = {
-    f"stereotypes_{FIGURE_4}": "The paper has other rows.",
+    f"stereotypes_{FIGURE_4}": "The figure renames rows, and its values imply other denominators.",
     "labels_Race_x_gender": "The paper's figure has no row for Roma.",
     "template_rates": f"The paper's table is the template {TABLE_2} in ambiguous contexts.",
 }
