@@ -163,6 +163,7 @@ FORM = [
     (400, {"message": "top_logprobs must be <= 5"}),
     (422, {"message": "Unsupported fields in the request: {'logprobs'}"}),
     (400, {"message": "bad request"}),
+    (400, {"message": "Unknown parameter: moderation", "param": "moderation"}),
 ]
 
 
@@ -178,6 +179,24 @@ def test_a_prompt_that_is_too_long_lacks_an_answer_and_the_others_have_theirs(se
         assert lacking == [place]
         assert outcome(answers[place][0], -1) == "truncated"
     assert server.attempts[prompts[place]] == 1 + (place == 0)  # asked again when another prompt had its answer
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, {"message": "The prompt triggered the content management policy", "param": "prompt"}),
+        (400, {"message": "Content Exists Risk", "type": "invalid_request_error"}),
+        (403, {"message": "Your input was flagged", "code": 403}),
+        (400, {"message": "no", "code": "content_policy_violation"}),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 5])
+def test_a_prompt_that_a_service_filters_is_filtered(serve, status, error, place):
+    prompts = [f"question {number}" for number in range(8)]
+    rejected = status, {"error": error}, {}
+    server = serve(lambda path, body: rejected if text_of(body) == prompts[place] else chat_reply(path, body))
+    answers = chat(server).generate(prompts, prompts)
+    assert [outcome(text, "ABC".find(text or "?")) for (text,) in answers].index("filtered") == place
 
 
 @pytest.mark.parametrize(("status", "error"), FORM)

@@ -13,11 +13,11 @@ FAILED = ("error", "abort", "failed", "cancelled")
 
 # Codes and messages about one prompt: a service's filter, or a length that the model cannot read.
 _FILTER = re.compile(
-    r"content.?(filter|policy|management)|moderation|data_inspection|invalid_prompt|(input|prompt|request) was flagged",
+    r"content.?(filter|policy|management)|moderation|flagged|data_inspection|invalid_prompt|safety|exists risk",
     re.IGNORECASE,
 )
 _LENGTH = re.compile(
-    r"context.?(length|window|size)|string_above_max_length|(less than|reduce) .*\b(length|tokens)\b|"
+    r"context.?(length|window|size)|input.?length|string_above_max_length|(less than|reduce) .*\b(length|tokens)\b|"
     r"\b(prompt|inputs?|question|messages?|tokens)\b.{0,80}(too (long|large)|exceed|longer than|must be <=)",
     re.IGNORECASE,
 )
@@ -45,11 +45,15 @@ class Failure(NamedTuple):
         status, said = self.status or status, f"{self.code} {self.type} {self.message}"[:_READ]
         if status not in (0, 200, 400, 403, 413, 422):
             return ""
-        if _FILTER.search(said):
+        names_field = self.param and not _FIELDS_OF_PROMPTS.match(self.param) and "context" not in said
+        if self.is_filtered or (_FILTER.search(said) and not names_field):
             return FILTERED_FINISH
-        if status == 403 or (self.param and not _FIELDS_OF_PROMPTS.match(self.param) and "context" not in said):
-            return ""
-        return TOO_LONG if status == 413 or _LENGTH.search(said) else ""
+        return TOO_LONG if status == 413 or (status != 403 and _LENGTH.search(said) and not names_field) else ""
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether its code is one of a filter, which needs no other sign."""
+        return _FILTER.search(f"{self.code} {self.type}") is not None
 
     def ends_quota(self, status: int) -> bool:
         """Whether the quota or the balance of the key is used up."""

@@ -131,6 +131,7 @@ def _log_probabilities(blocks: Iterator[torch.Tensor], index: np.ndarray, target
         rows = torch.from_numpy(index[here] - start).to(logits.device)
         columns = torch.from_numpy(targets[here]).to(logits.device)
         # Not `log_softmax`, which loses 1e-5 and more a token in float32 if the vocabulary is large.
-        values[here] = logits[rows, columns].cpu().double() - logits.logsumexp(dim=-1)[rows].cpu().double()
+        target, total = torch.stack([logits[rows, columns], logits.logsumexp(dim=-1)[rows]]).cpu().double()
+        values[here] = target - total
         start = stop
     return values

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from qabias.answers.failures import TOO_LONG, Failure
+from qabias.answers.failures import Failure
 from qabias.answers.outcomes import whole
 from qabias.errors import QabiasError
 from qabias.scorers.journal import Journal, request_hash
@@ -25,7 +25,7 @@ KEY = "[key]"  # replaces a key and parts of it
 
 MESSAGE_LENGTH = 300
 
-_MOST_TOO_LONG = 5  # prompts that may be too long before another one has an answer; then the server's limit is
+_MOST_REJECTED = 5  # prompts that a server may reject before one has an answer; more show that it takes none
 
 _PART = 8  # the fewest characters of a key that are a part of it
 # A key with fewer letters and digits, or without a digit, may be a word for "none"; answers may hold it.
@@ -132,19 +132,19 @@ class ConcurrentAsker(Asker):
                 self._journal.close()
 
     def _ask_first(self, left: list[tuple[str, Body]], ask_and_keep: Callable[[str, Body], None]) -> Any:
-        """Ask until one has an answer, and return the others, too long ones included."""
-        too_long: list[tuple[str, Body]] = []
+        """Ask until one has an answer, and return the others, rejected ones included."""
+        rejected: list[tuple[str, Body]] = []
         while not self.has_answered and left:
             try:
                 ask_and_keep(*left[0])
                 self.has_answered = True
             except RefusedError as error:
-                too_long.append(left[0])
-                if error.finish != TOO_LONG or len(too_long) == _MOST_TOO_LONG or len(left) == 1:
+                rejected.append(left[0])
+                if not error.finish or len(rejected) == _MOST_REJECTED or len(left) == 1:
                     raise
                 self._stopped.clear()
             left = left[1:]
-        return too_long + left
+        return rejected + left
 
     def _connected(self) -> AbstractContextManager[None]:
         """Return what is open while requests are sent."""

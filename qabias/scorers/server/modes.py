@@ -56,10 +56,11 @@ class ServerScorer:
 
     def _may_lack(self, body: Body, error: RefusedError) -> bool:
         """Return whether a prompt has no answer because the server rejects this one only."""
-        if error.finish == TOO_LONG and self._client.has_answered:
+        if not error.finish or not (self._client.has_answered or error.failed.is_filtered):
+            return False
+        if error.finish == TOO_LONG:
             self._warn_without_answer(body, error)
-            return True
-        return error.finish == FILTERED_FINISH
+        return True
 
     def _warn_without_answer(self, body: Body, error: QabiasError) -> None:
         """Count prompts without an answer, and log the first of them."""
