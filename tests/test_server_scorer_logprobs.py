@@ -195,13 +195,20 @@ def test_tokens_without_a_text_are_refused(serve, entry):
         scorer(serve(lambda path, body: answer(named))).score([Request("q", LETTERS)])
 
 
-@pytest.mark.parametrize("value", [True, 10**400, 0.7, "x", [1], float("nan"), None])
-def test_odd_log_probabilities_of_an_echo_are_refused(serve, value):
+@pytest.mark.parametrize(
+    ("value", "cause"),
+    [
+        *((value, "not a number") for value in (True, "x", [1], float("nan"), None)),
+        (0.7, "above 0"),
+        pytest.param(10**400, "above 0", id="huge"),
+    ],
+)
+def test_odd_log_probabilities_of_an_echo_are_refused(serve, value, cause):
     echoed = {"tokens": ["a", " b"], "token_logprobs": [None, value], "text_offset": [0, 1]}
     echo = load_scorer(
         "server", "m", scorer_options={"base_url": serve(lambda path, body: answer(echoed)).url, "mode": "echo"}
     )
-    with pytest.raises(QabiasError, match=r"^server: "):
+    with pytest.raises(QabiasError, match=f"^server: .*{cause}"):
         echo.score([Request("a", (" b",))])
 
 

@@ -231,11 +231,9 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
         # Offsets that a start token shifts are right if the tokens are the option's; one token less must be too short.
         is_option = "".join(tokens[first:]).endswith(prompt[-option_length:])
         fits = ends[-1] == len(prompt) or (is_option and len("".join(tokens[first + 1 :])) < option_length)
-        counted = [_log_probability(value, _CHAT_INSTEAD) for value in values[first:] if value is not None]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration):
         raise QabiasError("server: it gives no log-probabilities of the prompt.", _CHAT_INSTEAD) from None
-    if len(counted) < len(values) - first:
-        raise QabiasError("server: it gives no log-probabilities of the prompt.", _CHAT_INSTEAD)
+    counted = [_log_probability(value, _CHAT_INSTEAD) for value in values[first:]]
     if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens):
         raise QabiasError(f"server: its log-probabilities do not fit the prompt ...{prompt[-60:]!r}.", _CHAT_INSTEAD)
     return {"loglikelihood": math.fsum(counted), "n_tokens": len(counted)}
