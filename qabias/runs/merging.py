@@ -68,6 +68,8 @@ def _check_same(first: RunFile, other: RunFile) -> None:
         differences = [f"{our} and {their}" for our, their in fields if our != their]
     if first.units_per_part != other.units_per_part:
         differences.append(f"units_per_part {first.units_per_part} and {other.units_per_part}")
+    if first.model_digest != other.model_digest:
+        differences.append(f"the files of model {first.arguments.model!r} had changed")
     if differences:
         raise QabiasError(
             f"{first.folder} and {other.folder} hold different runs ({', '.join(differences)}).",

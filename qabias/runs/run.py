@@ -21,12 +21,14 @@ from tqdm import tqdm
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import Rules, Scored
 from qabias.errors import QabiasError
+from qabias.models.checkpoint import files_digest
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_scorer
 from qabias.runs.distributed import Processes, launched_processes
 from qabias.runs.folder import (
     ANALYSIS_FILE,
     SCORES_FILE,
     RunFile,
+    check_model,
     claim,
     default_folder,
     is_complete,
@@ -39,7 +41,7 @@ from qabias.runs.means import with_wordings
 from qabias.runs.question import Examples, Question, load_examples, make_question, read_question, until_look
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
 from qabias.scorers.base import BatchScorer, Scorer
-from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
+from qabias.scorers.registry import BASELINE, FUNCTION, SERVER, lasting_options, load_scorer, scorer_of
 from qabias.support.collector import collector_paused
 from qabias.support.progress import listening
 from qabias.tables.model import Analysis, write_analysis
@@ -113,8 +115,10 @@ def run(
                 "Remove --shard and the launcher, or the option batch.",
             )
     rule = stopping_rule(question, arguments)  # refuses wrong conditions before anything is asked
-    begin = partial(claim, folder, arguments, question.signature, question.units_per_part)
-    run_file = processes.on_first(begin)
+    named = question.signature, question.units_per_part, question.model_digest
+    run_file = processes.on_first(partial(claim, folder, arguments, *named))
+    with processes.together():  # each has loaded the model by itself
+        check_model(run_file, question.model_digest)
     with lock_run(folder, machine.shard, processes):
         outcome: Outcome | None = None
         for end in [len(question.parts)] if whole else question.part_ends:
@@ -186,6 +190,8 @@ def prepare(
     options = arguments.scorer_options
     arguments = replace(arguments, options=lasting_options(name, arguments.options))
     folder = folder or default_folder(arguments)
+    is_named = handed_over is None and name not in (BASELINE, FUNCTION, SERVER)
+    digest = files_digest(arguments.model) if is_named else ""
     scorer = load_scorer(
         name,
         arguments.model,
@@ -198,7 +204,10 @@ def prepare(
         journal=folder / "requests.jsonl",
         handed_over=handed_over,
     )
-    return Prepared(arguments, folder, scorer, make_question(examples, arguments, scorer))
+    if is_named and digest != files_digest(arguments.model):
+        raise QabiasError(f"the files of the model {arguments.model!r} changed while it was loaded.", "Run it again.")
+    question = replace(make_question(examples, arguments, scorer), model_digest=digest)
+    return Prepared(arguments, folder, scorer, question)
 
 
 def is_there(run: RunFile, question: Question, number: int) -> bool:
