@@ -41,6 +41,7 @@ from qabias.runs.means import with_wordings
 from qabias.runs.question import Examples, Question, load_examples, make_question, read_question, until_look
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
 from qabias.scorers.base import BatchScorer, Scorer
+from qabias.scorers.journal import REQUESTS_FILE
 from qabias.scorers.registry import BASELINE, FUNCTION, SERVER, lasting_options, load_scorer, scorer_of
 from qabias.support.collector import collector_paused
 from qabias.support.progress import listening
@@ -201,7 +202,7 @@ def prepare(
         device=machine.device,
         batch_tokens=machine.batch_tokens,
         scorer_options=options,
-        journal=folder / "requests.jsonl",
+        journal=folder / REQUESTS_FILE,
         handed_over=handed_over,
     )
     if is_named and digest != files_digest(arguments.model):

@@ -13,6 +13,10 @@ from typing import Any
 
 from qabias.support.files import regular, sync_folder
 
+REQUESTS_FILE = "requests.jsonl"
+SERVED = "model"
+"""What stands for a request in the entry that has the server's own name of the model."""
+
 _SECONDS_BETWEEN_SYNCS = 1.0
 _SUMMED = re.compile(rb'(.*), "crc": "([0-9a-f]{8})"\}', re.DOTALL)
 

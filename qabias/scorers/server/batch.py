@@ -160,8 +160,7 @@ class BatchClient(Asker):
         if reply is None:
             raise _NotThereError
         if reply.is_answer:
-            answer: dict[str, Any] = reply.content
-            return answer
+            return self._of_one_model(reply.content)
         failed = failure(reply.content)
         message = printable(failed.message, "")
         raise RefusedError(f"status {reply.status}: {message}" if reply.status else message, reply.status, failed.code)

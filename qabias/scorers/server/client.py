@@ -184,7 +184,7 @@ class Client(ConcurrentAsker):
             )
         if not content["choices"]:
             raise _RepeatedError("the answer has an empty list of choices", kind=_EMPTY)
-        return content
+        return self._of_one_model(content)
 
     def _describe(self, reply: Reply) -> str:
         content = read_json(reply.content)

@@ -78,7 +78,7 @@ class OpenAIClient(ConcurrentAsker):
             raise RefusedError(f"server: {self._clean(failed.message)}", 200, failed.code)
         if answer.get("choices") == []:
             raise NoChoiceError("server: the answer has an empty list of choices")
-        return answer
+        return self._of_one_model(answer)
 
     def _in_one_line(self, error: Exception) -> QabiasError:
         status = getattr(error, "status_code", None)
