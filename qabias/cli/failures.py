@@ -86,7 +86,8 @@ def _as_typed(name: str) -> str:
 def say_interrupted(command: str) -> None:
     """Report Ctrl-C on standard error, from one process only."""
     if is_first():
-        echo(f"stopped{'. Rerun the command to resume.' if command == 'run' else ''}", err=True)
+        kept = ". The answers so far are kept. Rerun the command to resume." if command == "run" else ""
+        echo(f"stopped{kept}", err=True)
 
 
 def warn_in_one_line() -> None:

@@ -32,6 +32,7 @@ from qabias.runs.folder import (
     claim,
     default_folder,
     is_complete,
+    part_path,
     read_answers,
     read_run,
     write_part,
@@ -41,6 +42,7 @@ from qabias.runs.means import with_wordings
 from qabias.runs.question import Examples, Question, load_examples, make_question, read_question, until_look
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
 from qabias.scorers.base import BatchScorer, Scorer
+from qabias.scorers.batches import keeping
 from qabias.scorers.journal import REQUESTS_FILE
 from qabias.scorers.registry import BASELINE, FUNCTION, SERVER, lasting_options, load_scorer, scorer_of
 from qabias.support.collector import collector_paused
@@ -48,6 +50,7 @@ from qabias.support.progress import listening
 from qabias.tables.model import Analysis, write_analysis
 
 SECONDS_BETWEEN_LINES = 60.0
+_KEPT = ".batches.jsonl"
 
 _log = logging.getLogger(__name__)
 
@@ -218,10 +221,13 @@ def is_there(run: RunFile, question: Question, number: int) -> bool:
 
 def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -> None:
     """Ask a part of a run and write its answers, unless the scorer is waiting for them."""
-    part = question.parts[number]
-    answers = question.benchmark.answer(part, scorer, question.format_of(part), run.arguments.norm)
+    part, path = question.parts[number], part_path(run.folder, number)
+    kept = path.with_name(f".{path.stem}{_KEPT}")
+    with keeping(kept):
+        answers = question.benchmark.answer(part, scorer, question.format_of(part), run.arguments.norm)
     if not (isinstance(scorer, BatchScorer) and scorer.is_waiting()):
         write_part(run, number, question.benchmark, part, answers)
+        kept.unlink(missing_ok=True)
 
 
 def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -254,6 +260,8 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
     answers, n_missing = read_answers(run_file, question.benchmark, question.parts)
     if n_missing:
         return RunResult(run_file, None, n_missing)
+    for kept in part_path(run_file.folder, 0).parent.glob(f".*{_KEPT}"):
+        kept.unlink(missing_ok=True)  # answers of parts that were interrupted
     with collector_paused():
         scores, analysis, warned = compute(run_file, question, answers, outcome)
     if outcome is not None:

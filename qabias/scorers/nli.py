@@ -54,11 +54,13 @@ class NLIScorer(EncoderScorer):
         rows = self._encode(distinct)
         probabilities = np.empty((len(distinct), len(LABELS)))
 
-        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
+        def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> np.ndarray:
             logits = self._model(**inputs).logits.double()
-            probabilities[chosen] = logits.softmax(dim=-1)[:, self._places].cpu().numpy()
+            found: np.ndarray = logits.softmax(dim=-1)[:, self._places].cpu().numpy()
+            return found
 
-        self._runner.run(rows, ask, lambda row: _describe(distinct[row]))
+        for chosen, found in self._runner.run(rows, ask, lambda row: _describe(distinct[row])):
+            probabilities[chosen] = found
         self._refuse_nan(probabilities, lambda row: _describe(distinct[row]))
         return probabilities[pair_of]
 
