@@ -46,7 +46,8 @@ from qabias.scorers.batches import keeping
 from qabias.scorers.journal import REQUESTS_FILE
 from qabias.scorers.registry import BASELINE, FUNCTION, SERVER, lasting_options, load_scorer, scorer_of
 from qabias.support.collector import collector_paused
-from qabias.support.progress import listening
+from qabias.support.printable import printable
+from qabias.support.progress import listening, progress_bar
 from qabias.tables.model import Analysis, write_analysis
 
 SECONDS_BETWEEN_LINES = 60.0
@@ -331,7 +332,7 @@ class RunProgress:
         self._finished = self._shown = done
         self._started = self._last_line = clock()
         has_bar = stream is not None and stream.isatty()
-        self._bar = tqdm(total=total, initial=done, unit="example", desc=name, file=stream) if has_bar else None
+        self._bar = progress_bar(desc=name, total=total, initial=done, unit="example", file=stream) if has_bar else None
 
     @contextmanager
     def part(self, n_examples: int) -> Iterator[None]:
@@ -353,7 +354,7 @@ class RunProgress:
             self._bar.update(self._shown - self._bar.n)
         elif self._stream is not None and self._clock() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = self._clock()
-            self._stream.write(self._line())
+            self._stream.write(printable(self._line()))
             self._stream.flush()
 
     def _line(self) -> str:

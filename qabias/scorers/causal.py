@@ -119,12 +119,12 @@ class CausalScorer:
             for batch in plan_batches(remaining, layout, min(self._budget.tokens, self._network.batch_limit)):
                 asked = [sequence for row in batch for sequence in row.sequences]
                 chosen = [place[sequence] for sequence in asked]
-                found = self._budget.run(f"{layout} {content}", chosen, partial(self._run, batch, layout))
-                if found is None:
+                results = self._budget.run(f"{layout} {content}", chosen, partial(self._run, batch, layout))
+                if results is None:
                     # The sequences of a row can be run apart, unless each is the beginning of the next.
                     self._budget.halve(padded_size(batch), can_split=len(batch) > 1 or not batch[0].is_chain)
                     break
-                values.update(zip(asked, found, strict=True))
+                values.update(zip(asked, results, strict=True))
                 tell(len(values) / len(sequences))
             remaining = [sequence for sequence in remaining if sequence not in values]
         return values

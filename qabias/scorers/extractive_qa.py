@@ -289,13 +289,13 @@ class ExtractiveQAScorer(EncoderScorer):
             starts = _largest(answer.start_logits, mask, spans.starts[tail] + before[:, None, None])
             ends = _largest(answer.end_logits, mask, spans.ends[tail] + before[:, None, None])
             # The root of each, because the product of two small ones may vanish.
-            found: np.ndarray = (starts.sqrt() * ends.sqrt()).cpu().numpy()
-            return found
+            values: np.ndarray = (starts.sqrt() * ends.sqrt()).cpu().numpy()
+            return values
 
-        for chosen, found in self._runner.run(
+        for chosen, values in self._runner.run(
             rows, ask, lambda row: f"context {items.contexts[items.context_of[row]]!r}"
         ):
-            scores[chosen] = found
+            scores[chosen] = values
 
 
 def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray) -> torch.Tensor:

@@ -87,8 +87,8 @@ class MaskedLMScorer(EncoderScorer):
             subjects = accepted[items.subject_of[asked[here]]]
             return self._network.probabilities(inputs, masked.masks[tail] + before, row, subjects, self._topk)
 
-        for chosen, found in self._runner.run(masked.rows, ask, lambda row: f"text {distinct.text(row)!r}"):
-            scores[items_of(chosen)[1]] = found
+        for chosen, values in self._runner.run(masked.rows, ask, lambda row: f"text {distinct.text(row)!r}"):
+            scores[items_of(chosen)[1]] = values
         return scores
 
     def _make_rows(self, texts: _Texts) -> _MaskedRows:

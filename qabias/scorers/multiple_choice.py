@@ -44,11 +44,11 @@ class MultipleChoiceScorer(EncoderScorer):
         def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> np.ndarray:
             # These models take all options of a question at once; a row here is a question of one option.
             answer = self._model(**{name: values[:, None] for name, values in inputs.items()})
-            found: np.ndarray = answer.logits[:, 0].double().cpu().numpy()
-            return found
+            values: np.ndarray = answer.logits[:, 0].double().cpu().numpy()
+            return values
 
-        for chosen, found in self._runner.run(rows, ask, lambda row: _describe(requests, pairs, row)):
-            logits[chosen] = found
+        for chosen, values in self._runner.run(rows, ask, lambda row: _describe(requests, pairs, row)):
+            logits[chosen] = values
         self._refuse_nan(logits, lambda row: _describe(requests, pairs, row))
         n_tokens = np.array([len(tokens) for tokens in endings], dtype=np.int32)
         n_bytes = np.array([len(ending.encode()) for ending in pairs.endings], dtype=np.int32)

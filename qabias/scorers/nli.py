@@ -56,11 +56,11 @@ class NLIScorer(EncoderScorer):
 
         def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> np.ndarray:
             logits = self._model(**inputs).logits.double()
-            found: np.ndarray = logits.softmax(dim=-1)[:, self._places].cpu().numpy()
-            return found
+            values: np.ndarray = logits.softmax(dim=-1)[:, self._places].cpu().numpy()
+            return values
 
-        for chosen, found in self._runner.run(rows, ask, lambda row: _describe(distinct[row])):
-            probabilities[chosen] = found
+        for chosen, values in self._runner.run(rows, ask, lambda row: _describe(distinct[row])):
+            probabilities[chosen] = values
         self._refuse_nan(probabilities, lambda row: _describe(distinct[row]))
         return probabilities[pair_of]
 

@@ -92,13 +92,13 @@ class Seq2SeqScorer:
 
             scored: dict[tuple[int, str], float] = {}
             lengths = [mask.shape[1] + len(targets[option]) for _, option in pairs]
-            for chosen, found in self._batches.run([batch, pairs], lengths, write):
-                scored.update(zip((pairs[i] for i in chosen), found, strict=True))
+            for chosen, results in self._batches.run([batch, pairs], lengths, write):
+                scored.update(zip((pairs[i] for i in chosen), results, strict=True))
             return [scored[pair] for pair in pairs]
 
-        for chosen, found in self._batches.run([*asked.items()], [len(sources[prefix]) for prefix in prefixes], read):
+        for chosen, results in self._batches.run([*asked.items()], [len(sources[prefix]) for prefix in prefixes], read):
             asked_here = ((prefixes[i], option) for i in chosen for option in asked[prefixes[i]])
-            values.update(zip(asked_here, found, strict=True))
+            values.update(zip(asked_here, results, strict=True))
         return values
 
     def _encode(self, sources: Sequence[Tokens]) -> tuple[Any, torch.Tensor]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from qabias.errors import QabiasError
-from qabias.support.files import read_json, strict
+from qabias.support.files import read_json, regular, strict
 
 RUN_MARK = "run.json"  # the file that marks a run folder; files next to it and in its `predictions` are never replaced
 TEMPORARY = "qabias-"
@@ -103,7 +103,7 @@ def json_with(*names: str, **expected: Any) -> Own:
 
 def same_bytes(content: bytes) -> Own:
     """Own files: exactly this content."""
-    return lambda path: path.read_bytes() == content
+    return lambda path: regular(path, len(content)).read_bytes() == content
 
 
 def _check_above(path: Path, flag: str) -> None:
