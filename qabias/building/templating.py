@@ -26,7 +26,7 @@ SLOT = re.compile(r"\{\{([A-Z]+[0-9]?)\}\}")
 _ARTICLE = re.compile(r"((?:^|[.!?][\"']?\s+)A|\ba)n?(\s+)([\w'-]+)")
 _SENTENCE_START = re.compile(r"(^|[.!?][\"']?\s+)([a-z])")
 
-_MOST_BYTES = 2**22  # of a file that a person wrote; more takes minutes to read
+_MOST_BYTES = 2**21  # of a file that a person wrote; a list of this size takes 10 seconds to read
 _MOST_BITS = 1000
 
 _INITIALS = re.compile(r"[A-Z]{2,4}")
