@@ -16,6 +16,7 @@ from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_run
 from qabias.runs.merging import merge
 from qabias.runs.run import run
+from qabias.suites.running import is_finished
 from tests.campaign.helpers import contents
 
 from .commands import command
@@ -73,7 +74,10 @@ def model(tmp_path):
 def test_a_finished_run_is_not_shown_for_other_weights(model, tmp_path):
     asks = ("run", "bbq", "--config", "Age", "--limit", "8", "--model", model, "--output", tmp_path / "run")
     assert command(*asks, "--no-report").code == 0
+    arguments = read_run(tmp_path / "run").arguments
+    assert is_finished(tmp_path / "run", arguments)
     train(model)
+    assert not is_finished(tmp_path / "run", arguments)  # so that `reproduce` does not skip it
     ended = command(*asks, "--no-report")
     assert ended.code == 2
     assert ended.is_clean

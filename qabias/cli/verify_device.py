@@ -31,15 +31,16 @@ def verify_device(
     if output is not None and output.is_dir():
         raise QabiasError(f"--output {output}: is a folder.", f"Name a file, such as {output / 'device.json'}.")
     need("local", "verify-device")
+    from tqdm import tqdm
+
     from qabias.devices import check
     from qabias.support.files import write_json
-    from qabias.support.progress import progress_bar
 
     def keep(so_far: check.Check) -> None:
         if output is not None:
             write_json(output, so_far.as_json(shapes, minutes))
 
-    with progress_bar(desc="verify-device", bar_format="{desc}: {elapsed} {postfix}", leave=False) as bar:
+    with tqdm(desc="verify-device", bar_format="{desc}: {elapsed} {postfix}", leave=False) as bar:
         result = check.check_device(device, shapes, 60 * minutes, bar.set_postfix_str, keep=keep)
     check.print_check(result)
     if output is not None:

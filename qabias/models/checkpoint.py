@@ -31,22 +31,16 @@ def files_digest(model: str) -> str:
     folder = Path(model_folder(model))
     if not folder.exists():
         return ""
-    digest = hashlib.sha256(_digest_of(folder))
-    if (folder / _ADAPTER).is_file():  # the weights that it adapts are elsewhere
-        digest.update(_digest_of_base(folder / _ADAPTER))
-    return digest.hexdigest()
+    base = _digest_of_base(folder / _ADAPTER) if (folder / _ADAPTER).is_file() else b""
+    return hashlib.sha256(_digest_of(folder) + base).hexdigest()
 
 
 def _digest_of(folder: Path) -> bytes:
-    """The digest of a folder without its path, or of a single file."""
-    paths = [folder] if folder.is_file() else [*folder.glob("*"), *folder.glob("additional_chat_templates/*")]
-    files = {path.relative_to(folder).as_posix(): path for path in paths if path == folder or _affects(path)}
-    lines = [f"{name}\0{_file_digest(regular(files[name]))}\n" for name in sorted(files)]
+    """The digest of a folder, wherever it is."""
+    paths = (path for pattern in ("*", "additional_chat_templates/*") for path in sorted(folder.glob(pattern)))
+    files = [path for path in paths if _AFFECTING.fullmatch(path.name) and not path.is_dir()]
+    lines = [f"{path.relative_to(folder).as_posix()}\0{_file_digest(regular(path))}\n" for path in files]
     return hashlib.sha256("".join(lines).encode()).digest()
-
-
-def _affects(path: Path) -> bool:
-    return _AFFECTING.fullmatch(path.name) is not None and not path.is_dir()
 
 
 def _digest_of_base(path: Path) -> bytes:

@@ -204,7 +204,7 @@ def load_pretrained(
     _need_loaders(name, what)
     import transformers
 
-    source, file = _source(name)
+    source, file = _smollm2_source() if name == SMOLLM2 else (name, {})
     # By default, transformers asks on a terminal whether to run the code of a model.
     settings = {"revision": revision, "trust_remote_code": False, **file, **options}
     with quiet_transformers():
@@ -318,13 +318,10 @@ def find_smollm2() -> tuple[str, dict[str, str]]:
 
 def model_folder(name: str) -> str:
     """The folder of a local model; a name of the Hub is returned unchanged."""
-    if name == SMOLLM2:
-        _need_loaders(name)
-    return _source(name)[0]
-
-
-def _source(name: str) -> tuple[str, dict[str, str]]:
-    return _smollm2_source() if name == SMOLLM2 else (name, {})
+    if name != SMOLLM2:
+        return name
+    _need_loaders(name)
+    return _smollm2_source()[0]
 
 
 @functools.cache

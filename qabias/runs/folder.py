@@ -124,17 +124,7 @@ def claim(
         fixed = " Conditions are fixed before the first answer, or the error rate is lost." * ("until" in different)
         raise QabiasError(f"{folder}: holds another run ({what or run.signature}).{fixed}", "Choose another --output.")
     remove_leftovers(run_file)  # of one that was killed while another has written it
-    check_model(run, model_digest)
     return run
-
-
-def check_model(run: RunFile, model_digest: str) -> None:
-    """Refuse other weights, or another tokenizer or configuration, than the model of a run had."""
-    if run.model_digest != model_digest:
-        raise QabiasError(
-            f"{run.folder}: the files of the model {run.arguments.model!r} have changed since this run began.",
-            "Choose another --output, or restore the files.",
-        )
 
 
 def check_free(folder: Path) -> None:

@@ -28,7 +28,6 @@ from qabias.runs.folder import (
     ANALYSIS_FILE,
     SCORES_FILE,
     RunFile,
-    check_model,
     claim,
     default_folder,
     is_complete,
@@ -47,7 +46,7 @@ from qabias.scorers.journal import REQUESTS_FILE
 from qabias.scorers.registry import BASELINE, FUNCTION, SERVER, lasting_options, load_scorer, scorer_of
 from qabias.support.collector import collector_paused
 from qabias.support.printable import printable
-from qabias.support.progress import listening, progress_bar
+from qabias.support.progress import listening
 from qabias.tables.model import Analysis, write_analysis
 
 SECONDS_BETWEEN_LINES = 60.0
@@ -123,7 +122,11 @@ def run(
     named = question.signature, question.units_per_part, question.model_digest
     run_file = processes.on_first(partial(claim, folder, arguments, *named))
     with processes.together():  # each has loaded the model by itself
-        check_model(run_file, question.model_digest)
+        if run_file.model_digest != question.model_digest:
+            raise QabiasError(
+                f"{folder}: the files of the model {arguments.model!r} have changed since this run began.",
+                "Choose another --output, or restore the files.",
+            )
     with lock_run(folder, machine.shard, processes):
         outcome: Outcome | None = None
         for end in [len(question.parts)] if whole else question.part_ends:
@@ -327,12 +330,14 @@ class RunProgress:
     def __init__(
         self, name: str, total: int, done: int, stream: TextIO | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._name, self._total, self._before = name, total, done
+        self._name, self._total, self._before = printable(name), total, done
         self._stream, self._clock = stream, clock
         self._finished = self._shown = done
         self._started = self._last_line = clock()
         has_bar = stream is not None and stream.isatty()
-        self._bar = progress_bar(desc=name, total=total, initial=done, unit="example", file=stream) if has_bar else None
+        self._bar = (
+            tqdm(total=total, initial=done, unit="example", desc=printable(name), file=stream) if has_bar else None
+        )
 
     @contextmanager
     def part(self, n_examples: int) -> Iterator[None]:
@@ -354,7 +359,7 @@ class RunProgress:
             self._bar.update(self._shown - self._bar.n)
         elif self._stream is not None and self._clock() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = self._clock()
-            self._stream.write(printable(self._line()))
+            self._stream.write(self._line())
             self._stream.flush()
 
     def _line(self) -> str:

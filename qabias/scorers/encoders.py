@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import itertools
 import math
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.scorers.batches import Results, RunStats, TokenBudget, nan_error
+from qabias.scorers.batches import Results, RunStats, TokenBudget, digest_of, nan_error
 from qabias.support.progress import tell
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class TokenRows:
     def digest(self) -> str:
         """SHA-256 of all rows, in hexadecimal digits."""
         content = (self._head_of, self._tail_of, self._head_starts, self._tail_starts, self._tokens, self._types)
-        return hashlib.sha256(b"".join(part.tobytes() for part in content)).hexdigest()
+        return digest_of([part.tolist() for part in content])
 
     def tails(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Number of each chosen row's tail, and how many tokens precede it."""

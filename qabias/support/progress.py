@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
-
-from qabias.support.printable import printable
-
-if TYPE_CHECKING:
-    from tqdm import tqdm
 
 Listener = Callable[[float], None]  # takes the completed share of a task, in [0, 1]
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
-
-
-def progress_bar(items: Iterable[Any] | None = None, *, desc: str, **options: Any) -> tqdm[Any]:
-    """A bar of `tqdm` whose description steers no terminal."""
-    from tqdm import tqdm
-
-    return tqdm(items, desc=printable(desc), **options)
 
 
 @contextmanager
