@@ -7,6 +7,7 @@ import hashlib
 import importlib.metadata
 import io
 import logging
+import math
 import os
 import re
 import tempfile
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
-from qabias.support.files import cache_folder, regular
+from qabias.support.files import MOST_BYTES, cache_folder, regular
 from qabias.support.suggest import closest, first_line, missing, need, unknown
 
 if TYPE_CHECKING:
@@ -218,7 +219,9 @@ def check_local(name: str) -> None:
     """Refuse a name that cannot be a Hub id: a missing path, or nearly a local name."""
     path = Path(name).expanduser()
     for file in (path, *(path.glob("*") if path.is_dir() else ())):
-        regular(file)  # transformers would read a pipe without end
+        regular(
+            file, MOST_BYTES if file.suffix in (".json", ".txt", ".jinja") else math.inf
+        )  # as transformers does not
     if name == SMOLLM2 or path.exists():
         return
     beside = path.parent.iterdir() if path.parent.is_dir() else ()

@@ -21,7 +21,7 @@ from tqdm import tqdm
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import Rules, Scored
 from qabias.errors import QabiasError
-from qabias.models.checkpoint import files_digest
+from qabias.models.checkpoint import files_digest, files_state
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_scorer
 from qabias.runs.distributed import Processes, launched_processes
 from qabias.runs.folder import (
@@ -199,7 +199,7 @@ def prepare(
     arguments = replace(arguments, options=lasting_options(name, arguments.options))
     folder = folder or default_folder(arguments)
     is_named = handed_over is None and name not in (BASELINE, FUNCTION, SERVER)
-    digest = files_digest(arguments.model) if is_named else ""
+    state = files_state(arguments.model) if is_named else []
     scorer = load_scorer(
         name,
         arguments.model,
@@ -212,7 +212,8 @@ def prepare(
         journal=folder / REQUESTS_FILE,
         handed_over=handed_over,
     )
-    if is_named and digest != files_digest(arguments.model):
+    digest = files_digest(arguments.model) if state else ""
+    if state and state != files_state(arguments.model):
         raise QabiasError(f"the files of the model {arguments.model!r} changed while it was loaded.", "Run it again.")
     question = replace(make_question(examples, arguments, scorer), model_digest=digest)
     return Prepared(arguments, folder, scorer, question)

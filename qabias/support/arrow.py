@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-MOST_ROWS, MOST_DECODED = 2**25, 2**31
+MOST_ROWS, MOST_DECODED = 2**25, 2**30
 """Rows and bytes in memory of a user's file."""
 
 
