@@ -23,7 +23,7 @@ if sys.platform != "win32":  # which cannot remove open files, so temporary ones
         return True
 
 
-MOST_BYTES = 2**28  # of a file that is read at once
+MOST_BYTES, MOST_LOG_BYTES = 2**28, 2**32  # of a file that is read at once, and of one whose lines are
 _UNFINISHED = ".unfinished"
 
 

@@ -117,7 +117,7 @@ def test_a_command_ends_clearly_whatever_is_in_the_place_of_a_file(odd, place, t
             if not (ended.is_clean or is_quiet) or "Out of memory" in ended.err:
                 wrong.append((file, arguments, ended.code, ended.err[-400:]))
         shutil.rmtree(here.parent)
-    assert wrong == []
+    assert not wrong, "\n".join(map(str, wrong))
 
 
 def _table(path, rows, text, groups=1):

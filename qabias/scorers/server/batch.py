@@ -13,7 +13,7 @@ from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.server.asking import Asker, Body, RefusedError, failure, is_failure, printable
 from qabias.scorers.server.modes import PATH
 from qabias.scorers.server.options import READ, WRITE
-from qabias.support.files import regular, write_atomically
+from qabias.support.files import MOST_LOG_BYTES, regular, write_atomically
 
 FOLDER = "batch"  # folder of request files in a run folder
 
@@ -52,7 +52,7 @@ def read_results(paths: Iterable[Path]) -> Results:
     results = Results({}, [])
     for path in paths:
         try:
-            lines = regular(path).read_bytes().splitlines()
+            lines = regular(path, MOST_LOG_BYTES).read_bytes().splitlines()
         except OSError as error:
             raise QabiasError(f"{path} cannot be read: {error}.", "Make it readable.") from error
         for number, line in enumerate(lines, start=1):
