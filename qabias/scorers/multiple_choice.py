@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -41,11 +41,10 @@ class MultipleChoiceScorer(EncoderScorer):
         rows = self._make_rows(pairs, endings)
         logits = np.empty(len(rows))
 
-        def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> np.ndarray:
+        def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> Any:
             # These models take all options of a question at once; a row here is a question of one option.
             answer = self._model(**{name: values[:, None] for name, values in inputs.items()})
-            values: np.ndarray = answer.logits[:, 0].double().cpu().numpy()
-            return values
+            return answer.logits[:, 0].double().cpu().numpy()
 
         for chosen, values in self._runner.run(rows, ask, lambda row: _describe(requests, pairs, row)):
             logits[chosen] = values

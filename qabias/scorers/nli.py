@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,10 +54,9 @@ class NLIScorer(EncoderScorer):
         rows = self._encode(distinct)
         probabilities = np.empty((len(distinct), len(LABELS)))
 
-        def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> np.ndarray:
+        def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> Any:
             logits = self._model(**inputs).logits.double()
-            values: np.ndarray = logits.softmax(dim=-1)[:, self._places].cpu().numpy()
-            return values
+            return logits.softmax(dim=-1)[:, self._places].cpu().numpy()
 
         for chosen, values in self._runner.run(rows, ask, lambda row: _describe(distinct[row])):
             probabilities[chosen] = values
