@@ -64,7 +64,7 @@ class RunFile(RunContent):
 
     folder: Path
     digest: str
-    model_digest: str
+    model_digest: str = ""
 
 
 def read_run(folder: Path) -> RunFile:
