@@ -8,6 +8,8 @@ from pathlib import Path
 
 from qabias.building.templating import read_utf8
 from qabias.errors import QabiasError
+from qabias.support.printable import refuse_control
+from qabias.support.suggest import shortened
 
 
 @dataclass(frozen=True)
@@ -135,13 +137,18 @@ def _rows(path: Path, columns: set[str]) -> list[dict[str, str]]:
     try:
         missing = columns - set(reader.fieldnames or ())
         if missing:
-            raise QabiasError(f"{path}: no column {', '.join(sorted(missing))}; the columns are {reader.fieldnames}")
+            raise QabiasError(
+                f"{path}: no column {', '.join(sorted(missing))}; the columns are {shortened(reader.fieldnames)}",
+                "Add it.",
+            )
         for row in reader:
             if None in row or None in row.values():
                 raise QabiasError(
                     f"{path}: line {reader.line_num}: not one cell per column",
                     f"Give it {len(reader.fieldnames or ())}.",
                 )
+            for cell in row.values():
+                refuse_control(cell, f"{path}: line {reader.line_num}")
             rows.append(row)
     except csv.Error as error:
         raise QabiasError(f"{path}: line {reader.line_num + 1}: {error}", "Correct this line.") from error

@@ -1,5 +1,12 @@
 """The one exception that a user is meant to read."""
 
+_LONGEST = 2000
+
+
+def bounded(text: str) -> str:
+    """A text of a message, cut if its input made it very long."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
+
 
 class QabiasError(ValueError):
     """A mistake in the input or the surroundings that the user can fix.
@@ -12,7 +19,7 @@ class QabiasError(ValueError):
     """
 
     def __init__(self, problem: str, fix: str = "") -> None:
-        super().__init__(problem, fix)
+        super().__init__(bounded(problem), bounded(fix))
 
     def __str__(self) -> str:
         problem, fix = self.args

@@ -250,11 +250,12 @@ def _measure_outside(table: pa.Table, loaded: LoadedModel) -> None:
     rows = prepared.rows
     scores = np.zeros((len(rows), 2), dtype=np.float32)
 
-    def keep(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
-        scores[chosen] = 1 / inputs["input_ids"].shape[1]
+    def answer(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> np.ndarray:
+        return np.full((len(chosen), 2), 1 / inputs["input_ids"].shape[1])
 
     runner = EncoderRunner(loaded, "layout", GPU_BUDGET)
-    timed("laying out all batches", lambda: runner.run(rows, keep, str))
+    for chosen, found in timed("laying out all batches", lambda: list(runner.run(rows, answer, str))):
+        scores[chosen] = found
     noise = np.random.default_rng(0).random(scores.shape, dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder:
         timed("writing the scores (Parquet, float32)", lambda: _write(noise, Path(folder) / "scores.parquet"))

@@ -68,6 +68,16 @@ def test_debug_prints_the_traceback_before_the_line(called, monkeypatch, way):
     assert err.endswith("\nerror: no such thing.\n  fix: Make one.\n")
 
 
+@pytest.mark.parametrize("error", [QabiasError("x, " * 10**6, "y, " * 10**6), OSError(1, "z " * 10**6)])
+def test_no_message_is_long(called, monkeypatch, error):
+    raises(monkeypatch, error)
+    code, _, err = called("show", "x")
+    assert code == 2
+    assert len(err.splitlines()) == 2
+    assert len(err) < 5000
+    assert "characters)" in err
+
+
 def test_ctrl_c_is_one_line_and_exit_code_130(called, monkeypatch):
     raises(monkeypatch, KeyboardInterrupt())
     assert called("show", "x") == (INTERRUPTED, "", "stopped\n")

@@ -10,22 +10,26 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
 from qabias.planning import estimate_run
-from qabias.runs.arguments import RunArguments
+from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.folder import claim
+from qabias.runs.merging import merge
 from qabias.runs.question import load_examples
-from qabias.runs.run import run
+from qabias.runs.run import prepare, run
+from qabias.scorers.journal import Journal
 from speed import servers
 
 from . import tiny_models
 from .conftest import ROOT
 from .echo_model import EchoModel
 from .faulty_server import FaultyServer, faulty
-from .loopback_server import KEY, TIMEOUT
+from .loopback_server import KEY, TIMEOUT, chat_reply
 from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings
 
@@ -43,6 +47,33 @@ def test_scores_are_those_of_a_server_without_faults(serve, tmp_path):
         assert len(server.answered) == 80
     assert sum(server.faults.values()) > 10
     assert scores[0] == scores[1]
+
+
+def test_a_name_that_comes_to_mean_another_model_ends_the_run_and_keeps_its_answers(serve, tmp_path):
+    named = iter([*["m-2026-01-31"] * 11, *["m-2026-11-28"] * 9])
+    server = serve(lambda path, body: {**chat_reply(path, body), "model": next(named, "m-2026-01-31")})
+    options = {"base_url": server.url, "max_connections": "1"}
+    arguments = RunArguments("bbq", "m", config="SES", backend="server", limit=40, options=options)
+
+    def shard(number, folder):
+        return run(arguments, tmp_path / folder, Machine(shard=(number, 2), shows_progress=False))
+
+    with pytest.raises(QabiasError, match="come from 'm-2026-11-28', but this run began with 'm-2026-01-31'"):
+        shard(0, "run")
+    assert len((tmp_path / "run" / "requests.jsonl").read_text("utf-8").splitlines()) == 12
+    with pytest.raises(QabiasError, match="come from"):
+        shard(0, "run")
+    named = iter(())
+    assert shard(0, "run").scores
+    assert server.attempts.total() == 40 + 2  # the two refused ones
+    # Two machines: each sees one name.
+    other = replace(arguments, limit=None)
+    for number in (0, 1):
+        claimed = prepare(other, load_examples(other), folder=tmp_path / f"shard-{number}")
+        claim(claimed.folder, claimed.arguments, claimed.question.signature, 64)
+        Journal(claimed.folder / "requests.jsonl").add("model", f"m-{number}")
+    with pytest.raises(QabiasError, match="answers of 'm-0' and 'm-1'"):
+        merge([tmp_path / "shard-0", tmp_path / "shard-1"], tmp_path / "whole")
 
 
 @pytest.mark.slow

@@ -347,3 +347,109 @@ def test_from_python_it_is_run_loaded_and_scored_by_its_path(folder):
     scored = qabias.score(rows["biased_loc"], rows)
     assert scored.scores["bias_ambig"] == 1
     assert scored.scores["n"] == 32
+
+
+# Hostile texts
+
+
+STEERING = ("\x1b[2J", "\x07", "\x00", "\r", "\x7f", "\x9b2J", "\x85", "\u2028", "\u202e", "\u2066", "\u2069", "\ud83d")
+MARKS = "\u200c\u200d\u200e\u200f\u061c"
+"""Marks that texts in some scripts need."""
+
+
+def places(content, place=()):
+    """Every text of a YAML file, as the path of keys that leads to it; a key is a text too."""
+    for key, value in content.items() if isinstance(content, dict) else enumerate(content):
+        if isinstance(key, str):
+            yield (*place, key), True
+        if isinstance(value, dict | list):
+            yield from places(value, (*place, key))
+        elif isinstance(value, str):
+            yield (*place, key), False
+
+
+def put(content, place, is_key, text):
+    for key in place[:-1]:
+        content = content[key]
+    key = place[-1]
+    if is_key:
+        content[f"{key}{text}"] = content.pop(key)
+    else:
+        content[key] = f"{content[key]}{text}"
+
+
+@pytest.mark.parametrize(
+    "name", ["benchmark.yaml", "language.yaml", "templates/Eta.yaml", "templates/Nazionalita.yaml"]
+)
+def test_a_control_character_is_refused_in_every_text_of_every_file(folder, name):
+    path = folder / name
+    original = yaml.safe_load(path.read_text("utf-8"))
+    found = [*places(original)]
+    assert len(found) > 10
+    for number, (place, is_key) in enumerate(found):
+        content = yaml.safe_load(path.read_text("utf-8"))
+        put(content, place, is_key, STEERING[number % len(STEERING)])
+        written = json.dumps(content, default=str)  # which is YAML, with escapes
+        assert written.isascii()
+        broken = shutil.copytree(folder, folder.parent / f"broken-{number}")
+        (broken / name).write_text(written, "utf-8")
+        with pytest.raises(
+            QabiasError, match=r"control character U\+00|control character U\+[2D]|not readable as YAML"
+        ):
+            load_benchmark(str(broken))
+
+
+@pytest.mark.parametrize("sign", [sign for sign in STEERING if sign not in ("\r", "\ud83d")])
+def test_a_control_character_is_refused_in_labels_and_in_names_of_files(folder, sign):
+    labels = folder / "vocabulary" / "labels.csv"
+    lines = labels.read_text("utf-8").splitlines(keepends=True)
+    for column in range(lines[1].count(",") + 1):
+        cells = lines[1].rstrip("\n").split(",")
+        cells[column] = f'"{cells[column]}{sign}"'
+        labels.write_bytes("".join([lines[0], ",".join(cells) + "\n", *lines[2:]]).encode())
+        with pytest.raises(QabiasError, match=r"control character|unknown labels|cell per column"):
+            load_benchmark(str(folder))
+    labels.write_text("".join(lines), "utf-8")
+    if sign != "\x00":
+        (folder / "templates" / "Eta.yaml").rename(folder / "templates" / f"Eta{sign}.yaml")
+        with pytest.raises(QabiasError, match="control character"):
+            load_benchmark(str(folder))
+
+
+def test_texts_in_any_script_keep_their_marks(folder):
+    change(folder / "benchmark.yaml", title=f"\u0645\u06cc{MARKS}\u062e\u0648\u0627\u0647\u0645", purpose="a\tb\nc")
+    assert MARKS in load_benchmark(str(folder)).card.title
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("making: 0x" + "f" * 100_000, "a number of 400,000 bits"),
+        ("making: " + "9" * 100_000, "not readable as YAML"),
+        ("making: [1, 0b" + "1" * 100_000 + "]", "a number of 100,000 bits"),
+        ("making: a\nmaking: b", "the key 'making' occurs twice"),
+        ("title: b", "the key 'title' occurs twice"),
+        ("making: {a: 1, a: 2}", "the key 'a' occurs twice"),
+        ("making: [" + "x, " * 20_000 + "]", "field making is"),
+        ("making: " + "x" * 5_000_000, "is larger than 2 MB"),
+        ("x" * 100_000 + ": 1", "not readable as YAML"),
+        ("? " + "x" * 100_000 + "\n: 1", "is not a field"),
+    ],
+)
+def test_what_no_message_could_hold_is_refused_in_two_short_lines(folder, qabias_says, line, why):
+    path = folder / "benchmark.yaml"
+    text = re.sub(r"^making: >-\n(  .*\n)+", "", path.read_text("utf-8"), flags=re.MULTILINE)
+    path.write_text(f"{text}{line}\n", "utf-8")
+    code, _, err = qabias_says("run", "mine", "--model", "baseline:oracle")
+    assert code == 2
+    assert why in err
+    assert len(err.splitlines()) == 2
+    assert len(err) < 5000
+
+
+def test_a_million_columns_give_a_short_message(folder, qabias_says):
+    (folder / "vocabulary" / "labels.csv").write_text(",".join(map(str, range(200_000))) + "\n", "utf-8")
+    code, _, err = qabias_says("run", "mine", "--model", "baseline:oracle")
+    assert code == 2
+    assert "no column" in err
+    assert len(err) < 5000

@@ -22,6 +22,7 @@ from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.support.files import write_atomically, write_text
 from qabias.support.outputs import Own, json_with
+from qabias.support.printable import printable
 from qabias.support.stored import read_fields, write_stored
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
     def write(self, output: Path, origin: AnyOrigin, configs: Sequence[str]) -> dict[str, pa.Table]:
         """Build tables with a progress bar, and write them with their card."""
         # A closed bar ends its line: an error then starts a new one.
-        with tqdm(configs, unit="table", desc=f"build {self.name}") as bar:
+        with tqdm(configs, unit="table", desc=printable(f"build {self.name}")) as bar:
             tables = {config: origin.table(config) for config in bar}
         for config, table in tables.items():
             write_atomically(output / parquet_path(config), partial(self.write_parquet, table))

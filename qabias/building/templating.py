@@ -3,6 +3,7 @@
 import hashlib
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from qabias.errors import QabiasError
-from qabias.support.suggest import need
+from qabias.support.files import regular
+from qabias.support.printable import refuse_control
+from qabias.support.suggest import need, shortened
 
 if TYPE_CHECKING:
     import inflect
@@ -22,6 +25,9 @@ SLOT = re.compile(r"\{\{([A-Z]+[0-9]?)\}\}")
 # "A" inside a sentence is a name ("Vitamin A"), not an article.
 _ARTICLE = re.compile(r"((?:^|[.!?][\"']?\s+)A|\ba)n?(\s+)([\w'-]+)")
 _SENTENCE_START = re.compile(r"(^|[.!?][\"']?\s+)([a-z])")
+
+_MOST_BYTES = 2**21  # of a file that a person wrote; a list of this size takes 10 seconds to read
+_MOST_BITS = 1000
 
 _INITIALS = re.compile(r"[A-Z]{2,4}")
 _LETTERS_SPOKEN_WITH_A_VOWEL = "AEFHILMNORSX"
@@ -54,15 +60,15 @@ class StableRandom:
 
 
 def read_utf8(path: Path) -> str:
-    """The text of a UTF-8 file, with normalized line ends."""
+    """The text of a UTF-8 file that a person wrote, with normalized line ends."""
     try:
-        return path.read_text(encoding="utf-8")
+        return regular(path, _MOST_BYTES).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise QabiasError(f"{path} is not UTF-8", "save it as UTF-8") from error
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses aliases, because a few lines of them can fill the memory."""
+    """Refuses aliases, because a few lines of them can fill the memory, and keys that occur twice."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -70,21 +76,47 @@ class _Loader(yaml.SafeLoader):
             raise yaml.composer.ComposerError(None, None, problem, self.peek_event().start_mark)
         return super().compose_node(parent, index)
 
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        mapping = super().construct_mapping(node, deep)
+        if len(mapping) < len(node.value):
+            counts = Counter(self.construct_object(key) for key, _ in node.value)
+            problem = f"the key {shortened(counts.most_common(1)[0][0])} occurs twice"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        return mapping
+
 
 def read_yaml(path: Path) -> Any:
-    """Read a user's YAML file.
+    """Read a user's YAML file; see `parse_yaml`.
 
     Raises:
-        QabiasError: If it is not UTF-8 or YAML, nested too deeply, or has an alias or an impossible date.
         OSError: If it cannot be read.
     """
-    text = read_utf8(path)
+    return parse_yaml(read_utf8(path), path)
+
+
+def parse_yaml(text: str, path: Path) -> Any:
+    """Parse a user's YAML.
+
+    Raises:
+        QabiasError: If it is not YAML, nested too deeply, or has an alias, a key twice, an impossible date, a control
+            character in a text, or a number of hundreds of digits.
+    """
     try:
-        return yaml.load(text, _Loader)
+        content = yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise QabiasError(
             f"{path}: not readable as YAML: {' '.join(str(error).split())}", "Correct its YAML."
         ) from error
+    waiting = [content]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            refuse_control(value, str(path))
+        elif isinstance(value, int) and value.bit_length() > _MOST_BITS:  # too long for Python to write down
+            raise QabiasError(f"{path}: a number of {value.bit_length():,} bits.", "Write it as text, in quotes.")
+        elif isinstance(value, dict | list | tuple | set):
+            waiting += [*value, *(value.values() if isinstance(value, dict) else ())]
+    return content
 
 
 def read_template_file(path: Path, known: str) -> Any:

@@ -9,7 +9,7 @@ import typer
 from qabias.benchmarks.registry import default_name
 from qabias.cli.commands import Commands
 from qabias.cli.failures import EXIT_USER_ERROR as EXIT_USER_ERROR
-from qabias.cli.failures import INTERRUPTED, check_readable, fail, say_interrupted, warn_in_one_line
+from qabias.cli.failures import INTERRUPTED, check_readable, fail, log_plainly, say_interrupted, warn_in_one_line
 from qabias.support import printable
 from qabias.support.printable import echo
 from qabias.support.version import __version__
@@ -51,6 +51,7 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     printable.write_plainly()
     warn_in_one_line()
+    log_plainly()
     command = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
     settings = {"debug": False}
     try:

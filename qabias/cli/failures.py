@@ -1,15 +1,17 @@
 """How a command fails: problem, fix, exit code, and with --debug the traceback."""
 
+import logging
 import re
 import sys
 import traceback
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, bounded
 from qabias.runs.distributed import SharedError, is_first
-from qabias.support.printable import echo
+from qabias.support.printable import echo, printable
 from qabias.support.suggest import choose, first_line, unknown
 
 EXIT_USER_ERROR, FAULT, INTERRUPTED = 2, 70, 130  # exit codes: a mistake of the user, a fault of qabias, Ctrl-C
@@ -29,7 +31,7 @@ def fail(error: BaseException, command: str, *, debug: bool) -> int:
     if isinstance(error, SharedError) and not is_first():  # the first process prints it
         return EXIT_USER_ERROR
     if debug:
-        traceback.print_exception(error)
+        echo("".join(traceback.format_exception(error)), err=True)
     if isinstance(error, QabiasError | SharedError):
         problem, _, fix = str(error).partition("\n  fix: ")
         _say("error", problem, fix or f"See 'qabias {command or 'COMMAND'} --help'.")
@@ -86,7 +88,8 @@ def _as_typed(name: str) -> str:
 def say_interrupted(command: str) -> None:
     """Report Ctrl-C on standard error, from one process only."""
     if is_first():
-        echo(f"stopped{'. Rerun the command to resume.' if command == 'run' else ''}", err=True)
+        kept = ". The answers so far are kept. Rerun the command to resume." if command == "run" else ""
+        echo(f"stopped{kept}", err=True)
 
 
 def warn_in_one_line() -> None:
@@ -98,6 +101,21 @@ def warn_in_one_line() -> None:
             _say("warning", str(message))
 
     warnings.showwarning = show
+
+
+def log_plainly() -> None:
+    """Free every log record, also those of other packages, from control characters."""
+    make = logging.getLogRecordFactory()
+
+    def made(*arguments: Any, **named: Any) -> logging.LogRecord:
+        record = make(*arguments, **named)
+        with suppress(TypeError, ValueError):  # a wrong format is reported by its handler
+            record.msg, record.args = printable(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = printable("".join(traceback.format_exception(*record.exc_info)).rstrip())
+        return record
+
+    logging.setLogRecordFactory(made)
 
 
 def check_readable(arguments: list[str]) -> None:
@@ -118,7 +136,7 @@ def _say(kind: str, problem: str, fix: str = "") -> None:
 def _in_one_line(text: str) -> str:
     # Names may have a thousand letters.
     words = (word if len(word) <= _LONGEST else f"{word[:_SHOWN]}...{word[-_SHOWN:]}" for word in text.split())
-    return " ".join(words)
+    return bounded(" ".join(words))
 
 
 def _os_error(error: OSError) -> str:

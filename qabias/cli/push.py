@@ -134,7 +134,7 @@ def _write_results(
 ) -> None:
     from qabias.hub.results import check_replaceable, headlines, result_files, update_card
     from qabias.hub.results import model_index as index_of
-    from qabias.support.files import write_atomically
+    from qabias.support.files import MOST_BYTES, regular, write_atomically
     from qabias.support.outputs import check_folder
 
     check_folder(output, flag="--write-to")
@@ -144,7 +144,7 @@ def _write_results(
     if model_index:
         card = output / "README.md"
         try:
-            text = card.read_text(encoding="utf-8") if card.exists() else ""
+            text = regular(card, MOST_BYTES).read_text(encoding="utf-8") if card.exists() else ""
         except UnicodeDecodeError as error:
             raise QabiasError(f"{card} is not UTF-8.", "Save it as UTF-8, or remove --model-index.") from error
         files["README.md"] = update_card(text, index_of(run, model_id, dataset, sample=sample), model_id).encode()

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import yaml
 
 from qabias.benchmarks import choose_format
+from qabias.building.templating import parse_yaml
 from qabias.errors import QabiasError
 from qabias.evidence.content import DIGITS, TO_COMPLETE, Evidence
 from qabias.evidence.writing import FORMS, WITH_DATASET, documents
@@ -35,7 +35,7 @@ from qabias.runs.question import Question, read_question
 from qabias.runs.run import at_verdict, compute
 from qabias.runs.scored import LOG_FILE, ScoredRun, scores_content
 from qabias.runs.signature import collected_signature, format_name, rules_text, signature_fields, until_field
-from qabias.support.files import strict
+from qabias.support.files import MOST_BYTES, read_json, regular, strict
 from qabias.support.stored import read_fields
 from qabias.support.suggest import missing
 from qabias.tables.model import content_of
@@ -194,8 +194,8 @@ def _signature_differences(run: RunFile, question: Question) -> Iterator[Differe
 def _differences_of_damaged(path: Path, expected: Mapping[str, Any]) -> Iterator[Difference]:
     """The numbers that differ in a file without a valid checksum, if it can be read at all."""
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        stored = read_json(path)
+    except (OSError, ValueError):
         return
     if isinstance(stored, dict):
         stored.pop("sha256", None)
@@ -239,7 +239,7 @@ def _short(value: Any) -> str:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8")
+        return regular(path, MOST_BYTES).read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise QabiasError(f"{path} is not UTF-8.", "Use a document of `qabias export`.") from error
 
@@ -263,8 +263,8 @@ def _form_of(path: Path, text: str) -> tuple[str, str]:
     """The form of a document, and the dataset of a results file."""
     if path.suffix in (".yaml", ".yml"):
         try:
-            return WITH_DATASET, str(yaml.safe_load(text)[0]["dataset"]["id"])
-        except (yaml.YAMLError, LookupError, TypeError):
+            return WITH_DATASET, str(parse_yaml(text, path)[0]["dataset"]["id"])
+        except (QabiasError, LookupError, TypeError):
             return "", ""
     if path.suffix in (".json", ".jsonl"):
         return next(iter(FORMS)), ""

@@ -17,6 +17,7 @@ from qabias.hub.push import check_repo_id
 from qabias.runs.outcomes import answered_in_words, answered_share
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of, escaped, format_name, signature_fields
+from qabias.support.files import MOST_BYTES, regular
 from qabias.support.outputs import check_file
 
 LONGEST_NAME = 120  # characters of a results file's name, without its ending; a system message can be longer
@@ -81,7 +82,7 @@ def check_replaceable(path: Path, content: bytes, *, overwrite: bool = False) ->
     check_file(path, lambda _: True)
     if not path.exists() or overwrite:
         return
-    old = _signatures(path.read_bytes())
+    old = _signatures(regular(path, MOST_BYTES).read_bytes())
     if old != {new}:
         other = " and ".join(sorted(old)) or "(unreadable)"
         raise QabiasError(

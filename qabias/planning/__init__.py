@@ -16,7 +16,7 @@ from qabias.scorers.journal import request_hash
 from qabias.scorers.registry import check_options
 from qabias.scorers.server import KIND, make_scorer
 from qabias.scorers.server.asking import Asker, Body
-from qabias.support.printable import echo
+from qabias.support.printable import echo, printable
 
 BYTES_PER_TOKEN = 4
 _ROUGH = f"{BYTES_PER_TOKEN} bytes per token, a rough guess: add --option tokenizer=NAME_OR_FOLDER"
@@ -68,7 +68,7 @@ def estimate_run(arguments: RunArguments, mirror: str | None = None) -> CostEsti
     recorder = _Recorder(_counter(options.tokenizer))
     scorer = make_scorer(arguments.model, recorder, options)
     question = make_question(load_examples(arguments, mirror), arguments, scorer)
-    for part in tqdm(question.parts, unit="part", desc=benchmark.name, delay=2, leave=False, disable=None):
+    for part in tqdm(question.parts, unit="part", desc=printable(benchmark.name), delay=2, leave=False, disable=None):
         benchmark.answer(part, scorer, question.format_of(part), arguments.norm)
     n_requests, prompt_tokens = recorder.totals()
     counted_by = f"the tokenizer {options.tokenizer}"

@@ -27,6 +27,7 @@ from qabias.runs.question import Question, read_question
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
 from qabias.support.arrow import dicts
+from qabias.support.files import regular
 from qabias.tables.model import Analysis, Table
 
 MOST_EXAMPLES = 60_000  # in a page; of a larger run the page has the analysis's selection
@@ -55,7 +56,7 @@ def run_examples(
     """All examples of a run up to `MOST_EXAMPLES`, else the analysis's, with the reason."""
     parts = part_path(run.folder, 0).parent.glob("part-*.parquet")
     try:
-        n = sum(pq.read_metadata(path).num_rows for path in parts)
+        n = sum(pq.read_metadata(regular(path)).num_rows for path in parts)
         if 0 < n <= MOST_EXAMPLES:
             return _all_examples(run, question or read_question(run.file, mirror))
         reason = f"The run has {n:,} examples, a page at most {MOST_EXAMPLES:,}." if n else "The folder has no answers."

@@ -22,6 +22,7 @@ from qabias.benchmarks.facts import Tile
 from qabias.benchmarks.headline import Headline
 from qabias.comparison import Comparison
 from qabias.report.explorer import Explored, choices, encode
+from qabias.support.files import MOST_BYTES, regular
 from qabias.support.outputs import Own
 from qabias.tables.drawing import LIGHT
 from qabias.tables.figures import deepest, draw, hidden_rows
@@ -135,7 +136,7 @@ def is_page_of(signatures: Sequence[str]) -> Own:
 
     def is_own(path: Path) -> bool:
         try:
-            return mark in path.read_text(encoding="utf-8")
+            return mark in regular(path, MOST_BYTES).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return False
 

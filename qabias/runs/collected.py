@@ -159,7 +159,7 @@ def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror
     benchmark = load_benchmark(run.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
     question = replace(read_question(run, mirror), signature=with_rules(run.signature, arguments.rules))
-    new = claim(output, arguments, question.signature, run.units_per_part)
+    new = claim(output, arguments, question.signature, run.units_per_part, run.model_digest)
     for number in range(len(question.parts)):
         answers = read_part(run, number)
         if answers is None:

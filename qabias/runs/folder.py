@@ -37,6 +37,7 @@ RUN_FILE, SCORES_FILE, ANALYSIS_FILE, REPORT_FILE = "run.json", "scores.json", "
 COMPARISON_FILE, POOL_FILE = "compare.html", "pool.json"
 """Files of comparisons and averages, which mark a folder that is not a run."""
 
+_MODEL_DIGEST = "model_digest"
 _VERSIONED = ("datasets", "evaluate", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
 
 
@@ -59,10 +60,11 @@ class RunContent:
 
 @dataclass(frozen=True)
 class RunFile(RunContent):
-    """`run.json` with its folder and the SHA-256 of its question, in hexadecimal digits."""
+    """`run.json` with its folder and the SHA-256 of its question and of its model's files, in hexadecimal digits."""
 
     folder: Path
     digest: str
+    model_digest: str = ""
 
 
 def read_run(folder: Path) -> RunFile:
@@ -75,14 +77,16 @@ def read_run(folder: Path) -> RunFile:
     version = fields.get("qabias_version")
     if version != __version__:
         raise QabiasError(f"{path}: written by qabias {version}, and this is {__version__}.", f"{remedy}.")
+    model_digest = str(fields.pop(_MODEL_DIGEST, ""))  # for a local model
     content = typed(RunContent, fields, path, remedy)
     if content.benchmark not in benchmark_names() and not is_folder(content.benchmark):
         raise QabiasError(
             f"{path}: unknown benchmark {content.benchmark!r}, here are {', '.join(benchmark_names())}.",
             "Install its package, or repeat the run in another folder.",
         )
-    measured = json.dumps([content.signature, asdict(content.arguments)], sort_keys=True)
-    return RunFile(**vars(content), folder=folder, digest=hashlib.sha256(measured.encode()).hexdigest())
+    measured = [content.signature, asdict(content.arguments), *([model_digest] if model_digest else [])]
+    digest = hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()
+    return RunFile(**vars(content), folder=folder, digest=digest, model_digest=model_digest)
 
 
 def no_run(folder: Path) -> QabiasError:
@@ -100,13 +104,15 @@ def no_run(folder: Path) -> QabiasError:
     return QabiasError(f"{folder}: holds no run (no {RUN_FILE}).", "Use a folder that 'qabias run' wrote.")
 
 
-def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int) -> RunFile:
+def claim(
+    folder: Path, arguments: RunArguments, signature: str, units_per_part: int, model_digest: str = ""
+) -> RunFile:
     """Write `run.json`, or check that the folder contains this run."""
     run_file = folder / RUN_FILE
     if not run_file.exists():
         try:
             check_free(folder)
-            _write_run(run_file, arguments, signature, units_per_part)
+            _write_run(run_file, arguments, signature, units_per_part, model_digest)
         except QabiasError:
             if not run_file.exists():  # else another shard has begun meanwhile
                 raise
@@ -127,13 +133,14 @@ def check_free(folder: Path) -> None:
         raise QabiasError(f"{folder}: exists and holds no run.", "Choose another --output.")
 
 
-def _write_run(path: Path, arguments: RunArguments, signature: str, units_per_part: int) -> None:
+def _write_run(path: Path, arguments: RunArguments, signature: str, units_per_part: int, model_digest: str) -> None:
     """Write `run.json` unless another process has written it."""
     created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     versions = {name: importlib.metadata.version(name) for name in _VERSIONED if find_spec(name)}
     versions = {"python": platform.python_version(), **versions}
     content = RunContent(arguments, signature, created, __version__, versions, units_per_part)
-    write_new(path, checked_text(asdict(content)))
+    named = {_MODEL_DIGEST: model_digest} if model_digest else {}
+    write_new(path, checked_text({**asdict(content), **named}))
 
 
 def default_folder(arguments: RunArguments) -> Path:

@@ -17,7 +17,9 @@ from qabias.errors import QabiasError
 from qabias.runs.folder import RUN_FILE, RunFile, answers_part, check_free, part_path, read_part, read_run
 from qabias.runs.question import read_question
 from qabias.runs.run import RunResult, finish
+from qabias.scorers.journal import REQUESTS_FILE, SERVED, Journal
 from qabias.support.files import write_atomically, write_new
+from qabias.support.suggest import shortened
 
 _MOST_NAMED = 8
 
@@ -68,6 +70,11 @@ def _check_same(first: RunFile, other: RunFile) -> None:
         differences = [f"{our} and {their}" for our, their in fields if our != their]
     if first.units_per_part != other.units_per_part:
         differences.append(f"units_per_part {first.units_per_part} and {other.units_per_part}")
+    if first.model_digest != other.model_digest:
+        differences.append(f"the files of model {first.arguments.model!r} had changed")
+    served = {Journal(run.folder / REQUESTS_FILE).get(SERVED) for run in (first, other)} - {None}
+    if len(served) > 1:
+        differences.append(f"answers of {' and '.join(sorted(map(shortened, served)))}")
     if differences:
         raise QabiasError(
             f"{first.folder} and {other.folder} hold different runs ({', '.join(differences)}).",

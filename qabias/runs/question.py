@@ -43,6 +43,7 @@ class Question:
     prompt_format: PromptFormat | None
     signature: str
     units_per_part: int
+    model_digest: str = ""
 
     @property
     def benchmark(self) -> Benchmark:

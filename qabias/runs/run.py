@@ -21,6 +21,7 @@ from tqdm import tqdm
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import Rules, Scored
 from qabias.errors import QabiasError
+from qabias.models.checkpoint import files_digest, files_state
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_scorer
 from qabias.runs.distributed import Processes, launched_processes
 from qabias.runs.folder import (
@@ -30,6 +31,7 @@ from qabias.runs.folder import (
     claim,
     default_folder,
     is_complete,
+    part_path,
     read_answers,
     read_run,
     write_part,
@@ -39,12 +41,16 @@ from qabias.runs.means import with_wordings
 from qabias.runs.question import Examples, Question, load_examples, make_question, read_question, until_look
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
 from qabias.scorers.base import BatchScorer, Scorer
-from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
+from qabias.scorers.batches import keeping
+from qabias.scorers.journal import REQUESTS_FILE
+from qabias.scorers.registry import BASELINE, FUNCTION, SERVER, lasting_options, load_scorer, scorer_of
 from qabias.support.collector import collector_paused
+from qabias.support.printable import printable
 from qabias.support.progress import listening
 from qabias.tables.model import Analysis, write_analysis
 
 SECONDS_BETWEEN_LINES = 60.0
+_KEPT = ".batches.jsonl"
 
 _log = logging.getLogger(__name__)
 
@@ -113,8 +119,14 @@ def run(
                 "Remove --shard and the launcher, or the option batch.",
             )
     rule = stopping_rule(question, arguments)  # refuses wrong conditions before anything is asked
-    begin = partial(claim, folder, arguments, question.signature, question.units_per_part)
-    run_file = processes.on_first(begin)
+    named = question.signature, question.units_per_part, question.model_digest
+    run_file = processes.on_first(partial(claim, folder, arguments, *named))
+    with processes.together():  # each has loaded the model by itself
+        if run_file.model_digest != question.model_digest:
+            raise QabiasError(
+                f"{folder}: the files of the model {arguments.model!r} have changed since this run began.",
+                "Choose another --output, or restore the files.",
+            )
     with lock_run(folder, machine.shard, processes):
         outcome: Outcome | None = None
         for end in [len(question.parts)] if whole else question.part_ends:
@@ -186,6 +198,8 @@ def prepare(
     options = arguments.scorer_options
     arguments = replace(arguments, options=lasting_options(name, arguments.options))
     folder = folder or default_folder(arguments)
+    is_named = handed_over is None and name not in (BASELINE, FUNCTION, SERVER)
+    state = files_state(arguments.model) if is_named else []
     scorer = load_scorer(
         name,
         arguments.model,
@@ -195,10 +209,14 @@ def prepare(
         device=machine.device,
         batch_tokens=machine.batch_tokens,
         scorer_options=options,
-        journal=folder / "requests.jsonl",
+        journal=folder / REQUESTS_FILE,
         handed_over=handed_over,
     )
-    return Prepared(arguments, folder, scorer, make_question(examples, arguments, scorer))
+    digest = files_digest(arguments.model) if state else ""
+    if state and state != files_state(arguments.model):
+        raise QabiasError(f"the files of the model {arguments.model!r} changed while it was loaded.", "Run it again.")
+    question = replace(make_question(examples, arguments, scorer), model_digest=digest)
+    return Prepared(arguments, folder, scorer, question)
 
 
 def is_there(run: RunFile, question: Question, number: int) -> bool:
@@ -208,10 +226,13 @@ def is_there(run: RunFile, question: Question, number: int) -> bool:
 
 def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -> None:
     """Ask a part of a run and write its answers, unless the scorer is waiting for them."""
-    part = question.parts[number]
-    answers = question.benchmark.answer(part, scorer, question.format_of(part), run.arguments.norm)
+    part, path = question.parts[number], part_path(run.folder, number)
+    kept = path.with_name(f".{path.stem}{_KEPT}")
+    with keeping(kept):
+        answers = question.benchmark.answer(part, scorer, question.format_of(part), run.arguments.norm)
     if not (isinstance(scorer, BatchScorer) and scorer.is_waiting()):
         write_part(run, number, question.benchmark, part, answers)
+        kept.unlink(missing_ok=True)
 
 
 def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -244,6 +265,8 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
     answers, n_missing = read_answers(run_file, question.benchmark, question.parts)
     if n_missing:
         return RunResult(run_file, None, n_missing)
+    for kept in part_path(run_file.folder, 0).parent.glob(f".*{_KEPT}"):
+        kept.unlink(missing_ok=True)  # answers of parts that were interrupted
     with collector_paused():
         scores, analysis, warned = compute(run_file, question, answers, outcome)
     if outcome is not None:
@@ -310,12 +333,14 @@ class RunProgress:
     def __init__(
         self, name: str, total: int, done: int, stream: TextIO | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._name, self._total, self._before = name, total, done
+        self._name, self._total, self._before = printable(name), total, done
         self._stream, self._clock = stream, clock
         self._finished = self._shown = done
         self._started = self._last_line = clock()
         has_bar = stream is not None and stream.isatty()
-        self._bar = tqdm(total=total, initial=done, unit="example", desc=name, file=stream) if has_bar else None
+        self._bar = (
+            tqdm(total=total, initial=done, unit="example", desc=printable(name), file=stream) if has_bar else None
+        )
 
     @contextmanager
     def part(self, n_examples: int) -> Iterator[None]:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from qabias.errors import QabiasError
+from qabias.scorers.journal import Journal
 from qabias.support.progress import tell, within
 
 if TYPE_CHECKING:
@@ -29,6 +35,9 @@ POSITIONS_OF_SIDE = {
 }
 
 Tokens = tuple[int, ...]
+Results = list[Any]  # of a batch, as JSON
+
+_kept: ContextVar[Journal | None] = ContextVar("kept", default=None)
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +51,18 @@ class RunStats:
     batches: int = 0
 
 
+@contextmanager
+def keeping(path: Path) -> Iterator[None]:
+    """Keep the results of the batches inside the block in a file, for a repetition after an interruption."""
+    journal = Journal(path)
+    before = _kept.set(journal)
+    try:
+        yield
+    finally:
+        _kept.reset(before)
+        journal.close()
+
+
 class TokenBudget:
     """Maximum tokens per batch of one scorer, halved when memory runs out."""
 
@@ -52,15 +73,23 @@ class TokenBudget:
         self.tokens = tokens or (CPU_TOKEN_BUDGET if loaded.device == "cpu" else on_gpu)
         self._scorer, self._name, self._device = scorer, loaded.name, loaded.device
 
-    def fits(self, run: Callable[[], object]) -> bool:
-        """Run a batch; False if memory ran out. Then call `halve` and run less of it."""
+    def run(self, rows: str, chosen: Sequence[int], compute: Callable[[], Results]) -> Results | None:
+        """Results of a batch, also if kept before; None if memory ran out: then call `halve`, and run less of it.
+
+        `rows` is the digest of all rows, from which the batch has the chosen ones.
+        """
+        kept, name = _kept.get(), f"{self._scorer} {rows} {digest_of(chosen)}"
+        if kept is not None and name in kept:
+            return list(kept[name])
         try:
-            run()
+            results = compute()
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
-            return False
-        return True
+            return None
+        if kept is not None:
+            kept.add(name, results)
+        return results
 
     def halve(self, size: int, *, can_split: bool) -> None:
         """Continue with smaller batches, and log a warning."""
@@ -83,23 +112,32 @@ class BatchRunner:
     def __init__(self, loaded: LoadedModel, scorer: str, batch_tokens: int | None = None) -> None:
         self._budget = TokenBudget(loaded, scorer, batch_tokens)
 
-    def run(self, lengths: Sequence[int], ask: Callable[[list[int]], None]) -> None:
-        """Run all rows, the longest first: memory then runs out early."""
+    def run(
+        self, rows: Sequence[Any], lengths: Sequence[int], ask: Callable[[list[int]], Results]
+    ) -> Iterator[tuple[list[int], Results]]:
+        """Run all rows, the longest first: memory then runs out early. Gives the rows of a batch and their results."""
         order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
         total, finished = max(1, sum(lengths)), 0
+        content = digest_of(rows)
         done = 0
         while done < len(order):
             longest = lengths[order[done]]
             chosen = order[done : done + max(1, self._budget.tokens // max(1, longest))]
             size = sum(lengths[row] for row in chosen)
             with within(finished / total, (finished + size) / total):
-                fits = self._budget.fits(partial(ask, chosen))
-            if fits:
-                done += len(chosen)
-                finished += size
-                tell(finished / total)
-            else:
+                results = self._budget.run(content, chosen, partial(ask, chosen))
+            if results is None:
                 self._budget.halve(len(chosen) * longest, can_split=len(chosen) > 1)
+                continue
+            yield chosen, results
+            done += len(chosen)
+            finished += size
+            tell(finished / total)
+
+
+def digest_of(content: Any) -> str:
+    """SHA-256 of a value as JSON has it, in hexadecimal digits."""
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def nan_error(model: str, place: str = "") -> QabiasError:

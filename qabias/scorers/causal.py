@@ -13,7 +13,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import CAUSAL, DEVICE_MAP_OPTION, check_device_map
 from qabias.scorers.base import OptionScores, Request, Scorer
-from qabias.scorers.batches import RunStats, TokenBudget, nan_error
+from qabias.scorers.batches import RunStats, TokenBudget, digest_of, nan_error
 from qabias.scorers.causal_rows import (
     Limits,
     Row,
@@ -114,20 +114,26 @@ class CausalScorer:
     def _score_within_memory(self, sequences: list[TokenSequence], layout: str) -> dict[TokenSequence, float]:
         values: dict[TokenSequence, float] = {}
         remaining = sequences
+        content, place = digest_of(sequences), {sequence: number for number, sequence in enumerate(sequences)}
         while remaining:
             for batch in plan_batches(remaining, layout, min(self._budget.tokens, self._network.batch_limit)):
-                if not self._budget.fits(partial(self._run, batch, layout, values)):
+                asked = [sequence for row in batch for sequence in row.sequences]
+                chosen = [place[sequence] for sequence in asked]
+                results = self._budget.run(f"{layout} {content}", chosen, partial(self._run, batch, layout))
+                if results is None:
                     # The sequences of a row can be run apart, unless each is the beginning of the next.
                     self._budget.halve(padded_size(batch), can_split=len(batch) > 1 or not batch[0].is_chain)
                     break
+                values.update(zip(asked, results, strict=True))
                 tell(len(values) / len(sequences))
             remaining = [sequence for sequence in remaining if sequence not in values]
         return values
 
-    def _run(self, batch: list[Row], layout: str, values: dict[TokenSequence, float]) -> None:
-        values.update(self._network.score(batch, as_trees=layout == "tree"))
+    def _run(self, batch: list[Row], layout: str) -> list[float]:
+        values = self._network.score(batch, as_trees=layout == "tree")
         self.stats.tokens_run += padded_size(batch)
         self.stats.batches += 1
+        return [values[sequence] for row in batch for sequence in row.sequences]
 
     def _choose_layout(self, wanted: str, tolerance: float) -> str:
         if wanted == "flat":
@@ -155,12 +161,13 @@ class CausalScorer:
         values: dict[TokenSequence, float] = {}
         expected: dict[TokenSequence, float] = {}
 
-        def ask() -> None:
+        def ask() -> list[float]:
             values.update(self._network.score(batch, as_trees=True))
             expected.update({sequence: self._network.score_alone(sequence) for sequence in sequences})
+            return [*values.values()]
 
         try:
-            fits = self._budget.fits(ask)
+            fits = self._budget.run("", (), ask) is not None
         except Exception as error:  # whatever a model that does not know such masks raises
             return f"{type(error).__name__}: {first_line(error)}"
         if not fits:

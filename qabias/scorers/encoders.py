@@ -6,7 +6,7 @@ import inspect
 import itertools
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.scorers.batches import RunStats, TokenBudget, nan_error
+from qabias.scorers.batches import Results, RunStats, TokenBudget, digest_of, nan_error
 from qabias.support.progress import tell
 
 if TYPE_CHECKING:
@@ -109,6 +109,11 @@ class TokenRows:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    def digest(self) -> str:
+        """SHA-256 of all rows, in hexadecimal digits."""
+        content = (self._head_of, self._tail_of, self._head_starts, self._tail_starts, self._tokens, self._types)
+        return digest_of([part.tolist() for part in content])
+
     def tails(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Number of each chosen row's tail, and how many tokens precede it."""
         return self._tail_of[chosen], self._head_lengths[self._head_of[chosen]]
@@ -167,7 +172,7 @@ def in_use(index: np.ndarray, n_values: int) -> tuple[np.ndarray, np.ndarray]:
     return used, renumbered[index]
 
 
-Ask: TypeAlias = "Callable[[np.ndarray, dict[str, torch.Tensor]], None]"
+Ask: TypeAlias = "Callable[[np.ndarray, dict[str, torch.Tensor]], np.ndarray]"
 """Takes the numbers of chosen rows and their model inputs."""
 
 
@@ -212,8 +217,11 @@ class EncoderRunner:
             inputs["token_type_ids"] = types
         return {name: torch.from_numpy(values).to(self._device) for name, values in inputs.items()}
 
-    def run(self, rows: TokenRows, ask: Ask, describe: Callable[[int], str]) -> None:
-        """Run all rows, the longest first: memory then runs out early. `describe` names a row's text."""
+    def run(self, rows: TokenRows, ask: Ask, describe: Callable[[int], str]) -> Iterator[tuple[np.ndarray, Results]]:
+        """Run all rows, the longest first: memory then runs out early. `describe` names a row's text.
+
+        Gives the rows of each batch and their results.
+        """
         import torch
 
         longest = int(rows.lengths.max(initial=0))
@@ -227,15 +235,17 @@ class EncoderRunner:
         order = np.argsort(-rows.lengths, kind="stable")
         keys = -rows.lengths[order]
         total, finished = int(rows.lengths.sum()), 0
+        content = rows.digest()
         done = 0
         while done < len(order):
             chosen = order[done : self._cut(keys, done)]
             size = len(chosen) * int(rows.lengths[chosen[0]])
             with torch.inference_mode():
-                fits = self._budget.fits(partial(self._ask, rows, chosen, ask))
-            if not fits:
+                results = self._budget.run(content, chosen.tolist(), partial(self._ask, rows, chosen, ask))
+            if results is None:
                 self._budget.halve(size, can_split=len(chosen) > 1)
                 continue
+            yield chosen, results
             done += len(chosen)
             real = int(rows.lengths[chosen].sum())
             self.stats.tokens_run += size
@@ -244,8 +254,8 @@ class EncoderRunner:
             finished += real
             tell(finished / total)
 
-    def _ask(self, rows: TokenRows, chosen: np.ndarray, ask: Ask) -> None:
-        ask(chosen, self.make_inputs(rows, chosen))
+    def _ask(self, rows: TokenRows, chosen: np.ndarray, ask: Ask) -> Results:
+        return ask(chosen, self.make_inputs(rows, chosen)).tolist()
 
     def _cut(self, keys: np.ndarray, start: int) -> int:
         """End of the batch from `start` on: no pads if rows of one length fill half a batch."""

@@ -282,16 +282,19 @@ class ExtractiveQAScorer(EncoderScorer):
     def _run(self, items: SpanQuestions, prepared: SpanRows, scores: np.ndarray) -> None:
         rows, spans = prepared.rows, prepared.spans
 
-        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
+        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> Any:
             tail, before = rows.tails(chosen)
             answer = self._model(**inputs)
             mask = inputs.get("attention_mask")
             starts = _largest(answer.start_logits, mask, spans.starts[tail] + before[:, None, None])
             ends = _largest(answer.end_logits, mask, spans.ends[tail] + before[:, None, None])
             # The root of each, because the product of two small ones may vanish.
-            scores[chosen] = (starts.sqrt() * ends.sqrt()).cpu().numpy()
+            return (starts.sqrt() * ends.sqrt()).cpu().numpy()
 
-        self._runner.run(rows, ask, lambda row: f"context {items.contexts[items.context_of[row]]!r}")
+        for chosen, values in self._runner.run(
+            rows, ask, lambda row: f"context {items.contexts[items.context_of[row]]!r}"
+        ):
+            scores[chosen] = values
 
 
 def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray) -> torch.Tensor:

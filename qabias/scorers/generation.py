@@ -176,12 +176,14 @@ class GenerationScorer:
     ) -> dict[tuple[str, str], Written]:
         answers: dict[tuple[str, str], Written] = {}
 
-        def ask(chosen: list[int]) -> None:
-            batch = [rows[i] for i in chosen]
-            texts = self._run([encoded[prompt] for prompt, _ in batch], [stream for _, stream in batch])
-            answers.update(zip(batch, texts, strict=True))
+        def ask(chosen: list[int]) -> list[Any]:
+            prompts, streams = zip(*(rows[i] for i in chosen), strict=True)
+            texts = self._run([encoded[prompt] for prompt in prompts], streams)
+            return [(str(text), text.finish, text.thinking) for text in texts]
 
-        self._batches.run([len(encoded[prompt]) + self._config.max_new_tokens for prompt, _ in rows], ask)
+        lengths = [len(encoded[prompt]) + self._config.max_new_tokens for prompt, _ in rows]
+        for chosen, texts in self._batches.run(rows, lengths, ask):
+            answers.update((rows[i], Written(*text)) for i, text in zip(chosen, texts, strict=True))
         return answers
 
     def _run(self, prompts: Sequence[Tokens], streams: Sequence[str]) -> list[Written]:

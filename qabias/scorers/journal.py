@@ -11,7 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from qabias.support.files import regular, sync_folder
+from qabias.support.files import MOST_LOG_BYTES, regular, sync_folder
+
+REQUESTS_FILE = "requests.jsonl"
+SERVED = "model"
+"""What stands for a request in the entry that has the server's own name of the model."""
 
 _SECONDS_BETWEEN_SYNCS = 1.0
 _SUMMED = re.compile(rb'(.*), "crc": "([0-9a-f]{8})"\}', re.DOTALL)
@@ -39,7 +43,7 @@ class Journal:
         with self._reading:
             if self._known is None:
                 is_there = self._path is not None and self._path.exists()
-                lines = regular(self._path).read_bytes().splitlines() if self._path and is_there else []
+                lines = regular(self._path, MOST_LOG_BYTES).read_bytes().splitlines() if self._path and is_there else []
                 self._known = dict(filter(None, map(_entry, lines)))
             return self._known
 

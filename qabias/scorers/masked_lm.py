@@ -76,16 +76,19 @@ class MaskedLMScorer(EncoderScorer):
         first = np.cumsum(counts) - counts
         scores = np.empty((len(asked), 2), dtype=np.float32)
 
-        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
+        def items_of(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             row = np.repeat(np.arange(len(chosen)), counts[chosen])
             nth = np.arange(len(row)) - np.repeat(np.cumsum(counts[chosen]) - counts[chosen], counts[chosen])
-            here = by_row[first[chosen][row] + nth]
-            tail, before = masked.rows.tails(chosen)
-            scores[here] = self._network.probabilities(
-                inputs, masked.masks[tail] + before, row, accepted[items.subject_of[asked[here]]], self._topk
-            )
+            return row, by_row[first[chosen][row] + nth]
 
-        self._runner.run(masked.rows, ask, lambda row: f"text {distinct.text(row)!r}")
+        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> np.ndarray:
+            row, here = items_of(chosen)
+            tail, before = masked.rows.tails(chosen)
+            subjects = accepted[items.subject_of[asked[here]]]
+            return self._network.probabilities(inputs, masked.masks[tail] + before, row, subjects, self._topk)
+
+        for chosen, values in self._runner.run(masked.rows, ask, lambda row: f"text {distinct.text(row)!r}"):
+            scores[items_of(chosen)[1]] = values
         return scores
 
     def _make_rows(self, texts: _Texts) -> _MaskedRows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -41,12 +41,13 @@ class MultipleChoiceScorer(EncoderScorer):
         rows = self._make_rows(pairs, endings)
         logits = np.empty(len(rows))
 
-        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
+        def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> Any:
             # These models take all options of a question at once; a row here is a question of one option.
             answer = self._model(**{name: values[:, None] for name, values in inputs.items()})
-            logits[chosen] = answer.logits[:, 0].double().cpu().numpy()
+            return answer.logits[:, 0].double().cpu().numpy()
 
-        self._runner.run(rows, ask, lambda row: _describe(requests, pairs, row))
+        for chosen, values in self._runner.run(rows, ask, lambda row: _describe(requests, pairs, row)):
+            logits[chosen] = values
         self._refuse_nan(logits, lambda row: _describe(requests, pairs, row))
         n_tokens = np.array([len(tokens) for tokens in endings], dtype=np.int32)
         n_bytes = np.array([len(ending.encode()) for ending in pairs.endings], dtype=np.int32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,11 +54,12 @@ class NLIScorer(EncoderScorer):
         rows = self._encode(distinct)
         probabilities = np.empty((len(distinct), len(LABELS)))
 
-        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
+        def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> Any:
             logits = self._model(**inputs).logits.double()
-            probabilities[chosen] = logits.softmax(dim=-1)[:, self._places].cpu().numpy()
+            return logits.softmax(dim=-1)[:, self._places].cpu().numpy()
 
-        self._runner.run(rows, ask, lambda row: _describe(distinct[row]))
+        for chosen, values in self._runner.run(rows, ask, lambda row: _describe(distinct[row])):
+            probabilities[chosen] = values
         self._refuse_nan(probabilities, lambda row: _describe(distinct[row]))
         return probabilities[pair_of]
 

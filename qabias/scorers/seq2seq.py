@@ -81,19 +81,24 @@ class Seq2SeqScorer:
         prefixes = list(asked)
         values: dict[tuple[str, str], float] = {}
 
-        def read(chosen: list[int]) -> None:
+        def read(chosen: list[int]) -> list[Any]:
             batch = [prefixes[i] for i in chosen]
             output, mask = self._encode([sources[prefix] for prefix in batch])
             pairs = [(row, option) for row, prefix in enumerate(batch) for option in asked[prefix]]
 
-            def write(chosen: list[int]) -> None:
+            def write(chosen: list[int]) -> list[float]:
                 here = [pairs[i] for i in chosen]
-                scored = self._decode(output, mask, [row for row, _ in here], [targets[option] for _, option in here])
-                values.update(((batch[row], option), value) for (row, option), value in zip(here, scored, strict=True))
+                return self._decode(output, mask, [row for row, _ in here], [targets[option] for _, option in here])
 
-            self._batches.run([mask.shape[1] + len(targets[option]) for _, option in pairs], write)
+            scored: dict[tuple[int, str], float] = {}
+            lengths = [mask.shape[1] + len(targets[option]) for _, option in pairs]
+            for chosen, results in self._batches.run([batch, pairs], lengths, write):
+                scored.update(zip((pairs[i] for i in chosen), results, strict=True))
+            return [scored[pair] for pair in pairs]
 
-        self._batches.run([len(sources[prefix]) for prefix in prefixes], read)
+        for chosen, results in self._batches.run([*asked.items()], [len(sources[prefix]) for prefix in prefixes], read):
+            asked_here = ((prefixes[i], option) for i in chosen for option in asked[prefixes[i]])
+            values.update(zip(asked_here, results, strict=True))
         return values
 
     def _encode(self, sources: Sequence[Tokens]) -> tuple[Any, torch.Tensor]:

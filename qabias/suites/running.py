@@ -11,6 +11,7 @@ from qabias.benchmarks.base import AuthorsAnswers, ExternalAnswers
 from qabias.comparison import compare
 from qabias.comparison.comparable import asked_questions
 from qabias.errors import QabiasError
+from qabias.models.checkpoint import files_digest
 from qabias.pooling import Pool, pool
 from qabias.report.writing import write_comparison, write_pool
 from qabias.runs.arguments import Machine, RunArguments, norm_arguments
@@ -138,8 +139,10 @@ def is_finished(folder: Path, arguments: RunArguments) -> bool:
     if not (folder / RUN_FILE).exists() or not (folder / SCORES_FILE).exists():
         return False
     scored = read_scored(folder)
-    # A folder of another version is measured again.
-    return scored.arguments == arguments and scored.file.qabias_version == __version__
+    # A folder of another version is measured again, and one of other weights is refused by its run.
+    digest = scored.file.model_digest
+    is_same = scored.arguments == arguments and scored.file.qabias_version == __version__
+    return is_same and (not digest or digest == files_digest(arguments.model))
 
 
 def comparable(outcomes: Sequence[Outcome], by_context: bool = True) -> list[list[ScoredRun]]:

@@ -23,6 +23,7 @@ if sys.platform != "win32":  # which cannot remove open files, so temporary ones
         return True
 
 
+MOST_BYTES, MOST_LOG_BYTES = 2**28, 2**32  # of a file that is read at once, and of one whose lines are
 _UNFINISHED = ".unfinished"
 
 
@@ -164,17 +165,19 @@ def json_text(content: Any) -> str:
     return json.dumps(strict(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def regular(path: Path) -> Path:
-    """Return a path, unless it is a pipe or a device, whose content may never end."""
+def regular(path: Path, most: float = math.inf) -> Path:
+    """Return a path, unless it is a pipe or a device, whose content may never end, or has more bytes than `most`."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(errno.EINVAL, "is a pipe or a device, not a file", str(path))
+    if path.is_file() and path.stat().st_size > most:
+        raise OSError(errno.EFBIG, f"is larger than {most / 2**20:,.0f} MB", str(path))
     return path
 
 
 def read_json(path: Path) -> Any:
     """Read strict JSON."""
     try:
-        return json.loads(regular(path).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        return json.loads(regular(path, MOST_BYTES).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (RecursionError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from error  # the error of a decoder holds the whole content
 

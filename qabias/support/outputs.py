@@ -1,11 +1,12 @@
 """Output paths of commands: never inputs or a run, and other files only on request."""
 
 from collections.abc import Callable, Iterable, Mapping
+from os.path import realpath
 from pathlib import Path
 from typing import Any
 
 from qabias.errors import QabiasError
-from qabias.support.files import read_json, strict
+from qabias.support.files import read_json, regular, strict
 
 RUN_MARK = "run.json"  # the file that marks a run folder; files next to it and in its `predictions` are never replaced
 TEMPORARY = "qabias-"
@@ -36,7 +37,7 @@ def check_file(
     if any(is_same(path, read) for read in inputs):
         raise QabiasError(f"{flag} {path}: is read by this command and would be lost.", f"Choose another {flag}.")
     run = _run_of(path)
-    if run is not None and path.resolve().parent != run:
+    if run is not None and Path(realpath(path)).parent != run:
         raise QabiasError(f"{flag} {path}: is among the answers of the run {run}.", f"Choose another {flag}.")
     if not path.exists() or is_own(path):
         return
@@ -55,7 +56,7 @@ def check_folder(path: Path, inputs: Iterable[Path] = (), *, flag: str = "--outp
         raise QabiasError(f"{flag} {path}: is a file.", "Name a folder.")
     _check_above(path, flag)
     for folder in inputs:
-        if folder.is_dir() and path.resolve().is_relative_to(folder.resolve()):
+        if folder.is_dir() and Path(realpath(path)).is_relative_to(realpath(folder)):
             raise QabiasError(
                 f"{flag} {path}: is read by this command, or in {folder}, which is.", f"Choose another {flag}."
             )
@@ -103,7 +104,7 @@ def json_with(*names: str, **expected: Any) -> Own:
 
 def same_bytes(content: bytes) -> Own:
     """Own files: exactly this content."""
-    return lambda path: path.read_bytes() == content
+    return lambda path: regular(path, len(content)).read_bytes() == content
 
 
 def _check_above(path: Path, flag: str) -> None:
@@ -116,12 +117,12 @@ def _check_above(path: Path, flag: str) -> None:
 
 def is_same(path: Path, other: Path) -> bool:
     """Whether two paths lead to one file, existing or not, through any links."""
-    return path.samefile(other) if path.exists() and other.exists() else path.resolve() == other.resolve()
+    return path.samefile(other) if path.exists() and other.exists() else realpath(path) == realpath(other)
 
 
 def _run_of(path: Path) -> Path | None:
     """The run folder that contains a file, directly or among its answers; else None."""
-    folder = path.resolve().parent
+    folder = Path(realpath(path)).parent  # `resolve` raises at a ring of links
     for run in (folder, folder.parent) if folder.name == ANSWERS_FOLDER else (folder,):
         if (run / RUN_MARK).exists():
             return run

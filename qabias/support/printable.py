@@ -7,15 +7,28 @@ import re
 import sys
 import unicodedata
 
+from qabias.errors import QabiasError
+from qabias.support.suggest import shortened
+
 # Control characters except tab and line feed (an escape sequence moves the cursor or sets the title of a window, a
 # carriage return overwrites a line), separators of lines, marks that turn the direction of a text around, and halves of
 # surrogate pairs, which no stream can write.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_UNPRINTABLE = re.compile(rf"[{_CONTROLS}\u061c\u200e\u200f]")
+_CONTROL = re.compile(f"[{_CONTROLS}]")  # texts of some scripts need the other marks
 
 
 def printable(text: str) -> str:
     r"""The text with control characters as escapes, such as `\x1b`."""
     return _UNPRINTABLE.sub(_escape, text)
+
+
+def refuse_control(text: str, where: str) -> None:
+    """Refuse a text that could steer whatever shows it."""
+    if (control := _CONTROL.search(text)) is not None:
+        raise QabiasError(
+            f"{where}: the text {shortened(text)} has the control character U+{ord(control[0]):04X}.", "Remove it."
+        )
 
 
 def echo(text: str = "", *, err: bool = False) -> None:

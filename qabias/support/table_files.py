@@ -11,12 +11,12 @@ import pyarrow.csv
 import pyarrow.json
 
 from qabias.errors import QabiasError
-from qabias.support.arrow import read_parquet
+from qabias.support.arrow import read_users_parquet
 from qabias.support.files import regular
 from qabias.support.suggest import missing, shortened
 
 _READERS = {
-    ".parquet": read_parquet,
+    ".parquet": read_users_parquet,
     ".csv": pyarrow.csv.read_csv,
     ".jsonl": pyarrow.json.read_json,
     ".json": pyarrow.json.read_json,

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import resource
 import sys
 import time
 import uuid
@@ -27,11 +28,20 @@ class Command:
         environment: Variables beside those of this process.
         barrier: Waits here, with all imported, until the others have come.
         wait: Seconds to wait after that.
+        memory: Bytes that it may take beside what it begins with; None for any number.
     """
 
-    def __init__(self, *arguments, folder: Path, environment=None, barrier=None, wait=0.0) -> None:
+    def __init__(self, *arguments, folder: Path, environment=None, barrier=None, wait=0.0, memory=None) -> None:
         self._streams = folder.parent / f"said-{uuid.uuid4().hex}"
-        target = ([str(argument) for argument in arguments], folder, self._streams, environment or {}, barrier, wait)
+        target = (
+            [str(argument) for argument in arguments],
+            folder,
+            self._streams,
+            environment or {},
+            barrier,
+            wait,
+            memory,
+        )
         self._process = CONTEXT.Process(target=_command, args=target)
         paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
         os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *paths])
@@ -46,13 +56,13 @@ class Command:
         self._process.kill()
         return self.end().code < 0
 
-    def end(self) -> Ended:
+    def end(self, seconds: float = SECONDS) -> Ended:
         """Wait until it has ended, and say how."""
-        self._process.join(SECONDS)
+        self._process.join(seconds)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
-            raise TimeoutError(f"not ended after {SECONDS} seconds: {self._read('err')}")
+            raise TimeoutError(f"not ended after {seconds} seconds: {self._read('err')}")
         return Ended(self._process.exitcode, self._read("out"), self._read("err"))
 
     def _read(self, stream: str) -> str:
@@ -60,18 +70,21 @@ class Command:
         return path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
 
 
-def call(*arguments, folder: Path, environment=None) -> Ended:
+def call(*arguments, folder: Path, environment=None, seconds=SECONDS, memory=None) -> Ended:
     """Run a command to its end."""
-    return Command(*arguments, folder=folder, environment=environment).end()
+    return Command(*arguments, folder=folder, environment=environment, memory=memory).end(seconds)
 
 
-def _command(arguments, folder, streams, environment, barrier, wait):
+def _command(arguments, folder, streams, environment, barrier, wait, memory):
     if WARM not in sys.modules:
         raise RuntimeError(f"{WARM} was not imported before the fork; is the folder above tests/ on PYTHONPATH?")
     from qabias import cli
 
     os.chdir(folder)
     os.environ.update(environment)
+    if memory is not None:
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (taken + memory, resource.RLIM_INFINITY))
     for number, stream in ((1, "out"), (2, "err")):
         with open(streams.with_suffix(f".{stream}"), "wb") as file:
             os.dup2(file.fileno(), number)

@@ -209,6 +209,8 @@ def _of_templates(text, folder):
 def test_hostile_texts_of_a_folder_of_templates_stay_texts(payload, tmp_path):
     harmless, made = _of_templates("plain", tmp_path / "plain"), _of_templates(payload, tmp_path / "hostile")
     assert harmless is not None
+    if any(letter not in "\t\n\u200f" and unicodedata.category(letter)[0] == "C" for letter in payload):
+        assert made is None
     if made is not None:
         _is_dead(made[0], _page(harmless[0]))
         assert made[1] == harmless[1]

@@ -13,6 +13,7 @@ import pytest
 
 from tests.loopback_server import KEY, Server
 from tests.saved_models import save
+from tests.test_checkpoints import train
 from tests.tiny_models import make_model, make_tokenizer
 
 from .forked import Command, call
@@ -115,6 +116,36 @@ def test_a_command_that_is_killed_ends_with_the_same_bytes_when_it_is_repeated(n
         shutil.rmtree(folder)
     # Of what a server had answered nothing was asked again; what was under way at a kill was.
     assert sum(server.attempts.values()) <= (n_folders + 1) * len(server.attempts) + n_kills * CONCURRENCY
+
+
+def test_a_killed_run_is_refused_with_another_checkpoint_and_goes_on_with_its_own(inputs, tmp_path):
+    work = WORKS["run a causal model"]
+    start, fresh = partial(Command, *work.arguments), partial(_fresh, work, inputs, tmp_path)
+    begun = time.monotonic()
+    whole = _finished(start, fresh())
+    seconds = time.monotonic() - begun
+    moments = random.Random(f"{SEED} checkpoints")
+    n_refused = 0
+    for _ in range(size(20, quick=2)):
+        folder = fresh()
+        command = start(folder=folder)
+        _wait_for_a_moment(command, folder, moments, seconds)
+        command.kill()
+        own = shutil.copytree(folder / "model", tmp_path / f"own-{n_refused}-{folder.parent.name}")
+        train(folder / "model")
+        has_begun = (folder / "run" / "run.json").exists()
+        before = contents(folder)
+        ended = start(folder=folder).end()
+        assert ended.code == (2 if has_begun else 0), ended
+        if has_begun:
+            n_refused += 1
+            assert ended.is_clean
+            assert contents(folder) == before
+            shutil.rmtree(folder / "model")
+            shutil.copytree(own, folder / "model")
+            assert _finished(start, folder) == whole
+        shutil.rmtree(folder)
+    assert n_refused
 
 
 def _fresh(work, inputs, tmp_path):

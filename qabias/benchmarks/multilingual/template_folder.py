@@ -29,8 +29,9 @@ from qabias.share.bbq_dataset import examples as _examples
 from qabias.share.bbq_dataset import pairs as _pairs
 from qabias.share.bbq_dataset import template as _template
 from qabias.share.bbq_dataset import vocabulary as _vocabulary
-from qabias.support.files import regular
-from qabias.support.suggest import did_you_mean, unknown
+from qabias.support.files import MOST_BYTES, regular
+from qabias.support.printable import refuse_control
+from qabias.support.suggest import did_you_mean, shortened, unknown
 
 if TYPE_CHECKING:
     from qabias.share.bbq_dataset.template import Pair, Template
@@ -108,7 +109,7 @@ def digest_of(folder: Path) -> str:
     paths = [folder / BENCHMARK_FILE, folder / LANGUAGE_FILE, folder / LABELS, *(folder / TEMPLATES).glob("*.yaml")]
     digest = hashlib.sha1(usedforsecurity=False)
     for path in sorted(path for path in paths if path.exists()):
-        content = regular(path).read_bytes()
+        content = regular(path, MOST_BYTES).read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
@@ -131,7 +132,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
     for name in fields:
         if name not in known:
             meant = did_you_mean(str(name), known)
-            raise QabiasError(f"{path}: {name!r} is not a field{meant}.", f"Use {', '.join(known)}.")
+            raise QabiasError(f"{path}: {shortened(name)} is not a field{meant}.", f"Use {', '.join(known)}.")
     for name in _NEEDED:
         if name not in fields:
             raise QabiasError(f"{path}: field {name} is missing.", f"Add all of {', '.join(_NEEDED)}.")
@@ -142,7 +143,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
         are_texts = texts and all(isinstance(text, str) and text.strip() for text in texts)
         if not are_texts or len(set(texts)) < len(texts):
             kind = "a list of different texts" if name in _LISTS else "a text"
-            raise QabiasError(f"{path}: field {name} is {value!r}.", f"Write {kind}.")
+            raise QabiasError(f"{path}: field {name} is {shortened(value)}.", f"Write {kind}.")
     _check_values(path, fields)
     return fields
 
@@ -171,6 +172,8 @@ def _check_values(path: Path, fields: Mapping[str, Any]) -> None:
 def _categories(folder: Path, listed: Sequence[str] | None) -> Sequence[str]:
     """The categories in order: names of files in `templates`, never paths."""
     categories = sorted(path.stem for path in (folder / TEMPLATES).glob("*.yaml"))
+    for name in categories:
+        refuse_control(name, str(folder / TEMPLATES))
     if not categories or ALL in categories:
         why = f"{ALL!r} is not a category name" if categories else "no CATEGORY.yaml"
         raise QabiasError(

@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from qabias.answers.failures import Failure
+from qabias.answers.failures import Failure, in_order
 from qabias.answers.outcomes import whole
 from qabias.errors import QabiasError
-from qabias.scorers.journal import Journal, request_hash
+from qabias.scorers.journal import SERVED, Journal, request_hash
 from qabias.support.progress import tell
 
 KEY = "[key]"  # replaces a key and parts of it
@@ -58,6 +58,8 @@ class Asker(ABC):
     needs_single_process = False
     has_answered = False
     """Whether any answer came, now or before the run was resumed."""
+    _journal: Journal
+    _key = ""
 
     @abstractmethod
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
@@ -66,6 +68,21 @@ class Asker(ABC):
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
         """Send one request; clients that only write requests send none."""
         raise TypeError(f"{type(self).__name__} sends no request")
+
+    def _of_one_model(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """An answer with its choices in order; refuse one of another model than the first answer of the run."""
+        name = answer.get("model")
+        if isinstance(name, str) and name:
+            name = redacted(whole(name), self._key)
+            first = self._journal.get(SERVED)
+            if first is None:
+                self._journal.add(SERVED, name)
+            elif name != first:
+                raise QabiasError(
+                    f"server: the answers come from {printable(name, self._key)!r}, but this run began with {first!r}.",
+                    "Choose another --output, and a --model that names one version.",
+                )
+        return {**answer, "choices": in_order(answer.get("choices"))}
 
     def count_without_choice(self) -> int:
         """Count an answer without a choice; return the number so far."""

@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qabias.answers.failures import failure, in_order, is_failure
+from qabias.answers.failures import failure, is_failure
 from qabias.errors import QabiasError
 from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.server.asking import Asker, Body, RefusedError, printable
 from qabias.scorers.server.modes import PATH
 from qabias.scorers.server.options import READ, WRITE
-from qabias.support.files import regular, write_atomically
+from qabias.support.files import MOST_LOG_BYTES, regular, write_atomically
 
 FOLDER = "batch"  # folder of request files in a run folder
 
@@ -53,7 +53,7 @@ def read_results(paths: Iterable[Path]) -> Results:
     results = Results({}, [])
     for path in paths:
         try:
-            lines = regular(path).read_bytes().splitlines()
+            lines = regular(path, MOST_LOG_BYTES).read_bytes().splitlines()
         except OSError as error:
             raise QabiasError(f"{path} cannot be read: {error}.", "Make it readable.") from error
         for number, line in enumerate(lines, start=1):
@@ -162,7 +162,7 @@ class BatchClient(Asker):
         if reply is None:
             raise _NotThereError
         if reply.is_answer:
-            return {**reply.content, "choices": in_order(reply.content.get("choices"))}
+            return self._of_one_model(reply.content)
         failed = failure(reply.content)
         message = printable(failed.message, "")
         raise RefusedError(f"status {reply.status}: {message}" if reply.status else message, reply.status, failed)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qabias.answers.failures import TOO_LONG, Failure, failure, in_order, is_failure
+from qabias.answers.failures import TOO_LONG, Failure, failure, is_failure
 from qabias.errors import QabiasError
 from qabias.scorers.server.asking import (
     Body,
@@ -193,7 +193,7 @@ class Client(ConcurrentAsker):
             )
         if not content["choices"]:
             raise _RepeatedError("the answer has an empty list of choices", kind=_EMPTY)
-        return {**content, "choices": in_order(content["choices"])}
+        return self._of_one_model(content)
 
     def _refused(self, reply: Reply, failed: Failure) -> RefusedError:
         """The error of a request that is not repeated, with its cause."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from qabias.answers.failures import failure, in_order, is_failure
+from qabias.answers.failures import failure, is_failure
 from qabias.errors import QabiasError
 from qabias.scorers.server.asking import (
     Body,
@@ -77,7 +77,7 @@ class OpenAIClient(ConcurrentAsker):
             raise RefusedError(f"server: {self._clean(failed.message)}", 200, failed, _RESUME)
         if answer.get("choices") == []:
             raise NoChoiceError("server: the answer has an empty list of choices")
-        return {**answer, "choices": in_order(answer.get("choices"))}
+        return self._of_one_model(answer)
 
     def _in_one_line(self, error: Exception) -> QabiasError:
         status = getattr(error, "status_code", None)
