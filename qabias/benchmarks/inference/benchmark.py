@@ -25,7 +25,14 @@ from qabias.answers.parsing import (
 )
 from qabias.benchmarks.base import NO_RULES, Benchmark, Rules
 from qabias.benchmarks.facts import ALL, Measure, Scores, counted
-from qabias.benchmarks.generated import about_missing, as_places, check_outcomes, is_text, outcome_counts, text_columns
+from qabias.benchmarks.generated import (
+    about_missing,
+    given_texts,
+    outcome_counts,
+    text_columns,
+    with_indices,
+    with_places,
+)
 from qabias.benchmarks.inference.prompts import ASK_METHODS, FORMATS, INSTRUCTED, QA_FORMATS
 from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
@@ -117,12 +124,11 @@ class InferenceBenchmark(Benchmark):
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
         """External answers: numbers are kept, texts are parsed."""
-        column = answers["prediction"]
-        if not is_text(column):
-            check_outcomes(answers)
-            return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(column))
-        texts = [(text or "",) for text in column.to_pylist()]
-        return pa.table(self._columns(texts, table.to_pylist(), prompt_format, norm, 1))
+        texts = given_texts(answers["prediction"])
+        if texts is None:
+            return with_places(answers)
+        columns = self._columns([(text,) for text in texts], table.to_pylist(), prompt_format, norm, 1)
+        return pa.table(with_indices(columns, texts))
 
     def read_text(self, text: str, row: Mapping[str, Any], prompt_format: PromptFormat | None, norm: str) -> int:
         """The number of the answer that a text gives."""
