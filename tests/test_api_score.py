@@ -195,12 +195,13 @@ def test_numbers_of_another_kind_are_refused_and_few_of_them_are_missing(benchma
     assert qabias.score(["3", *words[1:]], asked).outcomes["unread"] == 1
 
 
-def test_a_number_in_the_answers_is_no_index(rows):
-    from qabias.benchmarks.generated import with_indices
+def test_a_number_in_the_answers_is_no_index():
+    from qabias.benchmarks.generated import read_predictions
 
-    columns = {"prediction": pa.array([-1, 1, -1], pa.int8()), "outcome": pa.array(["unread", "answered", "unread"])}
-    answers = [("the 2 boys", "the girl", "unknown")] * 2 + [("the girl", "the boy", "unknown")]
-    read = with_indices(columns, ["2", "Answer: 0) the girl", "2"], answers)
+    asked = pa.table({"ans0": ["the 2 boys"] * 2 + ["him"], "ans1": ["her"] * 3, "ans2": ["unknown"] * 3})
+    parsed = {"prediction": pa.array([-1, 1, -1], pa.int8()), "outcome": pa.array(["unread", "answered", "unread"])}
+    given = pa.table({"prediction": ["2", "Answer: 0) her", "2"]})
+    read = read_predictions(given, asked, lambda texts: parsed)
     assert read["prediction"].to_pylist() == [-1, -1, 2]  # number and words of the second contradict each other
 
 
@@ -215,6 +216,8 @@ def test_keys_of_another_type_are_read_and_near_ones_named(rows):
     texts = frame.assign(example_id=frame["example_id"].astype(str))
     assert text(qabias.score(texts, config="Age")) == text(qabias.score(frame, config="Age"))
     assert text(qabias.score(texts, rows)) == text(qabias.score(frame, rows))
+    with pytest.raises(QabiasError, match="no example has"):
+        qabias.score(texts.assign(example_id="9" * 5000))
     for wrong in ("age", "Age ", "Agge"):
         with pytest.raises(QabiasError, match="Did you mean 'Age'"):
             qabias.score(frame.assign(category=wrong))

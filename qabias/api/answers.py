@@ -49,7 +49,7 @@ def score(
         predictions: One of
 
             - a sequence of answers parallel to `references`: option indices (-1, None, NaN: missing) or texts;
-            - a table (dataset, data frame, Arrow table, columns by name, list of rows) or a CSV, JSON lines or Parquet
+            - a table (dataset, data frame, Arrow table, columns by name, list of rows) or a CSV, JSON or Parquet
               file with the benchmark's key and answer columns (BBQ: `category`, `example_id`, `prediction`), or without
               the keys and parallel to `references`;
             - the log of another tool (inspect, lm-evaluation-harness, an OpenAI batch), or a folder with one;
@@ -75,7 +75,7 @@ def score(
 
     Raises:
         QabiasError: If an argument is wrong, answers and references do not match, an example is unknown or answered
-            twice, or the metric refuses an answer.
+            twice, no answer can be read, or the metric refuses an answer.
     """
     mirror = upstream(mirror)
     rules = dict(rules or {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -34,23 +34,31 @@ _INDICES = range(3)
 _EXPLAINS = re.compile(r"(?i)\n|\b(?:because|since|reason|expla)")
 
 
-def given_texts(column: pa.ChunkedArray) -> list[str] | None:
-    """The texts of a column of answers, objects as JSON and missing ones empty; None for a column without texts."""
-    column = plain(column)
+def read_predictions(answers: pa.Table, table: pa.Table, parse: Callable[[list[str]], dict[str, pa.Array]]) -> pa.Table:
+    """Given answers: indices are kept, texts are parsed, and texts that state an index are indices."""
+    column = plain(answers["prediction"])
     if pa.types.is_struct(column.type):
-        return ["" if value is None else json.dumps(value, ensure_ascii=False) for value in column.to_pylist()]
-    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    return [text or "" for text in column.to_pylist()] if is_text else None
-
-
-def with_indices(
-    columns: dict[str, pa.Array], texts: Sequence[str], answers: Sequence[Sequence[str]] = ()
-) -> dict[str, pa.Array]:
-    """The columns of parsed texts, with the indices that texts state; `answers` are the options of each text."""
+        texts = ["" if value is None else json.dumps(value, ensure_ascii=False) for value in column.to_pylist()]
+    elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        texts = [text or "" for text in column.to_pylist()]
+    else:
+        check_outcomes(answers)
+        if pa.types.is_floating(column.type) or pa.types.is_null(column.type):
+            with suppress(pa.ArrowInvalid):  # 0.5, which the metric refuses by its row
+                column = pc.if_else(pc.is_nan(column.cast(pa.float64())), None, column).cast(pa.int64())
+        return answers.set_column(answers.column_names.index("prediction"), "prediction", column)
+    options = [table[name].to_pylist() for name in ("ans0", "ans1", "ans2") if name in table.column_names]
     stated = [stated_number(text) for text in texts]
-    for row, options in enumerate(answers):  # in "the 2 boys" a number is no index
-        if str(stated[row]) in re.findall(r"\d+", " ".join(options)):
+    for row, names in enumerate(zip(*options, strict=True)):  # in "the 2 boys" a number is no index
+        if str(stated[row]) in re.findall(r"\d+", " ".join(names)):
             stated[row] = None
+    return pa.table(_with_indices(parse(texts), texts, stated))
+
+
+def _with_indices(
+    columns: dict[str, pa.Array], texts: Sequence[str], stated: Sequence[int | None]
+) -> dict[str, pa.Array]:
+    """The columns of parsed texts, with the numbers that texts state as indices, if they can be indices."""
     rows = [row for row, number in enumerate(stated) if number is not None]
     odd = [row for row in rows if stated[row] not in _INDICES]
     if odd:
@@ -66,16 +74,6 @@ def with_indices(
         is_clear = places[row] in (NO_ANSWER, stated[row]) or _EXPLAINS.search(texts[row])
         places[row], became[row] = (stated[row], ANSWERED) if is_clear else (NO_ANSWER, UNREAD)
     return columns | {"prediction": pa.array(places, columns["prediction"].type), "outcome": pa.array(became)}
-
-
-def with_places(answers: pa.Table) -> pa.Table:
-    """Answers with indices as integers, floats with missing values too; other outcomes than known ones are refused."""
-    check_outcomes(answers)
-    column = answers["prediction"]
-    if pa.types.is_floating(column.type) or pa.types.is_null(column.type):
-        with suppress(pa.ArrowInvalid):  # 0.5, which the metric refuses by its row
-            column = pc.if_else(pc.is_nan(column.cast(pa.float64())), None, column).cast(pa.int64())
-    return answers.set_column(answers.column_names.index("prediction"), "prediction", column)
 
 
 def text_columns(

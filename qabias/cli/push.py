@@ -2,7 +2,6 @@
 
 import sys
 import tempfile
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -119,9 +118,9 @@ def results(
     yes: Yes = False,
 ) -> None:
     """Push or write the scores of a run for its model's repository."""
-    given = {"source_url": source_url, "sample": sample}
+    extra: dict[str, Any] = {"source_url": source_url, "sample": sample}
     if write_to is not None:
-        _write_results(run, to, dataset_id, write_to, given, model_index=model_index, overwrite=overwrite)
+        _write_results(run, to, dataset_id, write_to, extra, model_index=model_index, overwrite=overwrite)
         return
     if model_index:
         raise QabiasError(
@@ -130,19 +129,12 @@ def results(
     from qabias.hub.contents import results_push
 
     _check_asking(dry_run, yes)
-    plan = results_push(run, to, dataset_id, **given)
+    plan = results_push(run, to, dataset_id, **extra)
     _push(plan, create_pr=create_pr, private=False, dry_run=dry_run, yes=yes)
 
 
 def _write_results(
-    run: Path,
-    model_id: str,
-    dataset: str,
-    output: Path,
-    given: Mapping[str, Any],
-    *,
-    model_index: bool,
-    overwrite: bool,
+    run: Path, model_id: str, dataset: str, output: Path, extra: dict[str, Any], *, model_index: bool, overwrite: bool
 ) -> None:
     from qabias.hub.results import check_replaceable, headlines, result_files, update_card
     from qabias.hub.results import model_index as index_of
@@ -150,7 +142,7 @@ def _write_results(
     from qabias.support.outputs import check_folder
 
     check_folder(output, flag="--write-to")
-    files = result_files(run, model_id, dataset, **given)
+    files = result_files(run, model_id, dataset, **extra)
     for path, content in files.items():
         check_replaceable(output / path, content, overwrite=overwrite)
     if model_index:
@@ -159,7 +151,7 @@ def _write_results(
             text = card.read_bytes().decode() if card.exists() else ""  # line ends stay as they are
         except UnicodeDecodeError as error:
             raise QabiasError(f"{card} is not UTF-8.", "Save it as UTF-8, or remove --model-index.") from error
-        files["README.md"] = update_card(text, index_of(run, model_id, dataset, **given), model_id).encode()
+        files["README.md"] = update_card(text, index_of(run, model_id, dataset, **extra), model_id).encode()
     for path, content in files.items():
         write_atomically(output / path, partial(Path.write_bytes, data=content))
         echo(str(output / path))

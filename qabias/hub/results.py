@@ -153,7 +153,7 @@ def update_card(card: str, results: Sequence[Mapping[str, Any]], model_id: str) 
         old = model.get("results") or []
         is_ours = [_signed(one) & {name for new in results for name in _signed(new)} != set() for one in old]
         root = yaml.compose(head)
-    except (ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise QabiasError(f"the card of {model_id} has an invalid head: {error}", "correct its YAML head") from error
     lines = f"{head}{eol}".splitlines(keepends=True) if head else []
     keys = {key.value: (key, value) for key, value in root.value} if root else {}
@@ -187,12 +187,11 @@ def _dumped(content: Any) -> str:
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=float("inf"))
 
 
-def _signed(result: Mapping[str, Any]) -> set[tuple[str, str]]:
+def _signed(result: Mapping[str, Any]) -> set[tuple[Any, Any]]:
     """Dataset and signatures of a result that qabias wrote; empty for another one."""
-    if not str((result.get("source") or {}).get("name")).startswith("qabias "):
-        return set()
-    of_metrics = ((metric.get("args") or {}).get("signature") for metric in result["metrics"])
-    return {(str(result["dataset"]["type"]), str(signature)) for signature in of_metrics}
+    is_ours = str((result.get("source") or {}).get("name")).startswith("qabias ")
+    metrics = (result.get("metrics") or ()) if is_ours else ()
+    return {(result["dataset"]["type"], (metric.get("args") or {}).get("signature")) for metric in metrics}
 
 
 def _url(source_url: str | None, dataset_id: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -234,7 +235,7 @@ def key_column(rows: pa.Table, name: str, like: pa.Table) -> list[Any]:
     """A key column: whole numbers that are texts as numbers if another table has numbers there, or the reverse."""
     values = rows[name].to_pylist()
     if pa.types.is_integer(like[name].type):
-        return [int(value) if isinstance(value, str) and value.strip().isdecimal() else value for value in values]
+        return [int(one) if isinstance(one, str) and re.fullmatch(r"\s*\d{1,18}\s*", one) else one for one in values]
     return [str(value) if type(value) is int else value for value in values]
 
 

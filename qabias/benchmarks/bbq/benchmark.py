@@ -42,7 +42,7 @@ from qabias.benchmarks.bbq.roles import (
 )
 from qabias.benchmarks.caveats import estimate
 from qabias.benchmarks.facts import ALL, WORDINGS, Measure, ParallelForms, Scores, counted
-from qabias.benchmarks.generated import about_missing, given_texts, outcome_counts, with_indices, with_places
+from qabias.benchmarks.generated import about_missing, outcome_counts, read_predictions
 from qabias.benchmarks.orders import (
     PREDICTIONS,
     are_consistent,
@@ -215,13 +215,10 @@ class BBQBenchmark(Benchmark):
         likely = {name: answers[name] for name in ("probabilities",) if name in answers.column_names}
         for column in likely.values():
             check_probabilities(column)
-        texts = given_texts(answers["prediction"])
-        if texts is None:
-            return with_places(answers)
-        rows = table.to_pylist()
-        columns = self._written_columns(texts, norm, rows, prompt_format)
-        return pa.table(
-            with_indices(columns, texts, [[row[f"ans{place}"] for place in PLACES] for row in rows]) | likely
+        return read_predictions(
+            answers,
+            table,
+            lambda texts: self._written_columns(texts, norm, table.to_pylist(), prompt_format) | likely,
         )
 
     def check_config(self, config: str) -> None:

@@ -25,14 +25,7 @@ from qabias.answers.parsing import (
 )
 from qabias.benchmarks.base import NO_RULES, Benchmark, Rules
 from qabias.benchmarks.facts import ALL, Measure, Scores, counted
-from qabias.benchmarks.generated import (
-    about_missing,
-    given_texts,
-    outcome_counts,
-    text_columns,
-    with_indices,
-    with_places,
-)
+from qabias.benchmarks.generated import about_missing, outcome_counts, read_predictions, text_columns
 from qabias.benchmarks.inference.prompts import ASK_METHODS, FORMATS, INSTRUCTED, QA_FORMATS
 from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
@@ -124,11 +117,10 @@ class InferenceBenchmark(Benchmark):
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
         """External answers: numbers are kept, texts are parsed."""
-        texts = given_texts(answers["prediction"])
-        if texts is None:
-            return with_places(answers)
-        columns = self._columns([(text,) for text in texts], table.to_pylist(), prompt_format, norm, 1)
-        return pa.table(with_indices(columns, texts))
+        rows = table.to_pylist()
+        return read_predictions(
+            answers, table, lambda texts: self._columns([(text,) for text in texts], rows, prompt_format, norm, 1)
+        )
 
     def read_text(self, text: str, row: Mapping[str, Any], prompt_format: PromptFormat | None, norm: str) -> int:
         """The number of the answer that a text gives."""
