@@ -211,6 +211,23 @@ def test_answers_of_which_none_can_be_read_have_no_score(rows, given):
         qabias.score(given * 120, rows)
 
 
+def test_probabilities_as_texts_are_numbers():
+    def mu(frame):
+        return qabias.score(frame, benchmark="unqover", config="religion").scores["sets"]["religion"]["mu"]
+
+    asked = qabias.load("unqover", "religion", limit=280)
+    frame = asked.to_pandas()[["set", "example_id"]]
+    names = load_benchmark("unqover").answer_columns
+    numbers = frame.assign(**{name: (1 + number) / 16 for number, name in enumerate(names)})
+    expected = mu(numbers)
+    for mark in ".,":
+        texts = numbers.assign(**{name: numbers[name].astype(str).str.replace(".", mark) for name in names})
+        assert mu(texts) == expected
+    for wrong in ("x", [[1]] * len(frame), pd.Timestamp("2020-01-01")):
+        with pytest.raises(QabiasError, match=f"{names[0]}: "):
+            mu(numbers.assign(**{names[0]: wrong}))
+
+
 def test_keys_of_another_type_are_read_and_near_ones_named(rows):
     frame = rows.to_pandas()[KEYS].assign(prediction=list(rows["label"]))
     texts = frame.assign(example_id=frame["example_id"].astype(str))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from qabias.runs.question import Question, load_examples, read_question
 from qabias.runs.run import RunResult, finish, scores_of
 from qabias.runs.scored import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.signature import collected_signature, coverage_of, with_rules
-from qabias.support.suggest import choose, did_you_mean, shortened, unknown
+from qabias.support.suggest import choose, did_you_mean, first_line, shortened, unknown
 from qabias.support.table_files import check_columns, read_table
 
 UNITS_PER_PART = 4096
@@ -183,8 +182,7 @@ def join_answers(
 ) -> tuple[pa.Table, pa.Table]:
     """Match predictions with examples."""
     _refuse_truth_values(benchmark, predictions, where)
-    if not of_log:  # in logs, NaN marks an example without answer
-        _refuse_nan(benchmark, predictions, where)
+    predictions = _with_probabilities(benchmark, predictions, where, of_log=of_log)
     keys, numbers = _matched(benchmark, table, predictions, where, (*benchmark.key, *benchmark.answer_columns))
     row_of: dict[int, int] = {}
     for row, number in enumerate(numbers):
@@ -305,15 +303,24 @@ def _refuse_unread(answers: pa.Table, read: pa.Table, where: str) -> None:
         )
 
 
-def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
-    """Refuse NaN probabilities; only a single column of answers may contain them."""
-    if len(benchmark.answer_columns) == 1:
-        return
-    for name in benchmark.answer_columns:
-        values = predictions[name].to_pylist() if name in predictions.column_names else []
-        odd = [row for row, value in enumerate(values) if isinstance(value, float) and math.isnan(value)]
-        if odd:
-            raise QabiasError(f"{where}: row {odd[0] + 1}: {name} is NaN.", "Give a probability, or remove the row.")
+def _with_probabilities(benchmark: Benchmark, predictions: pa.Table, where: str, *, of_log: bool) -> pa.Table:
+    """Answers of several columns as numbers, also from texts; NaN is refused, except in logs, where it is no answer."""
+    for name in benchmark.answer_columns if len(benchmark.answer_columns) > 1 else ():
+        if name not in predictions.column_names:
+            continue
+        column = predictions[name]
+        if not pa.types.is_floating(column.type):
+            try:
+                text = column.cast(pa.string())
+                column = pc.replace_substring(text, ",", ".").cast(pa.float64())
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise QabiasError(
+                    f"{where}: {name}: {first_line(error)}.", "Give a probability in each row."
+                ) from error
+            predictions = predictions.set_column(predictions.column_names.index(name), name, column)
+        if not of_log and (row := pc.index(pc.is_nan(column), True).as_py()) >= 0:
+            raise QabiasError(f"{where}: row {row + 1}: {name} is NaN.", "Give a probability, or remove the row.")
+    return predictions
 
 
 def _keys(benchmark: Benchmark, table: pa.Table, constant: Mapping[str, Any], like: pa.Table) -> list[tuple[Any, ...]]:
