@@ -190,6 +190,13 @@ def test_every_run_has_its_results_in_a_card_and_the_rest_stays_as_it_is(runs, t
     assert index_in(update_card(card, first, MODEL))[0] == [*others, *second, *first]
 
 
+def test_a_card_whose_results_cannot_be_kept_is_refused(runs):
+    results = model_index(runs / "bbq", MODEL, DATASET, sample=True)
+    card = f"---\nx: &r\n{OTHER}model-index:\n- name: m\n  results: *r\n---\n"
+    with pytest.raises(QabiasError, match="cannot be kept"):
+        update_card(card, results, MODEL)
+
+
 def test_an_older_score_does_not_survive_where_the_new_run_leaves_it_undefined(runs):
     [result] = model_index(runs / "bbq", MODEL, DATASET, sample=True)
     older = {**result, "metrics": [*result["metrics"], {**result["metrics"][0], "type": "bias_disambig"}]}
@@ -259,10 +266,10 @@ def test_a_folder_of_the_users_disk_is_not_published(runs, tmp_path):
 def test_the_command_writes_the_files_and_tells_what_is_left_out(runs, tmp_path, capsys):
     (tmp_path / "README.md").write_text("# Model\n", encoding="utf-8")
     arguments = ["push", "results", str(runs / "bbq"), "--to", MODEL, "--dataset", DATASET, "--write-to", str(tmp_path)]
-    arguments += ["--model-index", "--sample"]
+    arguments += ["--model-index", "--sample", "--source-url", "https://example.org/run"]
     app(arguments, standalone_mode=False)
     assert "Religion/bias_disambig has no value: no answer other than UNKNOWN" in capsys.readouterr().out
-    files = result_files(runs / "bbq", MODEL, DATASET, sample=True)
+    files = result_files(runs / "bbq", MODEL, DATASET, "https://example.org/run", sample=True)
     assert {path: (tmp_path / path).read_bytes() for path in files} == files
     card = ModelCard.load(tmp_path / "README.md")
     assert card.data.model_name == "some-model"

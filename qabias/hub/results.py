@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from textwrap import indent
 from typing import Any, NamedTuple
@@ -159,6 +160,7 @@ def update_card(card: str, results: Sequence[Mapping[str, Any]], model_id: str) 
     keys = {key.value: (key, value) for key, value in root.value} if root else {}
     listed = keys["model-index"][1].value[0].value if model.get("results") else []
     block = next((value for key, value in listed if key.value == "results"), None)
+    others = [one for one, ours in zip(old, is_ours, strict=True) if not ours]
     if block is not None and not block.flow_style:
         starts = [one.start_mark.line for one in block.value]
         spans = list(zip(starts, [*starts[1:], _end(block, lines)], strict=True))
@@ -166,12 +168,15 @@ def update_card(card: str, results: Sequence[Mapping[str, Any]], model_id: str) 
         new = indent(_dumped(results), " " * block.start_mark.column)
         start, end = spans[0][0], spans[-1][1]
     else:
-        others = [one for one, ours in zip(old, is_ours, strict=True) if not ours]
         models = [{**model, "results": [*others, *results]}, *(data.get("model-index") or [])[1:]]
         kept, new = [], _dumped({"model-index": models})
         key, value = keys.get("model-index", (None, None))
         start, end = (key.start_mark.line, _end(value, lines)) if key else (len(lines), len(lines))
     new = "".join([*lines[:start], *kept, new.replace("\n", eol), *lines[end:]])
+    with suppress(yaml.YAMLError):
+        kept = yaml.safe_load(new)["model-index"][0]["results"]
+    if kept != [*others, *results]:  # such as with an anchor in one place and its alias in another
+        raise QabiasError(f"the results in the card of {model_id} cannot be kept", "write them as a plain list in YAML")
     return f"{opening}{new.removesuffix(eol)}{closing}{card[there.end() if there else 0 :]}"
 
 
