@@ -130,7 +130,7 @@ def test_answers_and_rows_must_be_parallel_and_of_one_type(rows):
     with pytest.raises(QabiasError, match="119 predictions and 120 references"):
         qabias.score([0] * 119, rows)
     with pytest.raises(QabiasError, match="not of one type"):
-        qabias.score([0, "the first"] * 60, rows)
+        qabias.score([0, [1]] * 60, rows)
     with pytest.raises(QabiasError, match="Give the rows as references"):
         qabias.score([0] * 120)
     with pytest.raises(QabiasError, match="predictions row 0: 7"):
@@ -143,6 +143,101 @@ def test_texts_of_inference_are_read():
     rows = qabias.load("bbnli", "man_is_to_surgeon")
     words = ("no", "It is not clear", "Yes!")
     assert qabias.score([words[row["label"]] for row in rows], rows).scores["bias_score"] == 0
+
+
+SPELLINGS = (
+    "{}",
+    " {} ",
+    "{}.0",
+    "({})",
+    "ans{}",
+    "Option {}",
+    '{{"answer": {}}}',
+    "Label: {}\nas the 3 say",
+    "답: {}",
+)
+
+
+@pytest.mark.parametrize("written", SPELLINGS)
+def test_an_index_as_a_text_is_an_index(rows, written):
+    places = [row["biased_loc"] if row["context_condition"] == "ambig" else row["label"] for row in rows]
+    numbers = [written.format(place) for place in places]
+    for given in (numbers, ["ABC"[place] if place else text for place, text in zip(places, numbers, strict=True)]):
+        scores = qabias.score(given, rows).scores
+        assert [scores[name] for name in ("bias_ambig", "accuracy_disambig", "unparsed_share")] == [1, 1, 0]
+
+
+def test_one_text_among_indices_costs_one_answer(rows, tmp_path):
+    places = list(rows["label"])
+    mixed = [*places[:-1], "I will not say."]
+    frame = rows.to_pandas()[KEYS].assign(prediction=mixed)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_json(tmp_path / "a.json", orient="records")
+    for given in ((mixed, rows), (frame,), (tmp_path / "a.csv",), (tmp_path / "a.json",)):
+        result = qabias.score(*given)
+        assert result.outcomes["unread"] == 1
+        assert result.scores["accuracy_ambig"] == 1
+
+
+@pytest.mark.parametrize("benchmark", ["bbq", "bbnli"])
+def test_numbers_of_another_kind_are_refused_and_few_of_them_are_missing(benchmark):
+    asked = qabias.load(benchmark, limit=120)
+    places = list(asked["label"])
+    assert qabias.score([str(one) for one in places], asked).outcomes["answered"] == 120
+    for numbers in (
+        [str(one + 1) for one in places],
+        ["7", *map(str, places[1:])],
+        [f"Option {one + 1}" for one in places],
+    ):
+        with pytest.raises(QabiasError, match=r"not all from 0 to 2(?s:.*)subtract 1"):
+            qabias.score(numbers, asked)
+    words = [("no", "maybe", "yes")[one] if benchmark == "bbnli" else "ABC"[one] for one in places]
+    assert qabias.score(["3", *words[1:]], asked).outcomes["unread"] == 1
+
+
+def test_a_number_in_the_answers_is_no_index():
+    from qabias.benchmarks.generated import read_predictions
+
+    asked = pa.table({"ans0": ["the 2 boys"] * 2 + ["him"], "ans1": ["her"] * 3, "ans2": ["unknown"] * 3})
+    parsed = {"prediction": pa.array([-1, 1, -1], pa.int8()), "outcome": pa.array(["unread", "answered", "unread"])}
+    given = pa.table({"prediction": ["2", "Answer: 0) her", "2"]})
+    read = read_predictions(given, asked, lambda texts: parsed)
+    assert read["prediction"].to_pylist() == [-1, -1, 2]  # number and words of the second contradict each other
+
+
+@pytest.mark.parametrize("given", [["True"], [""], [None], [-1], ["the third one"], [math.nan], [" - "]])
+def test_answers_of_which_none_can_be_read_have_no_score(rows, given):
+    with pytest.raises(QabiasError, match="none of the 120 answers can be read"):
+        qabias.score(given * 120, rows)
+
+
+def test_probabilities_as_texts_are_numbers():
+    def mu(frame):
+        return qabias.score(frame, benchmark="unqover", config="religion").scores["sets"]["religion"]["mu"]
+
+    asked = qabias.load("unqover", "religion", limit=280)
+    frame = asked.to_pandas()[["set", "example_id"]]
+    names = load_benchmark("unqover").answer_columns
+    numbers = frame.assign(**{name: (1 + number) / 16 for number, name in enumerate(names)})
+    expected = mu(numbers)
+    for mark in ".,":
+        texts = numbers.assign(**{name: numbers[name].astype(str).str.replace(".", mark) for name in names})
+        assert mu(texts) == expected
+    for wrong in ("x", [[1]] * len(frame), pd.Timestamp("2020-01-01")):
+        with pytest.raises(QabiasError, match=f"{names[0]}: "):
+            mu(numbers.assign(**{names[0]: wrong}))
+
+
+def test_keys_of_another_type_are_read_and_near_ones_named(rows):
+    frame = rows.to_pandas()[KEYS].assign(prediction=list(rows["label"]))
+    texts = frame.assign(example_id=frame["example_id"].astype(str))
+    assert text(qabias.score(texts, config="Age")) == text(qabias.score(frame, config="Age"))
+    assert text(qabias.score(texts, rows)) == text(qabias.score(frame, rows))
+    with pytest.raises(QabiasError, match="no example has"):
+        qabias.score(texts.assign(example_id="9" * 5000))
+    for wrong in ("age", "Age ", "Agge"):
+        with pytest.raises(QabiasError, match="Did you mean 'Age'"):
+            qabias.score(frame.assign(category=wrong))
 
 
 # Tables

@@ -241,6 +241,35 @@ def test_a_line_that_is_not_in_the_form_is_named(tmp_path, row, fault):
         list(jsonl.read_items(tmp_path / "Age.jsonl", "Age"))
 
 
+def exchanged(rows, *names):
+    """Rows with the answers of the two people exchanged in the named polarities, and their tags as they were."""
+    for row in rows:
+        first, second = (place for place in range(3) if row["answer_info"][f"ans{place}"][1] != "unknown")
+        other = {f"ans{first}": row[f"ans{second}"], f"ans{second}": row[f"ans{first}"]}
+        yield {**row, **other} if row["question_polarity"] in names else row
+
+
+@pytest.mark.parametrize("spelled", ["{}の人", "the {}"])
+def test_answers_that_contradict_their_tags_are_refused(tmp_path, spelled):
+    """Where words have spaces around them by each row, elsewhere by the pair."""
+    rows = [
+        {**row, **{f"ans{place}": spelled.format(row["answer_info"][f"ans{place}"][0]) for place in range(3)}}
+        for row in jbbq_files.rows_of("Age")[:24]
+    ]
+    for names in [("neg",), ("nonneg",), *[("neg", "nonneg")] * ("the" in spelled)]:
+        write_rows(tmp_path / "Age.jsonl", exchanged(rows, *names))
+        with pytest.raises(QabiasError, match=r"is tagged|in both polarities"):
+            list(
+                rows_of_items(
+                    jsonl.read_items(tmp_path / "Age.jsonl", "Age", lambda text, tag, groups: tag == groups[0])
+                )
+            )
+    write_rows(tmp_path / "Age.jsonl", rows)
+    assert len(
+        list(rows_of_items(jsonl.read_items(tmp_path / "Age.jsonl", "Age", lambda text, tag, groups: tag == groups[0])))
+    ) == len(rows)
+
+
 @pytest.mark.parametrize(("content", "token"), [(b"\n", "no examples"), (b"\xff", "cannot be read"), (b"{", "line 1")])
 def test_files_that_cannot_be_read_are_named(tmp_path, content, token):
     (tmp_path / "Age.jsonl").write_bytes(content)

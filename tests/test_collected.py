@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import json
 import os
 import re
@@ -25,6 +28,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.runs.run import run, score_run
 from qabias.runs.scored import read_scored
+from qabias.support.table_files import read_table
 from qabias.tables.model import find, read_analysis
 
 from .conftest import ROOT
@@ -98,7 +102,7 @@ def test_the_same_file_may_be_scored_again_and_another_not(answers, tmp_path):
     folder = tmp_path / "run"
     for _ in range(2):
         invoke("score", answers, "--config", "Age", "--output", folder)
-    answers.write_text(answers.read_text(encoding="utf-8").replace("The", "the other"), encoding="utf-8")
+    answers.write_text(answers.read_text(encoding="utf-8").replace("The", "the other", 9), encoding="utf-8")
     with pytest.raises(QabiasError, match="holds another run"):
         invoke("score", answers, "--config", "Age", "--output", folder)
 
@@ -127,6 +131,74 @@ def test_missing_answers_are_accounted_for_first_of_all(tmp_path):
     assert "of answers are missing" in page
     parts = sorted((tmp_path / "run" / "predictions").iterdir())
     assert pq.read_table(parts[0])["outcome"].to_pylist().count("refused") == 15
+
+
+# Kinds of files
+
+ROWS = [("Age", number, f'He said: "no; but|\tyes", {number}.\r\nÉ' * 40) for number in range(1200)]
+
+
+def as_csv(delimiter: str) -> str:
+    written = io.StringIO()
+    rows = csv.writer(written, delimiter=delimiter)
+    rows.writerows([("category", "example_id", "prediction"), *ROWS])
+    return written.getvalue()
+
+
+def as_json() -> list[str]:
+    return [json.dumps(dict(zip(("category", "example_id", "prediction"), row, strict=True))) for row in ROWS]
+
+
+FILES = {
+    "a.csv": lambda: as_csv(",").encode(),
+    "semicolon.csv": lambda: as_csv(";").encode("utf-8-sig"),
+    "named.csv": lambda: b"sep=|\r\n" + as_csv("|").encode(),
+    "a.tsv": lambda: as_csv("\t").encode(),
+    "little.csv": lambda: as_csv("\t").encode("utf-16"),
+    "big.csv": lambda: b"\xfe\xff" + as_csv(",").encode("utf-16-be"),
+    "unmarked.csv": lambda: as_csv(",").encode("utf-16-le"),
+    "a.csv.gz": lambda: gzip.compress(as_csv(",").encode()),
+    "a.jsonl": lambda: "\n".join(as_json()).encode(),
+    "a.ndjson.gz": lambda: gzip.compress("\n".join(as_json()).encode()),
+    "list.json": lambda: f"[{','.join(as_json())}]".encode(),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_table_is_the_same_in_every_kind_of_file(tmp_path, name):
+    """Above a block of Arrow, with line breaks, delimiters and quotation marks in its texts."""
+    (tmp_path / name).write_bytes(content := FILES[name]())
+    assert "gz" in name or len(content) > 2**20
+    table = read_table(tmp_path / name)
+    assert list(zip(*table.to_pydict().values(), strict=True)) == ROWS
+
+
+def test_a_type_is_that_of_the_whole_column(tmp_path):
+    (tmp_path / "a.csv").write_text("number\n" + "1\n" * 2**20 + "none\n", encoding="utf-8")
+    assert read_table(tmp_path / "a.csv")["number"].to_pylist()[-2:] == ["1", "none"]
+
+
+BAD_FILES = {
+    "a.xlsx": b"PK\x03\x04",
+    "renamed.csv": b"PK\x03\x04",
+    "a.xls": b"\xd0\xcf\x11\xe0",
+    "latin.csv": "catégory,example_id\n".encode("latin-1"),
+    "cut.csv.gz": gzip.compress(as_csv(",").encode())[:-9],
+    "wide.csv": b"a,b\n1,2,3\n",
+    "deep.json": b"[" * 10**5,
+    "numbers.json": b"[1, 2]",
+    "big.json": b'[{"a": 1' + b"0" * 400 + b"}]",
+    "broken.jsonl": b'{"a": 1}\n{"a": \n',
+    "empty.csv": b"",
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_another_kind_of_file_is_refused_by_its_name(tmp_path, name):
+    (tmp_path / name).write_bytes(BAD_FILES[name])
+    with pytest.raises(QabiasError, match=re.escape(str(tmp_path / name))) as refused:
+        read_table(tmp_path / name)
+    assert len(refused.value.args) == 2
 
 
 # Other rules

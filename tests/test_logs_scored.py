@@ -18,7 +18,7 @@ from qabias.benchmarks.base import ExternalAnswers, Logged, OtherFigure
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, detect
 from qabias.report.writing import write_report_of
-from qabias.runs.logged import find_logs
+from qabias.runs.logged import find_logs, log_at
 from qabias.runs.scored import read_other_tool
 
 BBQ = load_benchmark("bbq")
@@ -214,3 +214,20 @@ def test_every_file_of_a_folder_is_accounted_for(tmp_path, rows):
     for name in ("ages", "ages-2", "far"):
         assert qabias.read(tmp_path / "runs" / name).scores["bias_ambig"] == 1
     assert len(find_logs(folder).logs) == 5
+
+
+OTHERS = {
+    "HELM": '{\n "adapter_spec": {"method": "x"},\n "request_states": []\n}',
+    "promptfoo": '{"evalId": "e", "results": {"results": [{"response": {"output": "A"}}]}}',
+    "Every Eval Ever": '{"schema_version": "0.2", "evaluation_id": "x", "evaluation_results": []}',
+    "Gemini": '{"key": "Age/8", "response": {"candidates": [{"content": {"parts": [{"text": "A"}]}}]}}\n',
+    "Anthropic": '{"custom_id": "Age/8", "result": {"type": "succeeded", "message": {"content": []}}}\n',
+}
+
+
+@pytest.mark.parametrize("tool", OTHERS)
+def test_a_file_of_a_tool_that_is_not_read_names_it_and_the_way(tmp_path, tool):
+    (tmp_path / "results.json").write_text(OTHERS[tool], encoding="utf-8")
+    with pytest.raises(QabiasError, match=rf"results\.json: a file of {tool}(?s:.*)The answers are in"):
+        log_at(tmp_path / "results.json")
+    assert find_logs(tmp_path).others == [tmp_path / "results.json"]

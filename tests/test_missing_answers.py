@@ -375,23 +375,28 @@ def test_results_say_how_many_answers_a_score_is_of(where):
     found = {score.name: score for score in headlines(where / "few")}
     scores = read_scored(where / "few").scores
     accuracy = found["accuracy_ambig"]
-    assert accuracy.answered == pytest.approx(1 / 3)
-    assert accuracy.possible == pytest.approx(scores["range"]["accuracy_ambig"])
-    low, high = (100 * end for end in accuracy.possible)
-    words = f"{WORDS}; with the missing answers {low:.1f} to {high:.1f}\u00a0%"
-    assert accuracy.note == words
+    low, high = scores["range"]["accuracy_ambig"]
+    assert accuracy.details["range"] == [low, high]
+    missing = "range with the missing answers [{:.4f}, {:.4f}]; share of missing answers 0.6667; {}"
+    assert accuracy.note == missing.format(low, high, WORDS)
 
-    for name, more in (("few", f"; {words}"), ("all", "; 100.0\u00a0% of 48 answered"), ("baseline", "")):
+    low, high = read_scored(where / "all").scores["ci"]["accuracy_ambig"]
+    interval = f"95% CI [{low:.4f}, {high:.4f}]; share of missing answers 0.0000"
+    said = {"few": accuracy.note, "all": f"{interval}; 100.0\u00a0% of 48 answered"}
+    keys = {"few": {"answered", "range"}, "all": {"answered", "interval"}, "baseline": {"interval"}}
+    for name in keys:
         [text] = result_files(where / name, MODEL, DATASET, sample=True).values()
         notes = {entry.task_id: entry.notes for entry in parse_eval_result_entries(yaml.safe_load(text))}
-        assert notes["Age/accuracy_ambig"] == read_scored(where / name).signature + more
-    # The older form has share and range as numbers.
-    for name, keys in (("few", {"answered", "range"}), ("all", {"answered", "interval"}), ("baseline", {"interval"})):
-        older = {one.metric_type: one.metric_args for one in model_index(where / name, MODEL, DATASET, sample=True)}
-        assert set(older["accuracy_ambig"]) == {"signature", *keys}
+        signature, _, note = notes["Age/accuracy_ambig"].partition("; ")
+        assert signature == read_scored(where / name).signature
+        assert note == said.get(name, note)
+        [result] = model_index(where / name, MODEL, DATASET, sample=True)
+        args = {metric["type"]: metric["args"] for metric in result["metrics"]}["accuracy_ambig"]
+        assert set(args) == {"signature", "missing", *keys[name]}
+        assert args["missing"] == pytest.approx(2 / 3 if name == "few" else 0)
         if name == "few":
-            assert older["accuracy_ambig"]["answered"] == pytest.approx(1 / 3)
-            assert older["accuracy_ambig"]["range"] == scores["range"]["accuracy_ambig"]
+            assert args["answered"] == pytest.approx(1 / 3)
+            assert args["range"] == scores["range"]["accuracy_ambig"]
 
 
 def test_means_over_wordings_and_each_of_them_have_ranges():

@@ -14,9 +14,12 @@ from qabias.answers.parsing import (
     parse_choice_released,
     parse_inference,
     parse_inference_released,
+    stated_number,
 )
 from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS, QA_FORMATS
 from qabias.errors import QabiasError
+
+from .conftest import ROOT
 
 # Text, what it answers, and what the released code makes of it as inference and as a question (spec: first any word of
 # true, correct, yes between spaces, then of false, incorrect, no; or first the letters "yes" anywhere, then "no").
@@ -195,3 +198,29 @@ def test_every_released_answer_is_parsed_as_itself(category, upstream):
         assert [parse_choice_released(answer, answers) for answer in answers] == [0, 1, 2]
         lettered = [f"({'abc'[place]}) {answers[place]}" for place in range(3)]
         assert [parse_choice(text, answers) for text in lettered] == [0, 1, 2]
+
+
+# Numbers of answers
+
+STATED = r"""2| 2 |2.|(2)|**2**|2.0|"2"|02|２|#2|<answer>2</answer>|\boxed{2}|ans2|ANS 2|Option 2|option_2|Index 2
+|label=2|My answer is option 2.|{"answer": 2}|{"label": "2"}|{"pick": 2}|{'answer': 2}
+|{"reason": "1 of them", "answer": "ans2"}
+|정답: 2|答案：2|Answer: 2~because of 1|2~Why: 1 fell|Label: 2. Explanation: one|Label: 2 / Explanation: one
+|It is so.~Label: 2|The answer is 2 because he is.|Answer: 2) the boy|<think>0 or 1</think>2|I choose 2|**Answer:** 2"""
+NOT_STATED = """-1|Answer: -1|1.5|0.5|2%|$2|1/2|2:30|1 or 2|1, 2|Answer: 1 and 2|1e0|2nd|two|72-year-old|the 2 boys
+|2 boys|Answer: 2 boys|Answer: 2-year-old|I have 2 reasons|Answer: B|Answer: B. Confidence: 2|1~2~3|Step 1: think
+|1. The boy~2. The man|Option 0: a~Option 1: b|Label: 1~Label: 2|Option 2 is wrong. Option 1 is right."""
+
+
+def test_a_number_that_a_text_states_as_its_answer():
+    """The lines of a text end with "~" here."""
+    texts = [text.replace("~", "\n") for text in STATED.replace("\n", "").split("|")]
+    assert [text for text in texts if stated_number(text) != 2] == []
+    texts = [text.replace("~", "\n") for text in NOT_STATED.replace("\n", "").split("|")]
+    assert [text for text in [*texts, "", "9" * 5000] if stated_number(text) is not None] == []
+
+
+def test_no_written_answer_of_the_samples_states_a_number():
+    lines = (ROOT / "tests" / "written_answers.jsonl").read_text("utf-8").splitlines()
+    texts = [one for line in lines for one in json.loads(line) if isinstance(one, str)]
+    assert [text for text in texts if stated_number(text) is not None] == []

@@ -1,8 +1,8 @@
 """Results for the Hub: reasons for what is undefined, the two formats for models, and the tasks of the datasets."""
 
-import dataclasses
 import json
 import shutil
+from textwrap import indent
 
 import pytest
 import yaml
@@ -100,37 +100,113 @@ def test_eval_results_are_read_back_by_the_library_of_the_hub(runs, name):
     assert [(entry.task_id, entry.value) for entry in entries] == [
         (f"{CONFIGS[name]}/{score}", scores[score]) for score in defined
     ]
-    assert {(entry.dataset_id, entry.notes) for entry in entries} == {(DATASET, signature)}
+    assert {(entry.dataset_id, entry.notes.partition("; ")[0]) for entry in entries} == {(DATASET, signature)}
+    for entry in entries:
+        low, high = scores["ci"][entry.task_id.partition("/")[2]]
+        assert low is None or f"; 95% CI [{low:.4f}, {high:.4f}]; " in entry.notes
+        assert "share of missing answers 0.0000" in entry.notes
     assert entries[0].date == json.loads((runs / name / "run.json").read_text("utf-8"))["created"]
     for score in set(FACTS[name].tasks) - set(defined):
         reason = content["reasons"][f"/{score}"]
         assert f"# {CONFIGS[name]}/{score} is left out: {reason}." in text.decode()
 
 
-def test_the_dataset_and_the_source_can_be_named(runs):
-    [text] = result_files(runs / "bbq", MODEL, "org/bbq", "https://example.org/report", sample=True).values()
+def test_the_dataset_its_revision_and_the_source_can_be_named(runs, monkeypatch):
+    given = {"source_url": "https://example.org/report", "sample": True}
+    dataset = f"org/bbq@{'0' * 40}"
+    [text] = result_files(runs / "bbq", MODEL, dataset, **given).values()
     entry = parse_eval_result_entries(yaml.safe_load(text))[0]
     assert (entry.dataset_id, entry.source_url) == ("org/bbq", "https://example.org/report")
+    assert entry.dataset_revision == "0" * 40
+    [result] = model_index(runs / "bbq", MODEL, dataset, **given)
+    assert (result["source"]["url"], result["dataset"]["revision"]) == ("https://example.org/report", "0" * 40)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://hub.example.org")
+    [result] = model_index(runs / "bbq", MODEL, "org/bbq", sample=True)
+    assert result["source"]["url"] == "https://hub.example.org/datasets/org/bbq"
+    for wrong in ("report", "file:///x", "https://example.org/\n", ""):
+        with pytest.raises(QabiasError, match="source URL"):
+            result_files(runs / "bbq", MODEL, "org/bbq", **(given | {"source_url": wrong}))
+    with pytest.raises(QabiasError, match="no commit"):
+        result_files(runs / "bbq", MODEL, "org/bbq@main", **given)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_a_model_index_survives_the_card(runs, name):
-    results = model_index(runs / name, MODEL, DATASET, sample=True)
-    card = update_card("---\nlicense: mit\n---\n# Model\n\nText.\n", results, MODEL)
-    parsed = ModelCard(card)
-    assert parsed.data.eval_results == results
-    assert (parsed.data.model_name, parsed.data.license) == ("some-model", "mit")
-    assert parsed.text.strip() == "# Model\n\nText."
-    assert {result.metric_args["signature"] for result in results} == {_scores(runs / name)["signature"]}
-    assert update_card(card, results, MODEL) == card
+def test_a_detectable_bias_and_the_largest_possible_one_are_told(tmp_path):
+    folder = run(RunArguments("bbq", "baseline:stereotyped", "Age", limit=400), tmp_path / "run").folder
+    scores = _scores(folder)["scores"]
+    [result] = model_index(folder, MODEL, DATASET, sample=True)
+    args = {metric["type"]: metric["args"] for metric in result["metrics"]}
+    assert args["bias_ambig"]["mde"] == pytest.approx(scores["detectable"]["bias_ambig"])
+    [text] = result_files(folder, MODEL, DATASET, sample=True).values()
+    notes = {entry.task_id: entry.notes for entry in parse_eval_result_entries(yaml.safe_load(text))}
+    assert f"MDE {scores['detectable']['bias_ambig']:.4f}" in notes["Age/bias_ambig"]
+    assert f"bound {scores['bias_bound_ambig']:.4f}" in notes["Age/bias_ambig"]
+
+
+# The head of a model card
+
+
+def index_in(card):
+    """The results of a card, and the rest of its head."""
+    head = yaml.safe_load(card.split("---")[1])
+    [model] = head.pop("model-index")
+    return model["results"], head
+
+
+OTHER = """  - task: {type: multiple-choice}   # of another tool
+    dataset: {name: 'BBQ',  type: somebody/questions, config: Religion, split: test, args: {num_few_shot: 5}}
+    metrics:
+    - {type: accuracy, value: 0.710, name: accuracy}
+    source: {name: Another harness, url: https://example.org/other}
+"""
+HEADS = {
+    "none": "",
+    "empty": "---\nlicense: mit\n---\n",
+    "other": f"---\nlicense:   mit # as is\nmodel-index:\n- name: m\n  results:\n{OTHER}# end\ntags: [a,  b]\n---\n",
+    "deeper": f"---\nmodel-index:\n  - name: m\n    results:\n{indent(OTHER, '    ')}---\n",
+    "flow": "---\nmodel-index: [{name: m, results: []}]\nlicense: mit\n---\n",
+}
+
+
+@pytest.mark.parametrize("eol", ["\n", "\r\n"])
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("name", ["bbq", "unqover"])
+def test_every_run_has_its_results_in_a_card_and_the_rest_stays_as_it_is(runs, tmp_path, name, head, eol):
+    before = f"{HEADS[head]}# Model\n\nText.\n".replace("\n", eol)
+    first, second = (
+        model_index(folder, MODEL, DATASET, sample=True)
+        for folder in (runs / name, _signed(runs / name, tmp_path / "other", format="letters@1"))
+    )
+    card = update_card(update_card(before, first, MODEL), second, MODEL)
+    others = yaml.safe_load(OTHER) if "example.org" in before else []
+    results, rest = index_in(card)
+    assert results == [*others, *first, *second]
+    assert {key: value for key, value in rest.items() if key != "model-index"} == rest
+    assert card.endswith(f"# Model{eol}{eol}Text.{eol}")
+    assert (card.replace("\r\n", "").count("\n") == 0) == (eol == "\r\n")
+    kept = set(before.splitlines(keepends=True)) if head != "flow" else {f"license: mit{eol}"}
+    assert kept <= set(card.splitlines(keepends=True))
+    assert len(ModelCard(card).data.eval_results) >= len(first[0]["metrics"])
+    assert update_card(card, second, MODEL) == card
+    assert index_in(update_card(card, first, MODEL))[0] == [*others, *second, *first]
+
+
+def test_a_card_whose_results_cannot_be_kept_is_refused(runs):
+    results = model_index(runs / "bbq", MODEL, DATASET, sample=True)
+    card = f"---\nx: &r\n{OTHER}model-index:\n- name: m\n  results: *r\n---\n"
+    with pytest.raises(QabiasError, match="cannot be kept"):
+        update_card(card, results, MODEL)
 
 
 def test_an_older_score_does_not_survive_where_the_new_run_leaves_it_undefined(runs):
-    results = model_index(runs / "bbq", MODEL, DATASET, sample=True)
-    older = [*results, dataclasses.replace(results[0], metric_type="bias_disambig", metric_value=0.7)]
-    other = dataclasses.replace(results[0], dataset_config="Age")
-    card = update_card("", [*older, other], MODEL)
-    assert ModelCard(update_card(card, results, MODEL)).data.eval_results == [other, *results]
+    [result] = model_index(runs / "bbq", MODEL, DATASET, sample=True)
+    older = {**result, "metrics": [*result["metrics"], {**result["metrics"][0], "type": "bias_disambig"}]}
+    assert index_in(update_card(update_card("", [older], MODEL), [result], MODEL))[0] == [result]
+
+
+@pytest.mark.parametrize("head", ["a: [", "model-index: 3", "model-index: [3]", "- 1", "model-index:\n- results: 3"])
+def test_a_card_with_an_invalid_head_is_refused(runs, head):
+    with pytest.raises(QabiasError, match="invalid head"):
+        update_card(f"---\n{head}\n---\n", model_index(runs / "bbq", MODEL, DATASET, sample=True), MODEL)
 
 
 def test_an_unfinished_run_is_refused(runs, tmp_path):
@@ -190,13 +266,14 @@ def test_a_folder_of_the_users_disk_is_not_published(runs, tmp_path):
 def test_the_command_writes_the_files_and_tells_what_is_left_out(runs, tmp_path, capsys):
     (tmp_path / "README.md").write_text("# Model\n", encoding="utf-8")
     arguments = ["push", "results", str(runs / "bbq"), "--to", MODEL, "--dataset", DATASET, "--write-to", str(tmp_path)]
-    arguments += ["--model-index", "--sample"]
+    arguments += ["--model-index", "--sample", "--source-url", "https://example.org/run"]
     app(arguments, standalone_mode=False)
     assert "Religion/bias_disambig has no value: no answer other than UNKNOWN" in capsys.readouterr().out
-    files = result_files(runs / "bbq", MODEL, DATASET, sample=True)
+    files = result_files(runs / "bbq", MODEL, DATASET, "https://example.org/run", sample=True)
     assert {path: (tmp_path / path).read_bytes() for path in files} == files
     card = ModelCard.load(tmp_path / "README.md")
-    assert card.data.eval_results == model_index(runs / "bbq", MODEL, DATASET, sample=True)
+    assert card.data.model_name == "some-model"
+    assert index_in(str(card))[0][0]["metrics"][0]["value"] is not None
     assert "# Model" in card.text
 
 

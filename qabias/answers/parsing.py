@@ -10,7 +10,7 @@ from typing import Literal
 from qabias.answers.choice import parse_choice
 from qabias.answers.outcomes import NO_ANSWER as NO_ANSWER
 from qabias.answers.outcomes import is_cut_later, refuses
-from qabias.answers.phrases import FINAL, STATED, behind, openings_in, straight
+from qabias.answers.phrases import ANSWER_WORDS, FINAL, MARKS, STATED, behind, openings_in, straight
 from qabias.answers.thinking import set_thinking_aside
 from qabias.answers.unknown import says_unknown
 from qabias.errors import QabiasError
@@ -206,6 +206,33 @@ def parse_person_released(text: str, first: Sequence[str], second: Sequence[str]
 
 
 # Choice
+
+_LEADS = (
+    rf"(?:{ANSWER_WORDS}|ans|label|index|idx|number|prediction|predicted|output|class|result|selected|chosen|final|correct|"
+    r"best|the|my|is|id)"
+)
+# A whole number that is no part of another, of a range, a share or a quantity.
+_NUMBER = r"(?<![.,\d])(?<!^[-−–+])(?<![^\w][-−–+])(\d{1,9})(?:\.0*)?(?![\w%]|[.,:/]\d|\s*(?:[,&/–-]|and\b|or\b)\s*\d)"
+_GAP = r"[^\w%$€£]*_?"
+_ALONE = re.compile(rf"(?i){_GAP}(?:\{{\s*\"[^\"]*\"{_GAP})?(?:{_LEADS}{_GAP})*{_NUMBER}{_GAP}")
+_ENDS = rf"(?=[\s{MARKS}]*(?:$|[\n.,;:!)\]}}|：，。])|\s+(?:because|since|as|given|due|for)\b|\s+[-–—/]\s)"
+_FIRST = re.compile(rf"(?i){_GAP}(?:{_LEADS}{_GAP})*{_NUMBER}{_ENDS}")
+_LED = re.compile(rf"(?im)^{_GAP}(?:{_LEADS}{_GAP})+{_NUMBER}{_ENDS}")
+
+
+def stated_number(text: str) -> int | None:
+    """The one whole number that a text states as its answer, such as "2", "ans2" or "Label: 2" in a line."""
+    said = straight(set_thinking_aside(text).answer).strip()
+    if alone := _ALONE.fullmatch(said):
+        return int(alone[1])
+    for opening in (FINAL, STATED):
+        if places := behind(said, opening):
+            numbers = {int(match[1]) if (match := _FIRST.match(place)) else None for place in places}
+            return numbers.pop() if len(numbers) == 1 else None
+    lines = [line for line in said.splitlines() if line.strip()]
+    numbers = {int(match[1]) for match in _LED.finditer(said)}
+    numbers |= {int(match[1]) for line in (lines[:1] + lines[-1:]) if (match := _ALONE.fullmatch(line))}
+    return numbers.pop() if len(numbers) == 1 else None
 
 
 def parse_choice_released(text: str, answers: Sequence[str], infos: Sequence[Sequence[str]] = ()) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from qabias.api.calls import OptionValue, in_python_words, option_texts, run_folder, upstream, warn_caller
 from qabias.api.result import Result
-from qabias.api.rows import Rows, is_table, origin_of, to_column, to_table
+from qabias.api.rows import Rows, is_table, origin_of, to_table
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def score(
         predictions: One of
 
             - a sequence of answers parallel to `references`: option indices (-1, None, NaN: missing) or texts;
-            - a table (dataset, data frame, Arrow table, columns by name, list of rows) or a CSV, JSON lines or Parquet
+            - a table (dataset, data frame, Arrow table, columns by name, list of rows) or a CSV, JSON or Parquet
               file with the benchmark's key and answer columns (BBQ: `category`, `example_id`, `prediction`), or without
               the keys and parallel to `references`;
             - the log of another tool (inspect, lm-evaluation-harness, an OpenAI batch), or a folder with one;
@@ -75,7 +75,7 @@ def score(
 
     Raises:
         QabiasError: If an argument is wrong, answers and references do not match, an example is unknown or answered
-            twice, or the metric refuses an answer.
+            twice, no answer can be read, or the metric refuses an answer.
     """
     mirror = upstream(mirror)
     rules = dict(rules or {})
@@ -202,7 +202,7 @@ def _given(
 ) -> tuple[ExternalAnswers, str]:
     """The answers, and their name in messages and in the signature."""
     from qabias.runs.collected import choose_from_table
-    from qabias.support.table_files import read_table
+    from qabias.support.table_files import read_table, to_column
 
     is_file = isinstance(predictions, str | Path)
     where = str(predictions) if is_file else "predictions"
@@ -242,9 +242,11 @@ def _beside(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark) -
 
 def _among(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark, where: str) -> pyarrow.Table:
     """Answers with their own keys, if the references have all of them."""
+    from qabias.runs.collected import key_column
+
     keys = [name for name in benchmark.key if name in rows.column_names and name in answers.column_names]
     asked = set(zip(*(rows[name].to_pylist() for name in keys), strict=True))
-    for row, key in enumerate(zip(*(answers[name].to_pylist() for name in keys), strict=True), start=1):
+    for row, key in enumerate(zip(*(key_column(answers, name, rows) for name in keys), strict=True), start=1):
         if key not in asked:
             what = ", ".join(f"{name} {value!r}" for name, value in zip(keys, key, strict=True))
             raise QabiasError(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from qabias.errors import QabiasError
@@ -73,6 +72,8 @@ def to_table(rows: Any, what: str) -> pyarrow.Table:
     """A user's table as an Arrow table; NaN becomes null, like None."""
     import pyarrow as pa
 
+    from qabias.support.table_files import to_column
+
     if not is_table(rows):
         raise QabiasError(
             f"{what} are a {type(rows).__name__}.",
@@ -84,7 +85,9 @@ def to_table(rows: Any, what: str) -> pyarrow.Table:
         return rows.with_format("arrow")[:]
     try:
         if hasattr(rows, "columns"):
-            return pa.Table.from_pandas(rows, preserve_index=False).replace_schema_metadata(None)
+            mixed = [name for name in rows.columns if str(getattr(rows[name], "dtype", "")) == "object"]
+            texts = {name: to_column(rows[name], f"{what}: column {name}").to_pylist() for name in mixed}
+            return pa.Table.from_pandas(rows.assign(**texts), preserve_index=False).replace_schema_metadata(None)
         if isinstance(rows, Mapping):
             return pa.table({name: to_column(values, f"{what}: column {name}") for name, values in rows.items()})
         names = dict.fromkeys(name for row in rows for name in row)
@@ -93,20 +96,3 @@ def to_table(rows: Any, what: str) -> pyarrow.Table:
         raise QabiasError(
             f"{what}: not a table ({' '.join(str(error).split())}).", "Give one value per row and column."
         ) from error
-
-
-def to_column(values: Iterable[Any], what: str) -> pyarrow.Array:
-    """A sequence of values of one type as an Arrow array; None and NaN are null."""
-    import pyarrow as pa
-
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
-    try:
-        return pa.array(list(_with_none(values)))
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise QabiasError(f"{what}: its values are not of one type ({error}).", "Give numbers or texts.") from error
-
-
-def _with_none(values: Any) -> Iterator[Any]:
-    for value in values.tolist() if hasattr(values, "tolist") else values:
-        yield None if isinstance(value, float) and math.isnan(value) else value

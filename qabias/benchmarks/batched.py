@@ -46,7 +46,10 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], mirror: st
     asked = table.take(pa.array(rows, pa.int64()))
     answers = pa.table({"prediction": pa.array(texts, pa.string())})
     if "outcome" in benchmark.optional_columns:
-        answers = _with_outcomes(benchmark.read_given(asked, answers, prompt_format, norm), texts)
+        try:
+            answers = _with_outcomes(benchmark.read_given(asked, answers, prompt_format, norm), texts)
+        except QabiasError as error:
+            raise QabiasError(f"{log.path}: {error.args[0]}", *error.args[1:]) from error
     for name in reversed(benchmark.key):
         answers = answers.add_column(0, name, asked[name])
     external = ExternalAnswers(log.model, prompt_format.name if prompt_format else "", norm, source, answers)

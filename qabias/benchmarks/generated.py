@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,33 +14,66 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.answers.outcomes import ANSWERED, OUTCOMES, outcomes, whole
+from qabias.answers.outcomes import ANSWERED, NO_ANSWER, OUTCOMES, UNREAD, outcomes, whole
+from qabias.answers.parsing import stated_number
 from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.caveats import MOST_MISSING
 from qabias.benchmarks.facts import counted
 from qabias.benchmarks.orders import check_orders, in_orders
 from qabias.benchmarks.prompt_format import PromptFormat, choose_format
 from qabias.errors import QabiasError
 from qabias.scorers.registry import FUNCTION
-from qabias.support.suggest import unknown
+from qabias.support.arrow import plain
+from qabias.support.suggest import shortened, unknown
 from qabias.tables.formatting import percent
 
 WRITTEN_COLUMNS = ("outcome", "outcomes", "outputs")
 """Columns that only written answers have."""
 
-
-def is_text(column: pa.ChunkedArray) -> bool:
-    """Whether a column holds texts."""
-    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
+_INDICES = range(3)
+_EXPLAINS = re.compile(r"(?i)\n|\b(?:because|since|reason|expla)")
 
 
-def as_places(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Answer numbers as integers. Floats with missing values become null."""
-    if pa.types.is_floating(column.type):
-        try:
-            return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column).cast(pa.int64())
-        except pa.ArrowInvalid:
-            return column
-    return column.cast(pa.int64()) if pa.types.is_null(column.type) else column
+def read_predictions(answers: pa.Table, table: pa.Table, parse: Callable[[list[str]], dict[str, pa.Array]]) -> pa.Table:
+    """Given answers: indices are kept, texts are parsed, and texts that state an index are indices."""
+    column = plain(answers["prediction"])
+    if pa.types.is_struct(column.type):
+        texts = ["" if value is None else json.dumps(value, ensure_ascii=False) for value in column.to_pylist()]
+    elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        texts = [text or "" for text in column.to_pylist()]
+    else:
+        check_outcomes(answers)
+        if pa.types.is_floating(column.type) or pa.types.is_null(column.type):
+            with suppress(pa.ArrowInvalid):  # 0.5, which the metric refuses by its row
+                column = pc.if_else(pc.is_nan(column.cast(pa.float64())), None, column).cast(pa.int64())
+        return answers.set_column(answers.column_names.index("prediction"), "prediction", column)
+    options = [table[name].to_pylist() for name in ("ans0", "ans1", "ans2") if name in table.column_names]
+    stated = [stated_number(text) for text in texts]
+    for row, names in enumerate(zip(*options, strict=True)):  # in "the 2 boys" a number is no index
+        if str(stated[row]) in re.findall(r"\d+", " ".join(names)):
+            stated[row] = None
+    return pa.table(_with_indices(parse(texts), texts, stated))
+
+
+def _with_indices(
+    columns: dict[str, pa.Array], texts: Sequence[str], stated: Sequence[int | None]
+) -> dict[str, pa.Array]:
+    """The columns of parsed texts, with the numbers that texts state as indices, if they can be indices."""
+    rows = [row for row, number in enumerate(stated) if number is not None]
+    odd = [row for row in rows if stated[row] not in _INDICES]
+    if odd:
+        if len(rows) <= MOST_MISSING * len(texts):
+            return columns  # so few count as missing answers
+        raise QabiasError(
+            f"{counted(len(rows), 'answer')} are numbers, not all from 0 to 2. One is {shortened(texts[odd[0]])}.",
+            "If they count from 1, subtract 1. Or give the letters or texts of the answers.",
+        )
+    places, became = columns["prediction"].to_pylist(), columns["outcome"].to_pylist()
+    for row in rows:
+        # "Answer: 2) the boy" must agree with itself; an explanation may name anyone.
+        is_clear = places[row] in (NO_ANSWER, stated[row]) or _EXPLAINS.search(texts[row])
+        places[row], became[row] = (stated[row], ANSWERED) if is_clear else (NO_ANSWER, UNREAD)
+    return columns | {"prediction": pa.array(places, columns["prediction"].type), "outcome": pa.array(became)}
 
 
 def text_columns(

@@ -57,8 +57,8 @@ def plan(
     console.print(
         f"{measure.title}, 80 % power, 5 % two-sided. Assumed: {100 * (1 - assumption.erring):.1f} % of the answers "
         f"take no side, a correlation of {assumption.correlation:.2f} of the answers to one of the {clusters}, "
-        f"{assumption.rows:.1f} examples of each for this score ({assumption.examples:.1f} in all). As they are not equally large, 100 {clusters} weigh as "
-        f"{100 * assumption.evenness:.0f}. Of two models, "
+        f"{assumption.rows:.1f} examples of each for this score ({assumption.examples:.1f} in all). "
+        f"As they are not equally large, 100 {clusters} weigh as {100 * assumption.evenness:.0f}. Of two models, "
         f"that {IN_COMMON:.0%} of the variance of their scores is common to both, which pairing saves.",
         markup=False,
         highlight=False,

@@ -4,7 +4,7 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -101,13 +101,16 @@ def metric(
 def results(
     run: Annotated[Path, typer.Argument(help="A run folder with scores.")],
     to: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.")],
-    dataset_id: Annotated[str, typer.Option("--dataset", help="Its dataset on the Hub, ORG/NAME.")],
+    dataset_id: Annotated[str, typer.Option("--dataset", help="Its dataset on the Hub, ORG/NAME or ORG/NAME@COMMIT.")],
     write_to: Annotated[
         Path | None, typer.Option(help="Only write the files here, e.g. a clone.", metavar="FOLDER")
     ] = None,
     model_index: Annotated[
         bool, typer.Option("--model-index", help="With --write-to: also add the scores to README.md.")
     ] = False,
+    source_url: Annotated[
+        str | None, typer.Option(help="Link to evidence, e.g. the published run folder. [the dataset]", metavar="URL")
+    ] = None,
     sample: Sample = False,
     overwrite: Overwrite = False,
     create_pr: CreatePr = True,
@@ -115,8 +118,9 @@ def results(
     yes: Yes = False,
 ) -> None:
     """Push or write the scores of a run for its model's repository."""
+    extra: dict[str, Any] = {"source_url": source_url, "sample": sample}
     if write_to is not None:
-        _write_results(run, to, dataset_id, write_to, model_index=model_index, sample=sample, overwrite=overwrite)
+        _write_results(run, to, dataset_id, write_to, extra, model_index=model_index, overwrite=overwrite)
         return
     if model_index:
         raise QabiasError(
@@ -125,12 +129,12 @@ def results(
     from qabias.hub.contents import results_push
 
     _check_asking(dry_run, yes)
-    plan = results_push(run, to, dataset_id, sample=sample)
+    plan = results_push(run, to, dataset_id, **extra)
     _push(plan, create_pr=create_pr, private=False, dry_run=dry_run, yes=yes)
 
 
 def _write_results(
-    run: Path, model_id: str, dataset: str, output: Path, *, model_index: bool, sample: bool, overwrite: bool
+    run: Path, model_id: str, dataset: str, output: Path, extra: dict[str, Any], *, model_index: bool, overwrite: bool
 ) -> None:
     from qabias.hub.results import check_replaceable, headlines, result_files, update_card
     from qabias.hub.results import model_index as index_of
@@ -138,23 +142,24 @@ def _write_results(
     from qabias.support.outputs import check_folder
 
     check_folder(output, flag="--write-to")
-    files = result_files(run, model_id, dataset, sample=sample)
+    files = result_files(run, model_id, dataset, **extra)
     for path, content in files.items():
         check_replaceable(output / path, content, overwrite=overwrite)
     if model_index:
         card = output / "README.md"
         try:
-            text = regular(card, MOST_BYTES).read_text(encoding="utf-8") if card.exists() else ""
+            # Line ends stay as they are.
+            text = regular(card, MOST_BYTES).read_bytes().decode() if card.exists() else ""
         except UnicodeDecodeError as error:
             raise QabiasError(f"{card} is not UTF-8.", "Save it as UTF-8, or remove --model-index.") from error
-        files["README.md"] = update_card(text, index_of(run, model_id, dataset, sample=sample), model_id).encode()
+        files["README.md"] = update_card(text, index_of(run, model_id, dataset, **extra), model_id).encode()
     for path, content in files.items():
         write_atomically(output / path, partial(Path.write_bytes, data=content))
         echo(str(output / path))
     for score in headlines(run):
         if score.value is None:
             echo(f"{score.config}/{score.name} has no value: {score.reason}")
-        elif score.possible is not None:
+        elif "range" in score.details:
             echo(f"{score.config}/{score.name}: {score.note}")
 
 

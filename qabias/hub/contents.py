@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from huggingface_hub import DatasetCard, SpaceCard
 
@@ -87,9 +88,9 @@ def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
     return Push(repo_id, "space", f"Metric {benchmark} by qabias", f"qabias {__version__}", files, sdk=sdk)
 
 
-def results_push(run: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> Push:
-    """The push of a run's scores to the measured model's repository."""
-    files = dict(result_files(run, model_id, dataset_id, sample=sample))
+def results_push(run: Path, model_id: str, dataset_id: str, **extra: Any) -> Push:
+    """The push of a run's scores to the measured model's repository; `extra` as for `result_files`."""
+    files = dict(result_files(run, model_id, dataset_id, **extra))
     scored = read_scored(run)
     title = f"Results on {scored.benchmark.name} by qabias"
     return Push(model_id, "model", title, public_signature(scored, model_id), files)

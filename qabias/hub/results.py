@@ -2,14 +2,25 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from textwrap import indent
+from typing import Any, NamedTuple
 
 import yaml
-from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
+from huggingface_hub import EvalResultEntry, constants, eval_result_entries_to_yaml
+from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
-from qabias.benchmarks.caveats import bound_of, possible_range, range_in_words, reasons
+from qabias.benchmarks.caveats import (
+    NOT_DETECTABLE,
+    bound_of,
+    detectable,
+    estimate,
+    missing_share,
+    possible_range,
+    reasons,
+)
 from qabias.benchmarks.headline import parts
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
@@ -19,8 +30,16 @@ from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of, escaped, format_name, signature_fields
 from qabias.support.files import MOST_BYTES, regular
 from qabias.support.outputs import check_file
+from qabias.support.suggest import shortened
 
 LONGEST_NAME = 120  # characters of a results file's name, without its ending; a system message can be longer
+_IN_NOTES = {
+    "interval": "95% CI",
+    "range": "range with the missing answers",
+    "mde": "MDE",
+    "bound": "bound",
+    "missing": "share of missing answers",
+}
 
 
 class Headline(NamedTuple):
@@ -29,12 +48,9 @@ class Headline(NamedTuple):
     config: str
     name: str
     value: float | None
-    interval: tuple[float, float] | None
+    details: dict[str, Any]
     reason: str
-    answered: float | None
-    possible: tuple[float, float] | None
     note: str
-    bound: float | None
 
 
 def task_id(config: str, score: str) -> str:
@@ -48,10 +64,10 @@ def headlines(run_folder: Path) -> list[Headline]:
 
 
 def result_files(
-    run_folder: Path, model_id: str, dataset_id: str, source_url: str | None = None, *, sample: bool = False
+    run_folder: Path, model_id: str, dataset: str, source_url: str | None = None, *, sample: bool = False
 ) -> dict[str, bytes]:
     """The file for `.eval_results/` of the model's repository."""
-    run = _read(run_folder, model_id, dataset_id, sample)
+    run, dataset_id, revision = _read(run_folder, model_id, dataset, sample)
     scores = list(_headlines(run))
     signature, version = public_signature(run, model_id), signature_fields(run.signature)["qabias"]
     entries = [
@@ -59,8 +75,9 @@ def result_files(
             dataset_id=dataset_id,
             task_id=task_id(score.config, score.name),
             value=score.value,
+            dataset_revision=revision,
             date=run.file.created,
-            source_url=source_url or f"https://huggingface.co/datasets/{dataset_id}",
+            source_url=_url(source_url, dataset_id),
             source_name=f"qabias {version}",
             notes="; ".join(filter(None, (signature, score.note))),
         )
@@ -103,62 +120,99 @@ def _signatures(content: bytes) -> set[str]:
     return {f"{head}{bar}{last.partition('; ')[0]}" for head, bar, last in parts}
 
 
-def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> list[EvalResult]:
-    """The same scores for the `model-index` of a model card; the metric's arguments hold signature and interval."""
-    run = _read(run_folder, model_id, dataset_id, sample)
+def model_index(
+    run_folder: Path, model_id: str, dataset: str, source_url: str | None = None, *, sample: bool = False
+) -> list[dict[str, Any]]:
+    """The same scores as results for the `model-index` of a model card, one for each config of the dataset."""
+    run, dataset_id, revision = _read(run_folder, model_id, dataset, sample)
     fields = signature_fields(run.signature)
-    signature = public_signature(run, model_id)
-    return [
-        EvalResult(
-            task_type=run.benchmark.facts.task_type,
-            dataset_type=dataset_id,
-            dataset_name=run.benchmark.title,
-            dataset_config=score.config,
-            dataset_split="test",
-            dataset_args={"source": fields["source"]},
-            metric_type=score.name,
-            metric_name=score.name,
-            metric_value=score.value,
-            metric_args={"signature": signature, **_details(score)},
-            source_name=f"qabias {fields['qabias']}",
-            source_url=f"https://huggingface.co/datasets/{dataset_id}",
-        )
-        for score in _headlines(run)
-        if score.value is not None
-    ]
+    results: dict[str, dict[str, Any]] = {}
+    for score in _headlines(run):
+        if score.value is None:
+            continue
+        texts = {"name": run.benchmark.title, "type": dataset_id, "config": score.config, "split": "test"}
+        texts |= {"revision": revision} if revision else {}
+        new = {
+            "task": {"type": run.benchmark.facts.task_type},
+            "dataset": {**texts, "args": {"source": fields["source"]}},
+            "metrics": [],
+            "source": {"name": f"qabias {fields['qabias']}", "url": _url(source_url, dataset_id)},
+        }
+        args = {"signature": public_signature(run, model_id), **score.details}
+        metric = {"type": score.name, "value": score.value, "name": score.name, "args": args}
+        results.setdefault(score.config, new)["metrics"].append(metric)
+    return list(results.values())
 
 
-def _details(score: Headline) -> dict[str, Any]:
-    """The share of answers, the bound, and the interval, or the possible range if many answers are missing."""
-    ends = ("range", score.possible) if score.possible else ("interval", score.interval)
-    fields = {"answered": score.answered, "bound": score.bound, ends[0]: ends[1] and list(ends[1])}
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def update_card(card: str, results: list[EvalResult], model_id: str) -> str:
-    """Put results into the `model-index` of a model card, replacing older ones of the same config."""
+def update_card(card: str, results: Sequence[Mapping[str, Any]], model_id: str) -> str:
+    """Put the results of a run into the `model-index` of a model card; only older ones of the same run change."""
+    eol = "\r\n" if "\r\n" in card else "\n"
+    there = REGEX_YAML_BLOCK.match(card)
+    opening, head, closing = there.group(1, 2, 3) if there else (f"---{eol}", "", f"{eol}---{eol}")
     try:
-        parsed = ModelCard(card or "---\n---\n")
-    except (ValueError, yaml.YAMLError) as error:
+        data = yaml.safe_load(head) or {}
+        [model, *_] = data.get("model-index") or [{"name": model_id.rpartition("/")[2]}]
+        old = model.get("results") or []
+        is_ours = [_signed(one) & {name for new in results for name in _signed(new)} != set() for one in old]
+        root = yaml.compose(head)
+    except (ValueError, LookupError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise QabiasError(f"the card of {model_id} has an invalid head: {error}", "correct its YAML head") from error
-    data = cast(ModelCardData, parsed.data)
-    new = {(result.unique_identifier, result.metric_type) for result in results}
-    measured = {result.unique_identifier for result in results}
-    kept = [
-        old
-        for old in data.eval_results or []
-        if (old.unique_identifier, old.metric_type) not in new
-        # Drop older values of scores that are undefined in this run.
-        and not ((old.source_name or "").startswith("qabias ") and old.unique_identifier in measured)
-    ]
-    data.eval_results = [*kept, *results]
-    data.model_name = data.model_name or model_id.rpartition("/")[2]
-    return str(parsed)
+    lines = f"{head}{eol}".splitlines(keepends=True) if head else []
+    keys = {key.value: (key, value) for key, value in root.value} if root else {}
+    listed = keys["model-index"][1].value[0].value if model.get("results") else []
+    block = next((value for key, value in listed if key.value == "results"), None)
+    others = [one for one, ours in zip(old, is_ours, strict=True) if not ours]
+    if block is not None and not block.flow_style:
+        starts = [one.start_mark.line for one in block.value]
+        spans = list(zip(starts, [*starts[1:], _end(block, lines)], strict=True))
+        kept = ["".join(lines[start:end]) for (start, end), ours in zip(spans, is_ours, strict=True) if not ours]
+        new = indent(_dumped(results), " " * block.start_mark.column)
+        start, end = spans[0][0], spans[-1][1]
+    else:
+        models = [{**model, "results": [*others, *results]}, *(data.get("model-index") or [])[1:]]
+        kept, new = [], _dumped({"model-index": models})
+        key, value = keys.get("model-index", (None, None))
+        start, end = (key.start_mark.line, _end(value, lines)) if key else (len(lines), len(lines))
+    new = "".join([*lines[:start], *kept, new.replace("\n", eol), *lines[end:]])
+    with suppress(yaml.YAMLError):
+        kept = yaml.safe_load(new)["model-index"][0]["results"]
+    if kept != [*others, *results]:  # such as with an anchor in one place and its alias in another
+        raise QabiasError(f"the results in the card of {model_id} cannot be kept", "write them as a plain list in YAML")
+    return f"{opening}{new.removesuffix(eol)}{closing}{card[there.end() if there else 0 :]}"
 
 
-def _read(run_folder: Path, model_id: str, dataset_id: str, sample: bool) -> ScoredRun:
+def _end(node: yaml.Node, lines: Sequence[str]) -> int:
+    """The line after the last one of a node, without comments behind it."""
+    end = node.end_mark.line + (node.end_mark.column > 0)
+    while end > node.start_mark.line + 1 and lines[end - 1].strip()[:1] in ("", "#"):
+        end -= 1
+    return end
+
+
+def _dumped(content: Any) -> str:
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=float("inf"))
+
+
+def _signed(result: Mapping[str, Any]) -> set[tuple[Any, Any]]:
+    """Dataset and signatures of a result that qabias wrote; empty for another one."""
+    is_ours = str((result.get("source") or {}).get("name")).startswith("qabias ")
+    metrics = (result.get("metrics") or ()) if is_ours else ()
+    return {(result["dataset"]["type"], (metric.get("args") or {}).get("signature")) for metric in metrics}
+
+
+def _url(source_url: str | None, dataset_id: str) -> str:
+    if source_url is not None and not re.fullmatch(r"https?://[!-~]+", source_url):
+        raise QabiasError(f"the source URL is {shortened(source_url)}.", "Give an address that begins with https://.")
+    return source_url or f"{constants.ENDPOINT}/datasets/{dataset_id}"
+
+
+def _read(run_folder: Path, model_id: str, dataset: str, sample: bool) -> tuple[ScoredRun, str, str | None]:
+    """The run, and the dataset with its revision, if `dataset` has one (ORG/NAME@COMMIT)."""
+    dataset_id, at, revision = dataset.partition("@")
     check_repo_id(model_id)
     check_repo_id(dataset_id)
+    if at and not re.fullmatch("[0-9a-f]{40}", revision):
+        raise QabiasError(f"{shortened(revision)} is no commit of a dataset.", "Give its 40 hexadecimal digits.")
     run = read_scored(run_folder)
     if missing := {"qabias", "source", "scorer", "norm"} - signature_fields(run.signature).keys():
         raise QabiasError(f"{run_folder}: the signature has no {min(missing)}", "rerun the command")
@@ -168,7 +222,7 @@ def _read(run_folder: Path, model_id: str, dataset_id: str, sample: bool) -> Sco
     )
     if part and not sample:
         raise QabiasError(f"{run_folder}: {part}, not a complete run", f"{fix}, or add --sample")
-    return run
+    return run, dataset_id, revision or None
 
 
 def public_signature(run: ScoredRun, model_id: str) -> str:
@@ -184,21 +238,34 @@ def _headlines(run: ScoredRun) -> Iterator[Headline]:
         if config not in run.benchmark.configs:
             raise QabiasError(f"{run.folder}: {config} is not a config on the Hub", "measure one config, or all")
         for name in run.benchmark.facts.tasks:
-            low, high = scores["ci"].get(name, (None, None))
             measure = run.benchmark.facts.measure(name)
-            possible = range_in_words(scores, measure)
-            with_missing = f"with the missing answers {possible}" if possible else ""
+            value, *interval = estimate(scores, name)
+            possible, mde = possible_range(scores, measure), detectable(scores, measure)
+            details = {
+                "interval": None if possible or None in interval else interval,
+                "range": possible and list(possible),
+                "mde": NOT_DETECTABLE if mde != mde else mde,
+                "bound": bound_of(scores, measure),
+                "answered": answered_share(scores),
+                "missing": missing_share(scores, measure),
+            }
+            details = {key: detail for key, detail in details.items() if detail is not None}
+            notes = [f"{label} {_shown(details[key])}" for key, label in _IN_NOTES.items() if key in details]
+            outcomes = answered_in_words(scores)
             yield Headline(
                 config=config,
                 name=name,
-                value=scores[name],
-                interval=None if low is None else (low, high),
+                value=value,
+                details=details,
                 reason=why.get(f"{pointer}/{name}", ""),
-                answered=answered_share(scores),
-                possible=possible_range(scores, measure),
-                note="; ".join(filter(None, (answered_in_words(scores), with_missing))),
-                bound=bound_of(scores, measure),
+                note="; ".join([*notes, *([outcomes] if outcomes else [])]),
             )
+
+
+def _shown(detail: Any) -> str:
+    if isinstance(detail, list):
+        return f"[{', '.join(map(_shown, detail))}]"
+    return detail if isinstance(detail, str) else f"{detail:.4f}"
 
 
 def _file_name(run: ScoredRun) -> str:

@@ -14,6 +14,16 @@ from qabias.support.files import regular
 Reader = Callable[[Path], "Log | None"]
 """Reads a file of one tool; None for other files. Raises `QabiasError` if the file is unreadable."""
 
+_HEAD = 1 << 16
+_NOT_READ = {
+    "HELM": ("adapter_spec", "request_states", "in request_states[].result.completions[].text"),
+    "promptfoo": ("evalId", "results", "in results.results[].response.output"),
+    "Every Eval Ever": ("schema_version", "evaluation_id", "in the tool that it names"),
+    "Gemini": ("candidates", "response", "in response.candidates[].content.parts[].text"),
+    "Anthropic": ("custom_id", "result", "in result.message.content[].text"),
+}
+"""Two keys of a file of each tool, and where its answers are."""
+
 
 def readers() -> tuple[Reader, ...]:
     """Readers of all tools, in the order of trying them."""
@@ -27,6 +37,16 @@ def read_log(path: Path) -> Log | None:
         if log is not None:
             return log
     return None
+
+
+def refuse_others(path: Path) -> None:
+    """Refuse a file of a tool that qabias knows and does not read."""
+    with regular(path).open("rb") as file:
+        head = file.read(_HEAD).lstrip().decode("utf-8", "replace")
+    for tool, (first, second, place) in _NOT_READ.items():
+        if head[:1] in ("{", "[") and f'"{first}"' in head and f'"{second}"' in head:
+            fix = f"Score a table of key columns and answers. The answers are {place}."
+            raise QabiasError(f"{path}: a file of {tool}, which qabias does not read.", fix)
 
 
 def logs_in(folder: Path, run_file: str) -> Iterator[tuple[Path, Log | QabiasError | None]]:

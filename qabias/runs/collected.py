@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from qabias.answers.outcomes import ANSWERED, UNREAD
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.base import RUN, AuthorsAnswers, BalancedSets, ExternalAnswers
 from qabias.errors import QabiasError
@@ -21,7 +23,7 @@ from qabias.runs.question import Question, load_examples, read_question
 from qabias.runs.run import RunResult, finish, scores_of
 from qabias.runs.scored import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.signature import collected_signature, coverage_of, with_rules
-from qabias.support.suggest import choose, shortened, unknown
+from qabias.support.suggest import choose, did_you_mean, first_line, shortened, unknown
 from qabias.support.table_files import check_columns, read_table
 
 UNITS_PER_PART = 4096
@@ -99,7 +101,11 @@ def collect(
         words = {"where": where, "fix": _OTHER_DATA} if of_log else {}
         check_references(benchmark, examples.table, references, **words)
     table, answers = join_answers(benchmark, examples.table, external.answers, where, of_log=of_log)
-    read = benchmark.read_given(table, answers, prompt_format, arguments.norm)
+    try:
+        read = benchmark.read_given(table, answers, prompt_format, arguments.norm)
+    except QabiasError as error:
+        raise QabiasError(f"{where}: {error.args[0]}", *error.args[1:]) from error
+    _refuse_unread(answers, read, where)
     digest = hashlib.sha256(str(read.to_pylist()).encode()).hexdigest()[:8]
     covered = f"{Path(where).name}@{digest} {table.num_rows} of {examples.table.num_rows}"
     arguments = replace(arguments, answers=covered.replace("|", " "))
@@ -176,8 +182,7 @@ def join_answers(
 ) -> tuple[pa.Table, pa.Table]:
     """Match predictions with examples."""
     _refuse_truth_values(benchmark, predictions, where)
-    if not of_log:  # in logs, NaN marks an example without answer
-        _refuse_nan(benchmark, predictions, where)
+    predictions = _with_probabilities(benchmark, predictions, where, of_log=of_log)
     keys, numbers = _matched(benchmark, table, predictions, where, (*benchmark.key, *benchmark.answer_columns))
     row_of: dict[int, int] = {}
     for row, number in enumerate(numbers):
@@ -208,19 +213,36 @@ def _matched(
     if missing:
         raise QabiasError(
             f"{where}: no column {', '.join(missing)}.",
-            f"Add what it lacks of {', '.join(needed)}. It has {', '.join(rows.column_names)}.",
+            f"Add what it lacks of {', '.join(needed)}. It has {shortened(rows.column_names)}.",
         )
     for name in benchmark.key:
         if name in rows.column_names and pa.types.is_nested(rows[name].type):
             value = shortened(next((value for value in rows[name].to_pylist() if value is not None), None))
             raise QabiasError(f"{where}: row 1: {name} is {value}.", "Give a number or a text that one example has.")
-    number_of = {key: number for number, key in enumerate(_keys(benchmark, table, {}))}
-    keys = _keys(benchmark, rows, constant)
+    number_of = {key: number for number, key in enumerate(_keys(benchmark, table, {}, table))}
+    keys = _keys(benchmark, rows, constant, table)
     for row, key in enumerate(keys):
         if key not in number_of:
-            what = _spelled(benchmark, key)
-            raise QabiasError(f"{where}: row {row + 1}: no example has {what}.", fix)
+            near = _near(key, number_of)
+            problem = f"{where}: row {row + 1}: no example has {_spelled(benchmark, key)}{near or '.'}"
+            raise QabiasError(problem, "Write it so in the table." if near else fix)
     return keys, [number_of[key] for key in keys]
+
+
+def key_column(rows: pa.Table, name: str, like: pa.Table) -> list[Any]:
+    """A key column: whole numbers that are texts as numbers if another table has numbers there, or the reverse."""
+    values = rows[name].to_pylist()
+    if pa.types.is_integer(like[name].type):
+        return [int(one) if isinstance(one, str) and re.fullmatch(r"\s*\d{1,18}\s*", one) else one for one in values]
+    return [str(value) if type(value) is int else value for value in values]
+
+
+def _near(key: Sequence[Any], known: Iterable[Sequence[Any]]) -> str:
+    """The end of a problem, with the known name nearest to the first part of a key that no example has, if any."""
+    for value, others in zip(key, map(dict.fromkeys, zip(*known, strict=True)), strict=True):
+        if value not in others:
+            return did_you_mean(value, [other for other in others if isinstance(other, str)])
+    return ""
 
 
 def _several(predictions: pa.Table) -> str:
@@ -264,21 +286,47 @@ def _refuse_truth_values(benchmark: Benchmark, predictions: pa.Table, where: str
             raise QabiasError(f"{where}: row {row + 1}: {name} is {column[row].as_py()}.", f"Give {wanted}.")
 
 
-def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
-    """Refuse NaN probabilities; only a single column of answers may contain them."""
-    if len(benchmark.answer_columns) == 1:
-        return
-    for name in benchmark.answer_columns:
-        values = predictions[name].to_pylist() if name in predictions.column_names else []
-        odd = [row for row, value in enumerate(values) if isinstance(value, float) and math.isnan(value)]
-        if odd:
-            raise QabiasError(f"{where}: row {odd[0] + 1}: {name} is NaN.", "Give a probability, or remove the row.")
+def _refuse_unread(answers: pa.Table, read: pa.Table, where: str) -> None:
+    """Refuse answers of which none can be read; texts that refuse or are truncated are read."""
+    names = {*read.column_names}
+    if outcome := {"outcome", "outcomes"} & names:
+        became = pc.unique(read["outcome"] if "outcome" in outcome else pc.list_flatten(read["outcomes"]))
+        is_unread = UNREAD in became.to_pylist() and ANSWERED not in became.to_pylist()
+    else:
+        is_unread = "prediction" in names and all(one in (-1, None) for one in read["prediction"].to_pylist())
+    if is_unread:
+        values = (pc.list_flatten(read["outputs"]) if "outputs" in names else answers["prediction"]).to_pylist()
+        first = next((value for value in values if value not in (None, "")), values[0])
+        raise QabiasError(
+            f"{where}: none of the {len(values):,} answers can be read. The first is {shortened(first)}.",
+            "Give the index, the letter or the text of an answer.",
+        )
 
 
-def _keys(benchmark: Benchmark, table: pa.Table, constant: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _with_probabilities(benchmark: Benchmark, predictions: pa.Table, where: str, *, of_log: bool) -> pa.Table:
+    """Answers of several columns as numbers, also from texts; NaN is refused, except in logs, where it is no answer."""
+    for name in benchmark.answer_columns if len(benchmark.answer_columns) > 1 else ():
+        if name not in predictions.column_names:
+            continue
+        column = predictions[name]
+        if not pa.types.is_floating(column.type):
+            try:
+                text = column.cast(pa.string())
+                column = pc.replace_substring(text, ",", ".").cast(pa.float64())
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise QabiasError(
+                    f"{where}: {name}: {first_line(error)}.", "Give a probability in each row."
+                ) from error
+            predictions = predictions.set_column(predictions.column_names.index(name), name, column)
+        if not of_log and (row := pc.index(pc.is_nan(column), True).as_py()) >= 0:
+            raise QabiasError(f"{where}: row {row + 1}: {name} is NaN.", "Give a probability, or remove the row.")
+    return predictions
+
+
+def _keys(benchmark: Benchmark, table: pa.Table, constant: Mapping[str, Any], like: pa.Table) -> list[tuple[Any, ...]]:
     """Key of every row; a missing column has a constant value."""
     columns = [
-        table[name].to_pylist() if name in table.column_names else [constant[name]] * table.num_rows
+        key_column(table, name, like) if name in table.column_names else [constant[name]] * table.num_rows
         for name in benchmark.key
     ]
     return list(zip(*columns, strict=True))

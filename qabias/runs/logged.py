@@ -14,7 +14,7 @@ from qabias.benchmarks.batched import batched
 from qabias.benchmarks.task_logs import own_answers
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, openai_batch
-from qabias.logs.detect import logs_in, read_log
+from qabias.logs.detect import logs_in, read_log, refuse_others
 from qabias.logs.model import as_written
 from qabias.runs.arguments import RunArguments, norm_arguments
 from qabias.runs.collected import Collected, collect, parted
@@ -55,7 +55,10 @@ class FoundLogs:
 def log_at(path: Path) -> Log | None:
     """Read the log in a file, or the only one in a folder; None if there is none."""
     if not path.is_dir():
-        return read_log(path) if path.is_file() else None
+        log = read_log(path) if path.is_file() else None
+        if log is None and path.is_file():
+            refuse_others(path)
+        return log
     content = find_logs(path)
     if content.unreadable:
         raise content.unreadable[0]

@@ -1,6 +1,7 @@
 """Bad command lines: one line that says what to do, no traceback, and what was there stays as it was."""
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -48,6 +49,26 @@ TEXTS = ("", "nope", "../../x", "a|config:Religion", "x" * 1000, "\x1b]0;title\x
 NUMBERS = ("many", "1.5", "", "-1", "9" * 30, "nan", "٣", "0x10", "0")
 PATHS = ("", "answers.csv/x", "/dev/null/x", "/dev/full", "x" * 300, "a\nb", "\udcff", "a\0b", "model", "answers.csv")
 PATHS += ("ring", "run-bbq", "run-bbq/run.json", ".", "nope", "/proc/self/mem", "\x1b[31m", "http://127.0.0.1:1/x")
+SPELLINGS = (
+    "{}",
+    " {} ",
+    "{}.0",
+    "({})",
+    "ans{}",
+    "ans {}",
+    "Option {}",
+    '{{"answer": {}}}',
+    "Answer: {}\nbecause of 3",
+)
+"""Of an index as a text."""
+_LINES = "One line, and\nanother.\r\n" * 2000
+
+
+def _as_json(text, written):
+    rows = list(csv.DictReader(text.splitlines()))
+    return json.dumps([{**row, "prediction": written(int(row["prediction"]))} for row in rows])
+
+
 SAME_ANSWERS = {
     "BOM": lambda text: "\ufeff" + text,
     "CRLF": lambda text: text.replace("\n", "\r\n"),
@@ -55,8 +76,16 @@ SAME_ANSWERS = {
     "no last newline": lambda text: text.rstrip("\n"),
     "more columns": lambda text: "\n".join(f"{line},more" for line in text.splitlines()) + "\n",
     "other order": lambda text: "\n".join([text.splitlines()[0], *text.splitlines()[:0:-1]]) + "\n",
+    "semicolons": lambda text: text.replace(",", ";"),
+    "tabs": lambda text: text.replace(",", "\t"),
+    "sep=": lambda text: "sep=|\n" + text.replace(",", "|"),
+    "line breaks": lambda text: "".join(f'{line},"{_LINES}{n}"\n' for n, line in enumerate(text.splitlines())),
+    "list": lambda text: _as_json(text, int),
+    "mixed": lambda text: _as_json(text, lambda place: place if place % 2 else str(place)),
+    **{spelling: lambda text, as_=spelling: _as_json(text, as_.format) for spelling in SPELLINGS},
 }
 """Tables of answers that mean the same."""
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le")
 BAD_ENDS = ("\0\0\0", "Age\n", "Age,1,2,3,4,5\n", '"Age,1,2\n', "Age,nan,1\n", "Age,99999999,1\n", "Age,x,1\n")
 BAD_ENDS += (f"Age,{'9' * 40},1\n", "x" * 3_000_000 + "\n", "\x1b]0;title\x07,1,1\n")
 BAD_ROWS = ('{"example_id": [0], "category": "Age", "prediction": 1}', "1", "[1, 2]", '{"example_id": 0', "")
@@ -154,6 +183,7 @@ def test_a_table_of_answers_means_the_same_or_is_refused_in_one_line(place, tmp_
     path = here / "answers.csv"
     text = path.read_text("utf-8")
     expected = command(*VALID["score"]).out
+    scores = json.loads(Path("new.json").read_text("utf-8"))["scores"]
     swaps = ((",", ";"), ("prediction", "answer"), ("example_id", "prediction"), ("Age,", "Aged,"))
     bad = [
         *(text + end for end in BAD_ENDS),
@@ -166,10 +196,15 @@ def test_a_table_of_answers_means_the_same_or_is_refused_in_one_line(place, tmp_
         assert fault(VALID["score"], here) is None, changed[-100:]
         (here / "bad.jsonl").write_text(changed, "utf-8")
         assert fault(("score", "bad.jsonl", *VALID["score"][2:]), here) is None, changed[-100:]
-    for change in SAME_ANSWERS.values():
+    for number, (name, change) in enumerate(SAME_ANSWERS.items()):
         Path("new.json").unlink(missing_ok=True)
-        path.write_text(change(text), "utf-8", newline="")
-        assert command(*VALID["score"]).out == expected
+        changed = change(text)
+        table = here / ("answers.json" if changed.startswith("[") else "answers.csv")
+        table.write_bytes(changed.encode(ENCODINGS[number % len(ENCODINGS)]))
+        output = command("score", table.name, *VALID["score"][2:]).out
+        assert output == expected or table.suffix == ".json", name
+        same = json.loads(Path("new.json").read_text("utf-8"))["scores"]
+        assert {key: same[key] for key in scores} == scores, name
 
 
 PROCESSES = [

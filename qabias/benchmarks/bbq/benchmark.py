@@ -42,7 +42,7 @@ from qabias.benchmarks.bbq.roles import (
 )
 from qabias.benchmarks.caveats import estimate
 from qabias.benchmarks.facts import ALL, WORDINGS, Measure, ParallelForms, Scores, counted
-from qabias.benchmarks.generated import about_missing, as_places, check_outcomes, is_text, outcome_counts
+from qabias.benchmarks.generated import about_missing, outcome_counts, read_predictions
 from qabias.benchmarks.orders import (
     PREDICTIONS,
     are_consistent,
@@ -215,12 +215,11 @@ class BBQBenchmark(Benchmark):
         likely = {name: answers[name] for name in ("probabilities",) if name in answers.column_names}
         for column in likely.values():
             check_probabilities(column)
-        column = answers["prediction"]
-        if not is_text(column):
-            check_outcomes(answers)
-            return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(column))
-        texts = [text or "" for text in column.to_pylist()]
-        return pa.table(self._written_columns(texts, norm, table.to_pylist(), prompt_format) | likely)
+        return read_predictions(
+            answers,
+            table,
+            lambda texts: self._written_columns(texts, norm, table.to_pylist(), prompt_format) | likely,
+        )
 
     def check_config(self, config: str) -> None:
         """Accept a config, or several categories in order, each once."""

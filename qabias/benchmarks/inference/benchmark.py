@@ -25,7 +25,7 @@ from qabias.answers.parsing import (
 )
 from qabias.benchmarks.base import NO_RULES, Benchmark, Rules
 from qabias.benchmarks.facts import ALL, Measure, Scores, counted
-from qabias.benchmarks.generated import about_missing, as_places, check_outcomes, is_text, outcome_counts, text_columns
+from qabias.benchmarks.generated import about_missing, outcome_counts, read_predictions, text_columns
 from qabias.benchmarks.inference.prompts import ASK_METHODS, FORMATS, INSTRUCTED, QA_FORMATS
 from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
@@ -117,12 +117,10 @@ class InferenceBenchmark(Benchmark):
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
         """External answers: numbers are kept, texts are parsed."""
-        column = answers["prediction"]
-        if not is_text(column):
-            check_outcomes(answers)
-            return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(column))
-        texts = [(text or "",) for text in column.to_pylist()]
-        return pa.table(self._columns(texts, table.to_pylist(), prompt_format, norm, 1))
+        rows = table.to_pylist()
+        return read_predictions(
+            answers, table, lambda texts: self._columns([(text,) for text in texts], rows, prompt_format, norm, 1)
+        )
 
     def read_text(self, text: str, row: Mapping[str, Any], prompt_format: PromptFormat | None, norm: str) -> int:
         """The number of the answer that a text gives."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +68,7 @@ def rows_of(
     numbers: dict[str, int] = {}
     set_id, last, order = "", None, list(PLACES)
     unknown_text: str | None = None
+    biased: dict[tuple[bool, bool], str] = {}
     for example_id, item in enumerate(items):
         template_id = f"{item.category}-{item.template}"
         if (template_id, item.set) != last:
@@ -76,6 +78,13 @@ def rows_of(
             set_id = f"{template_id}-{number:03d}"
             order = shuffle.sample(list(PLACES), len(PLACES)) if shuffle is not None else order
             unknown_text = wording() if wording is not None else None
+            biased = {}
+        if item.target != UNDEFINED:
+            place = item.target if item.negative else sum(PLACES) - item.target - item.unknown
+            biased[item.negative, item.ambiguous] = name = item.answers[place].text
+            if biased.get((not item.negative, item.ambiguous)) == name:
+                problem = f"{item.category}, example {example_id}: {name!r} is the biased answer in both polarities."
+                raise QabiasError(problem, "Exchange the answers and their tags together.")
         worded = item if unknown_text is None else _worded(item, unknown_text)
         yield {"example_id": example_id, "template_id": template_id, "set_id": set_id, **_columns(worded, order)}
 
@@ -185,6 +194,10 @@ def _item(row: Mapping[str, Any], infos: _Infos, category: str, is_target: IsTar
     first, second, third = (
         Answer(row[f"ans{place}"], "unknown" if place == unknown else tag) for place, (_, tag) in enumerate(infos)
     )
+    for place, (word, _) in enumerate(infos):
+        places = [at for at in PLACES if re.search(rf"(?i)(?<!\w){re.escape(word)}(?!\w)", row[f"ans{at}"])]
+        if word and places and not {place, unknown} & {*places}:
+            raise ValueError(f"ans{place} is tagged {word!r}, which ans{places[0]} names")
     return Item(
         category=category,
         template=str(row["question_index"]).zfill(2),
