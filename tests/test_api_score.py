@@ -145,20 +145,7 @@ def test_texts_of_inference_are_read():
     assert qabias.score([words[row["label"]] for row in rows], rows).scores["bias_score"] == 0
 
 
-SPELLINGS = (
-    "{}",
-    " {} ",
-    "{}.0",
-    "({})",
-    "ans{}",
-    "Option {}",
-    '{{"answer": {}}}',
-    "Label: {}\nas the 3 say",
-    "답: {}",
-)
-
-
-@pytest.mark.parametrize("written", SPELLINGS)
+@pytest.mark.parametrize("written", ["{}", '{{"answer": {}}}', "Label: {}\nas the 3 say"])
 def test_an_index_as_a_text_is_an_index(rows, written):
     places = [row["biased_loc"] if row["context_condition"] == "ambig" else row["label"] for row in rows]
     numbers = [written.format(place) for place in places]
