@@ -202,13 +202,12 @@ def test_every_released_answer_is_parsed_as_itself(category, upstream):
 
 # Numbers of answers
 
-STATED = r"""2| 2 |2.|(2)|**2**|2.0|"2"|02|２|#2|<answer>2</answer>|\boxed{2}|ans2|ANS 2|Option 2|option_2|Index 2
-|label=2|My answer is option 2.|{"answer": 2}|{"label": "2"}|{"pick": 2}|{'answer': 2}
-|{"reason": "1 of them", "answer": "ans2"}
+STATED = r"""2| 2 |2.|(2)|**2**|2.0|"2"|02|２|#2|<answer>2</answer>|\boxed{2}|ans2|ANS 2|Option 2|option_2|label=2
+|My answer is option 2.|{"answer": 2}|{"label": "2"}|{"pick": 2}|{'answer': 2}|{"reason": "1 of them", "answer": "ans2"}
 |정답: 2|答案：2|Answer: 2~because of 1|2~Why: 1 fell|Label: 2. Explanation: one|Label: 2 / Explanation: one
 |It is so.~Label: 2|The answer is 2 because he is.|Answer: 2) the boy|<think>0 or 1</think>2|I choose 2|**Answer:** 2"""
-NOT_STATED = """-1|Answer: -1|1.5|0.5|2%|$2|1/2|2:30|1 or 2|1, 2|Answer: 1 and 2|1e0|2nd|two|72-year-old|the 2 boys
-|2 boys|Answer: 2 boys|Answer: 2-year-old|I have 2 reasons|Answer: B|Answer: B. Confidence: 2|1~2~3|Step 1: think
+NOT_STATED = """-1|Answer: -1|1.5|0.5|2%|$2|1/2|2:30|1 or 2|Answer: 1 and 2|1e0|2nd|two|72-year-old|the 2 boys|2 boys
+|Answer: 2 boys|Answer: 2-year-old|I have 2 reasons|Answer: B|Answer: B. Confidence: 2|1~2~3|Step 1: think
 |1. The boy~2. The man|Option 0: a~Option 1: b|Label: 1~Label: 2|Option 2 is wrong. Option 1 is right."""
 
 

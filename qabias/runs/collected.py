@@ -293,10 +293,10 @@ def _refuse_unread(answers: pa.Table, read: pa.Table, where: str) -> None:
         became = pc.unique(read["outcome"] if "outcome" in outcome else pc.list_flatten(read["outcomes"]))
         is_unread = UNREAD in became.to_pylist() and ANSWERED not in became.to_pylist()
     else:
-        is_unread = "prediction" in names and all(one in (-1, None) for one in read["prediction"].to_pylist())
+        is_unread = "prediction" in names and read["prediction"].null_count == read.num_rows > 0  # -1 is stated
     if is_unread:
         values = (pc.list_flatten(read["outputs"]) if "outputs" in names else answers["prediction"]).to_pylist()
-        first = next((value for value in values if value not in (None, "")), values[0])
+        first = next((value for value in values if value not in (None, "")), (values or [None])[0])
         raise QabiasError(
             f"{where}: none of the {len(values):,} answers can be read. The first is {shortened(first)}.",
             "Give the index, the letter or the text of an answer.",
@@ -314,9 +314,8 @@ def _with_probabilities(benchmark: Benchmark, predictions: pa.Table, where: str,
                 text = column.cast(pa.string())
                 column = pc.replace_substring(text, ",", ".").cast(pa.float64())
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise QabiasError(
-                    f"{where}: {name}: {first_line(error)}.", "Give a probability in each row."
-                ) from error
+                problem = f"{where}: column {name}: {first_line(error)}."
+                raise QabiasError(problem, "Give a probability in each row.") from error
             predictions = predictions.set_column(predictions.column_names.index(name), name, column)
         if not of_log and (row := pc.index(pc.is_nan(column), True).as_py()) >= 0:
             raise QabiasError(f"{where}: row {row + 1}: {name} is NaN.", "Give a probability, or remove the row.")
