@@ -17,7 +17,7 @@ QUICK ?=
 SPEED := $(addprefix speed.,callback_overhead causal_vs_lm_eval compare_many inspect_logs peers plan_from_sample report_speed servers share_of_dense unqover_generate unqover_score)
 SIMULATIONS := $(addprefix simulations.,coverage power checks headlines stopping)
 
-.PHONY: help demo test test-all check format data docs notebook bench simulate campaign compat clean $(SPEED) $(SIMULATIONS)
+.PHONY: help demo test test-all check format data docs notebook bench simulate campaign compat lowest clean $(SPEED) $(SIMULATIONS)
 
 help:
 	@echo "make demo    install, measure SmolLM2 on a sample of every benchmark, write a report"
@@ -31,9 +31,13 @@ help:
 	@echo "make campaign  corruptions, kills, flipped bits, bad downloads (QUICK=1: a share of each)"
 	@echo "make docs    build the documentation into build/site; stops at warnings and dead links"
 	@echo "make notebook  run docs/notebooks/tour.ipynb anew and write it with its outputs"
+	@echo "make lowest  resolve all extras for Python 3.10 to 3.14, and run the lowest versions"
 	@echo "make compat  load the datasets with datasets 2.14, 3, 4 and 5"
 
 $(INSTALLED): setup.cfg pyproject.toml constraints.txt
+	@$(PYTHON) -c "import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 10))" 2>/dev/null || { \
+	  echo "error: $(PYTHON) is not Python 3.10 or newer with venv."; \
+	  echo "  fix: apt install python3-venv, or name another Python: make PYTHON=python3.12"; exit 2; } >&2
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRAS)]"
@@ -90,6 +94,9 @@ $(SPEED): $(BIN)/lm_eval
 simulate: $(SIMULATIONS)
 $(SPEED) $(SIMULATIONS): $(INSTALLED)
 	$(BIN)/python -m $@ $(if $(QUICK),--quick)
+
+lowest:
+	PYTHON=$(PYTHON) .ci/lowest
 
 compat:
 	PYTHON=$(PYTHON) tests/datasets_versions.sh

@@ -135,4 +135,5 @@ class StandInHub:
             revision, link = f"refs/pr/{number}", f"{url}/discussions/{number}"
         repository.branches[revision] = files
         repository.commits.append(commit_message)
-        return CommitInfo(f"{url}/commit/1", commit_message, commit_description, "1", pr_url=link)
+        texts = {"commit_message": commit_message, "commit_description": commit_description}
+        return CommitInfo(commit_url=f"{url}/commit/1", oid="1", pr_url=link, **texts)

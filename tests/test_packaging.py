@@ -38,6 +38,16 @@ def wheel(distributions):
     return path
 
 
+@pytest.mark.parametrize("python", ["false", "no-such-python"])
+def test_make_names_a_python_without_venv_and_leaves_nothing(tmp_path, python):
+    folder = tmp_path / "venv"
+    command = ["make", f"VENV={folder}", f"PYTHON={python}", str(folder / ".installed")]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode
+    assert ended.stderr.startswith(f"error: {python} is not Python 3.10 or newer with venv.\n  fix: apt install")
+    assert not folder.exists()
+
+
 @pytest.mark.slow
 def test_the_package_index_would_take_both_distributions(distributions):
     paths = sorted(distributions.iterdir())

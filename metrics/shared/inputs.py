@@ -260,20 +260,14 @@ class Table:
         return np.array([number if fit else 0 for number, fit in zip(numbers, fits, strict=True)], np.int64)[codes]
 
     def values(self, name: str, derived: Sequence[str] = ()) -> Factor:
-        """A column of single values of any type, as texts.
+        """A column of single values, as texts; a ValueError names a column that no row has, or a row with several.
 
-        Args:
-            name: the column.
-            derived: other names that the caller knows.
-
-        Raises:
-            ValueError: no row has the column (the message names the nearest), or a row has several values.
+        `derived` are other names that the caller reads, to offer them for an unknown one.
         """
         if not self.has(name):
             known = sorted({*self.names, *derived})
             near = difflib.get_close_matches(name[:200], known, 1)
-            meant = f". Did you mean {near[0]!r}?" if near else ""
-            problem = f": column {shown(name)} is unknown{meant}"
+            problem = f": column {shown(name)} is unknown" + "".join(f". Did you mean {shown(one)}?" for one in near)
             raise self.source.error(problem, f"name one of {len(known)} columns, e.g. {', '.join(near or known[:3])}")
         codes, levels = encode(self.column(name))
         unlike = [not isinstance(level, _SINGLE) or is_long(level) for level in levels]

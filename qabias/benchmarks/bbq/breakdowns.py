@@ -127,12 +127,12 @@ def stereotype_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> 
         )
         for category, within in _nested(groups).items()
     ]
-    return [_with_figure_rows(table) if table.source else table for table in tables]
-
-
-def _with_figure_rows(table: Table) -> Table:
-    columns = (*table.columns, Column("figure_row", "Row of Figure 4, if renamed", "text"))
-    return replace(table, columns=columns, rows=tuple((*row, _FIGURE_ROWS.get(str(row[0]))) for row in table.rows))
+    for number, table in enumerate(tables):
+        if table.source:
+            columns = (*table.columns, Column("figure_row", "Row of Figure 4, if renamed", "text"))
+            rows = tuple((*row, _FIGURE_ROWS.get(str(row[0]))) for row in table.rows)
+            tables[number] = replace(table, columns=columns, rows=rows)
+    return tables
 
 
 def comparison_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
