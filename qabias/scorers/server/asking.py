@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import html
 import itertools
 import re
 import threading
 import unicodedata
+import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -71,15 +73,13 @@ class Asker(ABC):
 
     def _of_one_model(self, answer: dict[str, Any]) -> dict[str, Any]:
         """An answer with its choices in order; refuse one of another model than the first answer of the run."""
-        name = answer.get("model")
-        if isinstance(name, str) and name:
-            name = redacted(whole(name), self._key)
-            first = self._journal.get(SERVED)
-            if first is None:
+        if isinstance(name := answer.get("model"), str) and name:
+            name = printable(name, self._key)
+            if (first := self._journal.get(SERVED)) is None:
                 self._journal.add(SERVED, name)
             elif name != first:
                 raise QabiasError(
-                    f"server: the answers come from {printable(name, self._key)!r}, but this run began with {first!r}.",
+                    f"server: the answers come from {name!r}, but this run began with {first!r}.",
                     "Choose another --output, and a --model that names one version.",
                 )
         return {**answer, "choices": in_order(answer.get("choices"))}
@@ -177,54 +177,33 @@ def may_pass(status: int) -> bool:
 
 
 def redacted(text: str, key: str) -> str:
-    """Replace the key, and every part of it with 8 characters or more, in whatever spelling, by `[key]`."""
-    spans = _places(text, {min(_PART, len(key)): _parts(key, _PART)})
-    bare = _NOT_BARE.sub("", _ESCAPED.sub(_unescape, text))
-    if not _is_word(key) and (places := _places(bare.lower(), _spellings(key))):
-        signs = [sign.span() for sign in _ESCAPED_OR_ANY.finditer(text) if not _NOT_BARE.match(_unescape(sign))]
-        spans += [(signs[start][0], signs[stop - 1][1]) for start, stop in places]
-    shown: list[str] = []
-    end = 0
-    for start, stop in sorted(spans):
-        if start > end or not shown:
-            shown += [text[end:start], KEY]
-        end = max(end, stop)
-    return "".join([*shown, text[end:]])
+    """Replace the key, and every part of it with 8 characters or more, by `[key]`; spelled otherwise, the whole text."""
+    begin = "|".join(map(re.escape, _parts(key)))
+    # Every place where a part begins, and what the last one covers.
+    covered = rf"(?:(?={begin}).(?:(?!{begin}).){{0,{min(_PART, len(key)) - 1}}})+"
+    shown = re.sub(covered, KEY, text, flags=re.DOTALL) if any(part in text for part in _parts(key)) else text
+    plain = _BYTE.sub(lambda sign: chr(int(sign[1], 16)), html.unescape(urllib.parse.unquote(shown)))
+    return KEY if not _is_word(key) and any(map(_bare(plain).__contains__, _spellings(key))) else shown
 
 
-# A character by its number, as addresses, JSON, Python and HTML write it.
-_ESCAPED = re.compile(r"(?:%|\\u00|\\x|&#x|\b0x)([0-9a-f]{2});?|&#([0-9]{2,3});", re.IGNORECASE)
-_NOT_BARE = re.compile("[^0-9A-Za-z]+")
-_ESCAPED_OR_ANY = re.compile(f"{_ESCAPED.pattern}|.", re.IGNORECASE | re.DOTALL)
+_BYTE = re.compile(r"(?:\\u00|\\x|\b0x)([0-9a-f]{2})", re.IGNORECASE)  # as JSON and Python write a character
 
 
-def _unescape(sign: re.Match[str]) -> str:
-    return chr(int(sign[1], 16)) if sign[1] else chr(int(sign[2])) if sign[2] else sign[0]
+def _bare(text: str) -> str:
+    return re.sub("[^0-9A-Za-z]+", "", text).lower()
 
 
-def _places(text: str, parts: Mapping[int, set[str]]) -> list[tuple[int, int]]:
-    """Where parts of some sizes begin and end."""
-    return [
-        (i, i + size)
-        for size, some in parts.items()
-        if any(part in text for part in some)
-        for i in range(len(text) - size + 1)
-        if text[i : i + size] in some
-    ]
-
-
-def _parts(text: str, size: int) -> set[str]:
-    return {text[start : start + size] for start in range(max(1, len(text) - size + 1))} - {""}
+def _parts(text: str) -> set[str]:
+    return {text[start : start + _PART] for start in range(max(1, len(text) - _PART + 1))} - {""}
 
 
 @cache
-def _spellings(key: str) -> dict[int, set[str]]:
+def _spellings(key: str) -> set[str]:
     """Parts of the key's letters and digits, in lower case: forward, backward, in Base64 and in hexadecimal digits."""
     code = key.encode()
     # Base64 depends on the bytes before it, modulo 3.
     coded = (base64.b64encode(bytes(n) + code).decode()[n + (n > 0) :].rstrip("=")[:-1] for n in range(3))
-    bare = [_NOT_BARE.sub("", text).lower() for text in (key, key[::-1], *coded)]
-    return {_PART: set().union(*(_parts(text, _PART) for text in bare)), 2 * _PART: _parts(code.hex(), 2 * _PART)}
+    return {part for spelled in (key, key[::-1], code.hex(), *coded) for part in _parts(_bare(spelled))}
 
 
 def _is_word(key: str) -> bool:
@@ -233,16 +212,12 @@ def _is_word(key: str) -> bool:
 
 def redacted_answer(answer: Any, key: str) -> Any:
     """Make the texts of an answer, as JSON, safe to store and free of the key; field names stay."""
-    return _redacted_answer(answer, "" if _is_word(key) else key)
-
-
-def _redacted_answer(answer: Any, key: str) -> Any:
     if isinstance(answer, str):
-        return redacted(whole(answer), key)
+        return redacted(whole(answer), "" if _is_word(key) else key)
     if isinstance(answer, dict):
-        return {whole(name): _redacted_answer(value, key) for name, value in answer.items()}
+        return {whole(name): redacted_answer(value, key) for name, value in answer.items()}
     if isinstance(answer, (list, tuple)):
-        return [_redacted_answer(value, key) for value in answer]
+        return [redacted_answer(value, key) for value in answer]
     return answer
 
 
