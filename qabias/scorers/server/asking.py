@@ -177,7 +177,7 @@ def may_pass(status: int) -> bool:
 
 
 def redacted(text: str, key: str) -> str:
-    """Replace the key, and every part of it with 8 characters or more, by `[key]`; spelled otherwise, the whole text."""
+    """Replace the key, and every part of it of 8 characters, by `[key]`; in other spellings, the whole text."""
     begin = "|".join(map(re.escape, _parts(key)))
     # Every place where a part begins, and what the last one covers.
     covered = rf"(?:(?={begin}).(?:(?!{begin}).){{0,{min(_PART, len(key)) - 1}}})+"
