@@ -79,7 +79,11 @@ def _samples(path: Path) -> Iterator[Sample]:
         status, body = _status_and_body(entry)
         failed = entry.get("error") or body.get("error")
         if failed or not 200 <= status < 300:
-            yield _failure(where, asked, status, failed)
+            said = failure(failed or "no message", status)
+            message = " ".join(said.message.split()) or "no message"
+            # A prompt that the service rejects counts as an answer.
+            text, error = ("", "") if said.finish else (None, f"status {status}: {message}" if status else message)
+            yield Sample(where, asked, text=text, finish=said.finish, error=error)
             continue
         try:
             answers = _answers(body)
@@ -89,15 +93,6 @@ def _samples(path: Path) -> Iterator[Sample]:
             yield Sample(where, asked, error="the body is not an answer of chat/completions, completions or responses")
         for run, (text, finish, thinking) in enumerate(answers, start=1):
             yield Sample(where, asked, text=text, finish=finish, run=run, thinking=thinking)
-
-
-def _failure(where: str, asked: Mapping[str, Any], status: int, failed: Any) -> Sample:
-    """A request without an answer; a prompt that the service rejects counts as one."""
-    said = failure(failed or "no message")
-    if finish := said.rejects_prompt(status):
-        return Sample(where, asked, text="", finish=finish)
-    message = " ".join((said.message or said.code or "no message").split())
-    return Sample(where, asked, error=f"status {status}: {message}" if status else message)
 
 
 def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:

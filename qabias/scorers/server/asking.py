@@ -39,11 +39,9 @@ Body = dict[str, Any]
 class RefusedError(QabiasError):
     """The server rejects the request."""
 
-    def __init__(self, problem: str, status: int, failed: Failure, fix: str = "") -> None:
+    def __init__(self, problem: str, failed: Failure, fix: str = "") -> None:
         super().__init__(problem, fix)
-        self.status = status
         self.failed = failed
-        self.finish = failed.rejects_prompt(status)
 
 
 class NoChoiceError(QabiasError):
@@ -157,7 +155,7 @@ class ConcurrentAsker(Asker):
                 self.has_answered = True
             except RefusedError as error:
                 rejected.append(left[0])
-                if not error.finish or len(rejected) == _MOST_REJECTED or len(left) == 1:
+                if not error.failed.finish or len(rejected) == _MOST_REJECTED or len(left) == 1:
                     raise
                 self._stopped.clear()
             left = left[1:]

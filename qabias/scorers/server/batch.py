@@ -163,9 +163,9 @@ class BatchClient(Asker):
             raise _NotThereError
         if reply.is_answer:
             return self._of_one_model(reply.content)
-        failed = failure(reply.content)
+        failed = failure(reply.content, reply.status)
         message = printable(failed.message, "")
-        raise RefusedError(f"status {reply.status}: {message}" if reply.status else message, reply.status, failed)
+        raise RefusedError(f"status {reply.status}: {message}" if reply.status else message, failed)
 
     def is_waiting(self) -> bool:
         """Return whether a request since the last call has no answer yet."""

@@ -56,11 +56,10 @@ class ServerScorer:
 
     def _may_lack(self, body: Body, error: RefusedError) -> bool:
         """Return whether a prompt has no answer because the server rejects this one only."""
-        if not error.finish or not (self._client.has_answered or error.failed.is_filtered):
-            return False
-        if error.finish == TOO_LONG:
+        may_lack = bool(error.failed.finish) and (self._client.has_answered or error.failed.is_filtered)
+        if may_lack and error.failed.finish == TOO_LONG:
             self._warn_without_answer(body, error)
-        return True
+        return may_lack
 
     def _warn_without_answer(self, body: Body, error: QabiasError) -> None:
         """Count prompts without an answer, and log the first of them."""
@@ -104,8 +103,8 @@ class ServerChatScorer(ServerScorer):
             return read_message(self._client.post(PATH, body))
         except RefusedError as error:
             if self._may_lack(body, error):
-                return {"text": "", "finish": error.finish, "thinking": ""}
-            if RESPONSE_FORMAT in body and error.status in (400, 422, 501):
+                return {"text": "", "finish": error.failed.finish, "thinking": ""}
+            if RESPONSE_FORMAT in body and error.failed.status in (400, 422, 501):
                 raise QabiasError(
                     f"The server does not take {RESPONSE_FORMAT} with a JSON schema ({error}).",
                     "Use --ask letter, or a server that constrains answers by a JSON schema.",
@@ -202,14 +201,14 @@ class ServerEchoScorer(ServerScorer):
             if self._may_lack(body, error):
                 return {"loglikelihood": math.nan, "n_tokens": 1}
             fix = _CHAT_INSTEAD if error.args[1] in ("", CHECK) else error.args[1]
-            raise RefusedError(error.args[0], error.status, error.failed, fix) from None
+            raise RefusedError(error.args[0], error.failed, fix) from None
         except NoChoiceError as error:
             raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}.", _CHAT_INSTEAD) from None
         return sum_option(answer, body["prompt"], body[_LENGTH], max_tokens)
 
     def _may_be_the_zero(self, error: RefusedError | GaveUpError) -> bool:
         if isinstance(error, RefusedError):
-            return error.status in (400, 422)
+            return error.failed.status in (400, 422)
         return error.is_doubtful and not self._client.has_answered
 
     def _generate_one(self) -> None:
@@ -306,9 +305,9 @@ class ServerLogprobScorer(ServerScorer):
             answer = self._client.post(PATH, body)
         except RefusedError as error:
             if self._may_lack(body, error):
-                return {"finish": error.finish}
-            if error.status in (400, 422):
-                raise RefusedError(error.args[0], error.status, error.failed, _INSTEAD) from None
+                return {"finish": error.failed.finish}
+            if error.failed.status in (400, 422):
+                raise RefusedError(error.args[0], error.failed, _INSTEAD) from None
             raise
         except NoChoiceError as error:
             self._warn_without_answer(body, error)
