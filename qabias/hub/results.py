@@ -34,6 +34,7 @@ from qabias.support.outputs import check_file
 from qabias.support.suggest import shortened
 
 LONGEST_NAME = 120  # characters of a results file's name, without its ending; a system message can be longer
+_BETWEEN = r"(?: *(?:#.*)?\n)*"  # blank lines and comments in a YAML text
 
 
 class Headline(NamedTuple):
@@ -150,38 +151,24 @@ def update_card(card: str, results: Sequence[Mapping[str, Any]], model_id: str) 
         [model, *others] = data.get("model-index") or [{"name": model_id.rpartition("/")[2]}]
         old = model.get("results") or []
         stays = [_signatures_in(one).isdisjoint(*map(_signatures_in, results)) for one in old]
-        block = _block_of_results(yaml.compose(head)) if old else None
     except (ValueError, LookupError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise QabiasError(f"the card of {model_id} has an invalid head: {error}", "correct its YAML head") from error
     data["model-index"] = [{**model, "results": [*itertools.compress(old, stays), *results]}, *others]
-    if block:
-        lines = head.split("\n")
-        end = block.end_mark.line
-        while lines[end - 1].strip()[:1] in ("", "#"):  # of what follows
-            end -= 1
-        starts = [one.start_mark.line for one in block.value]
-        spans = itertools.compress(itertools.pairwise([*starts, end]), stays)
-        new = indent(_dumped(results), " " * block.start_mark.column).rstrip("\n")
-        kept = [line for start, stop in spans for line in lines[start:stop]]
-        head = "\n".join([*lines[: starts[0]], *kept, new, *lines[end:]])
-    else:
-        new = _dumped({"model-index": data["model-index"]})
-        head = re.sub(
-            r"^[\"']?model-index[\"']? *:.*\n(?:[] -].*\n)*|\Z", lambda _: new, head, count=1, flags=re.MULTILINE
-        )
-    written = None
-    with suppress(yaml.YAMLError):
-        written = yaml.safe_load(head)
-    if written != data:  # such as with an anchor in one place and its alias in another
-        raise QabiasError(f"the results in the card of {model_id} cannot be kept", "write them as a plain list in YAML")
-    return f"{opening}{head.removesuffix(chr(10))}{closing}{card[there.end() if there else 0 :]}"
 
+    def spliced(items: re.Match[str]) -> str:
+        kept = itertools.compress(re.split(f"^(?={items[1]}-)", items[0], flags=re.MULTILINE)[1:], stays)
+        return "".join([*kept, indent(_dumped(results), items[1])])
 
-def _block_of_results(head: Any) -> yaml.Node | None:
-    """The list of results of the first model, if it has a line for each."""
-    [model, *_] = next(models.value for key, models in head.value if key.value == "model-index")
-    block = next(results for key, results in model.value if key.value == "results")
-    return None if block.flow_style else block
+    by_item = re.sub(rf"(?<=results:\n)( *)-.*\n(?:{_BETWEEN}\1[ -].*\n)*", spliced, head, count=1)
+    ours = _dumped({"model-index": data["model-index"]})
+    of_key = rf"^[\"']?model-index[\"']? *:.*\n(?:{_BETWEEN}[] -].*\n)*|\Z"
+    by_key = re.sub(of_key, lambda _: ours, head, count=1, flags=re.MULTILINE)
+    for new in (by_item, by_key):  # the first keeps the form of other results, too
+        with suppress(yaml.YAMLError):
+            if yaml.safe_load(new) == data:
+                return f"{opening}{new[:-1]}{closing}{card[there.end() if there else 0 :]}"
+    # Such as with an anchor in one place and its alias in another.
+    raise QabiasError(f"the results in the card of {model_id} cannot be kept", "write them as a plain list in YAML")
 
 
 def _dumped(content: Any) -> str:
