@@ -260,10 +260,7 @@ _LOST = (
     "tokens. A model must not think here: see body.NAME in docs/server-options.md"
 )
 
-_NO_NUMBERS = (
-    "Remove --option body.return_tokens_as_token_ids, and start vLLM without --return-tokens-as-token-ids; or use "
-    "--ask letter."
-)
+_NO_NUMBERS = "Remove body.return_tokens_as_token_ids and vLLM's --return-tokens-as-token-ids, or use --ask letter."
 _ROUNDING = 0.01  # what a log-probability, or a sum of probabilities, may be too large by
 
 TopTokens = list[tuple[str, float]]
@@ -346,19 +343,16 @@ def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.
 
 # Names of tokens in vocabularies: bytes as <0x0A>, and in byte-level vocabularies all others as one character each.
 _BYTE_NAMES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+")
-_SHOWN_BYTES = {*range(33, 127), *range(161, 173), *range(174, 256)}
-_BYTE_OF = {chr(byte): byte for byte in _SHOWN_BYTES} | {
-    chr(256 + place): byte for place, byte in enumerate(sorted({*range(256)} - _SHOWN_BYTES))
-}
-_NUMBERED = re.compile(r"token_id:\d+")
+_BYTE_OF = {chr(byte): byte for byte in range(256)}
+_BYTE_OF |= {chr(256 + place): byte for place, byte in enumerate((*range(33), *range(127, 161), 173))}
 
 
 def _as_text(token: str) -> str:
     """The text of a token that may be spelled as in the vocabulary, such as "ĠA" or "▁A"."""
     text = _BYTE_NAMES.sub(lambda name: bytes.fromhex(re.sub("<0x|>", "", name[0])).decode(errors="replace"), token)
-    for as_bytes in (lambda said: said.encode("latin-1"), lambda said: bytes(map(_BYTE_OF.__getitem__, said))):
+    for _ in range(2):  # the second time for a name whose bytes were read as Latin-1
         with suppress(UnicodeError, KeyError):
-            spelled = as_bytes(text).decode()
+            spelled = bytes(map(_BYTE_OF.__getitem__, text)).decode()
             # A control character shows that the text is not made of bytes: "ą" would be one.
             text = spelled if spelled.replace("\n", " ").isprintable() else text
     return text.replace("▁", " ")
@@ -392,9 +386,8 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
         named = [("", None)]
     if named and all(value is None for _, value in named):
         raise QabiasError("server: it gives no log-probabilities of the likeliest tokens.", _INSTEAD)
-    for token, _ in named:
-        if not isinstance(token, str) or _NUMBERED.fullmatch(token):
-            raise QabiasError("server: it gives the likeliest tokens without texts, perhaps by number.", _NO_NUMBERS)
+    if any(not isinstance(token, str) or re.fullmatch(r"token_id:\d+", token) for token, _ in named):
+        raise QabiasError("server: it gives the likeliest tokens without texts, perhaps by number.", _NO_NUMBERS)
     # Some servers give null for tokens that cannot occur.
     top = [(token, -math.inf if value is None else _log_probability(value, _INSTEAD)) for token, value in named]
     if (total := sum(math.exp(value) for _, value in top)) > 1 + _ROUNDING:
@@ -405,10 +398,8 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
 def _log_probability(value: Any, fix: str) -> float:
     """Read a log-probability; servers may write it as a text, or -Infinity."""
     try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except OverflowError:  # an integer of hundreds of digits
-        number = math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError):
+        number = float(str(value))  # an integer of hundreds of digits is infinite
+    except ValueError:
         number = math.nan
     if not number <= _ROUNDING:
         what = "above 0, as no logarithm of a probability is" if number > 0 else "not a number"
