@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import itertools
 import re
 import threading
 import unicodedata
@@ -82,10 +81,6 @@ class Asker(ABC):
                 )
         return {**answer, "choices": in_order(answer.get("choices"))}
 
-    def count_without_choice(self) -> int:
-        """Count an answer without a choice; return the number so far."""
-        return 0
-
     def is_waiting(self) -> bool:
         """Return whether `ask` skipped an answer since the last call; a server answers at once."""
         return False
@@ -105,11 +100,6 @@ class ConcurrentAsker(Asker):
         self._journal = Journal(journal)
         self._key = key
         self._stopped = threading.Event()
-        self._unread = itertools.count(1)
-
-    def count_without_choice(self) -> int:
-        """See `Asker`."""
-        return next(self._unread)
 
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
         """Answer requests from the journal, else by `ask_one`, several at a time, each body once."""
@@ -149,16 +139,16 @@ class ConcurrentAsker(Asker):
     def _ask_first(self, left: list[tuple[str, Body]], ask_and_keep: Callable[[str, Body], None]) -> Any:
         """Ask until one has an answer, and return the others, rejected ones included."""
         rejected: list[tuple[str, Body]] = []
-        while not self.has_answered and left:
+        while left and not self.has_answered:
+            first, *left = left
             try:
-                ask_and_keep(*left[0])
+                ask_and_keep(*first)
                 self.has_answered = True
             except RefusedError as error:
-                rejected.append(left[0])
-                if not error.failed.finish or len(rejected) == _MOST_REJECTED or len(left) == 1:
+                rejected.append(first)
+                if not (error.failed.finish and left) or len(rejected) == _MOST_REJECTED:
                     raise
                 self._stopped.clear()
-            left = left[1:]
         return rejected + left
 
     def _connected(self) -> AbstractContextManager[None]:

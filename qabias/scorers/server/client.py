@@ -10,7 +10,7 @@ import threading
 import urllib.parse
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -153,7 +153,9 @@ class Client(ConcurrentAsker):
             raise _RepeatedError(self._clean(str(error))) from None
         except LastingError as error:
             raise QabiasError(f"server: {self._clean(str(error))}.", "Check --base-url and the network.") from None
-        content = read_json(reply.content)
+        content = None  # if it is no JSON, too deep or too long
+        with suppress(ValueError, RecursionError):
+            content = json.loads(reply.content)
         if reply.status >= 300 or (isinstance(content, dict) and is_failure(content)):
             raise self._failed(reply, content)
         if not isinstance(content, dict) or not isinstance(content.get("choices"), list):
@@ -194,14 +196,6 @@ class Client(ConcurrentAsker):
         elif failed.finish == TOO_LONG:
             fix = "Raise the context length of the server, or use another --ask with shorter prompts."
         return RefusedError(f"server: {cause}{said}", failed, fix)
-
-
-def read_json(content: bytes) -> Any:
-    """Parse the body of an answer as JSON; None if it is invalid, too deep or too long."""
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _read_key() -> tuple[str, str]:

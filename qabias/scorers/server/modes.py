@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import re
@@ -15,6 +16,7 @@ import numpy as np
 
 from qabias.answers.failures import FILTERED_FINISH, TOO_LONG
 from qabias.answers.outcomes import Written
+from qabias.answers.thinking import message_parts
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.server.asking import Asker, Body, NoChoiceError, RefusedError
@@ -26,8 +28,6 @@ PATH = "chat/completions"
 ROOM_TO_THINK = 4  # factor on a prompt format's answer length, because reasoning counts and may occur unseen
 
 _NEW_TOKENS = 64  # what formats need that name no number, see `qabias.benchmarks.prompt_format.PromptFormat.new_tokens`
-# Fields with the model's reasoning before its answer.
-_THINKING = ("reasoning_content", "reasoning")
 # So many prompts without a choice are named to people.
 _NAMED = 3
 _BEGIN = 60
@@ -49,6 +49,7 @@ class ServerScorer:
         self._options = options or ServerOptions()
         self.needs_single_process = client.needs_single_process
         self.is_waiting = client.is_waiting
+        self._unread = itertools.count(1)
 
     def write_requests(self) -> str:
         """Write unanswered requests, and return a note about them; "" if all are answered."""
@@ -63,7 +64,7 @@ class ServerScorer:
 
     def _warn_without_answer(self, body: Body, error: QabiasError) -> None:
         """Count prompts without an answer, and log the first of them."""
-        number = self._client.count_without_choice()
+        number = next(self._unread)
         if number <= _NAMED:
             prompt = body["messages"][0]["content"] if "messages" in body else body["prompt"]
             _log.warning(
@@ -124,25 +125,10 @@ def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
     """Return the stored part of an answer: text, finish reason, and separate reasoning."""
     try:
         choice = answer["choices"][0]
-        message = choice["message"]
-        thinking = next((message[name] for name in _THINKING if isinstance(message.get(name), str)), "")
-        # A refusal may be in its own field; it counts as the answer.
-        refusal = message.get("refusal") or ""
-        content = message.get("content") if thinking or refusal else message["content"]
-        text, thought = _parts(content)
+        text, thinking = message_parts(choice["message"])
     except (KeyError, IndexError, TypeError, AttributeError):
         raise QabiasError("server: the answer has no choices[0].message.content.", "Use a chat server.") from None
-    finish = str(choice.get("finish_reason") or "")
-    return {"text": text or str(refusal), "finish": finish, "thinking": thinking or thought}
-
-
-def _parts(content: Any) -> tuple[str, str]:
-    """Text and reasoning of a message: a text, nothing, or chunks of both as in Mistral's API."""
-    if content is None or isinstance(content, str):
-        return content or "", ""
-    text = "".join(chunk["text"] for chunk in content if chunk["type"] == "text")
-    thought = (part["text"] for chunk in content if chunk["type"] == "thinking" for part in chunk["thinking"])
-    return text, "".join(thought)
+    return {"text": text, "finish": str(choice.get("finish_reason") or ""), "thinking": thinking}
 
 
 def _written(answer: Mapping[str, str] | None) -> Written:
