@@ -22,7 +22,6 @@ _LENGTH = re.compile(
     re.IGNORECASE,
 )
 _READ = 1000  # characters of a message that are searched
-_FIELDS_OF_PROMPTS = re.compile(r"messages|prompt|input")
 # Codes of a quota that no waiting fills.
 _QUOTA = re.compile(r"insufficient.?(quota|balance|credit|fund)|billing|quota_exceeded", re.IGNORECASE)
 
@@ -31,14 +30,10 @@ class Failure(NamedTuple):
     """The error in an answer."""
 
     message: str
-    status: int
-    """The one that a gateway writes into the error, else that of HTTP."""
-    finish: str
-    """The finish reason if the prompt is the cause, whatever the request's form; "" if every prompt may fail."""
-    is_filtered: bool
-    """Whether its code is one of a filter, which needs no other sign."""
-    ends_quota: bool
-    """Whether the quota or the balance of the key is used up."""
+    status: int  # the one that a gateway writes into the error, else that of HTTP
+    finish: str  # finish reason if the prompt is the cause, whatever the request's form; "" if every prompt may fail
+    is_filtered: bool  # whether its code is one of a filter, which needs no other sign
+    ends_quota: bool  # whether the quota or the balance of the key is used up
 
 
 def failure(content: Any, status: int = 200) -> Failure:
@@ -50,18 +45,25 @@ def failure(content: Any, status: int = 200) -> Failure:
     message = error.get("message") or code or ("its finish reason is an error" if "choices" in error else error)
     status = int(code) if re.fullmatch("[45][0-9]{2}", code) else status
     codes, said = f"{code} {kind}", f"{code} {kind} {message}"[:_READ]
-    if param and not _FIELDS_OF_PROMPTS.match(param) and "context" not in said:
+    if param and not re.match("messages|prompt|input", param) and "context" not in said:
         said = codes
-    finish = FILTERED_FINISH if _FILTER.search(said) else ""
-    if not finish and (status == 413 or (status != 403 and _LENGTH.search(said))):
+    finish = ""
+    if status in (0, 200, 400, 403, 413, 422) and _FILTER.search(said):
+        finish = FILTERED_FINISH
+    elif status == 413 or (status in (0, 200, 400, 422) and _LENGTH.search(said)):
         finish = TOO_LONG
-    return Failure(
-        str(message),
-        status,
-        finish if status in (0, 200, 400, 403, 413, 422) else "",
-        is_filtered=_FILTER.search(codes) is not None,
-        ends_quota=status == 402 or _QUOTA.search(codes) is not None,
-    )
+    is_filtered, ends_quota = (pattern.search(codes) is not None for pattern in (_FILTER, _QUOTA))
+    return Failure(str(message), status, finish, is_filtered, ends_quota or status == 402)
+
+
+def status_and_body(entry: Mapping[str, Any]) -> tuple[int, Any]:
+    """HTTP status of a batch's result (0 if the request was not sent), and the body of its answer."""
+    response = entry.get("response")
+    if not response:
+        return 0, None
+    # Some programs that take such files leave status and body out and write the answer itself.
+    status = response.get("status_code")
+    return (200, response) if status is None else (int(status), response.get("body"))
 
 
 def is_failure(answer: Mapping[str, Any]) -> bool:

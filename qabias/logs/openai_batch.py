@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qabias.answers.failures import failure, in_order
+from qabias.answers.failures import failure, in_order, status_and_body
 from qabias.answers.thinking import joined, message_parts
 from qabias.errors import QabiasError
 from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample
@@ -53,26 +53,12 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any], int, Mapping[str, 
             try:
                 entry = json.loads(line)
                 entry["custom_id"]
-                status, body = _status_and_body(entry)
+                status, body = status_and_body(entry)
             except NOT_AS_WRITTEN as error:
                 raise QabiasError(
                     f"{path}: line {number} is not a result of a batch.", "Fetch the file again, or remove the line."
                 ) from error
-            yield f"line {number}", entry, status, body
-
-
-def _status_and_body(entry: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
-    """HTTP status (0 if the request was not sent) and body ({} if missing)."""
-    response = entry.get("response")
-    if not response:
-        return 0, {}
-    if not isinstance(response, dict):
-        raise TypeError(f"{response!r} for the response")
-    # Some programs that take such files leave status and body out and write the answer itself.
-    if "status_code" not in response:
-        return 200, response
-    body = response.get("body")
-    return int(response["status_code"]), body if isinstance(body, dict) else {}
+            yield f"line {number}", entry, status, body if isinstance(body, dict) else {}
 
 
 def _samples(path: Path) -> Iterator[Sample]:

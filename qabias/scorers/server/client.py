@@ -30,7 +30,7 @@ FIRST_ATTEMPTS = 3  # attempts of a first request whose failure may be permanent
 
 EMPTY_ATTEMPTS = 3  # attempts of a prompt whose answers have no choice
 
-_LONGER = "; use a longer --option timeout=SECONDS, or another --option mode=MODE if the server lacks this one"
+_DOUBT = "; use a longer --option timeout=SECONDS if it is slow, or another --option mode=MODE if it lacks this one"
 
 _LONG_WAIT = 60.0  # seconds that the terminal announces, even after another failure
 
@@ -68,11 +68,10 @@ _PASSING, _DOUBTFUL, _EMPTY = "passing", "doubtful", "empty"
 class _RepeatedError(Exception):
     """A failure that may be temporary."""
 
-    def __init__(self, message: str, wait: float = 0.0, *, kind: str = _PASSING, advice: str = "") -> None:
+    def __init__(self, message: str, wait: float = 0.0, *, kind: str = _PASSING) -> None:
         super().__init__(message)
         self.wait = wait
         self.kind = kind
-        self.advice = advice
 
 
 class Client(ConcurrentAsker):
@@ -127,9 +126,9 @@ class Client(ConcurrentAsker):
                     message = f"server: {error}, {n} time{'s' * (n > 1)} in {in_all}"
                     if error.kind is _EMPTY and n >= limit:
                         raise NoChoiceError(message) from None
-                    raise GaveUpError(
-                        f"{message}{error.advice}.", error.kind is _DOUBTFUL
-                    ) from None  # the cause may quote the request
+                    is_doubtful = error.kind is _DOUBTFUL
+                    # The cause may quote the request.
+                    raise GaveUpError(f"{message}{_DOUBT * is_doubtful}.", is_doubtful) from None
                 highest = min(self._patience.longest_wait, self._patience.first_wait * 2 ** (n_all - 1))
                 wait = max(random.uniform(0, highest), error.wait)
                 if self._has_warned[wait >= _LONG_WAIT].acquire(blocking=False):
@@ -148,7 +147,7 @@ class Client(ConcurrentAsker):
         try:
             reply = self._http.send("POST", f"{self._url}/{path}", body)
         except LateError as error:
-            raise _RepeatedError(self._clean(str(error)), kind=_DOUBTFUL, advice=_LONGER) from None
+            raise _RepeatedError(self._clean(str(error)), kind=_DOUBTFUL) from None
         except PassingError as error:
             raise _RepeatedError(self._clean(str(error))) from None
         except LastingError as error:

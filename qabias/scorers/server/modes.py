@@ -83,14 +83,11 @@ class ServerChatScorer(ServerScorer):
 
     def __init__(self, model: str, client: Asker, options: ServerOptions | None = None) -> None:
         super().__init__(model, client, options)
-        self._set_new_tokens(_NEW_TOKENS)
+        self.limit_new_tokens(_NEW_TOKENS)
 
     def limit_new_tokens(self, new_tokens: int) -> None:
         """Set the maximum tokens to `ROOM_TO_THINK` times what a format needs, unless an option did."""
-        self._set_new_tokens(new_tokens)
-
-    def _set_new_tokens(self, needed: int) -> None:
-        self.new_tokens = self._options.max_new_tokens or ROOM_TO_THINK * needed
+        self.new_tokens = self._options.max_new_tokens or ROOM_TO_THINK * new_tokens
         self.settings = {"max_new_tokens": str(self.new_tokens), "temperature": self._options.temperature}
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
@@ -178,11 +175,15 @@ class ServerEchoScorer(ServerScorer):
                 doubtful = None if max_tokens or self._client.has_answered else 1
                 answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": max_tokens}, doubtful)
             except (RefusedError, GaveUpError) as error:
-                if max_tokens == 1 or not self._may_be_the_zero(error):
+                is_doubtful = isinstance(error, GaveUpError) and error.is_doubtful and not self._client.has_answered
+                is_refused = isinstance(error, RefusedError) and error.failed.status in (400, 422)
+                if max_tokens == 1 or not (is_doubtful or is_refused):
                     raise
                 max_tokens = 1
                 answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": 1})
-                self._generate_one()
+                if self._max_tokens == 0:
+                    self._max_tokens = 1
+                    warnings.warn("server: it rejects max_tokens 0; one token is generated and dropped", stacklevel=2)
         except RefusedError as error:
             if self._may_lack(body, error):
                 return {"loglikelihood": math.nan, "n_tokens": 1}
@@ -191,16 +192,6 @@ class ServerEchoScorer(ServerScorer):
         except NoChoiceError as error:
             raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}.", _CHAT_INSTEAD) from None
         return sum_option(answer, body["prompt"], body[_LENGTH], max_tokens)
-
-    def _may_be_the_zero(self, error: RefusedError | GaveUpError) -> bool:
-        if isinstance(error, RefusedError):
-            return error.failed.status in (400, 422)
-        return error.is_doubtful and not self._client.has_answered
-
-    def _generate_one(self) -> None:
-        if self._max_tokens == 0:
-            self._max_tokens = 1
-            warnings.warn("server: it rejects max_tokens 0; one token is generated and dropped", stacklevel=2)
 
 
 def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_tokens: int) -> dict[str, float]:
@@ -295,7 +286,7 @@ class ServerLogprobScorer(ServerScorer):
         except NoChoiceError as error:
             self._warn_without_answer(body, error)
             return []
-        return {"finish": FILTERED_FINISH} if _is_held_back(answer) else top_tokens(answer)
+        return top_tokens(answer)
 
     def _scores(self, request: Request, answer: Kept | None) -> OptionScores:
         """Scores from the journal's tokens; None is pending and does not count as missing."""
@@ -305,14 +296,6 @@ class ServerLogprobScorer(ServerScorer):
             self._n_lost += answer is not None
         self._n_answered += answer is not None
         return OptionScores.make(loglikelihoods, [1] * len(request.options), request.options)
-
-
-def _is_held_back(answer: Mapping[str, Any]) -> bool:
-    """Return whether a filter ended an answer, which may then lack log-probabilities."""
-    try:
-        return bool(answer["choices"][0]["finish_reason"] == FILTERED_FINISH)
-    except (KeyError, IndexError, TypeError):
-        return False
 
 
 def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.ndarray:
@@ -358,10 +341,13 @@ def _place(token: str, words: Sequence[str]) -> int | None:
     return places[0] if len(places) == 1 else None
 
 
-def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
+def top_tokens(answer: Mapping[str, Any]) -> Kept:
     """The likeliest first tokens of an answer with their log-probabilities, in the server's order."""
     try:
-        logprobs = answer["choices"][0]["logprobs"]
+        choice = answer["choices"][0]
+        if choice.get("finish_reason") == FILTERED_FINISH:  # which may lack log-probabilities
+            return {"finish": FILTERED_FINISH}
+        logprobs = choice["logprobs"]
         if "content" in logprobs:
             # Nothing in the place of the likeliest tokens is a failure, and no token at all is not.
             entries = (entry for token in logprobs["content"][:1] for entry in token["top_logprobs"] or [{}])
