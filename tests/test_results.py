@@ -193,8 +193,9 @@ def test_every_run_has_its_results_in_a_card_and_the_rest_stays_as_it_is(runs, t
 def test_a_card_whose_results_cannot_be_kept_is_refused(runs):
     results = model_index(runs / "bbq", MODEL, DATASET, sample=True)
     card = f"---\nx: &r\n{OTHER}model-index:\n- name: m\n  results: *r\n---\n"
+    assert index_in(update_card(card, results, MODEL))[0] == [*yaml.safe_load(OTHER), *results]
     with pytest.raises(QabiasError, match="cannot be kept"):
-        update_card(card, results, MODEL)
+        update_card("---\nmodel-index:\n- name: m\n  results: &r []\nx: *r\n---\n", results, MODEL)
 
 
 def test_an_older_score_does_not_survive_where_the_new_run_leaves_it_undefined(runs):

@@ -532,7 +532,7 @@ def test_a_key_is_redacted_in_every_spelling_and_so_are_its_parts(spelling, key)
     for part in (key, key[3:19]):
         spelled = "İ " + SPELLINGS[spelling](part)
         for shown in (redacted(f"no ({spelled}) here", key), redacted_answer([f"no ({spelled}) here"], key)[0]):
-            assert re.fullmatch(r"no .{0,6}\[key\].{0,6} here", shown)
+            assert shown == KEY_MARK or re.fullmatch(r"no .{0,6}\[key\].{0,6} here", shown)
         assert KEY_MARK in printable(f"no {spelled}", key)
 
 

@@ -22,7 +22,6 @@ _LENGTH = re.compile(
     re.IGNORECASE,
 )
 _READ = 1000  # characters of a message that are searched
-_FIELDS_OF_PROMPTS = re.compile(r"messages|prompt|input")
 # Codes of a quota that no waiting fills.
 _QUOTA = re.compile(r"insufficient.?(quota|balance|credit|fund)|billing|quota_exceeded", re.IGNORECASE)
 
@@ -31,55 +30,52 @@ class Failure(NamedTuple):
     """The error in an answer."""
 
     message: str
-    code: str = ""
-    type: str = ""
-    param: str = ""
-
-    @property
-    def status(self) -> int:
-        """The HTTP status that a gateway writes into the error; 0 without one."""
-        return int(self.code) if re.fullmatch("[1-5][0-9]{2}", self.code) else 0
-
-    def rejects_prompt(self, status: int) -> str:
-        """The finish reason if the prompt is the cause, whatever the request's form; "" if every prompt may fail."""
-        status, said = self.status or status, f"{self.code} {self.type} {self.message}"[:_READ]
-        if status not in (0, 200, 400, 403, 413, 422):
-            return ""
-        names_field = self.param and not _FIELDS_OF_PROMPTS.match(self.param) and "context" not in said
-        if self.is_filtered or (_FILTER.search(said) and not names_field):
-            return FILTERED_FINISH
-        return TOO_LONG if status == 413 or (status != 403 and _LENGTH.search(said) and not names_field) else ""
-
-    @property
-    def is_filtered(self) -> bool:
-        """Whether its code is one of a filter, which needs no other sign."""
-        return _FILTER.search(f"{self.code} {self.type}") is not None
-
-    def ends_quota(self, status: int) -> bool:
-        """Whether the quota or the balance of the key is used up."""
-        return status == 402 or _QUOTA.search(f"{self.code} {self.type}") is not None
+    status: int  # the one that a gateway writes into the error, else that of HTTP
+    finish: str  # finish reason if the prompt is the cause, whatever the request's form; "" if every prompt may fail
+    is_filtered: bool  # whether its code is one of a filter, which needs no other sign
+    ends_quota: bool  # whether the quota or the balance of the key is used up
 
 
-def failure(content: Any) -> Failure:
-    """Read a failure from the body of an answer, as JSON."""
+def failure(content: Any, status: int = 200) -> Failure:
+    """Read a failure from the body of an answer, as JSON, and its HTTP status."""
     error = content.get("error") or content if isinstance(content, dict) else content
     if not isinstance(error, dict):
-        return Failure(str(error))
+        error = {"message": str(error)}
     code, kind, param = (str(error.get(name) or "") for name in ("code", "type", "param"))
-    message = str(error.get("message", "its finish reason is an error" if "choices" in error else error))
-    return Failure(message, code, kind, param)
+    message = error.get("message") or code or ("its finish reason is an error" if "choices" in error else error)
+    status = int(code) if re.fullmatch("[45][0-9]{2}", code) else status
+    codes, said = f"{code} {kind}", f"{code} {kind} {message}"[:_READ]
+    if param and not re.match("messages|prompt|input", param) and "context" not in said:
+        said = codes
+    finish = ""
+    if status in (0, 200, 400, 403, 413, 422) and _FILTER.search(said):
+        finish = FILTERED_FINISH
+    elif status == 413 or (status in (0, 200, 400, 422) and _LENGTH.search(said)):
+        finish = TOO_LONG
+    is_filtered, ends_quota = (pattern.search(codes) is not None for pattern in (_FILTER, _QUOTA))
+    return Failure(str(message), status, finish, is_filtered, ends_quota or status == 402)
+
+
+def status_and_body(entry: Mapping[str, Any]) -> tuple[int, Any]:
+    """HTTP status of a batch's result (0 if the request was not sent), and the body of its answer."""
+    response = entry.get("response")
+    if not response:
+        return 0, None
+    # Some programs that take such files leave status and body out and write the answer itself.
+    status = response.get("status_code")
+    return (200, response) if status is None else (int(status), response.get("body"))
 
 
 def is_failure(answer: Mapping[str, Any]) -> bool:
     """Return whether an answer of status 200 is a failure: some gateways wrap their server's failures so."""
-    choices = in_order(answer.get("choices"))
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return bool(answer.get("error")) or (isinstance(first, dict) and first.get("finish_reason") in FAILED)
+    choices = answer.get("choices")
+    finishes = [one.get("finish_reason") for one in choices if isinstance(one, dict)] if type(choices) is list else []
+    return bool(answer.get("error")) or any(finish in FAILED for finish in finishes)
 
 
 def in_order(choices: Any) -> Any:
     """Sort choices by their index, which servers need not follow."""
     try:
-        return sorted(choices, key=lambda choice: int(choice["index"]))
-    except (KeyError, TypeError, ValueError, OverflowError):
+        return sorted(choices, key=lambda choice: choice["index"])
+    except (KeyError, TypeError):
         return choices

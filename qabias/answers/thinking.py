@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 # An opening and a closing mark each. Some templates write the opening one, so that only the other is in the text.
 _TAGS = "think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad|seed:think"
@@ -70,3 +71,23 @@ def marks_thinking(token: str) -> bool:
 
 def _without_rest(text: str) -> str:
     return _REST.sub(" ", text).strip()
+
+
+_FIELDS = ("reasoning_content", "reasoning")  # of a message, with the model's reasoning before its answer
+
+
+def message_parts(message: Mapping[str, Any]) -> tuple[str, str]:
+    """Text and separate reasoning of a chat message, which may be chunks of both as in Mistral's API."""
+    thinking = next((message[name] for name in _FIELDS if isinstance(message.get(name), str)), "")
+    # A refusal may be in its own field; it counts as the answer.
+    refusal = str(message.get("refusal") or "")
+    content = message.get("content") if thinking or refusal else message["content"]
+    if content is None or isinstance(content, str):
+        return content or refusal, thinking
+    thought = (part["text"] for chunk in content if chunk["type"] == "thinking" for part in chunk["thinking"])
+    return joined([chunk for chunk in content if chunk["type"] != "thinking"]) or refusal, thinking or "".join(thought)
+
+
+def joined(chunks: Iterable[Mapping[str, Any]]) -> str:
+    """The text of the chunks of an answer."""
+    return "".join(str(chunk.get("text") or chunk.get("refusal") or "") for chunk in chunks)

@@ -5,7 +5,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from huggingface_hub import DatasetCard, SpaceCard
@@ -105,7 +104,7 @@ def check_attribution(card: str, benchmark: str) -> None:
     else:
         assert chosen.facts.hub is not None
         authors = chosen.facts.hub.authors
-        repository = _module(benchmark, "official").REPOSITORY
+        repository = import_module(f"{share.__name__}.{benchmark}_dataset.official").REPOSITORY
         licence = sources.licence(repository)
     parsed = DatasetCard(card)
     needed = {
@@ -118,10 +117,6 @@ def check_attribution(card: str, benchmark: str) -> None:
     if missing:
         problem = f"{benchmark}: the card of the authors' texts lacks {' and '.join(missing)}"
         raise QabiasError(problem, "reinstall qabias, or correct card_sources.yaml")
-
-
-def _module(benchmark: str, name: str) -> ModuleType:
-    return import_module(f"{share.__name__}.{benchmark}_dataset.{name}")
 
 
 def _card(folder: Path, local_name: str, repo_id: str) -> str:

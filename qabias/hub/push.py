@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,6 @@ _URL_PREFIXES = {"dataset": "datasets/", "space": "spaces/", "model": ""}
 _MAIN = "main"
 # Files that the Hub adds to a new repository. Models are never created: results need an existing one.
 _INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
-_REPO_FIX = "Use ORG/NAME, such as my-name/my-data."
 
 
 @dataclass(frozen=True)
@@ -56,12 +55,12 @@ class Push:
 
 def check_repo_id(repo_id: str) -> None:
     """Check that a repository name has the form ORG/NAME."""
-    try:
+    is_valid = False
+    with suppress(HFValidationError):
         validate_repo_id(repo_id)
-    except HFValidationError as error:
-        raise QabiasError(f"{repo_id!r} is not a repository name.", _REPO_FIX) from error
-    if repo_id.count("/") != 1:
-        raise QabiasError(f"{repo_id!r} is not a repository name.", _REPO_FIX)
+        is_valid = repo_id.count("/") == 1
+    if not is_valid:
+        raise QabiasError(f"{repo_id!r} is not a repository name.", "Use ORG/NAME, such as my-name/my-data.")
 
 
 @dataclass(frozen=True)

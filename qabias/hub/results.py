@@ -1,6 +1,7 @@
 """The headline scores of a run for the measured model's repository."""
 
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -33,13 +34,7 @@ from qabias.support.outputs import check_file
 from qabias.support.suggest import shortened
 
 LONGEST_NAME = 120  # characters of a results file's name, without its ending; a system message can be longer
-_IN_NOTES = {
-    "interval": "95% CI",
-    "range": "range with the missing answers",
-    "mde": "MDE",
-    "bound": "bound",
-    "missing": "share of missing answers",
-}
+_BETWEEN = r"(?: *(?:#.*)?\n)*"  # blank lines and comments in a YAML text
 
 
 class Headline(NamedTuple):
@@ -146,58 +141,44 @@ def model_index(
 
 def update_card(card: str, results: Sequence[Mapping[str, Any]], model_id: str) -> str:
     """Put the results of a run into the `model-index` of a model card; only older ones of the same run change."""
-    eol = "\r\n" if "\r\n" in card else "\n"
+    if "\r\n" in card:
+        return update_card(card.replace("\r\n", "\n"), results, model_id).replace("\n", "\r\n")
     there = REGEX_YAML_BLOCK.match(card)
-    opening, head, closing = there.group(1, 2, 3) if there else (f"---{eol}", "", f"{eol}---{eol}")
+    opening, head, closing = there.group(1, 2, 3) if there else ("---\n", "", "\n---\n")
+    head += "\n" * bool(head)
     try:
         data = yaml.safe_load(head) or {}
-        [model, *_] = data.get("model-index") or [{"name": model_id.rpartition("/")[2]}]
+        [model, *others] = data.get("model-index") or [{"name": model_id.rpartition("/")[2]}]
         old = model.get("results") or []
-        is_ours = [_signed(one) & {name for new in results for name in _signed(new)} != set() for one in old]
-        root = yaml.compose(head)
+        stays = [_signatures_in(one).isdisjoint(*map(_signatures_in, results)) for one in old]
     except (ValueError, LookupError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise QabiasError(f"the card of {model_id} has an invalid head: {error}", "correct its YAML head") from error
-    lines = f"{head}{eol}".splitlines(keepends=True) if head else []
-    keys = {key.value: (key, value) for key, value in root.value} if root else {}
-    listed = keys["model-index"][1].value[0].value if model.get("results") else []
-    block = next((value for key, value in listed if key.value == "results"), None)
-    others = [one for one, ours in zip(old, is_ours, strict=True) if not ours]
-    if block is not None and not block.flow_style:
-        starts = [one.start_mark.line for one in block.value]
-        spans = list(zip(starts, [*starts[1:], _end(block, lines)], strict=True))
-        kept = ["".join(lines[start:end]) for (start, end), ours in zip(spans, is_ours, strict=True) if not ours]
-        new = indent(_dumped(results), " " * block.start_mark.column)
-        start, end = spans[0][0], spans[-1][1]
-    else:
-        models = [{**model, "results": [*others, *results]}, *(data.get("model-index") or [])[1:]]
-        kept, new = [], _dumped({"model-index": models})
-        key, value = keys.get("model-index", (None, None))
-        start, end = (key.start_mark.line, _end(value, lines)) if key else (len(lines), len(lines))
-    new = "".join([*lines[:start], *kept, new.replace("\n", eol), *lines[end:]])
-    with suppress(yaml.YAMLError):
-        kept = yaml.safe_load(new)["model-index"][0]["results"]
-    if kept != [*others, *results]:  # such as with an anchor in one place and its alias in another
-        raise QabiasError(f"the results in the card of {model_id} cannot be kept", "write them as a plain list in YAML")
-    return f"{opening}{new.removesuffix(eol)}{closing}{card[there.end() if there else 0 :]}"
+    data["model-index"] = [{**model, "results": [*itertools.compress(old, stays), *results]}, *others]
 
+    def spliced(items: re.Match[str]) -> str:
+        kept = itertools.compress(re.split(f"^(?={items[1]}-)", items[0], flags=re.MULTILINE)[1:], stays)
+        return "".join([*kept, indent(_dumped(results), items[1])])
 
-def _end(node: yaml.Node, lines: Sequence[str]) -> int:
-    """The line after the last one of a node, without comments behind it."""
-    end = node.end_mark.line + (node.end_mark.column > 0)
-    while end > node.start_mark.line + 1 and lines[end - 1].strip()[:1] in ("", "#"):
-        end -= 1
-    return end
+    by_item = re.sub(rf"(?<=results:\n)( *)-.*\n(?:{_BETWEEN}\1[ -].*\n)*", spliced, head, count=1)
+    ours = _dumped({"model-index": data["model-index"]})
+    of_key = rf"^[\"']?model-index[\"']? *:.*\n(?:{_BETWEEN}[] -].*\n)*|\Z"
+    by_key = re.sub(of_key, lambda _: ours, head, count=1, flags=re.MULTILINE)
+    for new in (by_item, by_key):  # the first keeps the form of other results, too
+        with suppress(yaml.YAMLError):
+            if yaml.safe_load(new) == data:
+                return f"{opening}{new[:-1]}{closing}{card[there.end() if there else 0 :]}"
+    # Such as with an anchor in one place and its alias in another.
+    raise QabiasError(f"the results in the card of {model_id} cannot be kept", "write them as a plain list in YAML")
 
 
 def _dumped(content: Any) -> str:
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=float("inf"))
 
 
-def _signed(result: Mapping[str, Any]) -> set[tuple[Any, Any]]:
-    """Dataset and signatures of a result that qabias wrote; empty for another one."""
-    is_ours = str((result.get("source") or {}).get("name")).startswith("qabias ")
-    metrics = (result.get("metrics") or ()) if is_ours else ()
-    return {(result["dataset"]["type"], (metric.get("args") or {}).get("signature")) for metric in metrics}
+def _signatures_in(result: Mapping[str, Any]) -> set[str]:
+    """The signatures of a result; empty if another tool wrote it."""
+    arguments = [metric.get("args") or {} for metric in result.get("metrics") or ()]
+    return {one["signature"] for one in arguments if "signature" in one}
 
 
 def _url(source_url: str | None, dataset_id: str) -> str:
@@ -241,24 +222,23 @@ def _headlines(run: ScoredRun) -> Iterator[Headline]:
             measure = run.benchmark.facts.measure(name)
             value, *interval = estimate(scores, name)
             possible, mde = possible_range(scores, measure), detectable(scores, measure)
-            details = {
-                "interval": None if possible or None in interval else interval,
-                "range": possible and list(possible),
-                "mde": NOT_DETECTABLE if mde != mde else mde,
-                "bound": bound_of(scores, measure),
-                "answered": answered_share(scores),
-                "missing": missing_share(scores, measure),
-            }
-            details = {key: detail for key, detail in details.items() if detail is not None}
-            notes = [f"{label} {_shown(details[key])}" for key, label in _IN_NOTES.items() if key in details]
-            outcomes = answered_in_words(scores)
+            rows = [
+                ("interval", "95% CI", None if possible or None in interval else interval),
+                ("range", "range with the missing answers", possible and list(possible)),
+                ("mde", "MDE", NOT_DETECTABLE if mde != mde else mde),
+                ("bound", "bound", bound_of(scores, measure)),
+                ("answered", "", answered_share(scores)),
+                ("missing", "share of missing answers", missing_share(scores, measure)),
+            ]
+            rows = [row for row in rows if row[2] is not None]
+            notes = [f"{label} {_shown(detail)}" for _, label, detail in rows if label]
             yield Headline(
                 config=config,
                 name=name,
                 value=value,
-                details=details,
+                details={key: detail for key, _, detail in rows},
                 reason=why.get(f"{pointer}/{name}", ""),
-                note="; ".join([*notes, *([outcomes] if outcomes else [])]),
+                note="; ".join(filter(None, (*notes, answered_in_words(scores)))),
             )
 
 

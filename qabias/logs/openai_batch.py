@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qabias.answers.failures import failure, in_order
+from qabias.answers.failures import failure, in_order, status_and_body
+from qabias.answers.thinking import joined, message_parts
 from qabias.errors import QabiasError
 from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample
 
 TOOL = "openai-batch"
 
 _MOST_OF_A_LINE = 1 << 24
-_THINKING = ("reasoning_content", "reasoning")  # fields with the model's reasoning before its answer
 
 
 def read(path: Path) -> Log | None:
@@ -31,55 +31,46 @@ def read(path: Path) -> Log | None:
         raise QabiasError(f"{path}: requests of a batch, without answers.", "Score the service's output file instead.")
     if not first.keys() & {"response", "error"}:
         return None
-    _, entry = next(_lines(path))
-    _, body = _status_and_body(entry)
+    bodies = (body for _, _, _, body in _lines(path))
+    task = next(bodies).get("object")
     return Log(
         path=path,
         tool=TOOL,
         version="",
-        task=str(body.get("object") or "batch"),
-        model=next(filter(None, (str(_status_and_body(entry)[1].get("model") or "") for _, entry in _lines(path))), ""),
+        task=str(task or "batch"),
+        model=next((str(body["model"]) for _, _, _, body in _lines(path) if body.get("model")), ""),
         settings={},
         samples=partial(_samples, path),
     )
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any], int, Mapping[str, Any]]]:
+    """Place, content, status and body of every line."""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             try:
                 entry = json.loads(line)
-                entry["custom_id"], _status_and_body(entry)
+                entry["custom_id"]
+                status, body = status_and_body(entry)
             except NOT_AS_WRITTEN as error:
                 raise QabiasError(
                     f"{path}: line {number} is not a result of a batch.", "Fetch the file again, or remove the line."
                 ) from error
-            yield number, entry
-
-
-def _status_and_body(entry: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
-    """HTTP status (0 if the request was not sent) and body ({} if missing)."""
-    response = entry.get("response")
-    if not response:
-        return 0, {}
-    if not isinstance(response, dict):
-        raise TypeError(f"{response!r} for the response")
-    # Some programs that take such files leave status and body out and write the answer itself.
-    if "status_code" not in response:
-        return 200, response
-    body = response.get("body")
-    return int(response["status_code"]), body if isinstance(body, dict) else {}
+            yield f"line {number}", entry, status, body if isinstance(body, dict) else {}
 
 
 def _samples(path: Path) -> Iterator[Sample]:
-    for number, entry in _lines(path):
-        where, asked = f"line {number}", {"custom_id": str(entry["custom_id"])}
-        status, body = _status_and_body(entry)
+    for where, entry, status, body in _lines(path):
+        asked = {"custom_id": str(entry["custom_id"])}
         failed = entry.get("error") or body.get("error")
         if failed or not 200 <= status < 300:
-            yield _failure(where, asked, status, failed)
+            said = failure(failed or "no message", status)
+            message = " ".join(said.message.split()) or "no message"
+            # A prompt that the service rejects counts as an answer.
+            text, error = ("", "") if said.finish else (None, f"status {status}: {message}" if status else message)
+            yield Sample(where, asked, text=text, finish=said.finish, error=error)
             continue
         try:
             answers = _answers(body)
@@ -91,31 +82,18 @@ def _samples(path: Path) -> Iterator[Sample]:
             yield Sample(where, asked, text=text, finish=finish, run=run, thinking=thinking)
 
 
-def _failure(where: str, asked: Mapping[str, Any], status: int, failed: Any) -> Sample:
-    """A request without an answer; a prompt that the service rejects counts as one."""
-    said = failure(failed or "no message")
-    if finish := said.rejects_prompt(status):
-        return Sample(where, asked, text="", finish=finish)
-    message = " ".join((said.message or said.code or "no message").split())
-    return Sample(where, asked, error=f"status {status}: {message}" if status else message)
-
-
 def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if "output" in body:
         return [_response(body)]
     answers = []
     for choice in in_order(body["choices"]):
-        finish = str(choice.get("finish_reason") or "")
-        if "message" not in choice:
-            if not isinstance(choice["text"], str):
-                raise TypeError(f"{choice['text']!r} for a text")
-            answers.append((choice["text"], finish, ""))
-            continue
-        message = choice["message"]
-        # A refusal may be in its own field; it counts as the answer.
-        text = message.get("content") or message.get("refusal") or ""
-        thinking = next((message[name] for name in _THINKING if isinstance(message.get(name), str)), "")
-        answers.append((text if isinstance(text, str) else _joined(text), finish, thinking))
+        if "message" in choice:
+            text, thinking = message_parts(choice["message"])
+        elif isinstance(choice["text"], str):
+            text, thinking = choice["text"], ""
+        else:
+            raise TypeError(f"{choice['text']!r} for a text")
+        answers.append((text, str(choice.get("finish_reason") or ""), thinking))
     return answers
 
 
@@ -124,8 +102,4 @@ def _response(body: Mapping[str, Any]) -> tuple[str, str, str]:
     parts = [part for item in body["output"] if item["type"] == "message" for part in item["content"]]
     thought = [part for item in body["output"] if item["type"] == "reasoning" for part in item.get("summary", [])]
     reason = (body.get("incomplete_details") or {}).get("reason")
-    return _joined(parts), str(reason or body.get("status") or ""), _joined(thought)
-
-
-def _joined(parts: list[Mapping[str, Any]]) -> str:
-    return "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
+    return joined(parts), str(reason or body.get("status") or ""), joined(thought)

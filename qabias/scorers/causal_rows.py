@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -13,6 +13,7 @@ import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import Request
+from qabias.scorers.batches import Tokens
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ TREE_SIZE_PER_LONGEST = 3  # long prefixes (few-shot examples) are worth larger 
 class TokenSequence(NamedTuple):
     """Tokens of a prefix with an option; the last `n_scored` are the option's."""
 
-    tokens: tuple[int, ...]
+    tokens: Tokens
     n_scored: int
 
 
@@ -211,12 +212,16 @@ def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[Tok
     # Beginnings without a token: the tokens of the whole follow the start token.
     bare = [prefix + option for prefix, option in distinct if not prefix or not encoded[prefix]]
     encoded_bare = _encode_each(tokenizer, bare, add_special_tokens=False)
-    own = _encode_apart(tokenizer, [pair for pair in distinct if all(pair)], encoded)
+    joined = [option for prefix, option in distinct if _after(encoded[prefix], encoded[prefix + option]) is None]
+    anchored = (anchor + option for option in ("", *joined) for anchor in _ANCHORS)
+    apart = _encode_each(tokenizer, anchored, add_special_tokens=False)
 
     def encode_one(request: Request, prefix: str, option: str) -> TokenSequence:
         before = encoded[prefix] if request.prefix else ()
         if before:
-            scored = own.get((prefix, option)) or encoded[prefix + option][len(before) :]
+            scored = _after(before, encoded[prefix + option])
+            if scored is None:
+                scored = _own_tokens(tokenizer, option, before, encoded[prefix + option], apart)
             return TokenSequence(before + scored, len(scored))
         if start.id is None:
             raise QabiasError(f"request {request.key!r} has no prefix, and the model no start token.", "Add a prefix.")
@@ -234,25 +239,19 @@ def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[Tok
 _ANCHORS = ("", "\n", ".", "a")  # before an option: some tokenizers put a space before the first word of a text
 
 
-def _encode_apart(
-    tokenizer: Any, pairs: Sequence[tuple[str, str]], encoded: dict[str, tuple[int, ...]]
-) -> dict[tuple[str, str], tuple[int, ...]]:
-    """For options whose text the tokenizer joins with the prefix: tokens that add just it to the prefix's tokens."""
+def _after(before: Tokens, tokens: Tokens) -> Tokens | None:
+    return tokens[len(before) :] if tokens[: len(before)] == before else None
+
+
+def _own_tokens(tokenizer: Any, option: str, before: Tokens, joined: Tokens, apart: Mapping[str, Tokens]) -> Tokens:
+    """For an option that the tokenizer joins with its prefix: tokens that add just its text to the prefix's tokens."""
     decode = partial(tokenizer.decode, clean_up_tokenization_spaces=False)
-    own_of: dict[tuple[str, str], tuple[int, ...]] = {}
-    left = [pair for pair in pairs if encoded["".join(pair)][: len(encoded[pair[0]])] != encoded[pair[0]]]
     for anchor in _ANCHORS:
-        apart = _encode_each(tokenizer, (anchor, *(anchor + option for _, option in left)), add_special_tokens=False)
-        n = len(apart[anchor])
-        for prefix, option in left:
-            whole, before = apart[anchor + option], encoded[prefix]
-            if whole[:n] == apart[anchor] and decode(before + whole[n:]) == decode(encoded[prefix + option]):
-                own_of[prefix, option] = whole[n:]
-        left = [pair for pair in left if not own_of.get(pair)]
-        if not left:
-            return own_of
+        own = _after(apart[anchor], apart[anchor + option])
+        if own and decode(before + own) == decode(joined):
+            return own
     raise QabiasError(
-        f"The tokenizer joins the option {left[0][1]!r} with its prefix and has no tokens for it by itself.",
+        f"The tokenizer joins the option {option!r} with its prefix and has no tokens for it by itself.",
         "Use another prompt format.",
     )
 
@@ -274,7 +273,7 @@ class _StartToken(NamedTuple):
         return cls(token, None if token is None else tokenizer.decode([token]))
 
 
-def _encode_each(tokenizer: Any, texts: Iterable[str], **options: bool) -> dict[str, tuple[int, ...]]:
+def _encode_each(tokenizer: Any, texts: Iterable[str], **options: bool) -> dict[str, Tokens]:
     distinct = list(dict.fromkeys(texts))
     if not distinct:
         return {}

@@ -24,7 +24,6 @@ SWITCHES = ("enable_thinking", "thinking")  # template arguments that switch rea
 
 # What every template is given besides, by the scorer, the tokenizer and the library.
 _OTHERS = ("messages", "tools", "documents", "add_generation_prompt", "raise_exception", "strftime_now")
-_NO_SYSTEM = "Remove --option system, or put it into the user's turn."
 _WORDS = ("true", "false", "null")
 _GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")
 DATE_FUNCTION = "strftime_now"  # function of templates that writes today's date
@@ -54,11 +53,15 @@ class ChatTemplate:
         except QabiasError:
             raise
         except Exception as error:  # a template raises whatever it likes
+            options = [*(["system"] if system is not None else []), *(f"{TEMPLATE}{name}" for name in self._arguments)]
+            fix = f"Remove --option {' or '.join(options)}, or if it fails without, use" if options else "Use"
             raise QabiasError(
-                f"chat: the template of model {loaded.name!r} fails: {first_line(error)}.", self._way_out()
+                f"chat: the template of model {loaded.name!r} fails: {first_line(error)}.", f"{fix} --option chat=no."
             ) from error
         if system is not None and system.strip() not in rendered:
-            raise QabiasError(f"chat: the template of model {loaded.name!r} drops the system message.", _NO_SYSTEM)
+            raise QabiasError(
+                f"chat: the template of model {loaded.name!r} drops the system message.", "Remove --option system."
+            )
         self.opening = opens_thinking(_header(rendered)) or ""
         self.thinks = self._renders_thinking(rendered)
         if DATE_FUNCTION in self._source:
@@ -67,17 +70,6 @@ class ChatTemplate:
                 "prompts every day; finish a run on its first day, and compare runs of one day",
                 stacklevel=2,
             )
-
-    def _way_out(self) -> str:
-        """What to change so that the template does not fail."""
-        if self._system is not None:
-            self._system = None
-            if self._render_or_fail({}) is not None:
-                return _NO_SYSTEM
-        names, self._arguments = ", ".join(f"{TEMPLATE}{name}" for name in self._arguments), {}
-        return (
-            f"Remove --option {names}." if names and self._render_or_fail({}) is not None else "Use --option chat=no."
-        )
 
     def _check_names(self, model: str) -> None:
         """Refuse arguments that the template would ignore."""

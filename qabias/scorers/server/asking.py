@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
-import itertools
+import html
 import re
 import threading
 import unicodedata
+import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -37,11 +38,9 @@ Body = dict[str, Any]
 class RefusedError(QabiasError):
     """The server rejects the request."""
 
-    def __init__(self, problem: str, status: int, failed: Failure, fix: str = "") -> None:
+    def __init__(self, problem: str, failed: Failure, fix: str = "") -> None:
         super().__init__(problem, fix)
-        self.status = status
         self.failed = failed
-        self.finish = failed.rejects_prompt(status)
 
 
 class NoChoiceError(QabiasError):
@@ -71,22 +70,16 @@ class Asker(ABC):
 
     def _of_one_model(self, answer: dict[str, Any]) -> dict[str, Any]:
         """An answer with its choices in order; refuse one of another model than the first answer of the run."""
-        name = answer.get("model")
-        if isinstance(name, str) and name:
-            name = redacted(whole(name), self._key)
-            first = self._journal.get(SERVED)
-            if first is None:
+        if isinstance(name := answer.get("model"), str) and name:
+            name = printable(name, self._key)
+            if (first := self._journal.get(SERVED)) is None:
                 self._journal.add(SERVED, name)
             elif name != first:
                 raise QabiasError(
-                    f"server: the answers come from {printable(name, self._key)!r}, but this run began with {first!r}.",
+                    f"server: the answers come from {name!r}, but this run began with {first!r}.",
                     "Choose another --output, and a --model that names one version.",
                 )
         return {**answer, "choices": in_order(answer.get("choices"))}
-
-    def count_without_choice(self) -> int:
-        """Count an answer without a choice; return the number so far."""
-        return 0
 
     def is_waiting(self) -> bool:
         """Return whether `ask` skipped an answer since the last call; a server answers at once."""
@@ -107,11 +100,6 @@ class ConcurrentAsker(Asker):
         self._journal = Journal(journal)
         self._key = key
         self._stopped = threading.Event()
-        self._unread = itertools.count(1)
-
-    def count_without_choice(self) -> int:
-        """See `Asker`."""
-        return next(self._unread)
 
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
         """Answer requests from the journal, else by `ask_one`, several at a time, each body once."""
@@ -151,16 +139,16 @@ class ConcurrentAsker(Asker):
     def _ask_first(self, left: list[tuple[str, Body]], ask_and_keep: Callable[[str, Body], None]) -> Any:
         """Ask until one has an answer, and return the others, rejected ones included."""
         rejected: list[tuple[str, Body]] = []
-        while not self.has_answered and left:
+        while left and not self.has_answered:
+            first, *left = left
             try:
-                ask_and_keep(*left[0])
+                ask_and_keep(*first)
                 self.has_answered = True
             except RefusedError as error:
-                rejected.append(left[0])
-                if not error.finish or len(rejected) == _MOST_REJECTED or len(left) == 1:
+                rejected.append(first)
+                if not (error.failed.finish and left) or len(rejected) == _MOST_REJECTED:
                     raise
                 self._stopped.clear()
-            left = left[1:]
         return rejected + left
 
     def _connected(self) -> AbstractContextManager[None]:
@@ -177,54 +165,33 @@ def may_pass(status: int) -> bool:
 
 
 def redacted(text: str, key: str) -> str:
-    """Replace the key, and every part of it with 8 characters or more, in whatever spelling, by `[key]`."""
-    spans = _places(text, {min(_PART, len(key)): _parts(key, _PART)})
-    bare = _NOT_BARE.sub("", _ESCAPED.sub(_unescape, text))
-    if not _is_word(key) and (places := _places(bare.lower(), _spellings(key))):
-        signs = [sign.span() for sign in _ESCAPED_OR_ANY.finditer(text) if not _NOT_BARE.match(_unescape(sign))]
-        spans += [(signs[start][0], signs[stop - 1][1]) for start, stop in places]
-    shown: list[str] = []
-    end = 0
-    for start, stop in sorted(spans):
-        if start > end or not shown:
-            shown += [text[end:start], KEY]
-        end = max(end, stop)
-    return "".join([*shown, text[end:]])
+    """Replace the key, and every part of it of 8 characters, by `[key]`; in other spellings, the whole text."""
+    begin = "|".join(map(re.escape, _parts(key)))
+    # Every place where a part begins, and what the last one covers.
+    covered = rf"(?:(?={begin}).(?:(?!{begin}).){{0,{min(_PART, len(key)) - 1}}})+"
+    shown = re.sub(covered, KEY, text, flags=re.DOTALL) if any(part in text for part in _parts(key)) else text
+    plain = _BYTE.sub(lambda sign: chr(int(sign[1], 16)), html.unescape(urllib.parse.unquote(shown)))
+    return KEY if not _is_word(key) and any(map(_bare(plain).__contains__, _spellings(key))) else shown
 
 
-# A character by its number, as addresses, JSON, Python and HTML write it.
-_ESCAPED = re.compile(r"(?:%|\\u00|\\x|&#x|\b0x)([0-9a-f]{2});?|&#([0-9]{2,3});", re.IGNORECASE)
-_NOT_BARE = re.compile("[^0-9A-Za-z]+")
-_ESCAPED_OR_ANY = re.compile(f"{_ESCAPED.pattern}|.", re.IGNORECASE | re.DOTALL)
+_BYTE = re.compile(r"(?:\\u00|\\x|\b0x)([0-9a-f]{2})", re.IGNORECASE)  # as JSON and Python write a character
 
 
-def _unescape(sign: re.Match[str]) -> str:
-    return chr(int(sign[1], 16)) if sign[1] else chr(int(sign[2])) if sign[2] else sign[0]
+def _bare(text: str) -> str:
+    return re.sub("[^0-9A-Za-z]+", "", text).lower()
 
 
-def _places(text: str, parts: Mapping[int, set[str]]) -> list[tuple[int, int]]:
-    """Where parts of some sizes begin and end."""
-    return [
-        (i, i + size)
-        for size, some in parts.items()
-        if any(part in text for part in some)
-        for i in range(len(text) - size + 1)
-        if text[i : i + size] in some
-    ]
-
-
-def _parts(text: str, size: int) -> set[str]:
-    return {text[start : start + size] for start in range(max(1, len(text) - size + 1))} - {""}
+def _parts(text: str) -> set[str]:
+    return {text[start : start + _PART] for start in range(max(1, len(text) - _PART + 1))} - {""}
 
 
 @cache
-def _spellings(key: str) -> dict[int, set[str]]:
+def _spellings(key: str) -> set[str]:
     """Parts of the key's letters and digits, in lower case: forward, backward, in Base64 and in hexadecimal digits."""
     code = key.encode()
     # Base64 depends on the bytes before it, modulo 3.
     coded = (base64.b64encode(bytes(n) + code).decode()[n + (n > 0) :].rstrip("=")[:-1] for n in range(3))
-    bare = [_NOT_BARE.sub("", text).lower() for text in (key, key[::-1], *coded)]
-    return {_PART: set().union(*(_parts(text, _PART) for text in bare)), 2 * _PART: _parts(code.hex(), 2 * _PART)}
+    return {part for spelled in (key, key[::-1], code.hex(), *coded) for part in _parts(_bare(spelled))}
 
 
 def _is_word(key: str) -> bool:
@@ -233,16 +200,12 @@ def _is_word(key: str) -> bool:
 
 def redacted_answer(answer: Any, key: str) -> Any:
     """Make the texts of an answer, as JSON, safe to store and free of the key; field names stay."""
-    return _redacted_answer(answer, "" if _is_word(key) else key)
-
-
-def _redacted_answer(answer: Any, key: str) -> Any:
     if isinstance(answer, str):
-        return redacted(whole(answer), key)
+        return redacted(whole(answer), "" if _is_word(key) else key)
     if isinstance(answer, dict):
-        return {whole(name): _redacted_answer(value, key) for name, value in answer.items()}
+        return {whole(name): redacted_answer(value, key) for name, value in answer.items()}
     if isinstance(answer, (list, tuple)):
-        return [_redacted_answer(value, key) for value in answer]
+        return [redacted_answer(value, key) for value in answer]
     return answer
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qabias.answers.failures import failure, is_failure
+from qabias.answers.failures import failure, is_failure, status_and_body
 from qabias.errors import QabiasError
 from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.server.asking import Asker, Body, RefusedError, printable
@@ -58,24 +58,16 @@ def read_results(paths: Iterable[Path]) -> Results:
             raise QabiasError(f"{path} cannot be read: {error}.", "Make it readable.") from error
         for number, line in enumerate(lines, start=1):
             try:
-                name, reply = _read_result(line)
-            except (ValueError, KeyError, TypeError):
+                entry = json.loads(line)
+                name, (status, body) = str(entry["custom_id"]), status_and_body(entry)
+                reply = Reply(status, body or entry["error"])
+            except (ValueError, LookupError, TypeError, AttributeError):
                 if line.strip():
                     results.unreadable.append(f"{path.name}:{number}")
                 continue
             if not (name in results.replies and results.replies[name].is_answer):
                 results.replies[name] = reply
     return results
-
-
-def _read_result(line: bytes) -> tuple[str, Reply]:
-    entry = dict(json.loads(line))
-    response = entry.get("response")
-    if not response:
-        return str(entry["custom_id"]), Reply(0, entry["error"])
-    # Some programs that take such files leave status and body out and write the answer itself.
-    status, body = (200, response) if "choices" in response else (int(response["status_code"]), response.get("body"))
-    return str(entry["custom_id"]), Reply(status, body or entry.get("error"))
 
 
 class RequestFiles:
@@ -163,9 +155,9 @@ class BatchClient(Asker):
             raise _NotThereError
         if reply.is_answer:
             return self._of_one_model(reply.content)
-        failed = failure(reply.content)
+        failed = failure(reply.content, reply.status)
         message = printable(failed.message, "")
-        raise RefusedError(f"status {reply.status}: {message}" if reply.status else message, reply.status, failed)
+        raise RefusedError(f"status {reply.status}: {message}" if reply.status else message, failed)
 
     def is_waiting(self) -> bool:
         """Return whether a request since the last call has no answer yet."""

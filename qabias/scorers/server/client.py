@@ -10,20 +10,13 @@ import threading
 import urllib.parse
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qabias.answers.failures import TOO_LONG, Failure, failure, is_failure
+from qabias.answers.failures import TOO_LONG, failure, is_failure
 from qabias.errors import QabiasError
-from qabias.scorers.server.asking import (
-    Body,
-    ConcurrentAsker,
-    NoChoiceError,
-    RefusedError,
-    StoppedError,
-    may_pass,
-)
+from qabias.scorers.server.asking import Body, ConcurrentAsker, NoChoiceError, RefusedError, StoppedError, may_pass
 from qabias.scorers.server.options import KEY_VARIABLES, MAX_CONNECTIONS, TIMEOUT, TOTAL_TIMEOUTS, check_url
 from qabias.support.address import without_secrets
 from qabias.support.http import REDIRECTS, Bounds, HttpClient, LastingError, LateError, PassingError, Reply
@@ -37,7 +30,7 @@ FIRST_ATTEMPTS = 3  # attempts of a first request whose failure may be permanent
 
 EMPTY_ATTEMPTS = 3  # attempts of a prompt whose answers have no choice
 
-_LONGER = "; use a longer --option timeout=SECONDS, or another --option mode=MODE if the server lacks this one"
+_DOUBT = "; use a longer --option timeout=SECONDS if it is slow, or another --option mode=MODE if it lacks this one"
 
 _LONG_WAIT = 60.0  # seconds that the terminal announces, even after another failure
 
@@ -75,11 +68,10 @@ _PASSING, _DOUBTFUL, _EMPTY = "passing", "doubtful", "empty"
 class _RepeatedError(Exception):
     """A failure that may be temporary."""
 
-    def __init__(self, message: str, wait: float = 0.0, *, kind: str = _PASSING, advice: str = "") -> None:
+    def __init__(self, message: str, wait: float = 0.0, *, kind: str = _PASSING) -> None:
         super().__init__(message)
         self.wait = wait
         self.kind = kind
-        self.advice = advice
 
 
 class Client(ConcurrentAsker):
@@ -134,9 +126,9 @@ class Client(ConcurrentAsker):
                     message = f"server: {error}, {n} time{'s' * (n > 1)} in {in_all}"
                     if error.kind is _EMPTY and n >= limit:
                         raise NoChoiceError(message) from None
-                    raise GaveUpError(
-                        f"{message}{error.advice}.", error.kind is _DOUBTFUL
-                    ) from None  # the cause may quote the request
+                    is_doubtful = error.kind is _DOUBTFUL
+                    # The cause may quote the request.
+                    raise GaveUpError(f"{message}{_DOUBT * is_doubtful}.", is_doubtful) from None
                 highest = min(self._patience.longest_wait, self._patience.first_wait * 2 ** (n_all - 1))
                 wait = max(random.uniform(0, highest), error.wait)
                 if self._has_warned[wait >= _LONG_WAIT].acquire(blocking=False):
@@ -155,35 +147,16 @@ class Client(ConcurrentAsker):
         try:
             reply = self._http.send("POST", f"{self._url}/{path}", body)
         except LateError as error:
-            raise _RepeatedError(self._clean(str(error)), kind=_DOUBTFUL, advice=_LONGER) from None
+            raise _RepeatedError(self._clean(str(error)), kind=_DOUBTFUL) from None
         except PassingError as error:
             raise _RepeatedError(self._clean(str(error))) from None
         except LastingError as error:
             raise QabiasError(f"server: {self._clean(str(error))}.", "Check --base-url and the network.") from None
-        status, content = reply.status, read_json(reply.content)
-        failed = failure(content)
-        is_failed = status == 200 and isinstance(content, dict) and is_failure(content)
-        if (status >= 300 or is_failed) and failed.ends_quota(status):
-            raise self._refused(reply, failed)
-        if may_pass(status):
-            wait = seconds_to_wait(reply.headers.get("retry-after"))
-            if wait > LONGEST_RETRY_AFTER:
-                raise QabiasError(f"server: {self._describe(reply)}.", f"Rerun the command in {wait:.0f} seconds.")
-            kind = _DOUBTFUL if status in (500, 501) else _PASSING
-            raise _RepeatedError(self._describe(reply), wait, kind=kind)
-        if status in REDIRECTS:
-            there = self._clean(without_secrets(reply.headers.get("location", "")) or "nowhere")
-            raise QabiasError(
-                f"server: status {status}: it redirects to {there}. Redirects are not followed, to protect the key.",
-                "If you trust that server, use its address as --base-url.",
-            )
-        if status >= 300:
-            raise self._refused(reply, failed)
-        if is_failed:
-            refused = self._refused(reply, failed)
-            if may_pass(failed.status) or ("choices" in content and not failed.status and not refused.finish):
-                raise _RepeatedError(self._describe(reply))
-            raise refused
+        content = None  # if it is no JSON, too deep or too long
+        with suppress(ValueError, RecursionError):
+            content = json.loads(reply.content)
+        if reply.status >= 300 or (isinstance(content, dict) and is_failure(content)):
+            raise self._failed(reply, content)
         if not isinstance(content, dict) or not isinstance(content.get("choices"), list):
             begin = self._clean(reply.content[:_SHOWN].decode("utf-8", "replace")) if reply.content else "nothing"
             raise _RepeatedError(
@@ -195,34 +168,33 @@ class Client(ConcurrentAsker):
             raise _RepeatedError("the answer has an empty list of choices", kind=_EMPTY)
         return self._of_one_model(content)
 
-    def _refused(self, reply: Reply, failed: Failure) -> RefusedError:
-        """The error of a request that is not repeated, with its cause."""
+    def _failed(self, reply: Reply, content: Any) -> Exception:
+        """The error of a reply that is a failure, to be repeated or with its cause and the fix."""
+        failed = failure(reply.content.decode("utf-8", "replace") if content is None else content, reply.status)
+        status, said = failed.status, f"status {reply.status}: {self._clean(failed.message)}"
+        has_text = status == 200 and "choices" in content and not failed.finish
         cause, fix = "", CHECK
-        if failed.ends_quota(reply.status):
+        if failed.ends_quota:
             cause, fix = "the quota of the key is used up, ", "Raise the quota at the service, then rerun the command."
-        elif reply.status in (401, 403):
+        elif may_pass(status) or has_text:
+            wait = seconds_to_wait(reply.headers.get("retry-after"))
+            if wait > LONGEST_RETRY_AFTER:
+                return QabiasError(f"server: {said}.", f"Rerun the command in {wait:.0f} seconds.")
+            return _RepeatedError(said, wait, kind=_DOUBTFUL if status in (500, 501) else _PASSING)
+        elif status in REDIRECTS:
+            there = self._clean(without_secrets(reply.headers.get("location", "")) or "nowhere")
+            cause = f"it redirects to {there}, which is not followed, to protect the key, "
+            fix = "If you trust that server, use its address as --base-url."
+        elif status in (401, 403):
             cause = f"the key was {'refused' if self._key else 'missing'}, "
             fix = f"Set the key in the environment variable {KEY_VARIABLES[0]}."
-        elif reply.status in (404, 405):
+        elif status in (404, 405) and not re.search(r"/v\d", self._url):
+            cause, fix = "the address lacks /v1, ", "Add /v1 to the end of --base-url."
+        elif status in (404, 405):
             cause = "the address or the model does not exist, "
-            if not re.search(r"/v\d", self._url):
-                cause, fix = "the address lacks /v1, ", "Add /v1 to the end of --base-url."
-        elif failed.rejects_prompt(reply.status) == TOO_LONG:
+        elif failed.finish == TOO_LONG:
             fix = "Raise the context length of the server, or use another --ask with shorter prompts."
-        return RefusedError(f"server: {cause}{self._describe(reply)}", reply.status, failed, fix)
-
-    def _describe(self, reply: Reply) -> str:
-        content = read_json(reply.content)
-        message = reply.content.decode("utf-8", "replace") if content is None else failure(content).message
-        return f"status {reply.status}: {self._clean(message)}"
-
-
-def read_json(content: bytes) -> Any:
-    """Parse the body of an answer as JSON; None if it is invalid, too deep or too long."""
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
-        return None
+        return RefusedError(f"server: {cause}{said}", failed, fix)
 
 
 def _read_key() -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import re
@@ -15,6 +16,7 @@ import numpy as np
 
 from qabias.answers.failures import FILTERED_FINISH, TOO_LONG
 from qabias.answers.outcomes import Written
+from qabias.answers.thinking import message_parts
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.server.asking import Asker, Body, NoChoiceError, RefusedError
@@ -26,8 +28,6 @@ PATH = "chat/completions"
 ROOM_TO_THINK = 4  # factor on a prompt format's answer length, because reasoning counts and may occur unseen
 
 _NEW_TOKENS = 64  # what formats need that name no number, see `qabias.benchmarks.prompt_format.PromptFormat.new_tokens`
-# Fields with the model's reasoning before its answer.
-_THINKING = ("reasoning_content", "reasoning")
 # So many prompts without a choice are named to people.
 _NAMED = 3
 _BEGIN = 60
@@ -49,6 +49,7 @@ class ServerScorer:
         self._options = options or ServerOptions()
         self.needs_single_process = client.needs_single_process
         self.is_waiting = client.is_waiting
+        self._unread = itertools.count(1)
 
     def write_requests(self) -> str:
         """Write unanswered requests, and return a note about them; "" if all are answered."""
@@ -56,15 +57,14 @@ class ServerScorer:
 
     def _may_lack(self, body: Body, error: RefusedError) -> bool:
         """Return whether a prompt has no answer because the server rejects this one only."""
-        if not error.finish or not (self._client.has_answered or error.failed.is_filtered):
-            return False
-        if error.finish == TOO_LONG:
+        may_lack = bool(error.failed.finish) and (self._client.has_answered or error.failed.is_filtered)
+        if may_lack and error.failed.finish == TOO_LONG:
             self._warn_without_answer(body, error)
-        return True
+        return may_lack
 
     def _warn_without_answer(self, body: Body, error: QabiasError) -> None:
         """Count prompts without an answer, and log the first of them."""
-        number = self._client.count_without_choice()
+        number = next(self._unread)
         if number <= _NAMED:
             prompt = body["messages"][0]["content"] if "messages" in body else body["prompt"]
             _log.warning(
@@ -83,14 +83,11 @@ class ServerChatScorer(ServerScorer):
 
     def __init__(self, model: str, client: Asker, options: ServerOptions | None = None) -> None:
         super().__init__(model, client, options)
-        self._set_new_tokens(_NEW_TOKENS)
+        self.limit_new_tokens(_NEW_TOKENS)
 
     def limit_new_tokens(self, new_tokens: int) -> None:
         """Set the maximum tokens to `ROOM_TO_THINK` times what a format needs, unless an option did."""
-        self._set_new_tokens(new_tokens)
-
-    def _set_new_tokens(self, needed: int) -> None:
-        self.new_tokens = self._options.max_new_tokens or ROOM_TO_THINK * needed
+        self.new_tokens = self._options.max_new_tokens or ROOM_TO_THINK * new_tokens
         self.settings = {"max_new_tokens": str(self.new_tokens), "temperature": self._options.temperature}
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
@@ -104,8 +101,8 @@ class ServerChatScorer(ServerScorer):
             return read_message(self._client.post(PATH, body))
         except RefusedError as error:
             if self._may_lack(body, error):
-                return {"text": "", "finish": error.finish, "thinking": ""}
-            if RESPONSE_FORMAT in body and error.status in (400, 422, 501):
+                return {"text": "", "finish": error.failed.finish, "thinking": ""}
+            if RESPONSE_FORMAT in body and error.failed.status in (400, 422, 501):
                 raise QabiasError(
                     f"The server does not take {RESPONSE_FORMAT} with a JSON schema ({error}).",
                     "Use --ask letter, or a server that constrains answers by a JSON schema.",
@@ -125,25 +122,10 @@ def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
     """Return the stored part of an answer: text, finish reason, and separate reasoning."""
     try:
         choice = answer["choices"][0]
-        message = choice["message"]
-        thinking = next((message[name] for name in _THINKING if isinstance(message.get(name), str)), "")
-        # A refusal may be in its own field; it counts as the answer.
-        refusal = message.get("refusal") or ""
-        content = message.get("content") if thinking or refusal else message["content"]
-        text, thought = _parts(content)
+        text, thinking = message_parts(choice["message"])
     except (KeyError, IndexError, TypeError, AttributeError):
         raise QabiasError("server: the answer has no choices[0].message.content.", "Use a chat server.") from None
-    finish = str(choice.get("finish_reason") or "")
-    return {"text": text or str(refusal), "finish": finish, "thinking": thinking or thought}
-
-
-def _parts(content: Any) -> tuple[str, str]:
-    """Text and reasoning of a message: a text, nothing, or chunks of both as in Mistral's API."""
-    if content is None or isinstance(content, str):
-        return content or "", ""
-    text = "".join(chunk["text"] for chunk in content if chunk["type"] == "text")
-    thought = (part["text"] for chunk in content if chunk["type"] == "thinking" for part in chunk["thinking"])
-    return text, "".join(thought)
+    return {"text": text, "finish": str(choice.get("finish_reason") or ""), "thinking": thinking}
 
 
 def _written(answer: Mapping[str, str] | None) -> Written:
@@ -193,29 +175,23 @@ class ServerEchoScorer(ServerScorer):
                 doubtful = None if max_tokens or self._client.has_answered else 1
                 answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": max_tokens}, doubtful)
             except (RefusedError, GaveUpError) as error:
-                if max_tokens == 1 or not self._may_be_the_zero(error):
+                is_doubtful = isinstance(error, GaveUpError) and error.is_doubtful and not self._client.has_answered
+                is_refused = isinstance(error, RefusedError) and error.failed.status in (400, 422)
+                if max_tokens == 1 or not (is_doubtful or is_refused):
                     raise
                 max_tokens = 1
                 answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": 1})
-                self._generate_one()
+                if self._max_tokens == 0:
+                    self._max_tokens = 1
+                    warnings.warn("server: it rejects max_tokens 0; one token is generated and dropped", stacklevel=2)
         except RefusedError as error:
             if self._may_lack(body, error):
                 return {"loglikelihood": math.nan, "n_tokens": 1}
             fix = _CHAT_INSTEAD if error.args[1] in ("", CHECK) else error.args[1]
-            raise RefusedError(error.args[0], error.status, error.failed, fix) from None
+            raise RefusedError(error.args[0], error.failed, fix) from None
         except NoChoiceError as error:
             raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}.", _CHAT_INSTEAD) from None
         return sum_option(answer, body["prompt"], body[_LENGTH], max_tokens)
-
-    def _may_be_the_zero(self, error: RefusedError | GaveUpError) -> bool:
-        if isinstance(error, RefusedError):
-            return error.status in (400, 422)
-        return error.is_doubtful and not self._client.has_answered
-
-    def _generate_one(self) -> None:
-        if self._max_tokens == 0:
-            self._max_tokens = 1
-            warnings.warn("server: it rejects max_tokens 0; one token is generated and dropped", stacklevel=2)
 
 
 def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_tokens: int) -> dict[str, float]:
@@ -261,10 +237,7 @@ _LOST = (
     "tokens. A model must not think here: see body.NAME in docs/server-options.md"
 )
 
-_NO_NUMBERS = (
-    "Remove --option body.return_tokens_as_token_ids, and start vLLM without --return-tokens-as-token-ids; or use "
-    "--ask letter."
-)
+_NO_NUMBERS = "Remove body.return_tokens_as_token_ids and vLLM's --return-tokens-as-token-ids, or use --ask letter."
 _ROUNDING = 0.01  # what a log-probability, or a sum of probabilities, may be too large by
 
 TopTokens = list[tuple[str, float]]
@@ -306,14 +279,14 @@ class ServerLogprobScorer(ServerScorer):
             answer = self._client.post(PATH, body)
         except RefusedError as error:
             if self._may_lack(body, error):
-                return {"finish": error.finish}
-            if error.status in (400, 422):
-                raise RefusedError(error.args[0], error.status, error.failed, _INSTEAD) from None
+                return {"finish": error.failed.finish}
+            if error.failed.status in (400, 422):
+                raise RefusedError(error.args[0], error.failed, _INSTEAD) from None
             raise
         except NoChoiceError as error:
             self._warn_without_answer(body, error)
             return []
-        return {"finish": FILTERED_FINISH} if _is_held_back(answer) else top_tokens(answer)
+        return top_tokens(answer)
 
     def _scores(self, request: Request, answer: Kept | None) -> OptionScores:
         """Scores from the journal's tokens; None is pending and does not count as missing."""
@@ -323,14 +296,6 @@ class ServerLogprobScorer(ServerScorer):
             self._n_lost += answer is not None
         self._n_answered += answer is not None
         return OptionScores.make(loglikelihoods, [1] * len(request.options), request.options)
-
-
-def _is_held_back(answer: Mapping[str, Any]) -> bool:
-    """Return whether a filter ended an answer, which may then lack log-probabilities."""
-    try:
-        return bool(answer["choices"][0]["finish_reason"] == FILTERED_FINISH)
-    except (KeyError, IndexError, TypeError):
-        return False
 
 
 def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.ndarray:
@@ -347,19 +312,16 @@ def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.
 
 # Names of tokens in vocabularies: bytes as <0x0A>, and in byte-level vocabularies all others as one character each.
 _BYTE_NAMES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+")
-_SHOWN_BYTES = {*range(33, 127), *range(161, 173), *range(174, 256)}
-_BYTE_OF = {chr(byte): byte for byte in _SHOWN_BYTES} | {
-    chr(256 + place): byte for place, byte in enumerate(sorted({*range(256)} - _SHOWN_BYTES))
-}
-_NUMBERED = re.compile(r"token_id:\d+")
+_BYTE_OF = {chr(byte): byte for byte in range(256)}
+_BYTE_OF |= {chr(256 + place): byte for place, byte in enumerate((*range(33), *range(127, 161), 173))}
 
 
 def _as_text(token: str) -> str:
     """The text of a token that may be spelled as in the vocabulary, such as "ĠA" or "▁A"."""
     text = _BYTE_NAMES.sub(lambda name: bytes.fromhex(re.sub("<0x|>", "", name[0])).decode(errors="replace"), token)
-    for as_bytes in (lambda said: said.encode("latin-1"), lambda said: bytes(map(_BYTE_OF.__getitem__, said))):
+    for _ in range(2):  # the second time for a name whose bytes were read as Latin-1
         with suppress(UnicodeError, KeyError):
-            spelled = as_bytes(text).decode()
+            spelled = bytes(map(_BYTE_OF.__getitem__, text)).decode()
             # A control character shows that the text is not made of bytes: "ą" would be one.
             text = spelled if spelled.replace("\n", " ").isprintable() else text
     return text.replace("▁", " ")
@@ -379,10 +341,13 @@ def _place(token: str, words: Sequence[str]) -> int | None:
     return places[0] if len(places) == 1 else None
 
 
-def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
+def top_tokens(answer: Mapping[str, Any]) -> Kept:
     """The likeliest first tokens of an answer with their log-probabilities, in the server's order."""
     try:
-        logprobs = answer["choices"][0]["logprobs"]
+        choice = answer["choices"][0]
+        if choice.get("finish_reason") == FILTERED_FINISH:  # which may lack log-probabilities
+            return {"finish": FILTERED_FINISH}
+        logprobs = choice["logprobs"]
         if "content" in logprobs:
             # Nothing in the place of the likeliest tokens is a failure, and no token at all is not.
             entries = (entry for token in logprobs["content"][:1] for entry in token["top_logprobs"] or [{}])
@@ -393,9 +358,8 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
         named = [("", None)]
     if named and all(value is None for _, value in named):
         raise QabiasError("server: it gives no log-probabilities of the likeliest tokens.", _INSTEAD)
-    for token, _ in named:
-        if not isinstance(token, str) or _NUMBERED.fullmatch(token):
-            raise QabiasError("server: it gives the likeliest tokens without texts, perhaps by number.", _NO_NUMBERS)
+    if any(not isinstance(token, str) or re.fullmatch(r"token_id:\d+", token) for token, _ in named):
+        raise QabiasError("server: it gives the likeliest tokens without texts, perhaps by number.", _NO_NUMBERS)
     # Some servers give null for tokens that cannot occur.
     top = [(token, -math.inf if value is None else _log_probability(value, _INSTEAD)) for token, value in named]
     if (total := sum(math.exp(value) for _, value in top)) > 1 + _ROUNDING:
@@ -406,10 +370,8 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
 def _log_probability(value: Any, fix: str) -> float:
     """Read a log-probability; servers may write it as a text, or -Infinity."""
     try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except OverflowError:  # an integer of hundreds of digits
-        number = math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError):
+        number = float(str(value))  # an integer of hundreds of digits is infinite
+    except ValueError:
         number = math.nan
     if not number <= _ROUNDING:
         what = "above 0, as no logarithm of a probability is" if number > 0 else "not a number"

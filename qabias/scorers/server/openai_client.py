@@ -9,13 +9,7 @@ from typing import Any, Protocol
 
 from qabias.answers.failures import failure, is_failure
 from qabias.errors import QabiasError
-from qabias.scorers.server.asking import (
-    Body,
-    ConcurrentAsker,
-    NoChoiceError,
-    RefusedError,
-    may_pass,
-)
+from qabias.scorers.server.asking import Body, ConcurrentAsker, NoChoiceError, RefusedError, may_pass
 from qabias.scorers.server.options import MAX_CONNECTIONS
 from qabias.support.waiting import wait_for
 
@@ -73,8 +67,7 @@ class OpenAIClient(ConcurrentAsker):
             raise self._in_one_line(error) from None  # the cause may quote the request
         answer = _as_mapping(result)
         if is_failure(answer):
-            failed = failure(answer)
-            raise RefusedError(f"server: {self._clean(failed.message)}", 200, failed, _RESUME)
+            raise self._failed(200, answer)
         if answer.get("choices") == []:
             raise NoChoiceError("server: the answer has an empty list of choices")
         return self._of_one_model(answer)
@@ -84,12 +77,15 @@ class OpenAIClient(ConcurrentAsker):
         if not isinstance(status, int):
             return QabiasError(f"server: the client raised {type(error).__name__}: {self._clean(str(error))}.", _RESUME)
         body = getattr(error, "body", None)
-        failed = failure(body if isinstance(body, dict) else str(error))
+        return self._failed(status, body if isinstance(body, dict) else str(error))
+
+    def _failed(self, status: int, content: Any) -> QabiasError:
+        failed = failure(content, status)
         message = f"server: status {status}: {self._clean(failed.message)}"
-        if may_pass(status) and not failed.ends_quota(status):
+        if may_pass(failed.status) and not failed.ends_quota:
             return QabiasError(f"{message} (after the client's max_retries).", _RESUME)
-        fix = "Check the key of the client." if status in (401, 403) else ""
-        return RefusedError(message, status, failed, fix)
+        fixes = {200: _RESUME} | dict.fromkeys((401, 403), "Check the key of the client.")
+        return RefusedError(message, failed, fixes.get(failed.status, ""))
 
 
 def _endpoint(client: object, path: str) -> Callable[..., Any] | None:
