@@ -233,9 +233,9 @@ def test_batches_hold_every_row_once_and_few_pads(lengths, budget):
         assert len(chosen) * max(sizes) <= budget or len(chosen) == 1
         assert min(sizes) >= 0.9 * max(sizes)
         seen.extend(chosen.tolist())
-        return chosen
+        return chosen.tolist()
 
-    assert all(chosen.tolist() == results for chosen, results in runner.run(rows, ask, str))
+    assert runner.run(rows, ask, str) == list(range(len(lengths)))
     assert sorted(seen) == list(range(len(lengths)))
     assert runner.stats.pads_run <= 0.1 * runner.stats.tokens_run
 

@@ -192,7 +192,6 @@ class ExtractiveQAScorer(EncoderScorer):
 
     def score(self, items: SpanQuestions) -> np.ndarray:
         """Score both subjects of every item."""
-        scores = np.empty((len(items.context_of), 2), dtype=np.float32)
         used = _drop_unused(items)
         prepared = self.prepare(used)
         if prepared is None:
@@ -202,9 +201,9 @@ class ExtractiveQAScorer(EncoderScorer):
                 stacklevel=2,
             )
             each = _each_pair(used)
-            self._run(each, self._prepare_pairs(each), scores)
+            scores = self._run(each, self._prepare_pairs(each))
         else:
-            self._run(used, prepared, scores)
+            scores = self._run(used, prepared)
         self._refuse_nan(scores, lambda item: f"context {items.contexts[items.context_of[item]]!r}")
         return scores
 
@@ -279,7 +278,7 @@ class ExtractiveQAScorer(EncoderScorer):
             )
         return widen(spans, tokens, words) if self.span == "released" else spans
 
-    def _run(self, items: SpanQuestions, prepared: SpanRows, scores: np.ndarray) -> None:
+    def _run(self, items: SpanQuestions, prepared: SpanRows) -> np.ndarray:
         rows, spans = prepared.rows, prepared.spans
 
         def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> Any:
@@ -289,12 +288,10 @@ class ExtractiveQAScorer(EncoderScorer):
             starts = _largest(answer.start_logits, mask, spans.starts[tail] + before[:, None, None])
             ends = _largest(answer.end_logits, mask, spans.ends[tail] + before[:, None, None])
             # The root of each, because the product of two small ones may vanish.
-            return (starts.sqrt() * ends.sqrt()).cpu().numpy()
+            return (starts.sqrt() * ends.sqrt()).tolist()
 
-        for chosen, values in self._runner.run(
-            rows, ask, lambda row: f"context {items.contexts[items.context_of[row]]!r}"
-        ):
-            scores[chosen] = values
+        found = self._runner.run(rows, ask, lambda row: f"context {items.contexts[items.context_of[row]]!r}")
+        return np.array(found, dtype=np.float32).reshape(-1, 2)
 
 
 def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray) -> torch.Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -76,19 +77,17 @@ class MaskedLMScorer(EncoderScorer):
         first = np.cumsum(counts) - counts
         scores = np.empty((len(asked), 2), dtype=np.float32)
 
-        def items_of(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> list[Any]:
+            ends = np.cumsum(counts[chosen])
             row = np.repeat(np.arange(len(chosen)), counts[chosen])
-            nth = np.arange(len(row)) - np.repeat(np.cumsum(counts[chosen]) - counts[chosen], counts[chosen])
-            return row, by_row[first[chosen][row] + nth]
-
-        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> np.ndarray:
-            row, here = items_of(chosen)
+            nth = np.arange(len(row)) - (ends - counts[chosen])[row]
             tail, before = masked.rows.tails(chosen)
-            subjects = accepted[items.subject_of[asked[here]]]
-            return self._network.probabilities(inputs, masked.masks[tail] + before, row, subjects, self._topk)
+            subjects = accepted[items.subject_of[asked[by_row[first[chosen][row] + nth]]]]
+            values = self._network.probabilities(inputs, masked.masks[tail] + before, row, subjects, self._topk)
+            return [own.tolist() for own in np.split(values, ends[:-1])]
 
-        for chosen, values in self._runner.run(masked.rows, ask, lambda row: f"text {distinct.text(row)!r}"):
-            scores[items_of(chosen)[1]] = values
+        found = self._runner.run(masked.rows, ask, lambda row: f"text {distinct.text(row)!r}")
+        scores[by_row] = list(chain.from_iterable(found))
         return scores
 
     def _make_rows(self, texts: _Texts) -> _MaskedRows:

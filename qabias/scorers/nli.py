@@ -52,14 +52,11 @@ class NLIScorer(EncoderScorer):
         pair_of = np.array([numbers[pair] for pair in pairs])
         distinct = list(numbers)
         rows = self._encode(distinct)
-        probabilities = np.empty((len(distinct), len(LABELS)))
 
         def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> Any:
-            logits = self._model(**inputs).logits.double()
-            return logits.softmax(dim=-1)[:, self._places].cpu().numpy()
+            return self._model(**inputs).logits.double().softmax(dim=-1)[:, self._places].tolist()
 
-        for chosen, values in self._runner.run(rows, ask, lambda row: _describe(distinct[row])):
-            probabilities[chosen] = values
+        probabilities = np.array(self._runner.run(rows, ask, lambda row: _describe(distinct[row])))
         self._refuse_nan(probabilities, lambda row: _describe(distinct[row]))
         return probabilities[pair_of]
 
