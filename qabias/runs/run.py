@@ -21,7 +21,7 @@ from tqdm import tqdm
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import Rules, Scored
 from qabias.errors import QabiasError
-from qabias.models.checkpoint import files_digest, files_state
+from qabias.models.checkpoint import files_digest
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_scorer
 from qabias.runs.distributed import Processes, launched_processes
 from qabias.runs.folder import (
@@ -138,13 +138,8 @@ def run(
                 break
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
         # Processes share the result; a question, with its functions, cannot be sent.
-        is_shared = processes.count > 1
-        result = processes.on_first(lambda: _without_question(finish(run_file, question), is_shared))
-        return replace(result, note=note)
-
-
-def _without_question(result: RunResult, is_shared: bool) -> RunResult:
-    return replace(result, question=None) if is_shared else result
+        kept: dict[str, Any] = {"question": None} if processes.count > 1 else {}
+        return processes.on_first(lambda: replace(finish(run_file, question), note=note, **kept))
 
 
 def stopping_rule(question: Question, arguments: RunArguments) -> Rule | None:
@@ -199,7 +194,7 @@ def prepare(
     arguments = replace(arguments, options=lasting_options(name, arguments.options))
     folder = folder or default_folder(arguments)
     is_named = handed_over is None and name not in (BASELINE, FUNCTION, SERVER)
-    state = files_state(arguments.model) if is_named else []
+    digest = files_digest(arguments.model) if is_named else ""
     scorer = load_scorer(
         name,
         arguments.model,
@@ -212,8 +207,7 @@ def prepare(
         journal=folder / REQUESTS_FILE,
         handed_over=handed_over,
     )
-    digest = files_digest(arguments.model) if state else ""
-    if state and state != files_state(arguments.model):
+    if digest and digest != files_digest(arguments.model):
         raise QabiasError(f"the files of the model {arguments.model!r} changed while it was loaded.", "Run it again.")
     question = replace(make_question(examples, arguments, scorer), model_digest=digest)
     return Prepared(arguments, folder, scorer, question)
@@ -337,10 +331,8 @@ class RunProgress:
         self._stream, self._clock = stream, clock
         self._finished = self._shown = done
         self._started = self._last_line = clock()
-        has_bar = stream is not None and stream.isatty()
-        self._bar = (
-            tqdm(total=total, initial=done, unit="example", desc=printable(name), file=stream) if has_bar else None
-        )
+        bar = partial(tqdm, total=total, initial=done, unit="example", desc=printable(name), file=stream)
+        self._bar = bar() if stream is not None and stream.isatty() else None
 
     @contextmanager
     def part(self, n_examples: int) -> Iterator[None]:
