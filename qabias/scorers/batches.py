@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -53,13 +53,12 @@ class RunStats:
 @contextmanager
 def keeping(path: Path) -> Iterator[None]:
     """Keep the results of the batches inside the block in a file, for a repetition after an interruption."""
-    journal = Journal(path)
-    before = _kept.set(journal)
-    try:
-        yield
-    finally:
-        _kept.reset(before)
-        journal.close()
+    with closing(Journal(path)) as journal:
+        before = _kept.set(journal)
+        try:
+            yield
+        finally:
+            _kept.reset(before)
 
 
 class TokenBudget:

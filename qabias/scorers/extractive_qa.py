@@ -192,7 +192,10 @@ class ExtractiveQAScorer(EncoderScorer):
 
     def score(self, items: SpanQuestions) -> np.ndarray:
         """Score both subjects of every item."""
-        used = _drop_unused(items)
+        # A part of a run contains all contexts and questions of the run.
+        contexts, context_of = in_use(items.context_of, len(items.contexts))
+        questions, question_of = in_use(items.question_of, len(items.questions))
+        used = _pick(items, contexts, questions, context_of, question_of)
         prepared = self.prepare(used)
         if prepared is None:
             warnings.warn(
@@ -200,7 +203,8 @@ class ExtractiveQAScorer(EncoderScorer):
                 "texts apart; each pair is encoded on its own, slower",
                 stacklevel=2,
             )
-            each = _each_pair(used)
+            number = np.arange(len(items.context_of))
+            each = _pick(items, items.context_of, items.question_of, number, number)
             scores = self._run(each, self._prepare_pairs(each))
         else:
             scores = self._run(used, prepared)
@@ -318,29 +322,11 @@ def _released_template(loaded: LoadedModel) -> Template:
     return Template(specials=((first,), (last,), (last,)), special_types=((0,), (0,), (0,)), types=(0, 0))
 
 
-def _each_pair(items: SpanQuestions) -> SpanQuestions:
-    """Repeat contexts and questions, one of each for every item."""
-    number = np.arange(len(items.context_of))
-    return SpanQuestions(
-        contexts=[items.contexts[i] for i in items.context_of],
-        questions=[items.questions[i] for i in items.question_of],
-        subjects=[items.subjects[i] for i in items.context_of],
-        context_of=number,
-        question_of=number,
-    )
-
-
-def _drop_unused(items: SpanQuestions) -> SpanQuestions:
-    """Drop contexts and questions that no item uses: a part of a run contains all of the run's."""
-    contexts, context_of = in_use(items.context_of, len(items.contexts))
-    questions, question_of = in_use(items.question_of, len(items.questions))
-    return SpanQuestions(
-        contexts=[items.contexts[i] for i in contexts],
-        questions=[items.questions[i] for i in questions],
-        subjects=[items.subjects[i] for i in contexts],
-        context_of=context_of,
-        question_of=question_of,
-    )
+def _pick(items: SpanQuestions, contexts: np.ndarray, questions: np.ndarray, *of: np.ndarray) -> SpanQuestions:
+    """Some contexts and questions, and the number of each item's context and question among them."""
+    chosen = [items.contexts[i] for i in contexts]
+    subjects = [items.subjects[i] for i in contexts]
+    return SpanQuestions(chosen, [items.questions[i] for i in questions], subjects, *of)
 
 
 class SpanOptions(NamedTuple):
