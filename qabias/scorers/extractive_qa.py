@@ -329,22 +329,14 @@ def _pick(items: SpanQuestions, contexts: np.ndarray, questions: np.ndarray, *of
     return SpanQuestions(chosen, [items.questions[i] for i in questions], subjects, *of)
 
 
-class SpanOptions(NamedTuple):
-    """Options of `ExtractiveQAScorer`."""
-
-    span: str
-    header: str
-    layout: str
-
-
-def parse_options(options: Mapping[str, str]) -> SpanOptions:
-    """Read options from texts."""
+def parse_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Read options for `ExtractiveQAScorer` from texts."""
     header = options.get("header", "")
-    return SpanOptions(
-        span=_check("span", options.get("span", SPANS[0]), SPANS),
-        header=NEWSQA_HEADER if header == "newsqa" else header,
-        layout=_check("layout", options.get("layout", LAYOUTS[0]), LAYOUTS),
-    )
+    return {
+        "span": _check("span", options.get("span", SPANS[0]), SPANS),
+        "header": NEWSQA_HEADER if header == "newsqa" else header,
+        "layout": _check("layout", options.get("layout", LAYOUTS[0]), LAYOUTS),
+    }
 
 
 def _check(option: str, value: str, known: Sequence[str]) -> str:
@@ -355,7 +347,7 @@ def _check(option: str, value: str, known: Sequence[str]) -> str:
 
 def _load(loading: Loading) -> ExtractiveQAScorer:
     options = parse_options(loading.options)
-    return ExtractiveQAScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options._asdict())
+    return ExtractiveQAScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options)
 
 
 KIND = ScorerKind(

@@ -115,7 +115,7 @@ class GenerationScorer:
         self._decoder = WrittenDecoder(loaded.tokenizer, template.opening if template else "")
         self._is_limited = max_new_tokens is not None
         self._config = _decoding(loaded, max_new_tokens or self._limit(_DEFAULT_TOKENS))
-        self._ends = [] if self._config.eos_token_id is None else np.atleast_1d(self._config.eos_token_id).tolist()
+        self._ends = {*np.atleast_1d(self._config.eos_token_id).tolist()}  # none is {None}, which no token is
         self._budget = TokenBudget(loaded, "generation", batch_tokens)
 
     @property
@@ -201,11 +201,8 @@ class GenerationScorer:
             )
         # A decoder-only model repeats the prompt; one with an encoder begins with its start token.
         n_given = tokens.shape[1] if is_causal else 1
-        return [self._decode(new) for new in written[:, n_given:].tolist()]
-
-    def _decode(self, tokens: list[int]) -> Written:
-        """Decode an answer; one without an end token stopped at the limit."""
-        return self._decoder.decode(tokens, "length" if set(self._ends).isdisjoint(tokens) else "stop")
+        answers = written[:, n_given:].tolist()  # one without an end token stopped at the limit
+        return [self._decoder.decode(new, "length" if self._ends.isdisjoint(new) else "stop") for new in answers]
 
 
 class WrittenDecoder:

@@ -224,30 +224,23 @@ def distinct_rows(items: MaskedSentences, asked: np.ndarray) -> tuple[_Texts, np
     return _Texts(contexts, sentences, distinct // len(sentences), distinct % len(sentences)), row_of
 
 
-class MaskOptions(NamedTuple):
-    """Options of `MaskedLMScorer`."""
-
-    topk: int | None
-    pronouns: Mapping[str, str] | None
-
-
-def parse_options(options: Mapping[str, str]) -> MaskOptions:
-    """Read options from texts."""
+def parse_options(options: Mapping[str, str]) -> dict[str, Any]:
+    """Read options for `MaskedLMScorer` from texts."""
     topk = options.get("topk", "all")
     if topk != "all" and not (topk.isdecimal() and int(topk) > 0):
         raise QabiasError(f"masked_lm: topk is {topk!r}.", "Give a whole number such as 10, or all.")
     pronouns = options.get("pronouns", "no")
     if pronouns not in ("no", "yes"):
         raise QabiasError(f"masked_lm: pronouns is {pronouns!r}.", "Give yes or no.")
-    return MaskOptions(
-        topk=None if topk == "all" else int(topk),
-        pronouns={"female": "she", "male": "he"} if pronouns == "yes" else None,
-    )
+    return {
+        "topk": None if topk == "all" else int(topk),
+        "pronouns": {"female": "she", "male": "he"} if pronouns == "yes" else None,
+    }
 
 
 def _load(loading: Loading) -> MaskedLMScorer:
     options = parse_options(loading.options)
-    return MaskedLMScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options._asdict())
+    return MaskedLMScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options)
 
 
 KIND = ScorerKind(
