@@ -187,12 +187,6 @@ def answers_part(written: pa.Table, benchmark: Benchmark, part: pa.Table) -> boo
     return bool(written.select(key).equals(part.select(key)))
 
 
-def is_complete(run: RunFile, number: int, benchmark: Benchmark, part: pa.Table) -> bool:
-    """Return whether a part exists for exactly these examples."""
-    written = read_part(run, number)
-    return written is not None and answers_part(written, benchmark, part)
-
-
 def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) -> tuple[pa.Table, int]:
     """Read the answers of a run in the order of its examples, and count missing parts."""
     answers: list[pa.Table] = []

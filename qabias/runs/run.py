@@ -28,11 +28,12 @@ from qabias.runs.folder import (
     ANALYSIS_FILE,
     SCORES_FILE,
     RunFile,
+    answers_part,
     claim,
     default_folder,
-    is_complete,
     part_path,
     read_answers,
+    read_part,
     read_run,
     write_part,
 )
@@ -214,8 +215,9 @@ def prepare(
 
 
 def is_there(run: RunFile, question: Question, number: int) -> bool:
-    """Return whether a part of a run is answered."""
-    return is_complete(run, number, question.benchmark, question.parts[number])
+    """Return whether a part of a run is answered, for exactly its examples."""
+    written = read_part(run, number)
+    return written is not None and answers_part(written, question.benchmark, question.parts[number])
 
 
 def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -> None:
