@@ -40,8 +40,8 @@ def files_digest(model: str) -> str:
 def _lines(folder: Path) -> list[str]:
     """The names of the files in a folder that affect answers, which do not depend on its path, and their digests."""
     paths = [path for pattern in ("*", "additional_chat_templates/*") for path in folder.glob(pattern)]
-    found = sorted(path for path in paths if _AFFECTING.fullmatch(path.name) and not path.is_dir())
-    return [f"{path.relative_to(folder).as_posix()}\0{_file_digest(regular(path))}\n" for path in found]
+    affecting = sorted(path for path in paths if _AFFECTING.fullmatch(path.name) and not path.is_dir())
+    return [f"{path.relative_to(folder).as_posix()}\0{_file_digest(regular(path))}\n" for path in affecting]
 
 
 def _file_digest(path: Path) -> str:

@@ -41,10 +41,10 @@ from qabias.runs.looks import CONFIDENCE, Outcome, Rule, verdict_lines, write_ou
 from qabias.runs.means import with_wordings
 from qabias.runs.question import Examples, Question, load_examples, make_question, read_question, until_look
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
+from qabias.scorers import registry
 from qabias.scorers.base import BatchScorer, Scorer
 from qabias.scorers.batches import keeping
 from qabias.scorers.journal import REQUESTS_FILE
-from qabias.scorers.registry import BASELINE, FUNCTION, SERVER, lasting_options, load_scorer, scorer_of
 from qabias.support.collector import collector_paused
 from qabias.support.printable import printable
 from qabias.support.progress import listening
@@ -189,14 +189,16 @@ def prepare(
     folder: Path | None = None,
 ) -> Prepared:
     """Load the scorer and prepare its question; the arguments lose options that do not change answers."""
-    name = scorer_of(arguments.backend, arguments.model, arguments.revision, handed_over)
+    name = registry.scorer_of(arguments.backend, arguments.model, arguments.revision, handed_over)
     check_scorer(examples.benchmark, name)
     options = arguments.scorer_options
-    arguments = replace(arguments, options=lasting_options(name, arguments.options))
+    arguments = replace(arguments, options=registry.lasting_options(name, arguments.options))
     folder = folder or default_folder(arguments)
-    is_named = handed_over is None and name not in (BASELINE, FUNCTION, SERVER)
-    digest = files_digest(arguments.model) if is_named else ""
-    scorer = load_scorer(
+    digest = ""
+    if handed_over is None and name not in (registry.BASELINE, registry.FUNCTION, registry.SERVER):
+        registry.check_options(registry.load_kind(name), options)  # before the files of a large model are read
+        digest = files_digest(arguments.model)
+    scorer = registry.load_scorer(
         name,
         arguments.model,
         seed=arguments.seed,

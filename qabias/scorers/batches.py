@@ -120,11 +120,11 @@ class TokenBudget:
             chosen = order[done : (end_of or self._end_of)(keys, done)]
             end = done + len(chosen)
             with within(shares[done], shares[end]):
-                found = self.fitting([content, chosen.tolist()], partial(ask, chosen))
-            if found is None:
+                own = self.fitting([content, chosen.tolist()], partial(ask, chosen))
+            if own is None:
                 self.halve(len(chosen) * -int(keys[done]), can_split=len(chosen) > 1)
                 continue
-            results += found
+            results += own
             tell(shares[end])
         return [results[place] for place in np.argsort(order)]
 

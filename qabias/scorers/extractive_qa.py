@@ -294,8 +294,8 @@ class ExtractiveQAScorer(EncoderScorer):
             # The root of each, because the product of two small ones may vanish.
             return (starts.sqrt() * ends.sqrt()).tolist()
 
-        found = self._runner.run(rows, ask, lambda row: f"context {items.contexts[items.context_of[row]]!r}")
-        return np.array(found, dtype=np.float32).reshape(-1, 2)
+        probabilities = self._runner.run(rows, ask, lambda row: f"context {items.contexts[items.context_of[row]]!r}")
+        return np.array(probabilities, dtype=np.float32).reshape(-1, 2)
 
 
 def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray) -> torch.Tensor:
@@ -322,11 +322,11 @@ def _released_template(loaded: LoadedModel) -> Template:
     return Template(specials=((first,), (last,), (last,)), special_types=((0,), (0,), (0,)), types=(0, 0))
 
 
-def _pick(items: SpanQuestions, contexts: np.ndarray, questions: np.ndarray, *of: np.ndarray) -> SpanQuestions:
+def _pick(items: SpanQuestions, contexts: np.ndarray, questions: np.ndarray, *numbers: np.ndarray) -> SpanQuestions:
     """Some contexts and questions, and the number of each item's context and question among them."""
     chosen = [items.contexts[i] for i in contexts]
     subjects = [items.subjects[i] for i in contexts]
-    return SpanQuestions(chosen, [items.questions[i] for i in questions], subjects, *of)
+    return SpanQuestions(chosen, [items.questions[i] for i in questions], subjects, *numbers)
 
 
 def parse_options(options: Mapping[str, str]) -> dict[str, str]:

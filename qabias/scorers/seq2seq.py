@@ -93,10 +93,10 @@ class Seq2SeqScorer:
             scored = iter(self._budget.run([batch, pairs], lengths, write))
             return [[next(scored) for _ in asked[prefix]] for prefix in batch]
 
-        found = self._budget.run(asked, [len(sources[prefix]) for prefix in prefixes], read)
+        by_prefix = self._budget.run(asked, [len(sources[prefix]) for prefix in prefixes], read)
         return {
             (prefix, option): value
-            for prefix, values in zip(prefixes, found, strict=True)
+            for prefix, values in zip(prefixes, by_prefix, strict=True)
             for option, value in zip(asked[prefix], values, strict=True)
         }
 

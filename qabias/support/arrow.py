@@ -21,11 +21,11 @@ def read_parquet(path: Path, **options: Any) -> pa.Table:
 def read_users_parquet(path: Path) -> pa.Table:
     """A user's file as a table; refuses one that is small on the disk and fills the memory."""
     with pq.ParquetFile(path) as file:
-        about = file.metadata
-        if about.num_rows > MOST_ROWS:
-            raise pa.ArrowInvalid(f"its {about.num_rows:,} rows are more than {MOST_ROWS:,}")
+        metadata = file.metadata
+        if metadata.num_rows > MOST_ROWS:
+            raise pa.ArrowInvalid(f"its {metadata.num_rows:,} rows are more than {MOST_ROWS:,}")
         # A value is at most as long as its column on the disk, but may stand for many rows.
-        longest = max([1, *(about.row_group(number).total_byte_size for number in range(about.num_row_groups))])
+        longest = max([1, *(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))])
         batches, left = [], MOST_DECODED
         for batch in file.iter_batches(max(16, min(2**16, MOST_DECODED // 8 // longest))):
             batches.append(batch)
