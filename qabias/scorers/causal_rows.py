@@ -13,7 +13,6 @@ import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import Request
-from qabias.scorers.batches import encode_each
 
 
 @dataclass(frozen=True)
@@ -207,11 +206,11 @@ def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[Tok
     distinct = list(dict.fromkeys(pair for options in pairs for pair in options))
     texts = [text for prefix, option in distinct for text in (prefix, prefix + option)]
     has_start = [start.text is not None and text.startswith(start.text) for text in texts]
-    encoded = encode_each(tokenizer, itertools.compress(texts, has_start), add_special_tokens=False)
-    encoded |= encode_each(tokenizer, (text for text in texts if text not in encoded))
+    encoded = _encode_each(tokenizer, itertools.compress(texts, has_start), add_special_tokens=False)
+    encoded |= _encode_each(tokenizer, (text for text in texts if text not in encoded))
     # Beginnings without a token: the tokens of the whole follow the start token.
     bare = [prefix + option for prefix, option in distinct if not prefix or not encoded[prefix]]
-    encoded_bare = encode_each(tokenizer, bare, add_special_tokens=False)
+    encoded_bare = _encode_each(tokenizer, bare, add_special_tokens=False)
     own = _encode_apart(tokenizer, [pair for pair in distinct if all(pair)], encoded)
 
     def encode_one(request: Request, prefix: str, option: str) -> TokenSequence:
@@ -243,7 +242,7 @@ def _encode_apart(
     own_of: dict[tuple[str, str], tuple[int, ...]] = {}
     left = [pair for pair in pairs if encoded["".join(pair)][: len(encoded[pair[0]])] != encoded[pair[0]]]
     for anchor in _ANCHORS:
-        apart = encode_each(tokenizer, (anchor, *(anchor + option for _, option in left)), add_special_tokens=False)
+        apart = _encode_each(tokenizer, (anchor, *(anchor + option for _, option in left)), add_special_tokens=False)
         n = len(apart[anchor])
         for prefix, option in left:
             whole, before = apart[anchor + option], encoded[prefix]
@@ -273,3 +272,11 @@ class _StartToken(NamedTuple):
     def read(cls, tokenizer: Any) -> _StartToken:
         token = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
         return cls(token, None if token is None else tokenizer.decode([token]))
+
+
+def _encode_each(tokenizer: Any, texts: Iterable[str], **options: bool) -> dict[str, tuple[int, ...]]:
+    distinct = list(dict.fromkeys(texts))
+    if not distinct:
+        return {}
+    encoded = tokenizer(distinct, return_attention_mask=False, verbose=False, **options)["input_ids"]
+    return {text: tuple(tokens) for text, tokens in zip(distinct, encoded, strict=True)}
