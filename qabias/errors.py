@@ -1,11 +1,9 @@
 """The one exception that a user is meant to read."""
 
-_LONGEST = 2000
 
-
-def bounded(text: str) -> str:
+def bounded(text: str, most: int = 2000) -> str:
     """A text of a message, cut if its input made it very long."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 
 
 class QabiasError(ValueError):

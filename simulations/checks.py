@@ -68,7 +68,7 @@ def measure(repetitions: int, seed: int = 0, examples: int = EXAMPLES) -> Failur
     right = table["label"].to_numpy(zero_copy_only=False).astype(np.int64)
     decided = (right != unknown) | (biased < 0)
     rng = np.random.default_rng(seed)
-    file = RunFile(arguments, "", "", "", {}, 1, Path("simulated"), "")
+    file = RunFile(arguments, "", "", "", {}, 1, "", Path("simulated"), "")
     together = alone = groups = 0
     for _ in range(repetitions):
         leaning = rng.beta(_LEANING, _LEANING, template.max() + 1)[template]

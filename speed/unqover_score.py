@@ -35,7 +35,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -248,15 +248,13 @@ def _measure_outside(table: pa.Table, loaded: LoadedModel) -> None:
     prepared = timed("encoding the texts, finding the subjects", lambda: scorer.prepare(items))
     assert isinstance(prepared, SpanRows)  # a WordPiece encodes texts apart
     rows = prepared.rows
-    scores = np.zeros((len(rows), 2), dtype=np.float32)
 
-    def answer(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> np.ndarray:
-        return np.full((len(chosen), 2), 1 / inputs["input_ids"].shape[1])
+    def answer(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> list[Any]:
+        return np.full((len(chosen), 2), 1 / inputs["input_ids"].shape[1]).tolist()
 
     runner = EncoderRunner(loaded, "layout", GPU_BUDGET)
-    for chosen, found in timed("laying out all batches", lambda: list(runner.run(rows, answer, str))):
-        scores[chosen] = found
-    noise = np.random.default_rng(0).random(scores.shape, dtype=np.float32)
+    timed("laying out all batches", lambda: runner.run(rows, answer, str))
+    noise = np.random.default_rng(0).random((len(rows), 2), dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder:
         timed("writing the scores (Parquet, float32)", lambda: _write(noise, Path(folder) / "scores.parquet"))
     total = sum(seconds.values())

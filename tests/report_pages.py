@@ -140,6 +140,7 @@ def run_of(benchmark="bbq", **arguments):
         "versions": {"python": "3.11.7", "torch": "2.13.0"},
         "arguments": dataclasses.asdict(RunArguments(benchmark, **arguments)),
         "units_per_part": 64,
+        "model_digest": "",
     }
 
 

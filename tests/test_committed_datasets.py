@@ -10,12 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from qabias.benchmarks import load_benchmark, locate
-from qabias.building.folder import data_checksums, parquet_path, sha256_of
+from qabias.building.folder import data_checksums, parquet_path
 from qabias.errors import QabiasError
 from qabias.share.bbnli_dataset.subtopics import SUBTOPICS
 from qabias.share.bbq_dataset.origin import CATEGORIES, NLI_CONFIGS, NLI_SCHEMA, SCHEMA
 from qabias.share.unqover_dataset.columns import batches
 from qabias.share.unqover_dataset.origin import CONFIGS
+from qabias.support.files import sha256_of
 
 from .built import bbq_rows, unqover_table
 from .conftest import ROOT

@@ -150,7 +150,7 @@ def described(model, prompt_format, **arguments):
     """A run of which only the description matters."""
     signature = f"bbq|source:bundled@1|format:{prompt_format}@1|model:{model}"
     asked = RunArguments("bbq", model, config="Religion", **arguments)
-    return ScoredRun(RunFile(asked, signature, "", "", {}, 64, Path("run"), ""), {})
+    return ScoredRun(RunFile(asked, signature, "", "", {}, 64, "", Path("run"), ""), {})
 
 
 def test_a_baseline_does_not_decide_whether_models_saw_a_context():

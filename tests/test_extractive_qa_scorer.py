@@ -233,9 +233,9 @@ def test_batches_hold_every_row_once_and_few_pads(lengths, budget):
         assert len(chosen) * max(sizes) <= budget or len(chosen) == 1
         assert min(sizes) >= 0.9 * max(sizes)
         seen.extend(chosen.tolist())
-        return chosen
+        return chosen.tolist()
 
-    assert all(chosen.tolist() == results for chosen, results in runner.run(rows, ask, str))
+    assert runner.run(rows, ask, str) == list(range(len(lengths)))
     assert sorted(seen) == list(range(len(lengths)))
     assert runner.stats.pads_run <= 0.1 * runner.stats.tokens_run
 
@@ -292,10 +292,10 @@ def test_capitals_before_a_subject_do_not_count_for_a_cased_bert():
 
 
 def test_options_are_read_from_texts_before_a_model_is_loaded():
-    assert parse_options({}) == ("exact", "", "tokenizer")
+    assert parse_options({}) == {"span": "exact", "header": "", "layout": "tokenizer"}
     released = parse_options({"span": "released", "header": "newsqa", "layout": "released"})
-    assert released == ("released", NEWSQA_HEADER, "released")
-    assert parse_options({"header": "(CNN)"}).header == "(CNN)"
+    assert released == {"span": "released", "header": NEWSQA_HEADER, "layout": "released"}
+    assert parse_options({"header": "(CNN)"})["header"] == "(CNN)"
     with pytest.raises(QabiasError, match=r"'relaesed'"):
         load_scorer("extractive_qa", "nowhere", scorer_options={"span": "relaesed"})
     with pytest.raises(QabiasError, match=r"'realeased'"):

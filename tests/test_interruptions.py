@@ -26,9 +26,9 @@ class StopAfter:
 
     def __init__(self, monkeypatch):
         self.left, self.n = None, 0
-        compute = batches.TokenBudget.run
+        compute = batches.TokenBudget.fitting
 
-        def counted(budget, rows, chosen, ask):
+        def counted(budget, content, ask):
             def one():
                 if self.left is not None:
                     if not self.left:
@@ -37,9 +37,9 @@ class StopAfter:
                 self.n += 1
                 return ask()
 
-            return compute(budget, rows, chosen, one)
+            return compute(budget, content, one)
 
-        monkeypatch.setattr(batches.TokenBudget, "run", counted)
+        monkeypatch.setattr(batches.TokenBudget, "fitting", counted)
 
 
 @pytest.mark.parametrize("head", HEADS)

@@ -240,8 +240,8 @@ def test_the_neutral_mark_becomes_the_tokenizers_mask_and_another_one_in_a_text_
 
 
 def test_options_are_read_from_texts_and_wrong_ones_named():
-    assert parse_options({}) == parse_options({"topk": "all", "pronouns": "no"}) == (None, None)
-    assert parse_options({"topk": "10", "pronouns": "yes"}) == (10, PRONOUNS)
+    assert parse_options({}) == parse_options({"topk": "all", "pronouns": "no"}) == {"topk": None, "pronouns": None}
+    assert parse_options({"topk": "10", "pronouns": "yes"}) == {"topk": 10, "pronouns": PRONOUNS}
     for options in ({"topk": "nonsense"}, {"topk": "0"}, {"pronouns": "she"}):
         with pytest.raises(QabiasError, match=next(iter(options))):
             load_scorer("masked_lm", "nowhere", scorer_options=options)

@@ -8,7 +8,7 @@ import pytest
 
 import qabias
 from qabias.runs.run import RunProgress
-from qabias.scorers.batches import BatchRunner
+from qabias.scorers.batches import TokenBudget
 from qabias.support.progress import listening, tell, within
 
 from . import tiny_models
@@ -101,11 +101,11 @@ def test_a_batch_counts_by_its_tokens_and_one_that_does_not_fit_not_at_all():
         if len(chosen) > 2:
             raise RuntimeError("out of memory")
         asked.append(chosen)
-        return chosen
+        return chosen.tolist()
 
     with listening(heard.append):
-        rows = list(BatchRunner(loaded, "seq2seq", 40).run([*"abcde"], [1, 10, 4, 5, 10], ask))
-    assert rows == [(chosen, chosen) for chosen in asked]
+        results = TokenBudget(loaded, "seq2seq", 40).run([*"abcde"], [1, 10, 4, 5, 10], ask)
+    assert results == [0, 1, 2, 3, 4]
     assert [len(chosen) for chosen in asked] == [2, 1, 1, 1]
     assert np.allclose(heard, [20 / 30, 25 / 30, 29 / 30, 1])
 

@@ -152,7 +152,7 @@ class Silent:
 
 
 def test_a_run_without_any_answer_is_scored_reported_and_shown(tmp_path, monkeypatch):
-    monkeypatch.setattr("qabias.runs.run.load_scorer", lambda *_, **__: Silent())
+    monkeypatch.setattr("qabias.scorers.registry.load_scorer", lambda *_, **__: Silent())
     result = run(RunArguments("bbq", "silent", "Age", limit=40, backend="seq2seq"), tmp_path / "run")
     assert "40 of 40 predictions are unparseable" in result.warned[0]
     assert result.scores["unparsed_share"] == 1

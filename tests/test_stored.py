@@ -167,7 +167,14 @@ def test_another_type_or_field_is_refused_with_its_place(place, value):
 
 def test_a_missing_field_is_refused_with_its_place():
     arguments = {name: value for name, value in vars(RunArguments("bbq")).items() if name != "limit"}
-    others = {"signature": "", "created": "", "qabias_version": "", "versions": {}, "units_per_part": 1}
+    others = {
+        "signature": "",
+        "created": "",
+        "qabias_version": "",
+        "versions": {},
+        "units_per_part": 1,
+        "model_digest": "",
+    }
     with pytest.raises(ValueError, match=r"arguments\.limit is missing"):
         parse(RunContent, {"arguments": arguments, **others})
 

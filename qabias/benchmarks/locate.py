@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from qabias import share
-from qabias.building.folder import MARK, data_checksums, parquet_path, sha256_of
+from qabias.building.folder import MARK, data_checksums, parquet_path
 from qabias.errors import QabiasError
 from qabias.support.arrow import read_parquet
+from qabias.support.files import sha256_of
 
 _SHARE = Path(share.__file__).parent
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +19,7 @@ from tqdm import tqdm
 
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
-from qabias.support.files import write_atomically, write_text
+from qabias.support.files import sha256_of, write_atomically, write_text
 from qabias.support.outputs import Own, json_with
 from qabias.support.printable import printable
 from qabias.support.stored import read_fields, write_stored
@@ -103,11 +102,6 @@ def claimed(folder: Path, benchmark: str, config: str) -> Iterator[list[str]]:
                 if made not in before_folders:
                     made.rmdir()
         lock.release()
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _files(folder: Path) -> dict[Path, tuple[int, int]]:

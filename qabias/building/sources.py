@@ -168,12 +168,9 @@ def _download(repository: str, path: str, pin: PinnedFile) -> bytes:
     """Return the verified content of a file from the network."""
     _check_online(repository, path)
     base = (os.environ.get("QABIAS_UPSTREAM_URL") or DEFAULT_URL).rstrip("/")
-    if not base.startswith(("http://", "https://")):
-        problem = f"sources: QABIAS_UPSTREAM_URL is {without_secrets(base)[:200]!r}"
-        raise QabiasError(problem, "begin it with http:// or https://")
     if not is_address(base):
-        problem = f"sources: {without_secrets(base)[:200]!r} is not a valid address"
-        raise QabiasError(problem, "correct QABIAS_UPSTREAM_URL")
+        problem = f"sources: QABIAS_UPSTREAM_URL is {without_secrets(base)[:200]!r}"
+        raise QabiasError(problem, "give a valid address that begins with http:// or https://")
     url = f"{base}/{repository}/{commit(repository)}/{urllib.parse.quote(path)}"
     return _get_with_retries(url, pin)
 
@@ -234,12 +231,8 @@ def _get(url: str, pin: PinnedFile) -> bytes:
     except PassingError as error:
         raise _TransientError(str(error)) from None
     except LastingError as error:
-        raise QabiasError(
-            f"sources: {without_secrets(url)}: {error}",
-            "correct QABIAS_UPSTREAM_URL, or set QABIAS_UPSTREAM to a local mirror",
-        ) from None
-    problem = f"sources: {without_secrets(url)} redirects more than {REDIRECTS} times"
-    raise QabiasError(problem, "correct QABIAS_UPSTREAM_URL")
+        raise _refused(url, f"fails: {error}") from None
+    raise _refused(url, f"redirects more than {REDIRECTS} times")
 
 
 def _content(status: int, content: bytes, url: str) -> bytes:
@@ -249,10 +242,7 @@ def _content(status: int, content: bytes, url: str) -> bytes:
     answer = f"{status} {http.client.responses.get(status, '')}"
     if status >= 500 or status == 429:
         raise _TransientError(f"the server answered {answer}")
-    raise QabiasError(
-        f"sources: {without_secrets(url)} answered {answer}",
-        "correct QABIAS_UPSTREAM_URL, or set QABIAS_UPSTREAM to a local mirror",
-    )
+    raise _refused(url, f"answered {answer}")
 
 
 def _redirected(there: str, location: str, url: str) -> str:
@@ -262,9 +252,13 @@ def _redirected(there: str, location: str, url: str) -> str:
     except ValueError:
         target = ""
     if not location or not is_address(target):
-        problem = f"sources: {without_secrets(url)} redirects to an invalid address"
-        raise QabiasError(problem, "correct QABIAS_UPSTREAM_URL")
+        raise _refused(url, "redirects to an invalid address")
     return target
+
+
+def _refused(url: str, why: str) -> QabiasError:
+    problem = f"sources: {without_secrets(url)} {why}"
+    return QabiasError(problem, "correct QABIAS_UPSTREAM_URL, or set QABIAS_UPSTREAM to a local mirror")
 
 
 def _store(file: Path, content: bytes) -> None:

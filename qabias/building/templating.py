@@ -3,10 +3,10 @@
 import hashlib
 import random
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from statistics import mode
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
@@ -27,7 +27,7 @@ _ARTICLE = re.compile(r"((?:^|[.!?][\"']?\s+)A|\ba)n?(\s+)([\w'-]+)")
 _SENTENCE_START = re.compile(r"(^|[.!?][\"']?\s+)([a-z])")
 
 _MOST_BYTES = 2**21  # of a file that a person wrote; a list of this size takes 10 seconds to read
-_MOST_BITS = 1000
+_MOST_DIGITS = 300
 
 _INITIALS = re.compile(r"[A-Z]{2,4}")
 _LETTERS_SPOKEN_WITH_A_VOWEL = "AEFHILMNORSX"
@@ -68,7 +68,7 @@ def read_utf8(path: Path) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses aliases, because a few lines of them can fill the memory, and keys that occur twice."""
+    """Refuses aliases (a few lines of them can fill the memory), repeated keys, control characters and huge numbers."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -76,47 +76,40 @@ class _Loader(yaml.SafeLoader):
             raise yaml.composer.ComposerError(None, None, problem, self.peek_event().start_mark)
         return super().compose_node(parent, index)
 
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> str:
+        text = str(super().construct_scalar(node))
+        refuse_control(text, self.name)
+        if node.tag.endswith(":int") and len(text) > _MOST_DIGITS:  # too long for Python to write down
+            raise QabiasError(f"{self.name}: a number of {len(text):,} digits.", "Write it as text, in quotes.")
+        return text
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         mapping = super().construct_mapping(node, deep)
         if len(mapping) < len(node.value):
-            counts = Counter(self.construct_object(key) for key, _ in node.value)
-            problem = f"the key {shortened(counts.most_common(1)[0][0])} occurs twice"
+            problem = f"the key {shortened(mode(str(key.value) for key, _ in node.value))} occurs twice"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         return mapping
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a user's YAML file; see `parse_yaml`.
+    """Read a user's YAML file.
 
     Raises:
+        QabiasError: If it is not UTF-8 or YAML, nested too deeply, or has an alias, a key twice, an impossible date, a
+            control character in a text, or a number of hundreds of digits.
         OSError: If it cannot be read.
     """
-    return parse_yaml(read_utf8(path), path)
-
-
-def parse_yaml(text: str, path: Path) -> Any:
-    """Parse a user's YAML.
-
-    Raises:
-        QabiasError: If it is not YAML, nested too deeply, or has an alias, a key twice, an impossible date, a control
-            character in a text, or a number of hundreds of digits.
-    """
+    text = read_utf8(path)
     try:
-        content = yaml.load(text, _Loader)
+        loader = _Loader(text)
+        loader.name = str(path)
+        return loader.get_single_data()
+    except QabiasError:
+        raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise QabiasError(
             f"{path}: not readable as YAML: {' '.join(str(error).split())}", "Correct its YAML."
         ) from error
-    waiting = [content]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            refuse_control(value, str(path))
-        elif isinstance(value, int) and value.bit_length() > _MOST_BITS:  # too long for Python to write down
-            raise QabiasError(f"{path}: a number of {value.bit_length():,} bits.", "Write it as text, in quotes.")
-        elif isinstance(value, dict | list | tuple | set):
-            waiting += [*value, *(value.values() if isinstance(value, dict) else ())]
-    return content
 
 
 def read_template_file(path: Path, known: str) -> Any:

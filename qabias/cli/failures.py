@@ -88,8 +88,8 @@ def _as_typed(name: str) -> str:
 def say_interrupted(command: str) -> None:
     """Report Ctrl-C on standard error, from one process only."""
     if is_first():
-        kept = ". The answers so far are kept. Rerun the command to resume." if command == "run" else ""
-        echo(f"stopped{kept}", err=True)
+        kept = ". The answers so far are kept. Rerun the command to resume."
+        echo(f"stopped{kept if command == 'run' else ''}", err=True)
 
 
 def warn_in_one_line() -> None:
@@ -153,6 +153,4 @@ def _fault(error: BaseException) -> str:
     last = (ours or frames)[-1]
     file = Path(last.filename)
     where = file.relative_to(_PACKAGE.parent).as_posix() if ours else file.name
-    text = first_line(error)
-    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-    return f"{text} ({type(error).__name__} in {where}:{last.lineno})."
+    return f"{bounded(first_line(error), _LONGEST)} ({type(error).__name__} in {where}:{last.lineno})."

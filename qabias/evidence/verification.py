@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from qabias.benchmarks import choose_format
-from qabias.building.templating import parse_yaml
+from qabias.building.templating import read_yaml
 from qabias.errors import QabiasError
 from qabias.evidence.content import DIGITS, TO_COMPLETE, Evidence
 from qabias.evidence.writing import FORMS, WITH_DATASET, documents
@@ -93,18 +93,15 @@ def verify(path: Path, run: Path | None = None, mirror: str | None = None) -> Ve
 
 def _verify_run(folder: Path, mirror: str | None) -> tuple[list[Difference], int, Evidence | None]:
     """Differences of a run, the number of compared numbers, and its evidence with recomputed scores."""
+    place = RUN_FILE
     try:
         run = read_run(folder)
-    except QabiasError as error:
-        return [_refused(RUN_FILE, error)], 0, None
-    try:
+        place = "texts"
         question = read_question(run, mirror, planned=True)
-    except QabiasError as error:
-        return [_refused("texts", error)], 0, None
-    try:
+        place = "answers"
         question, outcome = at_verdict(run, question)
     except QabiasError as error:
-        return [_refused("answers", error)], 0, None
+        return [_refused(place, error)], 0, None
     wrong = list(_signature_differences(run, question))
     parts: list[pa.Table] = []
     for number, part in enumerate(question.parts):
@@ -263,8 +260,8 @@ def _form_of(path: Path, text: str) -> tuple[str, str]:
     """The form of a document, and the dataset of a results file."""
     if path.suffix in (".yaml", ".yml"):
         try:
-            return WITH_DATASET, str(parse_yaml(text, path)[0]["dataset"]["id"])
-        except (QabiasError, LookupError, TypeError):
+            return WITH_DATASET, str(read_yaml(path)[0]["dataset"]["id"])
+        except (QabiasError, OSError, LookupError, TypeError):
             return "", ""
     if path.suffix in (".json", ".jsonl"):
         return next(iter(FORMS)), ""

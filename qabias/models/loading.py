@@ -7,7 +7,6 @@ import hashlib
 import importlib.metadata
 import io
 import logging
-import math
 import os
 import re
 import tempfile
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
-from qabias.support.files import MOST_BYTES, cache_folder, regular
+from qabias.support.files import cache_folder, regular
 from qabias.support.suggest import closest, first_line, missing, need, unknown
 
 if TYPE_CHECKING:
@@ -205,7 +204,7 @@ def load_pretrained(
     _need_loaders(name, what)
     import transformers
 
-    source, file = _smollm2_source() if name == SMOLLM2 else (name, {})
+    source, file = smollm2_source() if name == SMOLLM2 else (name, {})
     # By default, transformers asks on a terminal whether to run the code of a model.
     settings = {"revision": revision, "trust_remote_code": False, **file, **options}
     with quiet_transformers():
@@ -218,10 +217,8 @@ def load_pretrained(
 def check_local(name: str) -> None:
     """Refuse a name that cannot be a Hub id: a missing path, or nearly a local name."""
     path = Path(name).expanduser()
-    for file in (path, *(path.glob("*") if path.is_dir() else ())):
-        regular(
-            file, MOST_BYTES if file.suffix in (".json", ".txt", ".jinja") else math.inf
-        )  # as transformers does not
+    for file in (path, *path.glob("*")):
+        regular(file)  # as transformers does not
     if name == SMOLLM2 or path.exists():
         return
     beside = path.parent.iterdir() if path.parent.is_dir() else ()
@@ -272,10 +269,10 @@ def cached_commit(model: str, revision: str | None = None) -> str:
     """The commit of a model in the cache of the Hub; "" for one that is not there."""
     from huggingface_hub import try_to_load_from_cache
 
+    cached = None
     with suppress(ValueError):  # the path of a folder is no id
-        cached = None if Path(model).exists() else try_to_load_from_cache(model, "config.json", revision=revision)
-        return Path(cached).parent.name if isinstance(cached, str) else ""
-    return ""
+        cached = try_to_load_from_cache(model, "config.json", revision=revision)
+    return Path(cached).parent.name if isinstance(cached, str) and not Path(model).exists() else ""
 
 
 def resolve_device(device: str) -> torch.device:
@@ -319,17 +316,10 @@ def find_smollm2() -> tuple[str, dict[str, str]]:
     )
 
 
-def model_folder(name: str) -> str:
-    """The folder of a local model; a name of the Hub is returned unchanged."""
-    if name != SMOLLM2:
-        return name
-    _need_loaders(name)
-    return _smollm2_source()[0]
-
-
 @functools.cache
-def _smollm2_source() -> tuple[str, dict[str, str]]:
+def smollm2_source() -> tuple[str, dict[str, str]]:
     """Return the source of SmolLM2: safetensors in the cache, made at the first load, else the wheel's GGUF."""
+    _need_loaders(SMOLLM2)
     folder, file = find_smollm2()
     versions = [importlib.metadata.version(name) for name in (SMOLLM2_WHEEL, "transformers", "gguf")]
     digest = hashlib.sha256(" ".join(versions).encode()).hexdigest()

@@ -129,12 +129,11 @@ def evaluating(network: torch.nn.Module) -> Iterator[None]:
 
 def fingerprint(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> str:
     """Hash what determines the answers of a model, as eight hexadecimal digits."""
+    generation = getattr(network, "generation_config", None)
     parts = {
         "weights": weights_digest(network),
         "config": _affecting(network.config.to_dict()),
-        "generation": _affecting(network.generation_config.to_dict())
-        if getattr(network, "generation_config", None)
-        else {},
+        "generation": _affecting(generation.to_dict()) if generation else {},
         "tokenizer": _tokenizer_parts(tokenizer),
         "hooks": hooks(network),
     }

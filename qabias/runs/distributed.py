@@ -44,7 +44,6 @@ class Processes:
         if self.count == 1:
             yield
             return
-        failure = None
         try:
             yield
         except Exception as error:

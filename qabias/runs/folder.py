@@ -37,7 +37,6 @@ RUN_FILE, SCORES_FILE, ANALYSIS_FILE, REPORT_FILE = "run.json", "scores.json", "
 COMPARISON_FILE, POOL_FILE = "compare.html", "pool.json"
 """Files of comparisons and averages, which mark a folder that is not a run."""
 
-_MODEL_DIGEST = "model_digest"
 _VERSIONED = ("datasets", "evaluate", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
 
 
@@ -51,6 +50,7 @@ class RunContent:
     qabias_version: str
     versions: Mapping[str, str]
     units_per_part: int
+    model_digest: str
 
     @property
     def benchmark(self) -> str:
@@ -64,7 +64,6 @@ class RunFile(RunContent):
 
     folder: Path
     digest: str
-    model_digest: str = ""
 
 
 def read_run(folder: Path) -> RunFile:
@@ -77,16 +76,15 @@ def read_run(folder: Path) -> RunFile:
     version = fields.get("qabias_version")
     if version != __version__:
         raise QabiasError(f"{path}: written by qabias {version}, and this is {__version__}.", f"{remedy}.")
-    model_digest = str(fields.pop(_MODEL_DIGEST, ""))  # for a local model
     content = typed(RunContent, fields, path, remedy)
     if content.benchmark not in benchmark_names() and not is_folder(content.benchmark):
         raise QabiasError(
             f"{path}: unknown benchmark {content.benchmark!r}, here are {', '.join(benchmark_names())}.",
             "Install its package, or repeat the run in another folder.",
         )
-    measured = [content.signature, asdict(content.arguments), *([model_digest] if model_digest else [])]
+    measured = [content.signature, asdict(content.arguments), *filter(None, [content.model_digest])]
     digest = hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()
-    return RunFile(**vars(content), folder=folder, digest=digest, model_digest=model_digest)
+    return RunFile(**vars(content), folder=folder, digest=digest)
 
 
 def no_run(folder: Path) -> QabiasError:
@@ -112,7 +110,11 @@ def claim(
     if not run_file.exists():
         try:
             check_free(folder)
-            _write_run(run_file, arguments, signature, units_per_part, model_digest)
+            created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+            versions = {name: importlib.metadata.version(name) for name in _VERSIONED if find_spec(name)}
+            versions = {"python": platform.python_version(), **versions}
+            content = RunContent(arguments, signature, created, __version__, versions, units_per_part, model_digest)
+            write_new(run_file, checked_text(asdict(content)))
         except QabiasError:
             if not run_file.exists():  # else another shard has begun meanwhile
                 raise
@@ -131,16 +133,6 @@ def check_free(folder: Path) -> None:
     """Refuse a folder that contains something else."""
     if folder.exists() and (not folder.is_dir() or any(path.name[:1] != "." for path in folder.iterdir())):
         raise QabiasError(f"{folder}: exists and holds no run.", "Choose another --output.")
-
-
-def _write_run(path: Path, arguments: RunArguments, signature: str, units_per_part: int, model_digest: str) -> None:
-    """Write `run.json` unless another process has written it."""
-    created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    versions = {name: importlib.metadata.version(name) for name in _VERSIONED if find_spec(name)}
-    versions = {"python": platform.python_version(), **versions}
-    content = RunContent(arguments, signature, created, __version__, versions, units_per_part)
-    named = {_MODEL_DIGEST: model_digest} if model_digest else {}
-    write_new(path, checked_text({**asdict(content), **named}))
 
 
 def default_folder(arguments: RunArguments) -> Path:
@@ -193,12 +185,6 @@ def answers_part(written: pa.Table, benchmark: Benchmark, part: pa.Table) -> boo
     """Return whether answers belong to exactly these examples."""
     key = list(benchmark.key)
     return bool(written.select(key).equals(part.select(key)))
-
-
-def is_complete(run: RunFile, number: int, benchmark: Benchmark, part: pa.Table) -> bool:
-    """Return whether a part exists for exactly these examples."""
-    written = read_part(run, number)
-    return written is not None and answers_part(written, benchmark, part)
 
 
 def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) -> tuple[pa.Table, int]:

@@ -63,15 +63,14 @@ def shards_of(parts: Sequence[int], n_parts: int) -> list[str]:
 
 def _check_same(first: RunFile, other: RunFile) -> None:
     """Refuse folders of different runs, and name the fields that differ."""
-    ours, theirs = asdict(first.arguments), asdict(other.arguments)
+    ours, theirs = (
+        {**asdict(run.arguments), "model_digest": run.model_digest[:8], "units_per_part": run.units_per_part}
+        for run in (first, other)
+    )
     differences = [f"{name} {ours[name]!r} and {theirs[name]!r}" for name in ours if ours[name] != theirs[name]]
     if not differences:
         fields = itertools.zip_longest(first.signature.split("|"), other.signature.split("|"))
         differences = [f"{our} and {their}" for our, their in fields if our != their]
-    if first.units_per_part != other.units_per_part:
-        differences.append(f"units_per_part {first.units_per_part} and {other.units_per_part}")
-    if first.model_digest != other.model_digest:
-        differences.append(f"the files of model {first.arguments.model!r} had changed")
     served = {Journal(run.folder / REQUESTS_FILE).get(SERVED) for run in (first, other)} - {None}
     if len(served) > 1:
         differences.append(f"answers of {' and '.join(sorted(map(shortened, served)))}")

@@ -21,18 +21,19 @@ from tqdm import tqdm
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import Rules, Scored
 from qabias.errors import QabiasError
-from qabias.models.checkpoint import files_digest, files_state
+from qabias.models.checkpoint import files_digest
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_scorer
 from qabias.runs.distributed import Processes, launched_processes
 from qabias.runs.folder import (
     ANALYSIS_FILE,
     SCORES_FILE,
     RunFile,
+    answers_part,
     claim,
     default_folder,
-    is_complete,
     part_path,
     read_answers,
+    read_part,
     read_run,
     write_part,
 )
@@ -40,10 +41,10 @@ from qabias.runs.looks import CONFIDENCE, Outcome, Rule, verdict_lines, write_ou
 from qabias.runs.means import with_wordings
 from qabias.runs.question import Examples, Question, load_examples, make_question, read_question, until_look
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
+from qabias.scorers import registry
 from qabias.scorers.base import BatchScorer, Scorer
 from qabias.scorers.batches import keeping
 from qabias.scorers.journal import REQUESTS_FILE
-from qabias.scorers.registry import BASELINE, FUNCTION, SERVER, lasting_options, load_scorer, scorer_of
 from qabias.support.collector import collector_paused
 from qabias.support.printable import printable
 from qabias.support.progress import listening
@@ -138,13 +139,8 @@ def run(
                 break
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
         # Processes share the result; a question, with its functions, cannot be sent.
-        is_shared = processes.count > 1
-        result = processes.on_first(lambda: _without_question(finish(run_file, question), is_shared))
-        return replace(result, note=note)
-
-
-def _without_question(result: RunResult, is_shared: bool) -> RunResult:
-    return replace(result, question=None) if is_shared else result
+        kept: dict[str, Any] = {"question": None} if processes.count > 1 else {}
+        return processes.on_first(lambda: replace(finish(run_file, question), note=note, **kept))
 
 
 def stopping_rule(question: Question, arguments: RunArguments) -> Rule | None:
@@ -193,14 +189,16 @@ def prepare(
     folder: Path | None = None,
 ) -> Prepared:
     """Load the scorer and prepare its question; the arguments lose options that do not change answers."""
-    name = scorer_of(arguments.backend, arguments.model, arguments.revision, handed_over)
+    name = registry.scorer_of(arguments.backend, arguments.model, arguments.revision, handed_over)
     check_scorer(examples.benchmark, name)
     options = arguments.scorer_options
-    arguments = replace(arguments, options=lasting_options(name, arguments.options))
+    arguments = replace(arguments, options=registry.lasting_options(name, arguments.options))
     folder = folder or default_folder(arguments)
-    is_named = handed_over is None and name not in (BASELINE, FUNCTION, SERVER)
-    state = files_state(arguments.model) if is_named else []
-    scorer = load_scorer(
+    digest = ""
+    if handed_over is None and name not in (registry.BASELINE, registry.FUNCTION, registry.SERVER):
+        registry.check_options(registry.load_kind(name), options)  # before the files of a large model are read
+        digest = files_digest(arguments.model)
+    scorer = registry.load_scorer(
         name,
         arguments.model,
         seed=arguments.seed,
@@ -212,16 +210,16 @@ def prepare(
         journal=folder / REQUESTS_FILE,
         handed_over=handed_over,
     )
-    digest = files_digest(arguments.model) if state else ""
-    if state and state != files_state(arguments.model):
+    if digest and digest != files_digest(arguments.model):
         raise QabiasError(f"the files of the model {arguments.model!r} changed while it was loaded.", "Run it again.")
     question = replace(make_question(examples, arguments, scorer), model_digest=digest)
     return Prepared(arguments, folder, scorer, question)
 
 
 def is_there(run: RunFile, question: Question, number: int) -> bool:
-    """Return whether a part of a run is answered."""
-    return is_complete(run, number, question.benchmark, question.parts[number])
+    """Return whether a part of a run is answered, for exactly its examples."""
+    written = read_part(run, number)
+    return written is not None and answers_part(written, question.benchmark, question.parts[number])
 
 
 def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -> None:
@@ -337,10 +335,8 @@ class RunProgress:
         self._stream, self._clock = stream, clock
         self._finished = self._shown = done
         self._started = self._last_line = clock()
-        has_bar = stream is not None and stream.isatty()
-        self._bar = (
-            tqdm(total=total, initial=done, unit="example", desc=printable(name), file=stream) if has_bar else None
-        )
+        bar = partial(tqdm, total=total, initial=done, unit="example", desc=printable(name), file=stream)
+        self._bar = bar() if stream is not None and stream.isatty() else None
 
     @contextmanager
     def part(self, n_examples: int) -> Iterator[None]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -35,7 +35,6 @@ POSITIONS_OF_SIDE = {
 }
 
 Tokens = tuple[int, ...]
-Results = list[Any]  # of a batch, as JSON
 
 _kept: ContextVar[Journal | None] = ContextVar("kept", default=None)
 
@@ -54,13 +53,12 @@ class RunStats:
 @contextmanager
 def keeping(path: Path) -> Iterator[None]:
     """Keep the results of the batches inside the block in a file, for a repetition after an interruption."""
-    journal = Journal(path)
-    before = _kept.set(journal)
-    try:
-        yield
-    finally:
-        _kept.reset(before)
-        journal.close()
+    with closing(Journal(path)) as journal:
+        before = _kept.set(journal)
+        try:
+            yield
+        finally:
+            _kept.reset(before)
 
 
 class TokenBudget:
@@ -73,12 +71,9 @@ class TokenBudget:
         self.tokens = tokens or (CPU_TOKEN_BUDGET if loaded.device == "cpu" else on_gpu)
         self._scorer, self._name, self._device = scorer, loaded.name, loaded.device
 
-    def run(self, rows: str, chosen: Sequence[int], compute: Callable[[], Results]) -> Results | None:
-        """Results of a batch, also if kept before; None if memory ran out: then call `halve`, and run less of it.
-
-        `rows` is the digest of all rows, from which the batch has the chosen ones.
-        """
-        kept, name = _kept.get(), f"{self._scorer} {rows} {digest_of(chosen)}"
+    def fitting(self, content: Any, compute: Callable[[], list[Any]]) -> list[Any] | None:
+        """Results of a batch, kept ones of the same content; None if memory ran out: then `halve`, and run less."""
+        kept, name = _kept.get(), f"{self._scorer} {digest_of(content)}"
         if kept is not None and name in kept:
             return list(kept[name])
         try:
@@ -105,34 +100,36 @@ class TokenBudget:
         self.tokens = max(1, min(self.tokens, size) // 2)
         _log.warning("%s: out of memory; continuing with batches of %d tokens", self._scorer, self.tokens)
 
-
-class BatchRunner:
-    """Runs rows through a model, batch by batch."""
-
-    def __init__(self, loaded: LoadedModel, scorer: str, batch_tokens: int | None = None) -> None:
-        self._budget = TokenBudget(loaded, scorer, batch_tokens)
-
     def run(
-        self, rows: Sequence[Any], lengths: Sequence[int], ask: Callable[[list[int]], Results]
-    ) -> Iterator[tuple[list[int], Results]]:
-        """Run all rows, the longest first: memory then runs out early. Gives the rows of a batch and their results."""
-        order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
-        total, finished = max(1, sum(lengths)), 0
-        content = digest_of(rows)
-        done = 0
-        while done < len(order):
-            longest = lengths[order[done]]
-            chosen = order[done : done + max(1, self._budget.tokens // max(1, longest))]
-            size = sum(lengths[row] for row in chosen)
-            with within(finished / total, (finished + size) / total):
-                results = self._budget.run(content, chosen, partial(ask, chosen))
-            if results is None:
-                self._budget.halve(len(chosen) * longest, can_split=len(chosen) > 1)
+        self,
+        content: Any,
+        lengths: Sequence[int] | np.ndarray,
+        ask: Callable[[np.ndarray], list[Any]],
+        end_of: Callable[[np.ndarray, int], int] | None = None,
+    ) -> list[Any]:
+        """Run rows in batches, the longest first: memory then runs out early. Returns the result of each, in order.
+
+        `content` identifies the rows, `ask` takes the numbers of those of a batch and gives their results as JSON, and
+        `end_of` takes the negative lengths in order and where a batch begins.
+        """
+        order = np.argsort(-np.asarray(lengths), kind="stable")
+        keys = -np.asarray(lengths)[order]
+        content, shares = digest_of(content), np.cumsum([0, *keys]) / min(-1, keys.sum())
+        results: list[Any] = []
+        while (done := len(results)) < len(order):
+            chosen = order[done : (end_of or self._end_of)(keys, done)]
+            end = done + len(chosen)
+            with within(shares[done], shares[end]):
+                own = self.fitting([content, chosen.tolist()], partial(ask, chosen))
+            if own is None:
+                self.halve(len(chosen) * -int(keys[done]), can_split=len(chosen) > 1)
                 continue
-            yield chosen, results
-            done += len(chosen)
-            finished += size
-            tell(finished / total)
+            results += own
+            tell(shares[end])
+        return [results[place] for place in np.argsort(order)]
+
+    def _end_of(self, keys: np.ndarray, begin: int) -> int:
+        return begin + max(1, self.tokens // max(1, -int(keys[begin])))
 
 
 def digest_of(content: Any) -> str:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import CAUSAL, DEVICE_MAP_OPTION, check_device_map
 from qabias.scorers.base import OptionScores, Request, Scorer
-from qabias.scorers.batches import RunStats, TokenBudget, digest_of, nan_error
+from qabias.scorers.batches import RunStats, TokenBudget, nan_error
 from qabias.scorers.causal_rows import (
     Limits,
     Row,
@@ -114,17 +115,15 @@ class CausalScorer:
     def _score_within_memory(self, sequences: list[TokenSequence], layout: str) -> dict[TokenSequence, float]:
         values: dict[TokenSequence, float] = {}
         remaining = sequences
-        content, place = digest_of(sequences), {sequence: number for number, sequence in enumerate(sequences)}
         while remaining:
             for batch in plan_batches(remaining, layout, min(self._budget.tokens, self._network.batch_limit)):
-                asked = [sequence for row in batch for sequence in row.sequences]
-                chosen = [place[sequence] for sequence in asked]
-                results = self._budget.run(f"{layout} {content}", chosen, partial(self._run, batch, layout))
+                asked = [row.sequences for row in batch]
+                results = self._budget.fitting([layout, asked], partial(self._run, batch, layout))
                 if results is None:
                     # The sequences of a row can be run apart, unless each is the beginning of the next.
                     self._budget.halve(padded_size(batch), can_split=len(batch) > 1 or not batch[0].is_chain)
                     break
-                values.update(zip(asked, results, strict=True))
+                values.update(zip(chain.from_iterable(asked), results, strict=True))
                 tell(len(values) / len(sequences))
             remaining = [sequence for sequence in remaining if sequence not in values]
         return values
@@ -158,22 +157,18 @@ class CausalScorer:
         sequences = _probe_sequences(self._network.vocabulary_size, special, length)
         # Rows of unequal size also test padding.
         batch = [make_row(sequences[:-1]), make_row(sequences[-1:])]
-        values: dict[TokenSequence, float] = {}
-        expected: dict[TokenSequence, float] = {}
 
-        def ask() -> list[float]:
-            values.update(self._network.score(batch, as_trees=True))
-            expected.update({sequence: self._network.score_alone(sequence) for sequence in sequences})
-            return [*values.values()]
+        def compare() -> list[float]:
+            values = self._network.score(batch, as_trees=True)
+            return [abs(values[one] - self._network.score_alone(one)) / one.n_scored for one in sequences]
 
         try:
-            fits = self._budget.run("", (), ask) is not None
+            differences = self._budget.fitting("", compare)
         except Exception as error:  # whatever a model that does not know such masks raises
             return f"{type(error).__name__}: {first_line(error)}"
-        if not fits:
+        if differences is None:
             self._budget.halve(padded_size(batch), can_split=False)
-        difference = max(abs(values[sequence] - expected[sequence]) / sequence.n_scored for sequence in sequences)
-        if not difference <= tolerance:
+        if not (difference := max(differences or ())) <= tolerance:
             return f"its log-likelihoods differ by {difference:.2g} per token from one sequence at a time"
         return None
 

@@ -6,16 +6,14 @@ import inspect
 import itertools
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.scorers.batches import Results, RunStats, TokenBudget, digest_of, nan_error
-from qabias.support.progress import tell
+from qabias.scorers.batches import RunStats, TokenBudget, nan_error
 
 if TYPE_CHECKING:
     import torch
@@ -109,10 +107,10 @@ class TokenRows:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def digest(self) -> str:
-        """SHA-256 of all rows, in hexadecimal digits."""
+    def content(self) -> list[list[int]]:
+        """What identifies all rows."""
         content = (self._head_of, self._tail_of, self._head_starts, self._tail_starts, self._tokens, self._types)
-        return digest_of([part.tolist() for part in content])
+        return [part.tolist() for part in content]
 
     def tails(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Number of each chosen row's tail, and how many tokens precede it."""
@@ -172,8 +170,8 @@ def in_use(index: np.ndarray, n_values: int) -> tuple[np.ndarray, np.ndarray]:
     return used, renumbered[index]
 
 
-Ask: TypeAlias = "Callable[[np.ndarray, dict[str, torch.Tensor]], np.ndarray]"
-"""Takes the numbers of chosen rows and their model inputs."""
+Ask: TypeAlias = "Callable[[np.ndarray, dict[str, torch.Tensor]], list[Any]]"
+"""Takes the numbers of chosen rows and their model inputs, and gives the result of each row, as JSON."""
 
 
 class EncoderRunner:
@@ -217,11 +215,8 @@ class EncoderRunner:
             inputs["token_type_ids"] = types
         return {name: torch.from_numpy(values).to(self._device) for name, values in inputs.items()}
 
-    def run(self, rows: TokenRows, ask: Ask, describe: Callable[[int], str]) -> Iterator[tuple[np.ndarray, Results]]:
-        """Run all rows, the longest first: memory then runs out early. `describe` names a row's text.
-
-        Gives the rows of each batch and their results.
-        """
+    def run(self, rows: TokenRows, ask: Ask, describe: Callable[[int], str]) -> list[Any]:
+        """Run all rows and return the result of each; `describe` names a row's text."""
         import torch
 
         longest = int(rows.lengths.max(initial=0))
@@ -232,30 +227,17 @@ class EncoderRunner:
                 f"{self._name!r} can read.",
                 "Use shorter texts or another model.",
             )
-        order = np.argsort(-rows.lengths, kind="stable")
-        keys = -rows.lengths[order]
-        total, finished = int(rows.lengths.sum()), 0
-        content = rows.digest()
-        done = 0
-        while done < len(order):
-            chosen = order[done : self._cut(keys, done)]
-            size = len(chosen) * int(rows.lengths[chosen[0]])
-            with torch.inference_mode():
-                results = self._budget.run(content, chosen.tolist(), partial(self._ask, rows, chosen, ask))
-            if results is None:
-                self._budget.halve(size, can_split=len(chosen) > 1)
-                continue
-            yield chosen, results
-            done += len(chosen)
-            real = int(rows.lengths[chosen].sum())
-            self.stats.tokens_run += size
-            self.stats.pads_run += size - real
-            self.stats.batches += 1
-            finished += real
-            tell(finished / total)
 
-    def _ask(self, rows: TokenRows, chosen: np.ndarray, ask: Ask) -> Results:
-        return ask(chosen, self.make_inputs(rows, chosen)).tolist()
+        def compute(chosen: np.ndarray) -> list[Any]:
+            with torch.inference_mode():
+                results = ask(chosen, self.make_inputs(rows, chosen))
+            size = len(chosen) * int(rows.lengths[chosen[0]])
+            self.stats.tokens_run += size
+            self.stats.pads_run += size - int(rows.lengths[chosen].sum())
+            self.stats.batches += 1
+            return results
+
+        return self._budget.run(rows.content(), rows.lengths, compute, self._cut)
 
     def _cut(self, keys: np.ndarray, start: int) -> int:
         """End of the batch from `start` on: no pads if rows of one length fill half a batch."""

@@ -192,8 +192,10 @@ class ExtractiveQAScorer(EncoderScorer):
 
     def score(self, items: SpanQuestions) -> np.ndarray:
         """Score both subjects of every item."""
-        scores = np.empty((len(items.context_of), 2), dtype=np.float32)
-        used = _drop_unused(items)
+        # A part of a run contains all contexts and questions of the run.
+        contexts, context_of = in_use(items.context_of, len(items.contexts))
+        questions, question_of = in_use(items.question_of, len(items.questions))
+        used = _pick(items, contexts, questions, context_of, question_of)
         prepared = self.prepare(used)
         if prepared is None:
             warnings.warn(
@@ -201,10 +203,11 @@ class ExtractiveQAScorer(EncoderScorer):
                 "texts apart; each pair is encoded on its own, slower",
                 stacklevel=2,
             )
-            each = _each_pair(used)
-            self._run(each, self._prepare_pairs(each), scores)
+            number = np.arange(len(items.context_of))
+            each = _pick(items, items.context_of, items.question_of, number, number)
+            scores = self._run(each, self._prepare_pairs(each))
         else:
-            self._run(used, prepared, scores)
+            scores = self._run(used, prepared)
         self._refuse_nan(scores, lambda item: f"context {items.contexts[items.context_of[item]]!r}")
         return scores
 
@@ -279,7 +282,7 @@ class ExtractiveQAScorer(EncoderScorer):
             )
         return widen(spans, tokens, words) if self.span == "released" else spans
 
-    def _run(self, items: SpanQuestions, prepared: SpanRows, scores: np.ndarray) -> None:
+    def _run(self, items: SpanQuestions, prepared: SpanRows) -> np.ndarray:
         rows, spans = prepared.rows, prepared.spans
 
         def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> Any:
@@ -289,12 +292,10 @@ class ExtractiveQAScorer(EncoderScorer):
             starts = _largest(answer.start_logits, mask, spans.starts[tail] + before[:, None, None])
             ends = _largest(answer.end_logits, mask, spans.ends[tail] + before[:, None, None])
             # The root of each, because the product of two small ones may vanish.
-            return (starts.sqrt() * ends.sqrt()).cpu().numpy()
+            return (starts.sqrt() * ends.sqrt()).tolist()
 
-        for chosen, values in self._runner.run(
-            rows, ask, lambda row: f"context {items.contexts[items.context_of[row]]!r}"
-        ):
-            scores[chosen] = values
+        probabilities = self._runner.run(rows, ask, lambda row: f"context {items.contexts[items.context_of[row]]!r}")
+        return np.array(probabilities, dtype=np.float32).reshape(-1, 2)
 
 
 def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray) -> torch.Tensor:
@@ -321,47 +322,21 @@ def _released_template(loaded: LoadedModel) -> Template:
     return Template(specials=((first,), (last,), (last,)), special_types=((0,), (0,), (0,)), types=(0, 0))
 
 
-def _each_pair(items: SpanQuestions) -> SpanQuestions:
-    """Repeat contexts and questions, one of each for every item."""
-    number = np.arange(len(items.context_of))
-    return SpanQuestions(
-        contexts=[items.contexts[i] for i in items.context_of],
-        questions=[items.questions[i] for i in items.question_of],
-        subjects=[items.subjects[i] for i in items.context_of],
-        context_of=number,
-        question_of=number,
-    )
+def _pick(items: SpanQuestions, contexts: np.ndarray, questions: np.ndarray, *numbers: np.ndarray) -> SpanQuestions:
+    """Some contexts and questions, and the number of each item's context and question among them."""
+    chosen = [items.contexts[i] for i in contexts]
+    subjects = [items.subjects[i] for i in contexts]
+    return SpanQuestions(chosen, [items.questions[i] for i in questions], subjects, *numbers)
 
 
-def _drop_unused(items: SpanQuestions) -> SpanQuestions:
-    """Drop contexts and questions that no item uses: a part of a run contains all of the run's."""
-    contexts, context_of = in_use(items.context_of, len(items.contexts))
-    questions, question_of = in_use(items.question_of, len(items.questions))
-    return SpanQuestions(
-        contexts=[items.contexts[i] for i in contexts],
-        questions=[items.questions[i] for i in questions],
-        subjects=[items.subjects[i] for i in contexts],
-        context_of=context_of,
-        question_of=question_of,
-    )
-
-
-class SpanOptions(NamedTuple):
-    """Options of `ExtractiveQAScorer`."""
-
-    span: str
-    header: str
-    layout: str
-
-
-def parse_options(options: Mapping[str, str]) -> SpanOptions:
-    """Read options from texts."""
+def parse_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Read options for `ExtractiveQAScorer` from texts."""
     header = options.get("header", "")
-    return SpanOptions(
-        span=_check("span", options.get("span", SPANS[0]), SPANS),
-        header=NEWSQA_HEADER if header == "newsqa" else header,
-        layout=_check("layout", options.get("layout", LAYOUTS[0]), LAYOUTS),
-    )
+    return {
+        "span": _check("span", options.get("span", SPANS[0]), SPANS),
+        "header": NEWSQA_HEADER if header == "newsqa" else header,
+        "layout": _check("layout", options.get("layout", LAYOUTS[0]), LAYOUTS),
+    }
 
 
 def _check(option: str, value: str, known: Sequence[str]) -> str:
@@ -372,7 +347,7 @@ def _check(option: str, value: str, known: Sequence[str]) -> str:
 
 def _load(loading: Loading) -> ExtractiveQAScorer:
     options = parse_options(loading.options)
-    return ExtractiveQAScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options._asdict())
+    return ExtractiveQAScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options)
 
 
 KIND = ScorerKind(

@@ -14,7 +14,7 @@ import numpy as np
 from qabias.answers.outcomes import Written
 from qabias.answers.thinking import marks_thinking, set_thinking_aside
 from qabias.errors import QabiasError
-from qabias.scorers.batches import BatchRunner, Tokens, check_length, encode_each, n_positions, nan_error, pad_rows
+from qabias.scorers.batches import TokenBudget, Tokens, check_length, encode_each, n_positions, nan_error, pad_rows
 from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.kind import ASK_METHODS
 
@@ -115,8 +115,8 @@ class GenerationScorer:
         self._decoder = WrittenDecoder(loaded.tokenizer, template.opening if template else "")
         self._is_limited = max_new_tokens is not None
         self._config = _decoding(loaded, max_new_tokens or self._limit(_DEFAULT_TOKENS))
-        self._ends = [] if self._config.eos_token_id is None else np.atleast_1d(self._config.eos_token_id).tolist()
-        self._batches = BatchRunner(loaded, "generation", batch_tokens)
+        self._ends = {*np.atleast_1d(self._config.eos_token_id).tolist()}  # none is {None}, which no token is
+        self._budget = TokenBudget(loaded, "generation", batch_tokens)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -174,17 +174,13 @@ class GenerationScorer:
     def _answer_distinct(
         self, rows: Sequence[tuple[str, str]], encoded: dict[str, Tokens]
     ) -> dict[tuple[str, str], Written]:
-        answers: dict[tuple[str, str], Written] = {}
-
-        def ask(chosen: list[int]) -> list[Any]:
+        def ask(chosen: np.ndarray) -> list[Any]:
             prompts, streams = zip(*(rows[i] for i in chosen), strict=True)
             texts = self._run([encoded[prompt] for prompt in prompts], streams)
             return [(str(text), text.finish, text.thinking) for text in texts]
 
         lengths = [len(encoded[prompt]) + self._config.max_new_tokens for prompt, _ in rows]
-        for chosen, texts in self._batches.run(rows, lengths, ask):
-            answers.update((rows[i], Written(*text)) for i, text in zip(chosen, texts, strict=True))
-        return answers
+        return {row: Written(*text) for row, text in zip(rows, self._budget.run(rows, lengths, ask), strict=True)}
 
     def _run(self, prompts: Sequence[Tokens], streams: Sequence[str]) -> list[Written]:
         import torch
@@ -205,11 +201,8 @@ class GenerationScorer:
             )
         # A decoder-only model repeats the prompt; one with an encoder begins with its start token.
         n_given = tokens.shape[1] if is_causal else 1
-        return [self._decode(new) for new in written[:, n_given:].tolist()]
-
-    def _decode(self, tokens: list[int]) -> Written:
-        """Decode an answer; one without an end token stopped at the limit."""
-        return self._decoder.decode(tokens, "length" if set(self._ends).isdisjoint(tokens) else "stop")
+        answers = written[:, n_given:].tolist()  # one without an end token stopped at the limit
+        return [self._decoder.decode(new, "length" if self._ends.isdisjoint(new) else "stop") for new in answers]
 
 
 class WrittenDecoder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -76,19 +77,17 @@ class MaskedLMScorer(EncoderScorer):
         first = np.cumsum(counts) - counts
         scores = np.empty((len(asked), 2), dtype=np.float32)
 
-        def items_of(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> list[Any]:
+            ends = np.cumsum(counts[chosen])
             row = np.repeat(np.arange(len(chosen)), counts[chosen])
-            nth = np.arange(len(row)) - np.repeat(np.cumsum(counts[chosen]) - counts[chosen], counts[chosen])
-            return row, by_row[first[chosen][row] + nth]
-
-        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> np.ndarray:
-            row, here = items_of(chosen)
+            nth = np.arange(len(row)) - (ends - counts[chosen])[row]
             tail, before = masked.rows.tails(chosen)
-            subjects = accepted[items.subject_of[asked[here]]]
-            return self._network.probabilities(inputs, masked.masks[tail] + before, row, subjects, self._topk)
+            subjects = accepted[items.subject_of[asked[by_row[first[chosen][row] + nth]]]]
+            values = self._network.probabilities(inputs, masked.masks[tail] + before, row, subjects, self._topk)
+            return [own.tolist() for own in np.split(values, ends[:-1])]
 
-        for chosen, values in self._runner.run(masked.rows, ask, lambda row: f"text {distinct.text(row)!r}"):
-            scores[items_of(chosen)[1]] = values
+        by_text = self._runner.run(masked.rows, ask, lambda row: f"text {distinct.text(row)!r}")
+        scores[by_row] = list(chain.from_iterable(by_text))
         return scores
 
     def _make_rows(self, texts: _Texts) -> _MaskedRows:
@@ -225,30 +224,23 @@ def distinct_rows(items: MaskedSentences, asked: np.ndarray) -> tuple[_Texts, np
     return _Texts(contexts, sentences, distinct // len(sentences), distinct % len(sentences)), row_of
 
 
-class MaskOptions(NamedTuple):
-    """Options of `MaskedLMScorer`."""
-
-    topk: int | None
-    pronouns: Mapping[str, str] | None
-
-
-def parse_options(options: Mapping[str, str]) -> MaskOptions:
-    """Read options from texts."""
+def parse_options(options: Mapping[str, str]) -> dict[str, Any]:
+    """Read options for `MaskedLMScorer` from texts."""
     topk = options.get("topk", "all")
     if topk != "all" and not (topk.isdecimal() and int(topk) > 0):
         raise QabiasError(f"masked_lm: topk is {topk!r}.", "Give a whole number such as 10, or all.")
     pronouns = options.get("pronouns", "no")
     if pronouns not in ("no", "yes"):
         raise QabiasError(f"masked_lm: pronouns is {pronouns!r}.", "Give yes or no.")
-    return MaskOptions(
-        topk=None if topk == "all" else int(topk),
-        pronouns={"female": "she", "male": "he"} if pronouns == "yes" else None,
-    )
+    return {
+        "topk": None if topk == "all" else int(topk),
+        "pronouns": {"female": "she", "male": "he"} if pronouns == "yes" else None,
+    }
 
 
 def _load(loading: Loading) -> MaskedLMScorer:
     options = parse_options(loading.options)
-    return MaskedLMScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options._asdict())
+    return MaskedLMScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options)
 
 
 KIND = ScorerKind(

@@ -39,15 +39,13 @@ class MultipleChoiceScorer(EncoderScorer):
         pairs = _distinct_pairs(requests)
         endings = encode_plain(self._tokenizer, pairs.endings)
         rows = self._make_rows(pairs, endings)
-        logits = np.empty(len(rows))
 
         def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> Any:
             # These models take all options of a question at once; a row here is a question of one option.
             answer = self._model(**{name: values[:, None] for name, values in inputs.items()})
-            return answer.logits[:, 0].double().cpu().numpy()
+            return answer.logits[:, 0].double().tolist()
 
-        for chosen, values in self._runner.run(rows, ask, lambda row: _describe(requests, pairs, row)):
-            logits[chosen] = values
+        logits = np.array(self._runner.run(rows, ask, lambda row: _describe(requests, pairs, row)))
         self._refuse_nan(logits, lambda row: _describe(requests, pairs, row))
         n_tokens = np.array([len(tokens) for tokens in endings], dtype=np.int32)
         n_bytes = np.array([len(ending.encode()) for ending in pairs.endings], dtype=np.int32)

@@ -51,24 +51,18 @@ class NLIScorer(EncoderScorer):
         numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
         pair_of = np.array([numbers[pair] for pair in pairs])
         distinct = list(numbers)
-        rows = self._encode(distinct)
-        probabilities = np.empty((len(distinct), len(LABELS)))
+        premises, hypotheses = map(list, zip(*distinct, strict=True))
+        encoded = self._tokenizer(premises, hypotheses, truncation=False, padding=False, verbose=False)
+        tails = Pieces.join(encoded["input_ids"], encoded.get("token_type_ids"))
+        number = np.arange(len(distinct))
+        rows = TokenRows(Pieces.join([()]), tails, np.zeros_like(number), number)
 
         def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> Any:
-            logits = self._model(**inputs).logits.double()
-            return logits.softmax(dim=-1)[:, self._places].cpu().numpy()
+            return self._model(**inputs).logits.double().softmax(dim=-1)[:, self._places].tolist()
 
-        for chosen, values in self._runner.run(rows, ask, lambda row: _describe(distinct[row])):
-            probabilities[chosen] = values
+        probabilities = np.array(self._runner.run(rows, ask, lambda row: _describe(distinct[row])))
         self._refuse_nan(probabilities, lambda row: _describe(distinct[row]))
         return probabilities[pair_of]
-
-    def _encode(self, pairs: Sequence[tuple[str, str]]) -> TokenRows:
-        premises, hypotheses = map(list, zip(*pairs, strict=True))
-        encoded = self._tokenizer(premises, hypotheses, truncation=False, padding=False, verbose=False)
-        nothing = Pieces.join([()])
-        tails = Pieces.join(encoded["input_ids"], encoded.get("token_type_ids"))
-        return TokenRows(nothing, tails, np.zeros(len(pairs), dtype=np.int64), np.arange(len(pairs)))
 
 
 def _own_labels(loaded: LoadedModel) -> tuple[str, ...]:

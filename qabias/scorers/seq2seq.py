@@ -11,7 +11,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import DEVICE_MAP_OPTION, SEQ2SEQ, check_device_map
 from qabias.scorers.base import OptionScores, Request, Scorer
-from qabias.scorers.batches import BatchRunner, Tokens, check_length, encode_each, nan_error, pad_rows
+from qabias.scorers.batches import TokenBudget, Tokens, check_length, encode_each, nan_error, pad_rows
 from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 
@@ -37,7 +37,7 @@ class Seq2SeqScorer:
             )
         self.model_signature = loaded.signature
         self._loaded = loaded
-        self._batches = BatchRunner(loaded, self.name, batch_tokens)
+        self._budget = TokenBudget(loaded, self.name, batch_tokens)
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
@@ -79,27 +79,26 @@ class Seq2SeqScorer:
     ) -> dict[tuple[str, str], float]:
         """Score pairs of prefix and option: a batch of prefixes, then the batches of their options."""
         prefixes = list(asked)
-        values: dict[tuple[str, str], float] = {}
 
-        def read(chosen: list[int]) -> list[Any]:
+        def read(chosen: np.ndarray) -> list[Any]:
             batch = [prefixes[i] for i in chosen]
             output, mask = self._encode([sources[prefix] for prefix in batch])
             pairs = [(row, option) for row, prefix in enumerate(batch) for option in asked[prefix]]
 
-            def write(chosen: list[int]) -> list[float]:
+            def write(chosen: np.ndarray) -> list[float]:
                 here = [pairs[i] for i in chosen]
                 return self._decode(output, mask, [row for row, _ in here], [targets[option] for _, option in here])
 
-            scored: dict[tuple[int, str], float] = {}
             lengths = [mask.shape[1] + len(targets[option]) for _, option in pairs]
-            for chosen, results in self._batches.run([batch, pairs], lengths, write):
-                scored.update(zip((pairs[i] for i in chosen), results, strict=True))
-            return [scored[pair] for pair in pairs]
+            scored = iter(self._budget.run([batch, pairs], lengths, write))
+            return [[next(scored) for _ in asked[prefix]] for prefix in batch]
 
-        for chosen, results in self._batches.run([*asked.items()], [len(sources[prefix]) for prefix in prefixes], read):
-            asked_here = ((prefixes[i], option) for i in chosen for option in asked[prefixes[i]])
-            values.update(zip(asked_here, results, strict=True))
-        return values
+        by_prefix = self._budget.run(asked, [len(sources[prefix]) for prefix in prefixes], read)
+        return {
+            (prefix, option): value
+            for prefix, values in zip(prefixes, by_prefix, strict=True)
+            for option, value in zip(asked[prefix], values, strict=True)
+        }
 
     def _encode(self, sources: Sequence[Tokens]) -> tuple[Any, torch.Tensor]:
         import torch

@@ -21,16 +21,16 @@ def read_parquet(path: Path, **options: Any) -> pa.Table:
 def read_users_parquet(path: Path) -> pa.Table:
     """A user's file as a table; refuses one that is small on the disk and fills the memory."""
     with pq.ParquetFile(path) as file:
-        n_rows, groups = file.metadata.num_rows, map(file.metadata.row_group, range(file.metadata.num_row_groups))
-        if n_rows > MOST_ROWS:
-            raise pa.ArrowInvalid(f"its {n_rows:,} rows are more than {MOST_ROWS:,}")
+        metadata = file.metadata
+        if metadata.num_rows > MOST_ROWS:
+            raise pa.ArrowInvalid(f"its {metadata.num_rows:,} rows are more than {MOST_ROWS:,}")
         # A value is at most as long as its column on the disk, but may stand for many rows.
-        longest = max((group.total_byte_size for group in groups), default=0)
-        batches, n_bytes = [], 0
-        for batch in file.iter_batches(max(16, min(2**16, MOST_DECODED // 8 // max(1, longest)))):
+        longest = max([1, *(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))])
+        batches, left = [], MOST_DECODED
+        for batch in file.iter_batches(max(16, min(2**16, MOST_DECODED // 8 // longest))):
             batches.append(batch)
-            n_bytes += batch.nbytes
-            if n_bytes > MOST_DECODED:
+            left -= batch.nbytes
+            if left < 0:
                 raise pa.ArrowInvalid(f"its columns take more than {MOST_DECODED / 2**30:.0f} GB in memory")
         return pa.Table.from_batches(batches, file.schema_arrow)
 

@@ -1,6 +1,7 @@
 """Atomic file writing, and strict JSON."""
 
 import errno
+import hashlib
 import json
 import math
 import os
@@ -163,6 +164,15 @@ def write_json(path: Path, content: Any) -> None:
 def json_text(content: Any) -> str:
     """Strict JSON as files hold it; NaN and infinities become null."""
     return json.dumps(strict(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(2**20):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def regular(path: Path, most: float = math.inf) -> Path:

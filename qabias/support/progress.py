@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 Listener = Callable[[float], None]  # takes the completed share of a task, in [0, 1]
-_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_listener: ContextVar[Listener] = ContextVar("listener", default=lambda share: None)
 
 
 @contextmanager
@@ -22,16 +22,12 @@ def listening(listener: Listener) -> Iterator[None]:
 
 def tell(share: float) -> None:
     """Report the completed share of the task, in [0, 1], to any listener."""
-    if (listener := _listener.get()) is not None:
-        listener(share)
+    _listener.get()(share)
 
 
 @contextmanager
 def within(begin: float, end: float) -> Iterator[None]:
     """Scale the progress inside the block to one step of the task, between two shares."""
     listener = _listener.get()
-    if listener is None:
-        yield
-        return
     with listening(lambda share: listener(begin + share * (end - begin))):
         yield

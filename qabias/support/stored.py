@@ -114,10 +114,8 @@ def _fits(kind: Any, value: Any) -> bool:
     """Whether a value's own type fits a type."""
     if kind is Any:
         return True
-    if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+    if kind in (int, float):
+        return isinstance(value, (int, kind)) and not isinstance(value, bool)
     if kind in (str, bool, type(None)):
         return isinstance(value, kind)
     return isinstance(value, list if get_origin(kind) is tuple else dict)

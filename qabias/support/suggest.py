@@ -5,7 +5,7 @@ import importlib.util
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, bounded
 
 MOST = 3
 
@@ -58,8 +58,7 @@ def choose(names: Sequence[str], close: Sequence[str] = (), flag: str = "", see:
 
 def shortened(value: object) -> str:
     """A value in a message: its Python form, shortened if it is long."""
-    text = repr(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
+    return bounded(repr(value), _LONGEST)
 
 
 def missing(path: Path) -> QabiasError:

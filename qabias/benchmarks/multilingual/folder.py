@@ -61,6 +61,7 @@ class SetFolder(DatasetFolder[FolderOrigin]):
     def _texts(self, origin: FolderOrigin) -> dict[str, str]:
         card, licence = self._set_card, self._set_card.terms
         text = str if card.paper else _plain  # the cards of this package are Markdown
+        pages = {"Paper": card.paper, "Published at": card.homepage}
         makers = yaml.safe_load(self._sources.read_text(encoding="utf-8"))["paper" if card.paper else "templates"]
         return {
             "title": "authors' texts" if card.paper else "from templates",
@@ -68,7 +69,8 @@ class SetFolder(DatasetFolder[FolderOrigin]):
             "summary": text(card.summary),
             "licence": f"{licence.name}: {licence.terms}",
             "making": text(card.making) + (_PINNED if card.repository else ""),
-            "published": "\n".join(line for line in _published(card) if line) or "- These templates have no page.",
+            "published": "\n".join(f"- **{what}:** <{page}>" for what, page in pages.items() if page)
+            or "- These templates have no page.",
             "attribution": ", ".join(filter(None, (text(card.authors), card.homepage and f"<{card.homepage}>"))),
             **makers,
             **{part: text(getattr(card, part)) for part in ("society", "authors")},
@@ -116,12 +118,6 @@ class SetFolder(DatasetFolder[FolderOrigin]):
             "task_categories": ["multiple-choice", "question-answering"],
             "task_ids": ["multiple-choice-qa"],
         }
-
-
-def _published(card: Card) -> tuple[str, str]:
-    """Lines of the card about paper and page, or ""."""
-    paper = f"- **Paper:** <{card.paper}>" if card.paper else ""
-    return paper, f"- **Published at:** <{card.homepage}>" if card.homepage else ""
 
 
 def _plain(text: str) -> str:

@@ -68,7 +68,8 @@ class TemplateQuestions(PublishedQuestions):
         self.categories = _categories(folder, fields.get("categories"))
         self._language = _language(folder, fields["language"])
         self._unknown: Sequence[str] = fields["unknown"]
-        self._words = _read_words(folder)
+        labels = _vocabulary.read_labels(folder / LABELS) if (folder / LABELS).exists() else {}
+        self._words: Vocabulary = _vocabulary.Vocabulary(labels, ())
         self._templates = _read_templates(folder, self.categories, self._words)
         super().__init__(fields["name"], _card(fields, self._language))
 
@@ -225,14 +226,6 @@ def _card(fields: Mapping[str, Any], language: Language) -> Card:
 def is_target(category: str, text: str, info: str, groups: Sequence[str]) -> bool:
     """Whether a person is in the stereotyped group, by tag or label."""
     return info in groups or text in groups
-
-
-def _read_words(folder: Path) -> Vocabulary:
-    """The labels of a folder, if any."""
-    path = folder / LABELS
-    labels: Mapping[str, Any] = _vocabulary.read_labels(path) if path.exists() else {}
-    vocabulary: Vocabulary = _vocabulary.Vocabulary(labels, ())
-    return vocabulary
 
 
 def _read_templates(folder: Path, categories: Sequence[str], words: Vocabulary) -> dict[str, list[Template]]:
