@@ -72,7 +72,7 @@ def to_table(rows: Any, what: str) -> pyarrow.Table:
     """A user's table as an Arrow table; NaN becomes null, like None."""
     import pyarrow as pa
 
-    from qabias.support.table_files import to_column
+    from qabias.support.table_files import from_rows, to_column
 
     if not is_table(rows):
         raise QabiasError(
@@ -83,16 +83,14 @@ def to_table(rows: Any, what: str) -> pyarrow.Table:
         return rows
     if hasattr(rows, "with_format"):
         return rows.with_format("arrow")[:]
+    if hasattr(rows, "notna"):  # a data frame, whose missing values have several types
+        rows = rows.astype(object).where(rows.notna(), None)
     try:
-        if hasattr(rows, "columns"):
-            mixed = [name for name in rows.columns if str(getattr(rows[name], "dtype", "")) == "object"]
-            texts = {name: to_column(rows[name], f"{what}: column {name}").to_pylist() for name in mixed}
-            return pa.Table.from_pandas(rows.assign(**texts), preserve_index=False).replace_schema_metadata(None)
-        if isinstance(rows, Mapping):
-            return pa.table({name: to_column(values, f"{what}: column {name}") for name, values in rows.items()})
-        names = dict.fromkeys(name for row in rows for name in row)
-        return pa.table({name: to_column([row.get(name) for row in rows], f"{what}: {name}") for name in names})
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        if not hasattr(rows, "items"):
+            return from_rows(rows, what)
+        columns = [to_column(values, f"{what}: column {name}") for name, values in rows.items()]
+        return pa.table(columns, list(map(str, rows.keys())))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
         raise QabiasError(
             f"{what}: not a table ({' '.join(str(error).split())}).", "Give one value per row and column."
         ) from error
