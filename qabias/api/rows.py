@@ -23,7 +23,7 @@ Rows: TypeAlias = (
 
 _MARK = "Loaded by qabias: "
 # What determines the texts of rows, but for the sample that was drawn of them.
-_ORIGIN = ("benchmark", "config", "source", "fixes", "seed", "options")
+ORIGIN = ("benchmark", "config", "source", "fixes", "seed", "options")
 
 
 def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArguments) -> datasets.Dataset:
@@ -42,7 +42,7 @@ def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArgumen
         if column in features:
             features[column] = ClassLabel(names=list(names))
     texts = benchmark.facts.hub
-    origin = {name: getattr(arguments, name) for name in _ORIGIN}
+    origin = {name: getattr(arguments, name) for name in ORIGIN}
     info = DatasetInfo(
         description="\n\n".join(filter(None, (texts and texts.description, _MARK + json.dumps(origin, default=dict)))),
         citation="\n".join(benchmark.facts.citations),
@@ -55,9 +55,7 @@ def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArgumen
 
 def origin_of(rows: object) -> list[dict[str, Any]]:
     """Return the origin that rows record."""
-    from datasets import Dataset
-
-    lines = (rows.info.description or "").splitlines() if isinstance(rows, Dataset) else []
+    lines = str(getattr(getattr(rows, "info", None), "description", None)).splitlines()
     return [json.loads(line.removeprefix(_MARK)) for line in lines if line.startswith(_MARK)]
 
 
