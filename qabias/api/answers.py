@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from qabias.benchmarks import Benchmark
     from qabias.benchmarks.base import ExternalAnswers
     from qabias.runs.collected import Collected
-    from qabias.runs.run import RunResult
 
 Predictions: TypeAlias = "Result | str | Path | Rows | Iterable[int | float | str | None]"
 
@@ -84,17 +83,25 @@ def score(
     asked |= {"options": options, "format": format, "parser": parser, "answers": answers, "model": model}
     asked |= {"references": references}
     said = {name: value for name, value in asked.items() if value is not None}
-    run = predictions if isinstance(predictions, Result) else _run_in(predictions)
-    if run is not None:
-        _refuse(said, "collected answers, and a run folder records its own")
-        result, finished = _score_run(run, dict(rules or {}), output, mirror)
-        warn_caller(finished.warned)
-        return result
-    from qabias.runs.collected import write_collected
+    from qabias.runs.collected import score_otherwise, write_collected
+    from qabias.runs.run import score_run
 
-    answered = collected(predictions, said, rules or {}, mirror)
-    folder, scratch = run_folder(output)
-    warn_caller(write_collected(answered, folder).warned)
+    run = predictions.folder if isinstance(predictions, Result) else _run_in(predictions)
+    if run is None:
+        answered = collected(predictions, said, rules or {}, mirror)
+        folder, scratch = run_folder(output)
+        finished = write_collected(answered, folder)
+    else:
+        _refuse(said, "collected answers, and a run folder records its own")
+        if rules:
+            folder, scratch = run_folder(output)
+            finished = score_otherwise(run, rules, folder, mirror)
+        elif output is None:
+            folder, scratch = run, predictions.scratch if isinstance(predictions, Result) else None
+            finished = score_run(run, mirror)
+        else:
+            raise QabiasError(f"{run}: a run is scored in its own folder unless rules change.", "Remove output=...")
+    warn_caller(finished.warned)
     return Result(folder, mirror=mirror, scratch=scratch)
 
 
@@ -157,24 +164,6 @@ def _refuse(names: Iterable[str], why: str) -> None:
         raise QabiasError(f"--{name} is for {why}.", f"Remove --{name}.")
 
 
-def _score_run(
-    run: Result | Path, rules: Mapping[str, str], output: str | Path | None, mirror: str | None
-) -> tuple[Result, RunResult]:
-    from qabias.runs.collected import score_otherwise
-    from qabias.runs.run import score_run
-
-    folder = run.folder if isinstance(run, Result) else run
-    if rules:
-        target, scratch = run_folder(output)
-        finished = score_otherwise(folder, rules, target, mirror)
-        return Result(target, mirror=mirror, scratch=scratch), finished
-    if output is not None:
-        raise QabiasError(f"{folder}: a run is scored in its own folder unless rules change.", "Remove output=...")
-    finished = score_run(folder, mirror)
-    scratch = run.scratch if isinstance(run, Result) else None
-    return Result(folder, mirror=mirror, scratch=scratch), finished
-
-
 def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the caller and the references state about the texts."""
     known = dict(asked)
@@ -203,32 +192,31 @@ def _given(
 ) -> tuple[ExternalAnswers, str]:
     """The answers, and their name in messages and in the signature."""
     from qabias.runs.collected import choose_from_table
-    from qabias.support.table_files import read_table, to_column
+    from qabias.support.table_files import read_table
 
     is_file = isinstance(predictions, str | Path)
     where = str(predictions) if is_file else "predictions"
-    if is_file or is_table(predictions):
-        table = read_table(Path(predictions)) if is_file else to_table(predictions, where)
-        if rows is not None:
-            has_keys = any(key in table.column_names for key in benchmark.key)
-            table = _among(rows, table, benchmark, where) if has_keys else _beside(rows, table, benchmark)
-        return choose_from_table(benchmark, table, name, where), where
-    if rows is None:
+    if is_file:
+        table = read_table(Path(predictions))
+    elif is_table(predictions):
+        table = to_table(predictions, where)
+    elif rows is None:
         raise QabiasError(
             "a sequence of answers does not name its questions.",
             "Give the rows as references, such as "
             f"qabias.load({benchmark.name!r}, ...), or a table with {', '.join(benchmark.key)}.",
         )
-    if len(benchmark.answer_columns) > 1:
+    elif len(benchmark.answer_columns) > 1:
         raise QabiasError(
             f"an answer to {benchmark.name} is several numbers.",
             f"Give a table with {', '.join(benchmark.answer_columns)}.",
         )
-    import pyarrow as pa
-
-    values = to_column(predictions, where)
-    answered = _beside(rows, pa.table({benchmark.answer_columns[0]: values}), benchmark)
-    return choose_from_table(benchmark, answered, name, where), where
+    else:
+        table = to_table({benchmark.answer_columns[0]: predictions}, where)
+    if rows is not None:
+        has_keys = any(key in table.column_names for key in benchmark.key)
+        table = _among(rows, table, benchmark, where) if has_keys else _beside(rows, table, benchmark)
+    return choose_from_table(benchmark, table, name, where), where
 
 
 def _beside(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark) -> pyarrow.Table:
