@@ -44,7 +44,7 @@ def read_table(path: Path) -> pa.Table:
         raise
     except OSError as error:
         raise _unreadable(path, ending[1:], error) from error
-    except (ValueError, RecursionError, AttributeError) as error:
+    except (ValueError, RecursionError) as error:
         fix = "write one object a line." if "js" in ending else "quote texts with delimiters or line breaks."
         problem = f"{path} is not readable as {ending[1:]}: {first_line(error)[:300]}."
         raise QabiasError(problem, f"Save it as UTF-8, and {fix}") from error
@@ -76,15 +76,16 @@ def _read_csv(text: str) -> pa.Table:
 
 def _read_json(text: str, path: Path) -> pa.Table:
     """JSON lines, or a list of objects."""
-    if text.lstrip().startswith("["):
-        return from_rows(json.loads(text), str(path))
-    # `splitlines` would also split inside JSON strings.
-    return from_rows([json.loads(line) for line in text.split("\n") if line.strip()], str(path))
+    if not text.lstrip().startswith("["):  # `splitlines` would also split inside JSON strings
+        text = "[" + ",\n".join(line for line in text.split("\n") if line.strip()) + "]"
+    return from_rows(json.loads(text), str(path))
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]], what: str) -> pa.Table:
     """Rows as a table with the columns of all of them."""
-    names = dict.fromkeys(name for row in rows for name in row.keys())  # noqa: SIM118 - only objects have keys
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise QabiasError(f"{what}: a row is no object.", "Give an object with names and values in each row.")
+    names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({name: to_column([row.get(name) for row in rows], f"{what}: {name}") for name in names})
 
 
