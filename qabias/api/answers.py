@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from qabias.api.calls import OptionValue, in_python_words, option_texts, run_folder, upstream, warn_caller
 from qabias.api.result import Result
-from qabias.api.rows import Rows, is_table, origin_of, to_table
+from qabias.api.rows import ORIGIN, Rows, is_table, origin_of, to_table
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from qabias.benchmarks import Benchmark
     from qabias.benchmarks.base import ExternalAnswers
-    from qabias.runs.run import RunResult
+    from qabias.runs.collected import Collected
 
 Predictions: TypeAlias = "Result | str | Path | Rows | Iterable[int | float | str | None]"
 
@@ -78,66 +78,75 @@ def score(
             twice, no answer can be read, or the metric refuses an answer.
     """
     mirror = upstream(mirror)
-    rules = dict(rules or {})
-    texts: dict[str, object] = {"benchmark": benchmark, "config": config, "source": source}
-    texts |= {"fixes": fixes, "seed": seed, "options": None if option is None else option_texts(option)}
-    run = predictions if isinstance(predictions, Result) else _run_in(predictions)
-    if run is not None:
-        asked = {"format": format, "parser": parser, "answers": answers, "model": model, "references": references}
-        _refuse_all({**texts, **asked}, "collected answers, and a run folder records its own")
-        result, finished = _score_run(run, rules, output, mirror)
-        warn_caller(finished.warned)
-        return result
+    options = None if option is None else option_texts(option)
+    asked: dict[str, Any] = {"benchmark": benchmark, "config": config, "source": source, "fixes": fixes, "seed": seed}
+    asked |= {"options": options, "format": format, "parser": parser, "answers": answers, "model": model}
+    asked |= {"references": references}
+    said = {name: value for name, value in asked.items() if value is not None}
+    from qabias.runs.collected import score_otherwise, write_collected
+    from qabias.runs.run import score_run
+
+    run = predictions.folder if isinstance(predictions, Result) else _run_in(predictions)
+    if run is None:
+        answered = collected(predictions, said, rules or {}, mirror)
+        folder, scratch = run_folder(output)
+        finished = write_collected(answered, folder)
+    else:
+        _refuse(said, "collected answers, and a run folder records its own")
+        if rules:
+            folder, scratch = run_folder(output)
+            finished = score_otherwise(run, rules, folder, mirror)
+        elif output is None:
+            folder, scratch = run, predictions.scratch if isinstance(predictions, Result) else None
+            finished = score_run(run, mirror)
+        else:
+            raise QabiasError(f"{run}: a run is scored in its own folder unless rules change.", "Remove output=...")
+    warn_caller(finished.warned)
+    return Result(folder, mirror=mirror, scratch=scratch)
+
+
+def collected(predictions: Any, said: Mapping[str, Any], rules: Mapping[str, str], mirror: str | None) -> Collected:
+    """Answers of any kind with their examples; `said` are the arguments that the caller gave."""
     from qabias.answers.likelihoods import NORMS
     from qabias.benchmarks import load_benchmark
     from qabias.benchmarks.registry import default_name
-    from qabias.logs import openai_batch
+    from qabias.logs import Log, openai_batch
     from qabias.models.loading import check_name
     from qabias.runs.arguments import RunArguments, norm_arguments, norm_of
-    from qabias.runs.collected import collect, write_collected
+    from qabias.runs.collected import collect
     from qabias.runs.logged import collect_log, log_at
 
+    model, norm = said.get("model"), norm_of(said["parser"]) if "parser" in said else None
     if model is not None:
         check_name(model, "model")
-    log = log_at(Path(predictions)) if isinstance(predictions, str | Path) else None
-    if log is not None:
-        not_said = "a table of answers, and a log records its own"
-        _refuse_all({"answers": answers, "references": references}, not_said)
-        said = {"benchmark": benchmark, "config": config, "source": source, "format": format}
-        said["norm"] = None if parser is None else norm_of(parser)
-        hints = {name: value for name, value in said.items() if value is not None}
-        drawn = {"fixes": fixes, "seed": seed, "option": option}
-        if log.tool == openai_batch.TOOL:
-            hints |= {} if seed is None else {"seed": str(seed)}
-            hints |= {"fixes": "yes"} if fixes else {}
-            hints |= {f"option.{name}": value for name, value in option_texts(option or {}).items()}
-        else:
-            _refuse_all(drawn, not_said)
-        collected = collect_log(log, mirror, model=model, rules=rules, hints=hints)
-        folder, scratch = run_folder(output)
-        warn_caller(write_collected(collected, folder).warned)
-        return Result(folder, mirror=mirror, scratch=scratch)
-    if references is None and origin_of(predictions):
-        references = predictions  # rows of `load` with a column of answers are their own references
-    known = _known(texts, origin_of(references))
+    log = log_at(Path(predictions)) if isinstance(predictions, str | Path) else predictions
+    if isinstance(log, Log):
+        # The results of a batch do not record which texts were drawn.
+        drawn = () if log.tool == openai_batch.TOOL else ("fixes", "seed", "options")
+        names = [name for name in ("answers", "references", *drawn) if name in said]
+        _refuse(names, "a table of answers, and a log records its own")
+        hints = {name: str(said[name]) for name in ("benchmark", "config", "source", "format", "seed") if name in said}
+        hints |= {"norm": norm} if norm else {}
+        hints |= {"fixes": "yes"} if said.get("fixes") else {}
+        hints |= {f"option.{name}": value for name, value in said.get("options", {}).items()}
+        return collect_log(log, mirror, model=model, rules=rules, hints=hints)
+    # Rows of `load` with a column of answers are their own references.
+    references = said.get("references", predictions if origin_of(predictions) else None)
+    known = _known({name: said[name] for name in ORIGIN if name in said}, origin_of(references))
     rows = None if references is None else to_table(references, "references")
     benchmark = known.pop("benchmark", default_name())
     chosen = load_benchmark(benchmark)
-    external, where = _given(predictions, rows, chosen, answers)
-    known.setdefault("config", chosen.configs[-1])
-    known.setdefault("source", external.source or chosen.sources[0])
+    external, where = _given(predictions, rows, chosen, said.get("answers"))
+    known = {"config": chosen.configs[-1], "source": external.source or chosen.sources[0], **known}
     arguments = RunArguments(
         benchmark,
         model=model or external.model or Path(where).stem,
-        format=format,
-        **norm_arguments(norm_of(parser) if parser else external.norm or NORMS[0]),
+        format=said.get("format"),
+        **norm_arguments(norm or external.norm or NORMS[0]),
         rules=rules,
         **known,
     )
-    collected = collect(external, arguments, where, mirror, rows)
-    folder, scratch = run_folder(output)
-    warn_caller(write_collected(collected, folder).warned)
-    return Result(folder, mirror=mirror, scratch=scratch)
+    return collect(external, arguments, where, mirror, rows)
 
 
 def _run_in(predictions: object) -> Path | None:
@@ -150,33 +159,14 @@ def _run_in(predictions: object) -> Path | None:
     return None if not is_run(folder) and log_at(folder) is not None else folder
 
 
-def _refuse_all(arguments: Mapping[str, object], why: str) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            raise QabiasError(f"{_called(name)} is for {why}.", f"Remove {_called(name)}.")
-
-
-def _score_run(
-    run: Result | Path, rules: Mapping[str, str], output: str | Path | None, mirror: str | None
-) -> tuple[Result, RunResult]:
-    from qabias.runs.collected import score_otherwise
-    from qabias.runs.run import score_run
-
-    folder = run.folder if isinstance(run, Result) else run
-    if rules:
-        target, scratch = run_folder(output)
-        finished = score_otherwise(folder, rules, target, mirror)
-        return Result(target, mirror=mirror, scratch=scratch), finished
-    if output is not None:
-        raise QabiasError(f"{folder}: a run is scored in its own folder unless rules change.", "Remove output=...")
-    finished = score_run(folder, mirror)
-    scratch = run.scratch if isinstance(run, Result) else None
-    return Result(folder, mirror=mirror, scratch=scratch), finished
+def _refuse(names: Iterable[str], why: str) -> None:
+    for name in map(_called, names):
+        raise QabiasError(f"--{name} is for {why}.", f"Remove --{name}.")
 
 
 def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the caller and the references state about the texts."""
-    known = {name: value for name, value in asked.items() if value is not None}
+    known = dict(asked)
     for name in dict.fromkeys(name for origin in origins for name in origin):
         called = _called(name)
         said = list({str(origin.get(name)): origin.get(name) for origin in origins}.values())
@@ -202,32 +192,31 @@ def _given(
 ) -> tuple[ExternalAnswers, str]:
     """The answers, and their name in messages and in the signature."""
     from qabias.runs.collected import choose_from_table
-    from qabias.support.table_files import read_table, to_column
+    from qabias.support.table_files import read_table
 
     is_file = isinstance(predictions, str | Path)
     where = str(predictions) if is_file else "predictions"
-    if is_file or is_table(predictions):
-        table = read_table(Path(predictions)) if is_file else to_table(predictions, where)
-        if rows is not None:
-            has_keys = any(key in table.column_names for key in benchmark.key)
-            table = _among(rows, table, benchmark, where) if has_keys else _beside(rows, table, benchmark)
-        return choose_from_table(benchmark, table, name, where), where
-    if rows is None:
+    if is_file:
+        table = read_table(Path(predictions))
+    elif is_table(predictions):
+        table = to_table(predictions, where)
+    elif rows is None:
         raise QabiasError(
             "a sequence of answers does not name its questions.",
             "Give the rows as references, such as "
             f"qabias.load({benchmark.name!r}, ...), or a table with {', '.join(benchmark.key)}.",
         )
-    if len(benchmark.answer_columns) > 1:
+    elif len(benchmark.answer_columns) > 1:
         raise QabiasError(
             f"an answer to {benchmark.name} is several numbers.",
             f"Give a table with {', '.join(benchmark.answer_columns)}.",
         )
-    import pyarrow as pa
-
-    values = to_column(predictions, where)
-    answered = _beside(rows, pa.table({benchmark.answer_columns[0]: values}), benchmark)
-    return choose_from_table(benchmark, answered, name, where), where
+    else:
+        table = to_table({benchmark.answer_columns[0]: predictions}, where)
+    if rows is not None:
+        has_keys = any(key in table.column_names for key in benchmark.key)
+        table = _among(rows, table, benchmark, where) if has_keys else _beside(rows, table, benchmark)
+    return choose_from_table(benchmark, table, name, where), where
 
 
 def _beside(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark) -> pyarrow.Table:
@@ -242,14 +231,12 @@ def _beside(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark) -
 
 def _among(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark, where: str) -> pyarrow.Table:
     """Answers with their own keys, if the references have all of them."""
-    from qabias.runs.collected import key_column
+    from qabias.runs.collected import keys_of, spelled
 
     keys = [name for name in benchmark.key if name in rows.column_names and name in answers.column_names]
-    asked = set(zip(*(rows[name].to_pylist() for name in keys), strict=True))
-    for row, key in enumerate(zip(*(key_column(answers, name, rows) for name in keys), strict=True), start=1):
+    asked = {*keys_of(keys, rows)}
+    for row, key in enumerate(keys_of(keys, answers), start=1):
         if key not in asked:
-            what = ", ".join(f"{name} {value!r}" for name, value in zip(keys, key, strict=True))
-            raise QabiasError(
-                f"{where}: row {row}: the references have no {what}.", "Remove the row, or add its example."
-            )
+            problem = f"{where}: row {row}: the references have no {spelled(keys, key)}."
+            raise QabiasError(problem, "Remove the row, or add its example.")
     return answers

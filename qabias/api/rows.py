@@ -23,7 +23,7 @@ Rows: TypeAlias = (
 
 _MARK = "Loaded by qabias: "
 # What determines the texts of rows, but for the sample that was drawn of them.
-_ORIGIN = ("benchmark", "config", "source", "fixes", "seed", "options")
+ORIGIN = ("benchmark", "config", "source", "fixes", "seed", "options")
 
 
 def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArguments) -> datasets.Dataset:
@@ -42,7 +42,7 @@ def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArgumen
         if column in features:
             features[column] = ClassLabel(names=list(names))
     texts = benchmark.facts.hub
-    origin = {name: getattr(arguments, name) for name in _ORIGIN}
+    origin = {name: getattr(arguments, name) for name in ORIGIN}
     info = DatasetInfo(
         description="\n\n".join(filter(None, (texts and texts.description, _MARK + json.dumps(origin, default=dict)))),
         citation="\n".join(benchmark.facts.citations),
@@ -55,9 +55,7 @@ def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArgumen
 
 def origin_of(rows: object) -> list[dict[str, Any]]:
     """Return the origin that rows record."""
-    from datasets import Dataset
-
-    lines = (rows.info.description or "").splitlines() if isinstance(rows, Dataset) else []
+    lines = str(getattr(getattr(rows, "info", None), "description", None)).splitlines()
     return [json.loads(line.removeprefix(_MARK)) for line in lines if line.startswith(_MARK)]
 
 
@@ -72,7 +70,7 @@ def to_table(rows: Any, what: str) -> pyarrow.Table:
     """A user's table as an Arrow table; NaN becomes null, like None."""
     import pyarrow as pa
 
-    from qabias.support.table_files import to_column
+    from qabias.support.table_files import from_rows, to_column
 
     if not is_table(rows):
         raise QabiasError(
@@ -83,16 +81,14 @@ def to_table(rows: Any, what: str) -> pyarrow.Table:
         return rows
     if hasattr(rows, "with_format"):
         return rows.with_format("arrow")[:]
+    if hasattr(rows, "notna"):  # a data frame, whose missing values have several types
+        rows = rows.astype(object).where(rows.notna(), None)
     try:
-        if hasattr(rows, "columns"):
-            mixed = [name for name in rows.columns if str(getattr(rows[name], "dtype", "")) == "object"]
-            texts = {name: to_column(rows[name], f"{what}: column {name}").to_pylist() for name in mixed}
-            return pa.Table.from_pandas(rows.assign(**texts), preserve_index=False).replace_schema_metadata(None)
-        if isinstance(rows, Mapping):
-            return pa.table({name: to_column(values, f"{what}: column {name}") for name, values in rows.items()})
-        names = dict.fromkeys(name for row in rows for name in row)
-        return pa.table({name: to_column([row.get(name) for row in rows], f"{what}: {name}") for name in names})
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        if not hasattr(rows, "items"):
+            return from_rows(rows, what)
+        columns = [to_column(values, f"{what}: column {name}") for name, values in rows.items()]
+        return pa.table(columns, list(map(str, rows.keys())))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
         raise QabiasError(
             f"{what}: not a table ({' '.join(str(error).split())}).", "Give one value per row and column."
         ) from error

@@ -30,50 +30,37 @@ from qabias.tables.formatting import percent
 WRITTEN_COLUMNS = ("outcome", "outcomes", "outputs")
 """Columns that only written answers have."""
 
-_INDICES = range(3)
 _EXPLAINS = re.compile(r"(?i)\n|\b(?:because|since|reason|expla)")
 
 
 def read_predictions(answers: pa.Table, table: pa.Table, parse: Callable[[list[str]], dict[str, pa.Array]]) -> pa.Table:
     """Given answers: indices are kept, texts are parsed, and texts that state an index are indices."""
     column = plain(answers["prediction"])
-    if pa.types.is_struct(column.type):
-        texts = ["" if value is None else json.dumps(value, ensure_ascii=False) for value in column.to_pylist()]
-    elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        texts = [text or "" for text in column.to_pylist()]
-    else:
+    if not any(is_kind(column.type) for is_kind in (pa.types.is_struct, pa.types.is_string, pa.types.is_large_string)):
         check_outcomes(answers)
         if pa.types.is_floating(column.type) or pa.types.is_null(column.type):
             with suppress(pa.ArrowInvalid):  # 0.5, which the metric refuses by its row
                 column = pc.if_else(pc.is_nan(column.cast(pa.float64())), None, column).cast(pa.int64())
         return answers.set_column(answers.column_names.index("prediction"), "prediction", column)
+    texts = [json.dumps(one, ensure_ascii=False) if isinstance(one, dict) else one or "" for one in column.to_pylist()]
+    stated = {row: number for row, text in enumerate(texts) if (number := stated_number(text)) is not None}
     options = [table[name].to_pylist() for name in ("ans0", "ans1", "ans2") if name in table.column_names]
-    stated = [stated_number(text) for text in texts]
     for row, names in enumerate(zip(*options, strict=True)):  # in "the 2 boys" a number is no index
-        if str(stated[row]) in re.findall(r"\d+", " ".join(names)):
-            stated[row] = None
-    return pa.table(_with_indices(parse(texts), texts, stated))
-
-
-def _with_indices(
-    columns: dict[str, pa.Array], texts: Sequence[str], stated: Sequence[int | None]
-) -> dict[str, pa.Array]:
-    """The columns of parsed texts, with the numbers that texts state as indices, if they can be indices."""
-    rows = [row for row, number in enumerate(stated) if number is not None]
-    odd = [row for row in rows if stated[row] not in _INDICES]
-    if odd:
-        if len(rows) <= MOST_MISSING * len(texts):
-            return columns  # so few count as missing answers
+        if str(stated.get(row)) in re.findall(r"\d+", " ".join(names)):
+            del stated[row]
+    columns = parse(texts)
+    odd = [texts[row] for row, number in stated.items() if number not in range(3)]
+    if odd and len(stated) > MOST_MISSING * len(texts):
         raise QabiasError(
-            f"{counted(len(rows), 'answer')} are numbers, not all from 0 to 2. One is {shortened(texts[odd[0]])}.",
+            f"{counted(len(stated), 'answer')} are numbers, not all from 0 to 2. One is {shortened(odd[0])}.",
             "If they count from 1, subtract 1. Or give the letters or texts of the answers.",
         )
     places, became = columns["prediction"].to_pylist(), columns["outcome"].to_pylist()
-    for row in rows:
+    for row, number in () if odd else stated.items():
         # "Answer: 2) the boy" must agree with itself; an explanation may name anyone.
-        is_clear = places[row] in (NO_ANSWER, stated[row]) or _EXPLAINS.search(texts[row])
-        places[row], became[row] = (stated[row], ANSWERED) if is_clear else (NO_ANSWER, UNREAD)
-    return columns | {"prediction": pa.array(places, columns["prediction"].type), "outcome": pa.array(became)}
+        is_clear = places[row] in (NO_ANSWER, number) or _EXPLAINS.search(texts[row])
+        places[row], became[row] = (number, ANSWERED) if is_clear else (NO_ANSWER, UNREAD)
+    return pa.table(columns | {"prediction": pa.array(places, columns["prediction"].type), "outcome": pa.array(became)})
 
 
 def text_columns(

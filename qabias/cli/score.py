@@ -35,10 +35,6 @@ if TYPE_CHECKING:
 _MOST_NAMED = 50
 # Arguments that run.json does not fix.
 _FOR_RUNS = ("path", "rule", "output", "report", "overwrite", "mirror")
-# Arguments that another tool's log may lack.
-_HINTS = ("benchmark", "config", "source", "prompt_format", "parser")
-_FOR_LOGS = (*_FOR_RUNS, "model", *_HINTS)
-_FOR_BATCHES = (*_FOR_LOGS, "fixes", "seed", "option")
 
 
 def score(
@@ -74,54 +70,38 @@ def score(
     overwrite: Overwrite = False,
 ) -> None:
     """Score answers from a file, another tool's log, or an existing run."""
+    from qabias.api.answers import collected
     from qabias.benchmarks import load_benchmark
     from qabias.cli.printing import print_result
-    from qabias.logs import openai_batch
-    from qabias.runs.arguments import RunArguments, norm_arguments, norm_of
-    from qabias.runs.collected import choose_answers, collect, score_otherwise
+    from qabias.runs.collected import score_otherwise
     from qabias.runs.folder import is_run
-    from qabias.runs.logged import collect_log, log_at
     from qabias.runs.run import score_run
 
     rules = parse_rules(rule)
-    chosen = load_benchmark(benchmark)
+    load_benchmark(benchmark)
     if not path.exists():
         raise missing(path)
     _check_target(path, output, overwrite)
     if report and not path.is_dir() and (output is None or output.suffix == ".json"):
         raise QabiasError("--report is for a run folder.", "Add --output FOLDER.")
     finish = partial(_finish, report=report, overwrite=overwrite, mirror=mirror)
-    log = None if path.is_dir() else log_at(path)
-    if log is not None or (path.is_dir() and not is_run(path)):
-        # The results of a batch do not record which texts were drawn.
-        allowed = _FOR_BATCHES if log is not None and log.tool == openai_batch.TOOL else _FOR_LOGS
-        refuse_others(context, allowed, "a log, which records it")
-        read = partial(collect_log, mirror=mirror, model=model, rules=rules, hints=_hints(context))
-        if log is None:
-            _score_folder(path, output, lambda log, target: finish(read(log), log.path, target))
-        else:
-            finish(read(log), path, output)
-    elif path.is_dir():
+    if path.is_dir() and is_run(path):
         refuse_others(context, _FOR_RUNS, "a run folder: run.json records it")
         if (output is None) != (not rules):
             raise QabiasError("Scoring with other rules creates a new run.", "Give both --rule and --output runs/NAME.")
         result = score_run(path, mirror) if output is None else score_otherwise(path, rules, output, mirror)
         print_result(result, report=report, mirror=mirror)
+        return
+    said = {name: context.params[name] for name in given_names(context)}
+    if "prompt_format" in said:
+        said["format"] = prompt_format
+    if "option" in said:
+        said["options"] = parse_options(option or [], example="answers=released")
+    read = partial(collected, said=said, rules=rules, mirror=mirror)
+    if path.is_dir():
+        _score_folder(path, output, lambda log, target: finish(read(log), log.path, target))
     else:
-        external = choose_answers(chosen, path, answers)
-        arguments = RunArguments(
-            benchmark,
-            model=model or external.model or path.stem,
-            config=config or chosen.configs[-1],
-            source=source or external.source or chosen.sources[0],
-            fixes=fixes,
-            format=prompt_format,
-            **norm_arguments(norm_of(parser) if parser else external.norm or norm_of("default")),
-            seed=seed,
-            options=parse_options(option or [], example="answers=released"),
-            rules=rules,
-        )
-        finish(collect(external, arguments, str(path), mirror), path, output)
+        finish(read(path), path, output)
 
 
 def _finish(
@@ -221,18 +201,3 @@ def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
         check_file(output, json_with("benchmark", "signature", "scores"), overwrite=overwrite, inputs=[path])
     elif overwrite:
         raise QabiasError("--overwrite does not apply to a run folder.", "Remove --overwrite, or delete the folder.")
-
-
-def _hints(context: typer.Context) -> dict[str, str]:
-    """What the command line states about the questions, by the names that log readers use."""
-    from qabias.runs.arguments import norm_of
-
-    names, values = given_names(context), context.params
-    known = (*_HINTS, "seed")
-    hints = {{"prompt_format": "format"}.get(name, name): str(values[name]) for name in known if name in names}
-    if "parser" in hints:
-        hints["norm"] = norm_of(hints.pop("parser"))
-    if values["fixes"]:
-        hints["fixes"] = "yes"
-    own = parse_options(values["option"] or [], example="answers=released")
-    return hints | {f"option.{name}": value for name, value in own.items()}

@@ -30,18 +30,14 @@ def readers() -> tuple[Reader, ...]:
     return (inspect_eval.read, openai_batch.read, lm_eval_samples.read)
 
 
-def read_log(path: Path) -> Log | None:
+def read_log(path: Path, *more: Reader) -> Log | None:
     """Read the log in a file; None if no known tool wrote it."""
-    for read in readers():
-        log = read(regular(path))
-        if log is not None:
-            return log
-    return None
+    return next(filter(None, (read(regular(path)) for read in (*readers(), *more))), None)
 
 
 def refuse_others(path: Path) -> None:
     """Refuse a file of a tool that qabias knows and does not read."""
-    with regular(path).open("rb") as file:
+    with path.open("rb") as file:
         head = file.read(_HEAD).lstrip().decode("utf-8", "replace")
     for tool, (first, second, place) in _NOT_READ.items():
         if head[:1] in ("{", "[") and f'"{first}"' in head and f'"{second}"' in head:

@@ -20,10 +20,7 @@ from qabias.support.suggest import first_line, install
 TOOL = "inspect_ai"
 
 _FINISHED = "success"
-_KEPT = (
-    *("task_version", "task_registry_name", "task_args", "created", "solver", "packages", "config"),
-    *("model_generate_config", "metadata", "tags"),
-)
+_KEPT = ("task_registry_name", "config")
 """Fields of `eval` that are kept."""
 
 _ASKED = ("id", "input", "choices", "target", "metadata")

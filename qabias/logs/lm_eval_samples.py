@@ -19,13 +19,6 @@ _BEGINS = b'{"doc_id":'
 _LONGEST_LINE = 1 << 26  # maximum bytes of a first line
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>[^_]+)\.jsonl")
-# What the configuration of a task has for readers of its log; the rest is its source code.
-_CONFIG = (
-    *("task", "dataset_path", "dataset_name", "output_type", "num_fewshot", "repeats", "target_delimiter"),
-    *("description", "generation_kwargs", "filter_list"),
-)
-# What of the metadata is the task's: the harness adds the arguments of the model, keys of services among them.
-_METADATA = ("version", "qabias")
 
 
 class _Results(NamedTuple):
@@ -193,25 +186,14 @@ def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
 
 
 def _settings(results: _Results | None) -> dict[str, Any]:
+    """What readers need of the task's configuration, which also has source code and keys of services."""
     if results is None:
         return {}
-    config, content = results.of_task("configs") or {}, results.content
-    metadata = config.get("metadata") or {}
+    config = results.of_task("configs") or {}
+    ours = (config.get("metadata") or {}).get("qabias")
     return {
-        "results": results.path.name,
-        "config": {
-            **{name: config[name] for name in _CONFIG if config.get(name) is not None},
-            "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
-        },
-        "version": results.of_task("versions"),
-        "n_shot": results.of_task("n-shot"),
-        "n_samples": results.of_task("n-samples"),
-        "model_source": content.get("model_source"),
-        "chat_template": bool(content.get("chat_template")),
-        "system_instruction": content.get("system_instruction"),
-        "gen_kwargs": (content.get("config") or {}).get("gen_kwargs"),
-        "limit": (content.get("config") or {}).get("limit"),
-        "date": content.get("date"),
+        "config": {"dataset_name": config.get("dataset_name"), "metadata": {"qabias": ours}},
+        "limit": (results.content.get("config") or {}).get("limit"),
     }
 
 

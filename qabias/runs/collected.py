@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from qabias.answers.outcomes import ANSWERED, UNREAD
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.base import RUN, AuthorsAnswers, BalancedSets, ExternalAnswers
+from qabias.benchmarks.generated import outcome_counts
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options, check_rules
 from qabias.runs.checksums import write_checked
@@ -24,7 +24,7 @@ from qabias.runs.run import RunResult, finish, scores_of
 from qabias.runs.scored import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.signature import collected_signature, coverage_of, with_rules
 from qabias.support.suggest import choose, did_you_mean, first_line, shortened, unknown
-from qabias.support.table_files import check_columns, read_table
+from qabias.support.table_files import check_columns
 
 UNITS_PER_PART = 4096
 
@@ -49,11 +49,6 @@ class Collected:
     def coverage(self) -> str:
         """Return the share of answered examples as a sentence; "" if all are answered."""
         return coverage_of(self.arguments)
-
-
-def choose_answers(benchmark: Benchmark, path: Path, name: str | None) -> ExternalAnswers:
-    """Read one model's answers from a file: a table, or a file format of the benchmark's authors."""
-    return choose_from_table(benchmark, read_table(path), name, str(path))
 
 
 def choose_from_table(benchmark: Benchmark, table: pa.Table, name: str | None, where: str) -> ExternalAnswers:
@@ -181,16 +176,15 @@ def join_answers(
     benchmark: Benchmark, table: pa.Table, predictions: pa.Table, where: str, *, of_log: bool = False
 ) -> tuple[pa.Table, pa.Table]:
     """Match predictions with examples."""
-    _refuse_truth_values(benchmark, predictions, where)
-    predictions = _with_probabilities(benchmark, predictions, where, of_log=of_log)
+    predictions = _checked(benchmark, predictions, where, of_log=of_log)
     keys, numbers = _matched(benchmark, table, predictions, where, (*benchmark.key, *benchmark.answer_columns))
     row_of: dict[int, int] = {}
     for row, number in enumerate(numbers):
         if row_of.setdefault(number, row) != row:
-            what = _spelled(benchmark, keys[row])
+            what = spelled(benchmark.key, keys[row])
             raise QabiasError(
-                f"{where}: row {row + 1}: {what} is answered twice{_several(predictions)}.",
-                "Keep one answer to each example.",
+                f"{where}: row {row + 1}: {what} is answered twice.",
+                f"Keep one answer to each example: of several prompts or runs, one value of the column {RUN}.",
             )
     answered = sorted(row_of)
     columns = [*benchmark.answer_columns, *benchmark.optional_columns]
@@ -219,38 +213,32 @@ def _matched(
         if name in rows.column_names and pa.types.is_nested(rows[name].type):
             value = shortened(next((value for value in rows[name].to_pylist() if value is not None), None))
             raise QabiasError(f"{where}: row 1: {name} is {value}.", "Give a number or a text that one example has.")
-    number_of = {key: number for number, key in enumerate(_keys(benchmark, table, {}, table))}
-    keys = _keys(benchmark, rows, constant, table)
+    for name in constant.keys() - {*rows.column_names}:
+        rows = rows.append_column(name, pa.array([constant[name]] * rows.num_rows))
+    number_of = {key: number for number, key in enumerate(keys_of(benchmark.key, table))}
+    keys = keys_of(benchmark.key, rows)
     for row, key in enumerate(keys):
         if key not in number_of:
-            near = _near(key, number_of)
-            problem = f"{where}: row {row + 1}: no example has {_spelled(benchmark, key)}{near or '.'}"
+            names = {first for first, *_ in number_of}
+            near = "" if key[0] in names else did_you_mean(key[0], names)
+            problem = f"{where}: row {row + 1}: no example has {spelled(benchmark.key, key)}{near or '.'}"
             raise QabiasError(problem, "Write it so in the table." if near else fix)
     return keys, [number_of[key] for key in keys]
 
 
-def key_column(rows: pa.Table, name: str, like: pa.Table) -> list[Any]:
-    """A key column: whole numbers that are texts as numbers if another table has numbers there, or the reverse."""
-    values = rows[name].to_pylist()
-    if pa.types.is_integer(like[name].type):
-        return [int(one) if isinstance(one, str) and re.fullmatch(r"\s*\d{1,18}\s*", one) else one for one in values]
-    return [str(value) if type(value) is int else value for value in values]
+def keys_of(names: Sequence[str], rows: pa.Table) -> list[tuple[str, ...]]:
+    """The key of every row as texts, in which 7, 7.0 and "7" are the same."""
+    columns = (rows[name].to_pylist() for name in names)
+    return [
+        tuple(str(int(one) if isinstance(one, float) and one.is_integer() else one) for one in key)
+        for key in zip(*columns, strict=True)
+    ]
 
 
-def _near(key: Sequence[Any], known: Iterable[Sequence[Any]]) -> str:
-    """The end of a problem, with the known name nearest to the first part of a key that no example has, if any."""
-    for value, others in zip(key, map(dict.fromkeys, zip(*known, strict=True)), strict=True):
-        if value not in others:
-            return did_you_mean(value, [other for other in others if isinstance(other, str)])
-    return ""
-
-
-def _several(predictions: pa.Table) -> str:
-    """How to merge answers of several prompts or runs, if there are such columns."""
-    if RUN not in predictions.column_names:
-        return ""
-    names = ", ".join(map(str, predictions[RUN].unique().to_pylist()))
-    return f"; the column {RUN} has several values ({names})"
+def spelled(names: Sequence[str], key: Sequence[str]) -> str:
+    """A key in a message."""
+    values = (value[:200] if value.isdigit() else shortened(value) for value in key)
+    return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
 
 
 def check_references(
@@ -268,68 +256,45 @@ def check_references(
             continue
         ours, theirs = examples[name].to_pylist(), references[name].to_pylist()
         for row, (our, their) in enumerate(zip(ours, theirs, strict=True)):
-            if their is None or our == their:
-                continue
-            raise QabiasError(
-                f"{where}: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {shortened(their)}, but in the "
-                f"scored texts it is {shortened(our)}.",
-                fix,
-            )
-
-
-def _refuse_truth_values(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
-    wanted = "a probability" if len(benchmark.answer_columns) > 1 else "the number of an answer, or its text"
-    for name in benchmark.answer_columns:
-        column = predictions[name] if name in predictions.column_names else pa.chunked_array([], pa.null())
-        if pa.types.is_boolean(column.type) and column.null_count < len(column):
-            row = column.is_valid().to_pylist().index(True)
-            raise QabiasError(f"{where}: row {row + 1}: {name} is {column[row].as_py()}.", f"Give {wanted}.")
+            if their is not None and our != their:
+                what = f"row {row + 1}, {spelled(benchmark.key, keys[row])}: {name} is {shortened(their)}"
+                raise QabiasError(f"{where}: {what}, but in the scored texts it is {shortened(our)}.", fix)
 
 
 def _refuse_unread(answers: pa.Table, read: pa.Table, where: str) -> None:
     """Refuse answers of which none can be read; texts that refuse or are truncated are read."""
-    names = {*read.column_names}
-    if outcome := {"outcome", "outcomes"} & names:
-        became = pc.unique(read["outcome"] if "outcome" in outcome else pc.list_flatten(read["outcomes"]))
-        is_unread = UNREAD in became.to_pylist() and ANSWERED not in became.to_pylist()
-    else:
+    became, names = outcome_counts(read).get("outcomes"), read.column_names
+    if became is None:
         is_unread = "prediction" in names and read["prediction"].null_count == read.num_rows > 0  # -1 is stated
+    else:
+        is_unread = became[UNREAD] > 0 == became[ANSWERED]
     if is_unread:
         values = (pc.list_flatten(read["outputs"]) if "outputs" in names else answers["prediction"]).to_pylist()
-        first = next((value for value in values if value not in (None, "")), (values or [None])[0])
+        first = shortened(next(filter(None, values), None))
         raise QabiasError(
-            f"{where}: none of the {len(values):,} answers can be read. The first is {shortened(first)}.",
+            f"{where}: none of the {len(values):,} answers can be read. The first is {first}.",
             "Give the index, the letter or the text of an answer.",
         )
 
 
-def _with_probabilities(benchmark: Benchmark, predictions: pa.Table, where: str, *, of_log: bool) -> pa.Table:
-    """Answers of several columns as numbers, also from texts; NaN is refused, except in logs, where it is no answer."""
-    for name in benchmark.answer_columns if len(benchmark.answer_columns) > 1 else ():
-        if name not in predictions.column_names:
+def _checked(benchmark: Benchmark, predictions: pa.Table, where: str, *, of_log: bool) -> pa.Table:
+    """Refuse truth values, and make answers of several columns numbers; NaN is refused but in logs (no answer)."""
+    for place, name in enumerate(predictions.column_names):
+        if name not in benchmark.answer_columns:
             continue
         column = predictions[name]
+        if pa.types.is_boolean(column.type) and (row := pc.index(column.is_valid(), True).as_py()) >= 0:
+            problem = f"{where}: row {row + 1}: {name} is {column[row].as_py()}."
+            raise QabiasError(problem, "Give the number of an answer or its text, or a probability.")
+        if len(benchmark.answer_columns) == 1:
+            continue
         if not pa.types.is_floating(column.type):
             try:
-                text = column.cast(pa.string())
-                column = pc.replace_substring(text, ",", ".").cast(pa.float64())
+                column = pc.replace_substring(column.cast(pa.string()), ",", ".").cast(pa.float64())
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 problem = f"{where}: column {name}: {first_line(error)}."
                 raise QabiasError(problem, "Give a probability in each row.") from error
-            predictions = predictions.set_column(predictions.column_names.index(name), name, column)
+            predictions = predictions.set_column(place, name, column)
         if not of_log and (row := pc.index(pc.is_nan(column), True).as_py()) >= 0:
             raise QabiasError(f"{where}: row {row + 1}: {name} is NaN.", "Give a probability, or remove the row.")
     return predictions
-
-
-def _keys(benchmark: Benchmark, table: pa.Table, constant: Mapping[str, Any], like: pa.Table) -> list[tuple[Any, ...]]:
-    """Key of every row; a missing column has a constant value."""
-    columns = [
-        key_column(table, name, like) if name in table.column_names else [constant[name]] * table.num_rows
-        for name in benchmark.key
-    ]
-    return list(zip(*columns, strict=True))
-
-
-def _spelled(benchmark: Benchmark, key: Sequence[Any]) -> str:
-    return ", ".join(f"{name} {shortened(value)}" for name, value in zip(benchmark.key, key, strict=True))

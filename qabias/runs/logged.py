@@ -55,10 +55,7 @@ class FoundLogs:
 def log_at(path: Path) -> Log | None:
     """Read the log in a file, or the only one in a folder; None if there is none."""
     if not path.is_dir():
-        log = read_log(path) if path.is_file() else None
-        if log is None and path.is_file():
-            refuse_others(path)
-        return log
+        return read_log(path, refuse_others) if path.is_file() else None
     content = find_logs(path)
     if content.unreadable:
         raise content.unreadable[0]

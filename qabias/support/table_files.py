@@ -6,73 +6,65 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.json
 
 from qabias.errors import QabiasError
 from qabias.support.arrow import read_users_parquet
 from qabias.support.files import regular
-from qabias.support.suggest import missing, shortened
+from qabias.support.suggest import first_line, missing, shortened
 
 _ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json")
-_PACKED = (".gz", ".bz2")
-_MOST_BYTES = 2**30  # read as one Arrow block, which must be below 2 GiB
-_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF8[:2]: "utf-8-sig"}
+_MOST_MB = 1024  # read as one Arrow block, which must be below 2 GiB
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
 
 def read_table(path: Path) -> pa.Table:
     """Read a table, by the file's ending; column types are inferred from the whole file."""
-    known = ", ".join(_ENDINGS)
-    if path.is_dir():
-        raise QabiasError(f"{path}: is a folder.", f"Name a file whose name ends in one of {known}.")
-    if not path.exists():
-        raise missing(path)
-    ending = (Path(path.stem) if path.suffix.lower() in _PACKED else path).suffix.lower()
+    ending = (Path(path.stem) if path.suffix.lower() in (".gz", ".bz2") else path).suffix.lower()
     try:
         with regular(path).open("rb") as file:
             if file.read(4) in _WORKBOOKS:
                 raise QabiasError(f"{path} is a workbook (Excel) or an archive.", "Save its sheet as CSV UTF-8.")
         if ending not in _ENDINGS:
-            raise QabiasError(f"{path}: unknown kind of file.", f"Use a name that ends in one of {known}.")
+            raise QabiasError(
+                f"{path}: unknown kind of file.", f"Use a name that ends in one of {', '.join(_ENDINGS)}."
+            )
         if ending == ".parquet":
             return read_users_parquet(path)
-        return _read_csv(_text(path), ending) if ending in (".csv", ".tsv") else _read_json(_text(path), path)
+        return _read_csv(_text(path)) if ending in (".csv", ".tsv") else _read_json(_text(path), path)
+    except QabiasError:
+        raise
     except OSError as error:
         raise _unreadable(path, ending[1:], error) from error
-    except pa.ArrowInvalid as error:
-        why = " ".join(str(error).split())[:300].rstrip(".")
-        fix = "Write one object a line." if "js" in ending else "Quote texts with delimiters or line breaks."
-        raise QabiasError(f"{path} is not readable as {ending[1:]}: {why}.", fix) from error
+    except (ValueError, RecursionError) as error:
+        fix = "write one object a line." if "js" in ending else "quote texts with delimiters or line breaks."
+        problem = f"{path} is not readable as {ending[1:]}: {first_line(error)[:300]}."
+        raise QabiasError(problem, f"Save it as UTF-8, and {fix}") from error
 
 
 def _text(path: Path) -> str:
     """The text of a file that may be packed, in UTF-8 or UTF-16."""
-    content = bytearray()
     with pa.input_stream(str(path), compression="detect") as file:
-        while piece := file.read(2**20):
-            content += piece
-            if len(content) > _MOST_BYTES:
-                raise QabiasError(f"{path}: more than {_MOST_BYTES // 2**30} GiB of text.", "Save it as Parquet.")
-    encoding = _MARKS.get(bytes(content[:2]), "utf-16-le" if content[1:2] == b"\0" else "utf-8")
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise QabiasError(f"{path}: line {line} is not {encoding.upper()}.", "Save it as UTF-8.") from error
+        content = b"".join(islice(iter(partial(file.read, 2**20), b""), _MOST_MB + 1))
+    if len(content) > _MOST_MB * 2**20:
+        raise QabiasError(f"{path}: more than {_MOST_MB:,} MB of text.", "Save it as Parquet.")
+    unmarked = "utf-16-le" if content[1:2] == b"\0" else "utf-8-sig"
+    return content.decode("utf-16" if content[:2] in _UTF16 else unmarked)
 
 
-def _read_csv(text: str, ending: str) -> pa.Table:
+def _read_csv(text: str) -> pa.Table:
     """CSV with the delimiter that its first line names, or has most often."""
     head, _, rest = text.partition("\n")
     named = re.fullmatch(r"sep=(.)\r?", head)
-    names = re.sub('"[^"]*"', "", head)
-    delimiter = named[1] if named else max("\t,;|" if ending == ".tsv" else ",;\t|", key=names.count)
+    delimiter = named[1] if named else max(",;\t|", key=re.sub('"[^"]*"', "", head).count)
     content = (rest if named else text).encode()
     return pyarrow.csv.read_csv(
         pa.BufferReader(content),
@@ -84,19 +76,17 @@ def _read_csv(text: str, ending: str) -> pa.Table:
 
 def _read_json(text: str, path: Path) -> pa.Table:
     """JSON lines, or a list of objects."""
-    content = text.encode()
-    options = pyarrow.json.ReadOptions(block_size=len(content) + 1)
-    try:
-        return pyarrow.json.read_json(pa.BufferReader(content), read_options=options)
-    except pa.ArrowInvalid as error:  # a list, or values of several types in a column
-        is_list = text.lstrip().startswith("[")
-        try:
-            # `splitlines` would also split inside JSON strings.
-            rows = json.loads(text) if is_list else [json.loads(line) for line in text.split("\n") if line.strip()]
-            names = dict.fromkeys(name for row in rows for name in row.keys())  # noqa: SIM118 - only objects have keys
-        except (ValueError, RecursionError, AttributeError):
-            raise error from None
-        return pa.table({name: to_column([row.get(name) for row in rows], f"{path}: {name}") for name in names})
+    if not text.lstrip().startswith("["):  # `splitlines` would also split inside JSON strings
+        text = "[" + ",\n".join(line for line in text.split("\n") if line.strip()) + "]"
+    return from_rows(json.loads(text), str(path))
+
+
+def from_rows(rows: Sequence[Mapping[str, Any]], what: str) -> pa.Table:
+    """Rows as a table with the columns of all of them."""
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise QabiasError(f"{what}: a row is no object.", "Give an object with names and values in each row.")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: to_column([row.get(name) for row in rows], f"{what}: {name}") for name in names})
 
 
 def to_column(values: Any, what: str) -> pa.Array:
@@ -106,15 +96,12 @@ def to_column(values: Any, what: str) -> pa.Array:
     listed = values.tolist() if hasattr(values, "tolist") else list(values)
     listed = [None if isinstance(value, float) and math.isnan(value) else value for value in listed]
     if any(isinstance(value, str) for value in listed):
-        listed = [value if value is None or isinstance(value, str) else _as_text(value) for value in listed]
+        listed = [json.dumps(value, default=str) if isinstance(value, dict) else value for value in listed]
+        listed = [value if value is None else str(value) for value in listed]
     try:
-        return pa.array(listed)
+        return pa.array(listed, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise QabiasError(f"{what}: its values are not of one type ({error}).", "Give numbers or texts.") from error
-
-
-def _as_text(value: Any) -> str:
-    return json.dumps(value, default=str) if isinstance(value, dict) else str(value)
 
 
 def check_columns(table: pa.Table, where: str) -> None:
