@@ -162,7 +162,8 @@ def read_items(
             infos = [(_word(text), _word(tag)) for text, tag in tagged]
             item = _item(row, infos, category, is_target, is_unknown)
         except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise QabiasError(f"{path}: line {line_number}: not in BBQ's form ({error!r}).", "Correct it.") from error
+            why = error if type(error) is ValueError else repr(error)
+            raise QabiasError(f"{path}: line {line_number}: not in BBQ's form ({why}).", "Correct the line.") from error
         same, kind = (item.template, item.version, infos), (item.negative, item.ambiguous)
         if same != last or kind in kinds:
             last, kinds, number = same, set(), number + 1
