@@ -319,7 +319,7 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path, suffix, rows, parse):
         ("a.txt", b"x", r"(?s:.*)ends in one of .*jsonl"),
         ("a.csv", b"", "has no rows"),
         ("a.jsonl", b'{"a": 1}\n{"a"\n', "not readable as jsonl"),
-        ("a.jsonl", b"[1]\n", "not readable as jsonl"),
+        ("a.jsonl", b"[1]\n", "a row is no object"),
         ("a.csv", b"\xff\xfe", "UTF-8"),
         ("a.parquet", b"x", "not readable as parquet"),
     ],
