@@ -198,6 +198,18 @@ def test_a_card_whose_results_cannot_be_kept_is_refused(runs):
         update_card("---\nmodel-index:\n- name: m\n  results: &r []\nx: *r\n---\n", results, MODEL)
 
 
+def test_results_go_to_the_entry_of_their_model(runs):
+    """A card with several models keeps the results of the others."""
+    results, name = model_index(runs / "bbq", MODEL, DATASET, sample=True), MODEL.rpartition("/")[2]
+    for names in (("first", name), ("first", "second")):
+        entries = "".join(f"- name: {one}\n  results:\n{indent(OTHER, '  ')}" for one in names)
+        card = update_card(f"---\nmodel-index:\n{entries}---\n", results, MODEL)
+        models = yaml.safe_load(card.split("---")[1])["model-index"]
+        ours = [one for one in models if one["name"] == name]
+        assert [one["results"][-1:] == results[-1:] for one in ours] == [True]
+        assert all(one["results"] == yaml.safe_load(OTHER) for one in models if one["name"] != name)
+
+
 def test_an_older_score_does_not_survive_where_the_new_run_leaves_it_undefined(runs):
     [result] = model_index(runs / "bbq", MODEL, DATASET, sample=True)
     older = {**result, "metrics": [*result["metrics"], {**result["metrics"][0], "type": "bias_disambig"}]}

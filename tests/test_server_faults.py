@@ -266,6 +266,7 @@ def test_a_run_with_a_too_long_prompt_ends_and_counts_it(serve, tmp_path):
         ("/v1", 429, {"message": "no", "code": "insufficient_quota"}, "the quota of the key is used up, "),
         ("/v1", 403, {"message": "no", "type": "insufficient_quota"}, "the quota of the key is used up, "),
         ("/v1", 402, {"message": "Insufficient Balance"}, "the quota of the key is used up, "),
+        ("/v1", 400, {"message": "Your credit balance is too low"}, "the quota of the key is used up, "),
         ("/v1", 200, {"message": "no", "code": "insufficient_quota"}, "the quota of the key is used up, "),
     ],
 )

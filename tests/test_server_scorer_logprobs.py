@@ -146,12 +146,13 @@ SPELLINGS = {
     "bytes": in_bytes,
     "pieces": lambda text: text.replace(" ", "▁").replace("\n", "<0x0A>"),
     "byte pieces": lambda text: "".join(f"<0x{byte:02X}>" for byte in text.encode()),
+    "ends of words": lambda text: f"{text}</w>",
     "read as Latin": lambda text: in_bytes(text).encode().decode("latin-1"),
 }
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-@given(st.lists(st.text("ABCąäč예한 \n.(*", max_size=4), max_size=8, unique=True))
+@given(st.lists(st.text("ABCąäč예한 \n\t\xa0.(*", max_size=4), max_size=8, unique=True))
 @settings(max_examples=100, deadline=None)
 def test_a_token_spelled_as_in_its_vocabulary_is_its_text(spelling, tokens):
     options = (" A", " B", " ä", " 예", " ą")

@@ -5,22 +5,26 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import qabias
 from qabias.benchmarks import ALL, load_benchmark
 from qabias.benchmarks.base import LOOK
+from qabias.benchmarks.scoring import stacked
 from qabias.comparison import compare
 from qabias.comparison.paired import common_rows
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.until import compare_until
 from qabias.errors import QabiasError
 from qabias.evidence.verification import verify
+from qabias.hub.results import result_files
+from qabias.pooling import pool
 from qabias.runs import run as running
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.estimands import estimands
 from qabias.runs.folder import read_all_answers
-from qabias.runs.looks import canonical, ends_of, read_outcome, verdict_lines
+from qabias.runs.looks import canonical, confidence_of, ends_of, read_outcome, stopped_early, verdict_lines
 from qabias.runs.question import load_examples, read_question
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored, read_tables
@@ -196,6 +200,21 @@ def test_every_reader_of_a_stopped_run_has_the_repeated_interval(tmp_path: Path)
     assert wider.low < usual.low < usual.high < wider.high
     assert usual.p < wider.p
     assert not verify(scored.folder).differences
+    assert pool([scored.folder, other.folder], allow_mixed=True).scores["ci"]["bias_ambig"] == pytest.approx(
+        _pooled([answers, theirs], question.table, scored.benchmark, level)
+    )
+    with pytest.raises(QabiasError, match="stopped early"):
+        result_files(scored.folder, "a/b", "a/bbq")
+    (written,) = result_files(scored.folder, "a/b", "a/bbq", sample=True)
+    assert "stopped" in written
+    (scored.folder / "verdict.json").unlink()
+    assert confidence_of(scored) == level
+    assert stopped_early(scored)
+
+
+def _pooled(answers, table, benchmark, level):
+    both = stacked(table, ["1", "2"])
+    return benchmark.score(both, pa.concat_tables(answers), {"confidence": level})["ci"]["bias_ambig"]
 
 
 def test_two_models_are_compared_at_the_same_looks(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def _write_results(
         card = output / "README.md"
         try:
             # Line ends stay as they are.
-            text = regular(card, MOST_BYTES).read_bytes().decode() if card.exists() else ""
+            text = regular(card, MOST_BYTES).read_bytes().decode("utf-8-sig") if card.exists() else ""
         except UnicodeDecodeError as error:
             raise QabiasError(f"{card} is not UTF-8.", "Save it as UTF-8, or remove --model-index.") from error
         files["README.md"] = update_card(text, index_of(run, model_id, dataset, **extra), model_id).encode()

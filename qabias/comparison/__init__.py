@@ -31,7 +31,7 @@ from qabias.comparison.ranking_tests import FEWEST_RUNS, NO_RANKING, rankings
 from qabias.comparison.tables import MOST_BESIDE, Compared, named
 from qabias.errors import QabiasError
 from qabias.runs.folder import ANALYSIS_FILE
-from qabias.runs.looks import confidence_of
+from qabias.runs.looks import confidence_of, stopped_early
 from qabias.runs.means import measures_of
 from qabias.runs.outcomes import missing_notes, outcomes_tables
 from qabias.runs.scored import ScoredRun, read_tables
@@ -98,7 +98,7 @@ def compare_published(run: ScoredRun, names: Sequence[str]) -> Comparison:
     own = run_names([run])
     table, notes = benchmark.next_to_published(run.scores, own[0], names)
     asked = f"source {run.arguments.source}, config {run.arguments.config}, format {run.format_name or 'unknown'}"
-    limit = f"limit {run.arguments.limit or 'none'}"
+    limit = f"limit {run.arguments.limit or 'none'}{', stopped early' if stopped_early(run) else ''}"
     notes = [f"This run: {asked}, {limit}. Published rows may differ in these.", *notes]
     each = by_run([benchmark], own, [run.scores], False)
     analysis = Analysis((table,), notes=tuple(notes))
@@ -157,6 +157,8 @@ def _compare_models(
         notes.append(f"With more than {MOST_PAIRED} runs each is compared with the first.")
     notes += [f"{name} saw no context: only tables of answers that need none show it." for name in blind]
     notes += [*not_ranked, *missing, *left_out]
+    if len({run.scores.get("n") for run in runs}) > 1:
+        notes.append("The runs have different examples. A column shows a run's own, a difference their common ones.")
     notes += tables.notes_by_run(names, [analysis.notes for analysis in analyses])
     each = by_run([benchmark] * len(runs), names, scores, question_only)
     headline = headline or pair_headline(benchmark, measures, names, scores, compared)

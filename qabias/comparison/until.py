@@ -48,7 +48,7 @@ class DifferenceVerdict(NamedTuple):
         verb = {"pass": "is", "fail": "is not", "undecided": "may or may not be"}[self.state]
         return (
             f"{WORDS[self.state]}: the difference in {self.title} {verb} below ±{100 * self.limit:g} points "
-            f"({100 * self.share:.0f}% of the questions, look {self.look} of {self.n_looks}). "
+            f"({100 * self.share:.0f}% of the planned questions, look {self.look} of {self.n_looks}). "
             f"{show(score, 'signed')}, repeated 95% CI {interval}."
         )
 

@@ -16,6 +16,7 @@ from typing import Any
 from qabias.answers.outcomes import ANSWERED
 from qabias.evidence.content import DIGITS, Evidence, bounds
 from qabias.evidence.texts import render
+from qabias.runs.looks import stopped_early
 from qabias.runs.signature import COLLECTED, scorer_name, signature_fields
 from qabias.support.files import json_text
 
@@ -59,6 +60,7 @@ def _aggregate(evidence: Evidence) -> dict[str, Any]:
         seconds=str(int(datetime.datetime.fromisoformat(run.file.created).timestamp())),
         fields=signature_fields(run.signature),
         bounds=bounds,
+        looks=", repeated over the looks" if stopped_early(run) else "",
     ).values()
     record: dict[str, Any] = json.loads(text)
     return record

@@ -26,6 +26,7 @@ from qabias.benchmarks.headline import parts
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.hub.push import check_repo_id
+from qabias.runs.looks import stopped_early
 from qabias.runs.outcomes import answered_in_words, answered_share
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of, escaped, format_name, signature_fields
@@ -148,21 +149,23 @@ def update_card(card: str, results: Sequence[Mapping[str, Any]], model_id: str) 
     head += "\n" * bool(head)
     try:
         data = yaml.safe_load(head) or {}
-        [model, *others] = data.get("model-index") or [{"name": model_id.rpartition("/")[2]}]
+        name, models = model_id.rpartition("/")[2], data.get("model-index") or []
+        [model] = [one for one in models if one["name"] == name or len(models) == 1] or [{"name": name}]
         old = model.get("results") or []
         stays = [_signatures_in(one).isdisjoint(*map(_signatures_in, results)) for one in old]
     except (ValueError, LookupError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise QabiasError(f"the card of {model_id} has an invalid head: {error}", "correct its YAML head") from error
-    data["model-index"] = [{**model, "results": [*itertools.compress(old, stays), *results]}, *others]
+    ours = {**model, "results": [*itertools.compress(old, stays), *results]}
+    data["model-index"] = [ours if one is model else one for one in models] if model in models else [*models, ours]
 
     def spliced(items: re.Match[str]) -> str:
         kept = itertools.compress(re.split(f"^(?={items[1]}-)", items[0], flags=re.MULTILINE)[1:], stays)
         return "".join([*kept, indent(_dumped(results), items[1])])
 
     by_item = re.sub(rf"(?<=results:\n)( *)-.*\n(?:{_BETWEEN}\1[ -].*\n)*", spliced, head, count=1)
-    ours = _dumped({"model-index": data["model-index"]})
+    whole = _dumped({"model-index": data["model-index"]})
     of_key = rf"^[\"']?model-index[\"']? *:.*\n(?:{_BETWEEN}[] -].*\n)*|\Z"
-    by_key = re.sub(of_key, lambda _: ours, head, count=1, flags=re.MULTILINE)
+    by_key = re.sub(of_key, lambda _: whole, head, count=1, flags=re.MULTILINE)
     for new in (by_item, by_key):  # the first keeps the form of other results, too
         with suppress(yaml.YAMLError):
             if yaml.safe_load(new) == data:
@@ -201,6 +204,8 @@ def _read(run_folder: Path, model_id: str, dataset: str, sample: bool) -> tuple[
     part, fix = (
         (covered, "answer all examples") if limit is None else (f"a sample of {limit} examples", "measure all examples")
     )
+    if stopped_early(run):
+        part, fix = "it stopped early", "finish it with --all"
     if part and not sample:
         raise QabiasError(f"{run_folder}: {part}, not a complete run", f"{fix}, or add --sample")
     return run, dataset_id, revision or None
@@ -266,6 +271,7 @@ def _file_name(run: ScoredRun) -> str:
         "" if fields["norm"] == "none" else fields["norm"],
         fields.get("score", ""),
         "" if arguments.limit is None else f"sample{arguments.limit}",
+        "stopped" if stopped_early(run) else "",
     ]
     name = re.sub(r"[^\w-]+", "-", "-".join(filter(None, parts)))
     if len(name) <= LONGEST_NAME:

@@ -15,6 +15,7 @@ from qabias.benchmarks.generated import WRITTEN_COLUMNS
 from qabias.comparison.comparable import mixed_fields, run_names
 from qabias.comparison.paired import Answers
 from qabias.errors import QabiasError
+from qabias.runs.looks import CONFIDENCE, STOPPED, confidence_of, stopped_early
 from qabias.runs.means import measures_of, of_means
 from qabias.runs.outcomes import missing_notes
 from qabias.runs.question import wordings_of
@@ -66,7 +67,9 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None 
     names = run_names(runs)
     answers = Answers(mirror)
     table, answers_of_runs, lacking = _stacked(runs, answers)
-    rules = runs[0].arguments.rules
+    rules: Mapping[str, Any] = runs[0].arguments.rules
+    if (level := confidence_of(*runs)) > CONFIDENCE:
+        rules = {**rules, "confidence": level}
     scores = benchmark.score(table, answers_of_runs, rules)
     question_only = runs[0].is_question_only
     prompt_format = benchmark.formats.get(runs[0].format_name) if question_only else None
@@ -76,7 +79,7 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None 
     of_runs = [run.scores for run in runs]
     means = of_means(benchmark, measures, names, scores, of_runs, analysis)
     first, *others = means.notes
-    notes = [first]
+    notes = [first, *([STOPPED] if any(map(stopped_early, runs)) else [])]
     if mixed:
         notes.append(f"Caution: the runs also differ in {', '.join(mixed)}, not only in how one model was asked.")
     notes += [

@@ -23,7 +23,7 @@ from qabias.pooling import Pool
 from qabias.report.content import comparison_headlines
 from qabias.runs.estimands import estimands
 from qabias.runs.folder import is_run, read_all_answers
-from qabias.runs.looks import read_outcome, verdict_lines
+from qabias.runs.looks import read_outcome, stopped_early, verdict_lines
 from qabias.runs.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
 from qabias.runs.question import read_question
 from qabias.runs.scored import ScoredRun, read_scored
@@ -60,6 +60,7 @@ def print_summary(run: ScoredRun, console: Console | None = None) -> None:
     print_table(_overview(benchmark, scores, run.is_question_only), console)
     _print_explained(meaningful(benchmark, run.is_question_only), benchmark.facts, console)
     limits = [f"sample ({run.arguments.limit})"] if run.arguments.limit is not None else []
+    limits += ["stopped early"] if stopped_early(run) else []
     if _has_ranges(benchmark, scores):
         limits.append(_RANGE)
     print_line(f"{'Limits':<9}{'. '.join([*limits, _CAVEAT])}", console)

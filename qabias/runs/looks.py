@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -45,6 +46,7 @@ MOST_EARLY = 0.5
 """Largest share of the examples at a look before the last."""
 
 VERDICT_FILE = "verdict.json"
+STOPPED = "The run stopped early. All its CIs are repeated 95% CIs, which hold at every look."
 
 
 @dataclass(frozen=True)
@@ -258,22 +260,30 @@ def verdict_lines(outcome: Outcome) -> list[str]:
         verb = {"pass": "is", "fail": "is not", "undecided": "may or may not be"}[one.state]
         score = Estimate(one.value, one.low, one.high)
         interval = f" {show_interval(score, one.kind)}" if one.low is not None else ""
-        asked = f"{100 * one.share:.0f}% of the questions, look {one.look} of {outcome.n_looks}"
+        asked = f"{100 * one.share:.0f}% of the planned questions, look {one.look} of {outcome.n_looks}"
         shown = f"{show(score, one.kind)}, repeated 95% CI{interval or ' n/a'}"
         shown += f", {percent(one.missing)} of answers missing" if one.missing else ""
         shown += f" ({one.reason})" if one.reason else ""
         lines.append(f"{WORDS[one.state]}: {one.title}{where} {verb} {one.wanted} ({asked}). {shown}.")
     if outcome.continued:
-        lines.append("The run continued after its verdict. The scores below are fixed-sample scores of all questions.")
+        lines.append(
+            "The run continued after its verdict. Its scores are fixed-sample scores of all planned questions."
+        )
     elif outcome.look < outcome.n_looks:
-        lines.append("The run stopped early. All its CIs are repeated 95% CIs, which hold at every look.")
+        lines.append(STOPPED)
     return lines
 
 
 def confidence_of(*runs: ScoredRun) -> float:
     """Level of the intervals of scores of these runs, or of their differences: the highest of runs that stopped."""
-    outcomes = [read_outcome(run.folder) for run in runs if run.arguments.until]
-    return max((outcome.confidence for outcome in outcomes if outcome is not None), default=CONFIDENCE)
+    found = (re.search(r"\|confidence:([\d.]+)", str(run.scores.get("signature"))) for run in runs)
+    return max((float(one[1]) for one in found if one), default=CONFIDENCE)
+
+
+def stopped_early(run: ScoredRun) -> bool:
+    """Whether conditions ended a run before its last question, as is assumed of a run that lost its verdict."""
+    outcome = read_outcome(run.folder) if run.arguments.until else None
+    return bool(run.arguments.until) and (outcome is None or outcome.look < outcome.n_looks)
 
 
 def run_headline(run: ScoredRun) -> Headline | None:

@@ -153,10 +153,10 @@ def is_out_of_memory(error: RuntimeError) -> bool:
     )
 
 
-def encode_each(tokenizer: Any, texts: Iterable[str]) -> dict[str, Tokens]:
-    """Encode every distinct text, with the tokenizer's special tokens."""
+def encode_each(tokenizer: Any, texts: Iterable[str], **options: bool) -> dict[str, Tokens]:
+    """Encode every distinct text, by default with the tokenizer's special tokens."""
     distinct = list(dict.fromkeys(texts))
-    encoded = tokenizer(distinct, verbose=False)["input_ids"] if distinct else []
+    encoded = tokenizer(distinct, verbose=False, **options)["input_ids"] if distinct else []
     return {text: tuple(tokens) for text, tokens in zip(distinct, encoded, strict=True)}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import Request
-from qabias.scorers.batches import Tokens
+from qabias.scorers.batches import Tokens, encode_each
 
 
 @dataclass(frozen=True)
@@ -207,14 +207,14 @@ def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[Tok
     distinct = list(dict.fromkeys(pair for options in pairs for pair in options))
     texts = [text for prefix, option in distinct for text in (prefix, prefix + option)]
     has_start = [start.text is not None and text.startswith(start.text) for text in texts]
-    encoded = _encode_each(tokenizer, itertools.compress(texts, has_start), add_special_tokens=False)
-    encoded |= _encode_each(tokenizer, (text for text in texts if text not in encoded))
+    encoded = encode_each(tokenizer, itertools.compress(texts, has_start), add_special_tokens=False)
+    encoded |= encode_each(tokenizer, (text for text in texts if text not in encoded))
     # Beginnings without a token: the tokens of the whole follow the start token.
     bare = [prefix + option for prefix, option in distinct if not prefix or not encoded[prefix]]
-    encoded_bare = _encode_each(tokenizer, bare, add_special_tokens=False)
+    encoded_bare = encode_each(tokenizer, bare, add_special_tokens=False)
     joined = [option for prefix, option in distinct if _after(encoded[prefix], encoded[prefix + option]) is None]
     anchored = (anchor + option for option in ("", *joined) for anchor in _ANCHORS)
-    apart = _encode_each(tokenizer, anchored, add_special_tokens=False)
+    apart = encode_each(tokenizer, anchored, add_special_tokens=False)
 
     def encode_one(request: Request, prefix: str, option: str) -> TokenSequence:
         before = encoded[prefix] if request.prefix else ()
@@ -271,11 +271,3 @@ class _StartToken(NamedTuple):
     def read(cls, tokenizer: Any) -> _StartToken:
         token = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
         return cls(token, None if token is None else tokenizer.decode([token]))
-
-
-def _encode_each(tokenizer: Any, texts: Iterable[str], **options: bool) -> dict[str, Tokens]:
-    distinct = list(dict.fromkeys(texts))
-    if not distinct:
-        return {}
-    encoded = tokenizer(distinct, return_attention_mask=False, verbose=False, **options)["input_ids"]
-    return {text: tuple(tokens) for text, tokens in zip(distinct, encoded, strict=True)}

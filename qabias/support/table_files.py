@@ -22,7 +22,7 @@ from qabias.support.suggest import first_line, missing, shortened
 
 _ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json")
 _MOST_MB = 1024  # read as one Arrow block, which must be below 2 GiB
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF16, _UTF32 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
 
@@ -31,7 +31,8 @@ def read_table(path: Path) -> pa.Table:
     ending = (Path(path.stem) if path.suffix.lower() in (".gz", ".bz2") else path).suffix.lower()
     try:
         with regular(path).open("rb") as file:
-            if file.read(4) in _WORKBOOKS:
+            begin = file.read(4)
+            if begin in _WORKBOOKS:
                 raise QabiasError(f"{path} is a workbook (Excel) or an archive.", "Save its sheet as CSV UTF-8.")
         if ending not in _ENDINGS:
             raise QabiasError(
@@ -39,7 +40,8 @@ def read_table(path: Path) -> pa.Table:
             )
         if ending == ".parquet":
             return read_users_parquet(path)
-        return _read_csv(_text(path)) if ending in (".csv", ".tsv") else _read_json(_text(path), path)
+        text = _text(path, "gzip" if begin[:2] == b"\x1f\x8b" else "bz2" if begin[:3] == b"BZh" else None)
+        return _read_csv(text) if ending in (".csv", ".tsv") else _read_json(text, path)
     except QabiasError:
         raise
     except OSError as error:
@@ -50,13 +52,15 @@ def read_table(path: Path) -> pa.Table:
         raise QabiasError(problem, f"Save it as UTF-8, and {fix}") from error
 
 
-def _text(path: Path) -> str:
-    """The text of a file that may be packed, in UTF-8 or UTF-16."""
-    with pa.input_stream(str(path), compression="detect") as file:
+def _text(path: Path, packed: str | None) -> str:
+    """The text of a file, in UTF-8, UTF-16 or UTF-32."""
+    with pa.input_stream(str(path), compression=packed) as file:
         content = b"".join(islice(iter(partial(file.read, 2**20), b""), _MOST_MB + 1))
     if len(content) > _MOST_MB * 2**20:
         raise QabiasError(f"{path}: more than {_MOST_MB:,} MB of text.", "Save it as Parquet.")
-    unmarked = "utf-16-le" if content[1:2] == b"\0" else "utf-8-sig"
+    if content[:4] in _UTF32:
+        return content.decode("utf-32")
+    unmarked = {0: "utf-16-be", 1: "utf-16-le"}.get(content[:2].find(b"\0"), "utf-8-sig")
     return content.decode("utf-16" if content[:2] in _UTF16 else unmarked)
 
 

@@ -323,8 +323,8 @@ def _as_text(token: str) -> str:
         with suppress(UnicodeError, KeyError):
             spelled = bytes(map(_BYTE_OF.__getitem__, text)).decode()
             # A control character shows that the text is not made of bytes: "ą" would be one.
-            text = spelled if spelled.replace("\n", " ").isprintable() else text
-    return text.replace("▁", " ")
+            text = spelled if re.sub("[\n\t\xa0]", " ", spelled).isprintable() else text
+    return text.replace("▁", " ").removesuffix("</w>")
 
 
 def _bare(text: str) -> str:
