@@ -182,6 +182,14 @@ def joining_tokenizer(kind):
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>")
 
 
+def test_an_end_that_a_tokenizer_adds_to_every_text_is_not_scored():
+    """ByT5's, as in docs/python-models: it stood between a prompt and its answer."""
+    tokenizer = transformers.ByT5Tokenizer()
+    ((found,),) = encode_options(tokenizer, [Request("Who left?", (" The cook",))])
+    assert tokenizer.decode(found.tokens) == "Who left? The cook"
+    assert tokenizer.decode(found.tokens[-found.n_scored :]) == " The cook"
+
+
 PARTS = st.lists(st.sampled_from(["The", "cook", " ", "\n", ".", "é…", "ran", "grand", "father", "A"]), max_size=5)
 PREFIXES, ANSWERS = (
     st.tuples(*sides).map("".join)

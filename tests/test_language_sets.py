@@ -83,7 +83,7 @@ def test_answers_are_shuffled_by_set_and_roles_stay_with_the_texts(mirror, name,
         ("kobbq", "Political_orientation", {}, {"n": 88, "n_templates": 11}),
         ("esbbq", "Religion", {"permutations": 3, "format": "letters"}, {"n": 648, "n_templates": 16}),
         ("mbbq", "nl_Sexual_orientation,nl_Sexual_orientation_control", {}, {"n": 304}),
-        ("ggbbq", "labels", {"limit": 80}, {"n": 76, "n_undefined_target": 0}),
+        ("ggbbq", "labels", {"limit": 80}, {"n": 80, "n_undefined_target": 0}),
         ("basqbbq", "Orientazio_sexual", {"limit": 120}, {"n": 120, "n_undefined_target": 0}),
     ],
 )

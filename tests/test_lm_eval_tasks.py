@@ -414,7 +414,7 @@ def test_the_command_line_with_a_chat_template_writes_what_a_run_writes(tmp_path
     lettered = [json.loads(line) for line in next((tmp_path / "out").rglob("samples_qabias_bbq_all_*")).open()]
     qabias.run(
         *("bbq",), model=folder, config="Age", ask="letter-logprob", dtype="float32", output=tmp_path / "letters",
-        progress=False, limit=400,
+        progress=False, limit=800,
     )  # fmt: skip
     ours = {row["example_id"]: row["loglikelihoods"] for row in _answers(tmp_path / "letters")}
     both = [of for of in lettered if of["doc"]["category"] == "Age" and of["doc"]["example_id"] in ours]

@@ -380,8 +380,8 @@ def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
     assert f"{low:.3f} to {high:.3f}" in page.read_text("utf-8")
     assert any("First reason step by step" in str(example) for example in read_page(page).examples)
     headline = next(of for of in headlines(result.folder) if of.name == "mu")
-    assert headline.possible == (low, high)
-    assert headline.answered == pytest.approx((outcomes == "answered").mean())
+    assert headline.details["range"] == [low, high]
+    assert headline.details["answered"] == pytest.approx((outcomes == "answered").mean())
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import qabias
 
 from .conftest import ROOT
 
-CONFIG, LIMIT = "Age", 80
+CONFIG, LIMIT = "Age", 160
 
 _spec = importlib.util.spec_from_file_location("bias_over_training", ROOT / "docs/examples/bias_over_training.py")
 example = importlib.util.module_from_spec(_spec)

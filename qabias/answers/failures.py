@@ -53,8 +53,7 @@ def failure(content: Any, status: int = 200) -> Failure:
     elif status == 413 or (status in (0, 200, 400, 422) and _LENGTH.search(said)):
         finish = TOO_LONG
     is_filtered, ends_quota = (pattern.search(codes) is not None for pattern in (_FILTER, _QUOTA))
-    ends_quota |= status == 402 or "credit balance" in said
-    return Failure(str(message), status, finish, is_filtered, ends_quota)
+    return Failure(str(message), status, finish, is_filtered, ends_quota or status == 402 or "credit balance" in said)
 
 
 def status_and_body(entry: Mapping[str, Any]) -> tuple[int, Any]:

@@ -276,8 +276,8 @@ def verdict_lines(outcome: Outcome) -> list[str]:
 
 def confidence_of(*runs: ScoredRun) -> float:
     """Level of the intervals of scores of these runs, or of their differences: the highest of runs that stopped."""
-    found = (re.search(r"\|confidence:([\d.]+)", str(run.scores.get("signature"))) for run in runs)
-    return max((float(one[1]) for one in found if one), default=CONFIDENCE)
+    matches = (re.search(r"\|confidence:([\d.]+)", str(run.scores.get("signature"))) for run in runs)
+    return max((float(one[1]) for one in matches if one), default=CONFIDENCE)
 
 
 def stopped_early(run: ScoredRun) -> bool:

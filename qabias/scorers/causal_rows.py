@@ -209,6 +209,9 @@ def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[Tok
     has_start = [start.text is not None and text.startswith(start.text) for text in texts]
     encoded = encode_each(tokenizer, itertools.compress(texts, has_start), add_special_tokens=False)
     encoded |= encode_each(tokenizer, (text for text in texts if text not in encoded))
+    ends = tuple(tokenizer("a")["input_ids"][-1:])  # some tokenizers end every text, and here it goes on
+    if ends == (tokenizer.eos_token_id,):
+        encoded = {text: tokens[:-1] if tokens[-1:] == ends else tokens for text, tokens in encoded.items()}
     # Beginnings without a token: the tokens of the whole follow the start token.
     bare = [prefix + option for prefix, option in distinct if not prefix or not encoded[prefix]]
     encoded_bare = encode_each(tokenizer, bare, add_special_tokens=False)

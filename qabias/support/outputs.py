@@ -104,7 +104,7 @@ def json_with(*names: str, **expected: Any) -> Own:
 
 def same_bytes(content: bytes) -> Own:
     """Own files: exactly this content."""
-    return lambda path: regular(path, len(content)).read_bytes() == content
+    return lambda path: path.stat().st_size == len(content) and regular(path).read_bytes() == content
 
 
 def _check_above(path: Path, flag: str) -> None:

@@ -54,14 +54,13 @@ def read_table(path: Path) -> pa.Table:
 
 def _text(path: Path, packed: str | None) -> str:
     """The text of a file, in UTF-8, UTF-16 or UTF-32."""
-    with pa.input_stream(str(path), compression=packed) as file:
+    with pa.input_stream(str(regular(path, _MOST_MB * 2**20)), compression=packed) as file:
         content = b"".join(islice(iter(partial(file.read, 2**20), b""), _MOST_MB + 1))
     if len(content) > _MOST_MB * 2**20:
         raise QabiasError(f"{path}: more than {_MOST_MB:,} MB of text.", "Save it as Parquet.")
-    if content[:4] in _UTF32:
-        return content.decode("utf-32")
     unmarked = {0: "utf-16-be", 1: "utf-16-le"}.get(content[:2].find(b"\0"), "utf-8-sig")
-    return content.decode("utf-16" if content[:2] in _UTF16 else unmarked)
+    marked = "utf-32" if content[:4] in _UTF32 else "utf-16" if content[:2] in _UTF16 else ""
+    return content.decode(marked or unmarked)
 
 
 def _read_csv(text: str) -> pa.Table:
