@@ -130,11 +130,11 @@ def draw(benchmark: Benchmark, table: pa.Table, seed: int, start: int | None = N
     strata are those of all blocks, so their scores estimate the scores of all examples. The order is that of a van der
     Corput sequence on the blocks in the order of strata, from a random `start` (systematic sampling, Cochran 1977).
     """
-    block, (unit_of, stratum_of) = blocks(benchmark, table, seed), benchmark.units(table)
+    block = blocks(benchmark, table, seed)
     n, rng = int(block.max()) + 1, np.random.default_rng(seed)
-    if len(np.unique(benchmark.cells(table))) < len(np.unique(unit_of)):
+    if type(benchmark).cells is not Benchmark.cells:
         # Cells that cross strata: a cell of all strata, which are of one size, before the next.
-        strata = stratum_of[np.unique(block, return_index=True)[1]]
+        strata = benchmark.units(table)[1][np.unique(block, return_index=True)[1]]
         rank = np.arange(n) - np.searchsorted(strata, strata)
         keys = rank + rng.random(int(strata.max()) + 1)[strata]
     else:
@@ -151,15 +151,16 @@ def blocks(benchmark: Benchmark, table: pa.Table, seed: int) -> np.ndarray:
     units without a partner.
     """
     unit_of, stratum_of = benchmark.units(table)
-    units, first = np.unique(unit_of, return_index=True)
-    strata, sides = stratum_of[first], np.sign(np.bincount(unit_of, benchmark.sides(table))).astype(np.int64)
+    first = np.unique(unit_of, return_index=True)[1]
+    strata, sides = stratum_of[first], np.sign(np.bincount(unit_of, benchmark.sides(table))).astype(np.int8)
     n_pairs = np.minimum(*(np.bincount(strata, sides == side, int(strata.max()) + 1) for side in (1, -1)))[strata]
     queue = 3 * strata + np.where(n_pairs > 0, sides, 0)
-    _, cells = np.unique(benchmark.cells(table)[first], return_inverse=True)
+    cells = np.unique(benchmark.cells(table)[first], return_inverse=True)[1]
     shuffled = np.lexsort((np.random.default_rng(seed).random(int(cells.max()) + 1)[cells], queue))
     starts = np.flatnonzero(np.diff(queue[shuffled], prepend=-2))
-    rank = np.empty(len(units), dtype=np.int64)
-    rank[shuffled] = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[shuffled] = np.arange(len(first)) - np.repeat(starts, np.diff(np.append(starts, len(first))))
+    del cells, shuffled, queue  # the largest set has millions of units
     # Both units of a pair have one name.
     kind = np.where((sides != 0) & (rank < n_pairs), 0, np.where(n_pairs > 0, 2 + sides, 0))
     names = (strata * (int(rank.max()) + 1) + rank) * 4 + kind
