@@ -63,7 +63,7 @@ def make_trainer(folder, model=None, steps=4, callbacks=(), **arguments):
     usual = {
         "max_steps": steps,
         "learning_rate": 3e-3,
-        "per_device_train_batch_size": 8,
+        "per_device_train_batch_size": 16,
         "lr_scheduler_type": "constant",
         "save_strategy": "no",
         "report_to": "none",
