@@ -39,8 +39,7 @@ from qabias.tables.model import Estimate
 ERROR = 0.05
 """Probability that a verdict of a run is wrong, over all looks, conditions and groups."""
 
-CONFIDENCE = 1.0 - ERROR
-"""Level of the intervals of a run without looks."""
+CONFIDENCE = 1.0 - ERROR  # level of the intervals of a run without looks
 
 MOST_EARLY = 0.5
 """Largest share of the examples at a look before the last."""
