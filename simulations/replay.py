@@ -119,7 +119,8 @@ def covered(whole: Answered, size: int, seed: int, truth: dict[str, float]) -> d
     numbered = whole.table.append_column("place", pa.array(np.arange(whole.table.num_rows)))
     part = whole.take(sample(_BBQ, numbered, size, seed)["place"].combine_chunks())
     scores = _BBQ.score(part.table, part.answers)
-    question = Question(Examples(_BBQ, None, part.table, "", whole.table.num_rows), None, "", 1)  # type: ignore[arg-type]
+    nowhere: Any = None  # stored answers have no origin of texts
+    question = Question(Examples(_BBQ, nowhere, part.table, "", whole.table.num_rows), None, "", 1)
     arguments = RunArguments("bbq", "stored", seed=seed)
     run: Any = SimpleNamespace(benchmark=_BBQ, scores=scores, is_question_only=False, arguments=arguments)
     table = estimands(run, question, part.answers)

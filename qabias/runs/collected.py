@@ -291,7 +291,7 @@ def _checked(benchmark: Benchmark, predictions: pa.Table, where: str, *, of_log:
         if not pa.types.is_floating(column.type):
             try:
                 column = pc.replace_substring(column.cast(pa.string()), ",", ".").cast(pa.float64())
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:  # the second for lists and objects
                 problem = f"{where}: column {name}: {first_line(error)}."
                 raise QabiasError(problem, "Give a probability in each row.") from error
             predictions = predictions.set_column(place, name, column)
