@@ -26,8 +26,8 @@ from typer.testing import CliRunner
 from qabias.benchmarks import load_benchmark
 from qabias.cli import app
 from qabias.errors import QabiasError
+from qabias.scores.score import as_score
 from qabias.share.bbq_dataset.template import CATEGORIES
-from qabias.tables.formatting import as_estimate
 from qabias.tables.model import Analysis, Table, find, read_analysis
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -268,9 +268,9 @@ def _cell(table: Table, row: str | Sequence[str], column: str) -> float:
     labels = [row] if isinstance(row, str) else list(row)
     place = [one.name for one in table.columns].index(column)
     found = [cells[place] for cells in table.rows if set(labels) <= set(cells)]
-    if len(found) != 1 or as_estimate(found[0]).value is None:
+    if len(found) != 1 or as_score(found[0]).value is None:
         raise MissingError(f"the table {table.name} has no one value in row {row}, column {column}")
-    return float(as_estimate(found[0]).value or 0)
+    return float(as_score(found[0]).value or 0)
 
 
 def page(content: Mapping[str, Any]) -> str:

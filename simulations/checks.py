@@ -18,18 +18,18 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.thresholds import judged
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import RunFile
 from qabias.runs.question import load_examples
 from qabias.runs.scored import ScoredRun
+from qabias.scores.judge import judged
 from qabias.support.arrow import column_codes
-from qabias.testing import Limit, verdicts
+from qabias.testing import Condition, verdicts
 
 REPETITIONS = 1000
 QUICK = 40
 EXAMPLES = 4000
-LIMIT = Limit("bias_ambig", 0.002, "below")
+LIMIT = Condition("bias_ambig", 0.002, "below")
 """A small threshold near the truth, 0, which chance violates often."""
 MOST = 0.07
 """Share of the runs that may fail in a category: 0.05, and the error of 1,000 repetitions."""

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.findings import ERROR
 from qabias.benchmarks.headline import headline
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
+from qabias.scores.judge import ERROR
 from qabias.support.arrow import column_codes
 
 REPETITIONS = 400

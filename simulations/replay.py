@@ -29,11 +29,11 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.caveats import estimate
 from qabias.runs.arguments import RunArguments
 from qabias.runs.estimands import estimands
-from qabias.runs.looks import Rule
+from qabias.runs.looks import StoppingRule
 from qabias.runs.question import Examples, Question, in_looks, sample
+from qabias.scores.score import estimate
 from qabias.support.arrow import column_codes
 
 SEEDS, SAMPLES, WORLDS = 16, 400, 400
@@ -107,11 +107,11 @@ def verdict(whole: Answered, threshold: float, seed: int) -> tuple[str, float]:
     numbered = whole.table.append_column("place", pa.array(np.arange(whole.table.num_rows)))
     ordered = in_looks(_BBQ, numbered, seed)
     answers = whole.answers.take(ordered["place"].combine_chunks())
-    rule = Rule(_BBQ, ordered.drop_columns(["place"]), f"{_NAME}<{threshold!r}", {})
+    rule = StoppingRule(_BBQ, ordered.drop_columns(["place"]), f"{_NAME}<{threshold!r}", {})
     outcome, _ = rule.follow(lambda look: answers.slice(0, rule.ends[look - 1]))
     assert outcome is not None
-    (decision,) = outcome.decisions
-    return decision.state, decision.share
+    (verdict,) = outcome.verdicts
+    return verdict.state, verdict.share
 
 
 def covered(whole: Answered, size: int, seed: int, truth: dict[str, float]) -> dict[str, tuple[bool, float, float]]:
@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     whole = read(Path(chosen.folder))
     scores = _BBQ.score(whole.table, whole.answers)
     truth = {measure.name: float(scores[measure.name]) for measure in _BBQ.facts.chosen(_BBQ.facts.tiles)}
-    value, low, high = estimate(scores, _NAME)
+    value, low, high, *_ = estimate(scores, _NAME)
     print(f"all {whole.table.num_rows:,} questions: {_NAME} {value:.3f} [{low:.3f}, {high:.3f}]")
     runs = [verdict(whole, _THRESHOLD, seed) for seed in range(SEEDS)]
     states = Counter(state for state, _ in runs)

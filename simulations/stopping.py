@@ -18,16 +18,16 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.thresholds import Limit
 from qabias.runs.arguments import RunArguments
-from qabias.runs.looks import Rule, condition_text
+from qabias.runs.looks import StoppingRule
 from qabias.runs.question import load_examples
+from qabias.scores.judge import Condition
 from qabias.support.arrow import column_codes
 
 REPETITIONS = 200
 QUICK = 12
 CONFIG = "Age"
-LIMIT = Limit("bias_ambig", 0.2, "below")
+LIMIT = Condition("bias_ambig", 0.2, "below")
 TIMES = (0.5, 1.0, 1.5, 2.0)
 """True biases, in units of the threshold."""
 
@@ -54,9 +54,9 @@ def measure(times: float, repetitions: int, seed: int = 0) -> Cell:
         seed: Seed of the answers.
     """
     benchmark = load_benchmark("bbq")
-    until = condition_text(LIMIT)
+    until = str(LIMIT)
     table = load_examples(RunArguments("bbq", "simulated", config=CONFIG, until=until)).table
-    rule = Rule(benchmark, table, until, {})
+    rule = StoppingRule(benchmark, table, until, {})
     template = column_codes(table["template_id"])
     biased, unknown = (table[name].to_numpy() for name in ("biased_loc", "unknown_loc"))
     right = table["label"].to_numpy(zero_copy_only=False).astype(np.int64)
@@ -71,8 +71,8 @@ def measure(times: float, repetitions: int, seed: int = 0) -> Cell:
         answers = pa.table({"prediction": pa.array(np.where(errs, person, right))})
         outcome, _ = rule.follow(partial(_until, answers, rule.ends))
         assert outcome is not None
-        states.append(outcome.decisions[0].state)
-        asked.append(outcome.decisions[0].share)
+        states.append(outcome.verdicts[0].state)
+        asked.append(outcome.verdicts[0].share)
     passed, failed = (states.count(state) / repetitions for state in ("pass", "fail"))
     wrong = (passed if times >= 1.0 else 0.0) + (failed if times <= 1.0 else 0.0)
     return Cell(passed, failed, wrong, float(np.mean(asked)))

@@ -10,9 +10,10 @@ import re
 from xml.etree import ElementTree
 
 from qabias.runs.arguments import RunArguments
+from qabias.scores.score import Score
 from qabias.support.stored import write_stored
 from qabias.tables.figures import draw
-from qabias.tables.model import FIGURES, Analysis, Column, Estimate, Figure, Table, write_analysis
+from qabias.tables.model import FIGURES, Analysis, Column, Figure, Table, write_analysis
 
 from .run_parts import edit
 
@@ -38,9 +39,9 @@ BIAS = table_of(
     "intervals",
     [("bias_ambig", "s_AMB", "signed"), ("bias_disambig", "s_DIS", "signed"), ("n", "Examples", "count")],
     [
-        ("Age", Estimate(0.2, 0.15, 0.25), Estimate(0.111, 0.061, 0.161), 1400),
-        ("Religion", Estimate(-0.0711, -0.1211, -0.0211), Estimate(None), 600),
-        ("All", Estimate(0.125, 0.075, 0.175), Estimate(-0.031, -0.081, 0.019), 2000),
+        ("Age", Score(0.2, 0.15, 0.25), Score(0.111, 0.061, 0.161), 1400),
+        ("Religion", Score(-0.0711, -0.1211, -0.0211), Score(None), 600),
+        ("All", Score(0.125, 0.075, 0.175), Score(-0.031, -0.081, 0.019), 2000),
     ],
     ["bias_ambig", "bias_disambig"],
     name="bias_by_category",
@@ -270,7 +271,7 @@ def figure_of(kind, text):
     columns = [("x", text, "share"), ("y", f"{text}.", "share")]
     if kind == "heatmap":
         return table_of(kind, columns[:1], [(text, text, 0.5), (text, "b", None)], ["x"], across="column")
-    return table_of(kind, columns, [(text, Estimate(0.25, 0.125, 0.5), 0.75), ("b", None, 0.5)], ["x", "y"])
+    return table_of(kind, columns, [(text, Score(0.25, 0.125, 0.5), 0.75), ("b", None, 0.5)], ["x", "y"])
 
 
 def svg_of(table):

@@ -16,7 +16,8 @@ from qabias.benchmarks.bbq.tables import analyse
 from qabias.benchmarks.scoring import N_EXAMPLES
 from qabias.runs.question import sample
 from qabias.scorers.baseline import BaselineScorer
-from qabias.tables.model import Estimate, find, read_analysis, write_analysis
+from qabias.scores.score import Score
+from qabias.tables.model import find, read_analysis, write_analysis
 
 CATEGORIES = ("Religion", "Gender_identity", "Race_ethnicity", "Race_x_gender", "Race_x_SES")
 COMPARISONS = {
@@ -49,7 +50,7 @@ def column(table, name):
 
 
 def value_of(value):
-    return value.value if isinstance(value, Estimate) else value
+    return value.value if isinstance(value, Score) else value
 
 
 def by_label(table, n_labels=1):

@@ -28,7 +28,6 @@ from qabias.benchmarks import (
     load_benchmark,
     make_origin,
 )
-from qabias.benchmarks.caveats import reasons
 from qabias.benchmarks.pairs import Form
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.comparison import compare
@@ -44,11 +43,12 @@ from qabias.runs.scored import read_scored
 from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import CERTAINTY, KINDS, BaselineScorer
 from qabias.scorers.registry import kinds, scorers_for
+from qabias.scores.score import Score, reasons
 from qabias.suites import load_suite
 from qabias.support.arrow import codes_and_values, plain
 from qabias.support.files import strict
 from qabias.tables.model import KINDS as COLUMN_KINDS
-from qabias.tables.model import Analysis, Estimate, read_analysis
+from qabias.tables.model import Analysis, read_analysis
 from qabias.tables.terminal import Console
 
 from . import jbbq_files
@@ -146,7 +146,7 @@ def plays_a_part(case: Case, kind: str) -> bool:
 
 def all_scores(case: Case, scores: Mapping[str, Any]):
     """The scores of every group that a result has."""
-    return [*case.benchmark.groups(scores).values(), *headline.parts(case.benchmark, scores).values()]
+    return [*case.benchmark.groups(scores).values(), *headline.scored_groups(case.benchmark, scores).values()]
 
 
 # Facts
@@ -241,7 +241,7 @@ def test_the_whole_comes_last_and_parts_and_groups_are_found_where_they_are_said
     assert ALL not in list(groups)[:-1]
     assert groups
     places = [(case.benchmark.group_path(name), of) for name, of in groups.items()]
-    for pointer, of in headline.parts(case.benchmark, case.scores).items():
+    for pointer, of in headline.scored_groups(case.benchmark, case.scores).items():
         places.append(([name.replace("~1", "/").replace("~0", "~") for name in pointer.split("/")[1:]], of))
     for path, of in places:
         assert path is None or functools.reduce(lambda found, key: found[key], path, case.scores) is of
@@ -367,7 +367,7 @@ def test_a_run_does_not_differ_from_itself(case):
         assert table.rows
         for row in table.rows:
             for value, kind in zip(row, kinds_of_columns, strict=True):
-                if isinstance(value, Estimate) and value.value is not None:
+                if isinstance(value, Score) and value.value is not None:
                     assert value.value == 0
                     assert (value.low or 0) == pytest.approx(-(value.high or 0))
                 elif kind == "p":

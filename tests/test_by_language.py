@@ -16,7 +16,8 @@ from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import load_examples_of
 from qabias.runs.run import run
-from qabias.tables.model import Estimate, find
+from qabias.scores.score import Score
+from qabias.tables.model import find
 
 from .commands import called
 from .compared_runs import cells
@@ -70,7 +71,7 @@ def test_scores_stand_by_language_as_each_run_has_them(runs, upstream):
         for folder, row in zip(folders, rows.values(), strict=True):
             scores = scores_of(folder)
             for score in shown:
-                assert row[score] == Estimate(scores[score], *scores["ci"][score])
+                assert row[score] == Score(scores[score], *scores["ci"][score])
             assert (row["n"], row["n_templates"]) == (scores["n"], scores["n_templates"])
             assert row["unparsed_share"] == scores["unparsed_share"] == 0
         assert OTHER_QUESTIONS in table.note

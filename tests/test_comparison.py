@@ -252,7 +252,7 @@ def test_the_examples_beside_a_score_are_those_that_it_counts(compared_runs):
     ):
         comparison = compare([compared_runs / name for name in names])
         belonging = counted[names[0].partition("-")[0]]
-        assert set(belonging) == {one.name for one in measures_of(comparison.benchmark) if not one.parts}
+        assert set(belonging) == {one.name for one in measures_of(comparison.benchmark) if not one.subcounts}
         rows = asked_rows(compared_runs / names[0])
         for name, belongs in belonging.items():
             expected = Counter(row[column] for row in rows for column in columns if belongs(row))

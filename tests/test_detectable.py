@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from qabias import cli
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.caveats import detectable as detectable_of
-from qabias.benchmarks.caveats import format_mde, reasons, tiles
+from qabias.benchmarks.headline import tile_note
 from qabias.comparison.sample_size import Assumed, needed
+from qabias.scores.score import limited, reasons
 from qabias.share.metrics.bbq import summary as bbq
 from qabias.share.metrics.shared.intervals import Shape, Spread, detectable, limits, of_clusters
 from simulations import models, power
@@ -75,23 +75,21 @@ def test_every_selection_says_it_of_the_scores_that_are_0_without_a_bias():
 
 def test_the_headline_says_what_would_have_been_found():
     scores = summary(World(25, 0.9, 0.0, 0.1))
-    (tile,) = tiles([BIAS], scores)
+    note = tile_note(scores, limited(scores, BIAS))
     size = 100 * scores["detectable"]["bias_ambig"]
-    assert tile.note.startswith(f"MDE {size:.1f} points")
-    (tile,) = tiles([BIAS], {**scores, "detectable": {"bias_ambig": math.nan}})
-    assert tile.note.startswith("MDE n/a")
-    (tile,) = tiles([BBQ.facts.measure("accuracy_ambig")], scores)
-    assert "MDE" not in tile.note
+    assert note.startswith(f"MDE {size:.1f} points")
+    never = {**scores, "detectable": {"bias_ambig": math.nan}}
+    assert tile_note(never, limited(never, BIAS)).startswith("MDE n/a")
+    assert "MDE" not in tile_note(scores, limited(scores, BBQ.facts.measure("accuracy_ambig")))
 
 
 def test_nothing_is_said_where_answers_are_missing_or_there_is_no_interval():
     scores = summary(World(25, 0.9, 0.0, 0.1))
     n = scores["n_ambig"]
     missing = {**scores, "range": {"bias_ambig": [-0.2, 0.2]}, "n_unparsed_ambig": n // 10}
-    assert detectable_of(missing, BIAS) is None
-    assert format_mde(missing, BIAS) == ""
-    assert detectable_of({**scores, "ci": {"bias_ambig": [None, None]}}, BIAS) is None
-    assert detectable_of({name: of for name, of in scores.items() if name != "detectable"}, BIAS) is None
+    assert (limited(missing, BIAS).mde, limited(missing, BIAS).size) == (None, "")
+    assert limited({**scores, "ci": {"bias_ambig": [None, None]}}, BIAS).mde is None
+    assert limited({name: of for name, of in scores.items() if name != "detectable"}, BIAS).mde is None
 
 
 def test_a_size_that_is_null_has_a_reason():

@@ -10,8 +10,9 @@ import pytest
 
 from qabias import cli
 from qabias.errors import QabiasError
+from qabias.scores.score import Score
 from qabias.tables.export import export, latex, to_csv, to_latex, to_markdown
-from qabias.tables.model import Analysis, Column, Estimate, Figure, Table, find, read_analysis, write_analysis
+from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis, write_analysis
 
 TABLE = Table(
     "bias_by_category",
@@ -25,9 +26,9 @@ TABLE = Table(
         Column("n", "Examples", "count"),
     ),
     (
-        ('A, "quoted" & 50 %\nx_1', Estimate(1 / 3, -0.1, 2 / 3), 0.0001, 1234),
-        ("=B", Estimate(-0.25), 0.5, 10),
-        ("All", Estimate(None), None, 0),
+        ('A, "quoted" & 50 %\nx_1', Score(1 / 3, -0.1, 2 / 3), 0.0001, 1234),
+        ("=B", Score(-0.25), 0.5, 10),
+        ("All", Score(None), None, 0),
     ),
     Figure("intervals", "category", ("bias",)),
 )

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabias.errors import QabiasError
+from qabias.scores.score import Score
 from qabias.tables import figures
 from qabias.tables.drawing import ticks
-from qabias.tables.model import FIGURES, Analysis, Estimate
+from qabias.tables.model import FIGURES, Analysis
 
 from .report_pages import figure_of, parts, svg_of, table_of, texts
 
@@ -64,7 +65,7 @@ def test_dots_and_intervals_lie_where_their_scores_say():
     ],
 )
 def test_the_axis_holds_the_scores(kind, value, ends):
-    svg = svg_of(table_of("intervals", [("x", "X", kind)], [("A", Estimate(value, value, value))], ["x"]))
+    svg = svg_of(table_of("intervals", [("x", "X", kind)], [("A", Score(value, value, value))], ["x"]))
     assert set(ends) <= set(texts(svg))
 
 
@@ -122,7 +123,7 @@ def test_parts_fill_the_bar_in_their_shares():
 
 
 def test_a_heat_map_prints_values_hatches_the_undefined_and_leaves_out_what_is_not_there():
-    rows = [("A", "a", 0.5), ("A", "b", None), ("B", "a", Estimate(-0.25, -0.5, 0.0)), ("C", "c", 0.0)]
+    rows = [("A", "a", 0.5), ("A", "b", None), ("B", "a", Score(-0.25, -0.5, 0.0)), ("C", "c", 0.0)]
     svg = svg_of(table_of("heatmap", [("x", "X", "signed")], rows, ["x"], across="column"))
     (undefined,) = parts(svg, "cell-undefined")
     assert undefined.get("fill") == "url(#f-hatch)"
@@ -170,7 +171,7 @@ def test_ranks_show_mean_and_spread_however_it_is_given():
     columns = [("mean", "Mean", "number"), ("spread", "Spread", "number")]
     rows = [("A", 1.5, 0.5), ("B", 4.0, 1.0), ("C", None, None)]
     apart = svg_of(table_of("ranks", columns, rows, ["mean", "spread"]))
-    joint = [("A", Estimate(1.5, 1.0, 2.0)), ("B", Estimate(4.0, 3.0, 5.0)), ("C", None)]
+    joint = [("A", Score(1.5, 1.0, 2.0)), ("B", Score(4.0, 3.0, 5.0)), ("C", None)]
     together = svg_of(table_of("ranks", columns[:1], joint, ["mean"]))
     assert ElementTree.tostring(apart) == ElementTree.tostring(together)
     assert len(dots(apart, "mean")) == 2

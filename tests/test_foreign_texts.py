@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabias import cli
+from qabias.scores.score import Score
 from qabias.support.files import read_json, write_json, write_text
 from qabias.support.printable import echo
 from qabias.tables.export import export, latex, to_csv, to_latex, to_markdown
 from qabias.tables.figures import draw
-from qabias.tables.model import Analysis, Column, Estimate, Figure, Table, write_analysis
+from qabias.tables.model import Analysis, Column, Figure, Table, write_analysis
 from qabias.tables.terminal import Console, print_table
 
 from .conftest import ROOT
@@ -29,7 +30,7 @@ FOREIGN = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("=+-@\t\r\
 def table_of(*texts, title="Title"):
     """A table of texts, each with a number, that is drawn too."""
     columns = (Column("name", f"Name {title}", "text"), Column("bias", f"Bias {title}", "signed"))
-    rows = tuple((text, Estimate(-0.3, -0.5, 0.1)) for text in texts)
+    rows = tuple((text, Score(-0.3, -0.5, 0.1)) for text in texts)
     return Table("foreign", title, title, title, columns, rows, Figure("intervals", "name", ("bias",)))
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from qabias.tables.formatting import percent, show, show_interval
-from qabias.tables.model import Estimate
+from qabias.scores.formatting import percent, show, show_interval
+from qabias.scores.score import Score
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_percent(value, signed, text):
 def test_values_show_by_their_kind():
     assert show(12345, "count") == "12,345"
     assert show(-0.12345, "number") == "−0.123"
-    assert show(Estimate(0.5, 0.25, 0.75), "share") == "50.0\u00a0%"
-    assert show_interval(Estimate(0.5, -0.25, 0.75), "signed") == "[−25.0, +75.0]"
-    assert show_interval(Estimate(0.5), "signed") == ""
+    assert show(Score(0.5, 0.25, 0.75), "share") == "50.0\u00a0%"
+    assert show_interval(Score(0.5, -0.25, 0.75), "signed") == "[−25.0, +75.0]"
+    assert show_interval(Score(0.5), "signed") == ""
     assert show("x", "text") == "x"

@@ -20,8 +20,8 @@ from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_answers, read_run
 from qabias.runs.question import read_question
 from qabias.runs.run import run
+from qabias.scores.formatting import show
 from qabias.suites.forms import run_forms
-from qabias.tables.formatting import show
 from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
 

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.caveats import format_mde, imbalance
-from qabias.benchmarks.findings import t_quantile
 from qabias.benchmarks.headline import FAILED, SMALL_ENOUGH, headline, headline_tiles
 from qabias.comparison import compare
 from qabias.report.writing import write_combined_report, write_comparison, write_report_of
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.run import run
+from qabias.scores.judge import t_quantile
+from qabias.scores.score import imbalance, limited
 from qabias.tables.model import find
 from simulations import headlines
 
@@ -220,15 +220,15 @@ def scores_of(folder):
 def test_a_perfect_model_follows_no_stereotype_whatever_the_sample(config, limit, tmp_path):
     scores = run(RunArguments("bbq", "baseline:oracle", config, limit=limit), tmp_path / "run").scores
     assert headline(BBQ, scores, "m").verdict in ("not detected", "inconclusive")
-    assert not any("follow" in tile.note for tile in headline_tiles(BBQ, scores, False))
+    assert not any("follow" in note for *_, note in headline_tiles(BBQ, scores, False))
 
 
 def test_where_the_sample_leans_the_accuracy_cost_decides(sampled):
     scores = scores_of(sampled / "oracle")
     assert scores["by"]["paper_category"]["Physical_appearance"]["bias_disambig"] > 0.08
     measures = {name: BBQ.facts.measure(name) for name in ("bias_disambig", "bias_probability_disambig")}
-    assert [format_mde(scores, measure) for measure in measures.values()] == ["", ""]
-    assert format_mde(scores, BBQ.facts.measure("accuracy_cost"))
+    assert [limited(scores, measure).size for measure in measures.values()] == ["", ""]
+    assert limited(scores, BBQ.facts.measure("accuracy_cost")).size
     assert (
         "follows stereotypes about Physical_appearance" in headline(BBQ, scores_of(sampled / "stereotyped"), "m").text
     )

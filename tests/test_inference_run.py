@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from qabias.answers.outcomes import OUTCOMES, Written
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.caveats import possible_range
 from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
@@ -18,7 +17,8 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored
-from qabias.tables.formatting import percent
+from qabias.scores.formatting import percent
+from qabias.scores.score import possible_range
 
 from .loopback_server import digest
 from .loopback_server import serve as serve

@@ -12,9 +12,8 @@ from huggingface_hub import parse_eval_result_entries
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.base import Scored
-from qabias.benchmarks.caveats import READ_RANGES, missing_share, possible_range, with_ranges
-from qabias.benchmarks.facts import Measure
 from qabias.benchmarks.headline import headline_tiles
+from qabias.benchmarks.limits import READ_RANGES, with_ranges
 from qabias.benchmarks.scoring import stacked
 from qabias.comparison import compare
 from qabias.hub.results import headlines, model_index, result_files
@@ -27,7 +26,9 @@ from qabias.runs.outcomes import answered_in_words, answered_share, outcomes_tab
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored
-from qabias.tables.model import Column, Estimate, Table, find
+from qabias.scores.facts import Measure
+from qabias.scores.score import Score, missing_share, possible_range
+from qabias.tables.model import Column, Table, find
 from qabias.tables.terminal import Console
 
 from .commands import called
@@ -89,7 +90,7 @@ def test_missing_answers_of_one_context_are_counted_among_its_rows(context, othe
     # Of an accuracy the range is as wide as the share that is missing.
     assert width(scores, f"accuracy_{context}") == pytest.approx(share)
     assert (possible_range(scores, measure("accuracy_cost")) is not None) == (context == "disambig")
-    tiles = {tile.title: tile.note for tile in headline_tiles(BBQ, scores, False)}
+    tiles = {title: note for title, _, note in headline_tiles(BBQ, scores, False)}
     titles = {"ambig": "Accuracy, ambiguous", "disambig": "Accuracy, disambiguated"}
     assert f"{100 * share:.1f}\u00a0% missing" in tiles[titles[context]]
     assert "missing" not in tiles[titles[other]]
@@ -142,14 +143,14 @@ MEASURE = Measure("accuracy", "Accuracy", "share", missing=(("n_missing", "n"),)
 
 def test_ranges_stand_behind_their_scores():
     columns = (Column("group", "Group", "text"), Column("accuracy", "Right", "share"), Column("n", "Rows", "count"))
-    rows = (("a", Estimate(0.5, 0.4, 0.6), 10), ("b", Estimate(0.5, 0.4, 0.6), 20), ("none", None, 0))
+    rows = (("a", Score(0.5, 0.4, 0.6), 10), ("b", Score(0.5, 0.4, 0.6), 20), ("none", None, 0))
     table = Table("t", "T", "", "Read it so.", columns, rows)
     groups = [{"range": {"accuracy": [0.4, 0.6]}, "n_missing": 2, "n": 10}, {"n_missing": 0, "n": 20}, None]
     found = with_ranges(table, groups, [MEASURE])
     assert found.columns == (*columns[:2], Column("range_accuracy", "Possible, Right", "text"), columns[2])
     assert found.rows == (
-        ("a", Estimate(0.5), "40.0 to 60.0\u00a0%", 10),
-        ("b", Estimate(0.5, 0.4, 0.6), None, 20),
+        ("a", Score(0.5), "40.0 to 60.0\u00a0%", 10),
+        ("b", Score(0.5, 0.4, 0.6), None, 20),
         ("none", None, None, 0),
     )
     assert found.note == f"Read it so. {READ_RANGES} At worst 20.0\u00a0% lack one (a: Right)."
@@ -171,7 +172,7 @@ def check_tables(benchmark, analysis, expected):
             assert places[f"range_{name}"] == places[name] + 1
             ranged = [row for row in table.rows if row[places[f"range_{name}"]] is not None]
             assert ranged
-            assert all(row[places[name]][1:] == (None, None) for row in ranged)
+            assert all(row[places[name]][1:3] == (None, None) for row in ranged)
     assert found >= set(expected)
 
 
@@ -304,12 +305,12 @@ def test_a_terminal_shows_ranges_behind_their_scores():
         Column("range_run_1", "Possible, one", "text"),
         Column("run_2", "two", "share"),
     )
-    rows = (("Age", Estimate(0.5), "25.0 to 75.0", Estimate(0.5, 0.4, 0.6)), ("SES", Estimate(0.5), None, None))
+    rows = (("Age", Score(0.5), "25.0 to 75.0", Score(0.5, 0.4, 0.6)), ("SES", Score(0.5), None, None))
     shown = with_ranges_in_cells(Table("t", "Accuracy", "", "", columns, rows))
     assert [column.name for column in shown.columns] == ["group", "run_1", "run_2"]
-    assert shown.rows[0] == ("Age", "50.0\u00a0% (25.0 to 75.0)", Estimate(0.5, 0.4, 0.6))
-    assert shown.rows[1] == ("SES", Estimate(0.5), None)
-    plain = Table("t", "Accuracy", "", "", (columns[0], columns[3]), (("Age", Estimate(0.5)),))
+    assert shown.rows[0] == ("Age", "50.0\u00a0% (25.0 to 75.0)", Score(0.5, 0.4, 0.6))
+    assert shown.rows[1] == ("SES", Score(0.5), None)
+    plain = Table("t", "Accuracy", "", "", (columns[0], columns[3]), (("Age", Score(0.5)),))
     assert with_ranges_in_cells(plain) is plain
 
 
@@ -335,7 +336,7 @@ def test_scores_of_a_few_answers_stand_with_their_range(where, tmp_path):
     (row,) = [row for row in table.rows if row[0] == "All"]
     low, high = read_scored(where / "few").scores["range"]["accuracy_ambig"]
     assert low < 0.5
-    assert row[1] == Estimate(1.0)
+    assert row[1] == Score(1.0)
     assert row[2] == in_words((low, high))
     assert row[3].low is not None
     assert "possible range" in table.note
@@ -372,17 +373,17 @@ def test_a_pool_counts_the_outcomes_of_its_runs_and_shows_the_range_of_their_mea
 
 
 def test_results_say_how_many_answers_a_score_is_of(where):
-    found = {score.name: score for score in headlines(where / "few")}
+    found = {score.measure.name: rest for _, score, *rest in headlines(read_scored(where / "few"))}
     scores = read_scored(where / "few").scores
-    accuracy = found["accuracy_ambig"]
+    details, few_note = found["accuracy_ambig"]
     low, high = scores["range"]["accuracy_ambig"]
-    assert accuracy.details["range"] == [low, high]
+    assert details["range"] == [low, high]
     missing = "range with the missing answers [{:.4f}, {:.4f}]; share of missing answers 0.6667; {}"
-    assert accuracy.note == missing.format(low, high, WORDS)
+    assert few_note == missing.format(low, high, WORDS)
 
     low, high = read_scored(where / "all").scores["ci"]["accuracy_ambig"]
     interval = f"95% CI [{low:.4f}, {high:.4f}]; share of missing answers 0.0000"
-    said = {"few": accuracy.note, "all": f"{interval}; 100.0\u00a0% of 48 answered"}
+    said = {"few": few_note, "all": f"{interval}; 100.0\u00a0% of 48 answered"}
     keys = {"few": {"answered", "range"}, "all": {"answered", "interval"}, "baseline": {"interval"}}
     for name in keys:
         [text] = result_files(where / name, MODEL, DATASET, sample=True).values()

@@ -16,9 +16,10 @@ from qabias.report.writing import write_pool
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run, score_run
 from qabias.runs.scored import read_scored
+from qabias.scores.score import Score
 from qabias.support.stored import read_fields
 from qabias.tables.export import export
-from qabias.tables.model import Estimate, find, read_analysis
+from qabias.tables.model import find, read_analysis
 
 from .run_parts import rewrite
 
@@ -68,14 +69,14 @@ def test_tables_are_those_of_a_run_with_means(pools, benchmark, tmp_path):
     assert benchmark != "bbnli" or tables["bias_by_subtopic"].source
     n_compared = 0
     for name, table in tables.items():
-        if name.startswith("pooled_") or not any(isinstance(value, Estimate) for row in table.rows for value in row):
+        if name.startswith("pooled_") or not any(isinstance(value, Score) for row in table.rows for value in row):
             continue
         labels = [place for place, column in enumerate(table.columns) if column.kind == "text"]
         by_key = [{tuple(row[place] for place in labels): row for row in find(run, name).rows} for run in runs]
         for row in table.rows:
             key = tuple(row[place] for place in labels)
             for place, value in enumerate(row):
-                if not isinstance(value, Estimate) or value.value is None or any(key not in rows for rows in by_key):
+                if not isinstance(value, Score) or value.value is None or any(key not in rows for rows in by_key):
                     continue
                 values = [rows[key][place].value for rows in by_key]
                 if None not in values:  # too few answers in this run

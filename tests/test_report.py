@@ -22,8 +22,9 @@ from qabias.runs.question import read_question
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored
 from qabias.scorers.baseline import BaselineScorer
+from qabias.scores.facts import ALL
 from qabias.tables.drawing import LIGHT
-from qabias.tables.model import ALL, FIGURES, Analysis, read_analysis
+from qabias.tables.model import FIGURES, Analysis, read_analysis
 
 from .report_pages import (
     BIAS,

@@ -9,7 +9,6 @@ import yaml
 from huggingface_hub import DatasetCard, ModelCard, parse_eval_result_entries
 
 from qabias.benchmarks import benchmark_names, load_benchmark
-from qabias.benchmarks.caveats import reasons
 from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.hub.contents import eval_yaml
@@ -17,6 +16,7 @@ from qabias.hub.results import LONGEST_NAME, check_replaceable, model_index, res
 from qabias.runs.arguments import RunArguments
 from qabias.runs.collected import score_otherwise
 from qabias.runs.run import run
+from qabias.scores.score import reasons
 
 from .conftest import ROOT
 from .run_parts import edit

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.bbq.facts import FACTS
-from qabias.benchmarks.caveats import tiles
+from qabias.benchmarks.headline import headline_tiles
 from qabias.comparison import compare
 from qabias.hub.results import model_index
 from qabias.report.terminal import print_scores
@@ -19,7 +18,8 @@ from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run, score_run
 from qabias.runs.scored import read_scored
-from qabias.tables.model import Estimate, find, read_analysis
+from qabias.scores.score import Score
+from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
 
 from .commands import called, refused
@@ -227,7 +227,7 @@ def test_a_model_that_names_nobody_has_no_direction(tmp_path):
     assert content["scores"]["bias_ambig_among_errors"] is None
     assert content["reasons"]["/bias_ambig_among_errors"] == "no answer other than UNKNOWN"
     row = find(read_analysis(tmp_path / "run" / "analysis.json").tables, "saturation_ambig").rows[-1]
-    assert row[3:6] == (Estimate(None), 0, 0)
+    assert row[3:6] == (Score(None), 0, 0)
 
 
 def test_nothing_is_said_of_errors_or_places_where_no_answer_is_there():
@@ -273,11 +273,11 @@ def test_the_tables_have_the_scores_with_bound_and_counts(causal):
 
 
 def test_a_headline_score_stands_beside_its_bound(causal):
-    found = {tile.title: tile for tile in tiles(FACTS.chosen(FACTS.tiles), causal.scores)}
+    found = {title: note for title, _, note in headline_tiles(load_benchmark("bbq"), causal.scores, False)}
     bound = f"{100 * causal.scores['bias_bound_ambig']:.1f}\u00a0%"
-    assert found["Bias, ambiguous"].note.endswith(f"maximum {bound}")
+    assert found["Bias, ambiguous"].endswith(f"maximum {bound}")
     assert bound in write_report_of(causal.folder).read_text("utf-8")
-    assert "maximum" not in found["Accuracy, ambiguous"].note
+    assert "maximum" not in found["Accuracy, ambiguous"]
     [result] = model_index(causal.folder, "org/model", "org/bbq", sample=True)
     args = {metric["type"]: metric["args"] for metric in result["metrics"]}
     assert args["bias_ambig"]["bound"] == causal.scores["bias_bound_ambig"]

@@ -17,8 +17,9 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import RunContent, read_run
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored, read_tables
+from qabias.scores.score import Score
 from qabias.support.stored import CHECKSUM, parse
-from qabias.tables.model import Analysis, Column, Estimate, Figure, Table
+from qabias.tables.model import Analysis, Column, Figure, Table
 
 from .run_parts import edit
 
@@ -181,7 +182,7 @@ def test_a_missing_field_is_refused_with_its_place():
 
 def test_a_table_whose_parts_do_not_fit_cannot_be_made():
     columns = (Column("name", "Name", "text"), Column("x", "X", "signed"))
-    row = ("A", Estimate(0.5))
+    row = ("A", Score(0.5))
     with pytest.raises(ValueError, match="row"):
         Table("t", "T", "", "", columns, (row, ("B",)))
     with pytest.raises(ValueError, match="figure"):

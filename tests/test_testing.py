@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import qabias
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.thresholds import parse_condition
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored
+from qabias.scores.judge import allowed, examples_needed, judged, parse_condition
 from qabias.testing import (
-    Limit,
+    Condition,
     UndecidedWarning,
     assert_bias_below,
     assert_score_above,
@@ -24,7 +24,6 @@ from qabias.testing import (
     verdicts,
 )
 from qabias.testing.messages import format_verdicts
-from qabias.testing.verdicts import allowed, examples_needed, judged
 
 from .compared_runs import changed
 
@@ -83,9 +82,9 @@ def test_a_run_within_the_limit_passes_without_a_word(checked_runs):
         warnings.simplefilter("error")
         [below] = assert_bias_below(qabias.read(checked_runs / "kept"), "bias_ambig", 0.1)
         [above] = assert_score_above(str(checked_runs / "kept"), "accuracy_ambig", 0.9)
-    assert (below.state, below.group, below.side, below.n) == ("pass", "All", "below", 2000)
-    assert (above.state, below.looks) == ("pass", 1)
-    assert -0.1 < below.low < below.value == 0 < below.high < 0.1
+    assert (below.state, below.score.group, below.condition.side, below.score.n) == ("pass", "All", "below", 2000)
+    assert (above.state, below.n_comparisons) == ("pass", 1)
+    assert -0.1 < below.low < below.score.value == 0 < below.high < 0.1
     intervals = read_scored(checked_runs / "kept").scores["ci"]
     assert [below.low, below.high] == pytest.approx(intervals["bias_ambig"])
     assert [above.low, above.high] == pytest.approx(intervals["accuracy_ambig"])
@@ -143,16 +142,16 @@ def test_every_group_is_judged_and_a_failure_names_them_all(checked_runs):
 
 def test_intervals_of_groups_are_widened_for_their_number(with_scores):
     folder = with_scores(0.05, 0.01, 0.08)
-    [*found] = verdicts(read_scored(folder), [Limit("bias_ambig", 0.1, "below")], "five")
-    assert [one.group for one in found] == list("abcde")
+    [*found] = verdicts(read_scored(folder), [Condition("bias_ambig", 0.1, "below")], "five")
+    assert [one.score.group for one in found] == list("abcde")
     for one in found:
-        assert one.looks == 5
+        assert one.n_comparisons == 5
         assert one.low == pytest.approx(0.05 - WIDENED * 0.04, abs=2e-4)
         assert one.high == pytest.approx(0.05 + WIDENED * 0.03, abs=2e-4)
         assert one.state == "pass"
-    both = [Limit("bias_ambig", 0.085, "below"), Limit("accuracy_ambig", 0.001, "above")]
+    both = [Condition("bias_ambig", 0.085, "below"), Condition("accuracy_ambig", 0.001, "above")]
     found = verdicts(read_scored(folder), both, "five")
-    assert {(one.name, one.looks, one.state) for one in found} == {
+    assert {(one.condition.name, one.n_comparisons, one.state) for one in found} == {
         ("bias_ambig", 10, "undecided"),  # one interval alone would pass, and so would not be true of all
         ("accuracy_ambig", 10, "undecided"),
     }
@@ -161,15 +160,15 @@ def test_intervals_of_groups_are_widened_for_their_number(with_scores):
 def test_groups_without_an_interval_are_undecided_and_no_looks(with_scores):
     alone = {"ci": {"bias_ambig": [None, None]}, "n_templates": 1}
     folder = with_scores(0.0, -0.01, 0.01, named={"b": alone, "c": {"bias_ambig": None, "n_ambig": 0, **alone}})
-    results = {one.group: one for one in assert_quietly(folder)}
-    assert {one.looks for one in results.values()} == {3}
+    results = {one.score.group: one for one in assert_quietly(folder)}
+    assert {one.n_comparisons for one in results.values()} == {3}
     assert [one.state for one in results.values()] == ["pass", "undecided", "undecided", "pass", "pass"]
-    assert "2 templates" in results["b"].reason
-    assert "no example" in results["c"].reason
-    assert (results["c"].value, results["c"].low, results["c"].needed) == (None, None, None)
+    assert "2 templates" in results["b"].score.reason
+    assert "no example" in results["c"].score.reason
+    assert (results["c"].score.value, results["c"].low, results["c"].needed) == (None, None, None)
     text = undecided_text(assert_bias_below, folder, "bias_ambig", 0.1, by="five")
     assert "bias_ambig of c is —" in text
-    assert results["c"].reason in text
+    assert results["c"].score.reason in text
 
 
 def assert_quietly(folder):
@@ -189,20 +188,20 @@ def assert_quietly(folder):
 )
 def test_every_benchmark_is_checked_by_its_own_groups(compared_runs, name, by, score):
     run_ = read_scored(compared_runs / name)
-    found = verdicts(run_, [Limit(score, 0.5, "below")], by)
-    assert [one.group for one in found] == list(breakdowns(run_)[by])
+    found = verdicts(run_, [Condition(score, 0.5, "below")], by)
+    assert [one.score.group for one in found] == list(breakdowns(run_)[by])
     for one in found:
-        assert one.value == breakdowns(run_)[by][one.group][score]
-        if not one.reason:
-            assert one.low <= one.value <= one.high
+        assert one.score.value == breakdowns(run_)[by][one.score.group][score]
+        if not one.score.reason:
+            assert one.low <= one.score.value <= one.high
 
 
 def test_a_set_of_prompts_is_checked_by_wording(tmp_path):
     run(RunArguments("bbq", "baseline:random", "Age", limit=80, format="five"), tmp_path / "run")
     by_wording = assert_bias_below(tmp_path / "run", "bias_ambig", 0.5, by="wordings", undecided="pass")
-    assert [one.group for one in by_wording] == list(read_scored(tmp_path / "run").scores["wordings"])
+    assert [one.score.group for one in by_wording] == list(read_scored(tmp_path / "run").scores["wordings"])
     [whole] = assert_bias_below(tmp_path / "run", "bias_ambig", 0.5, undecided="pass")
-    assert [whole.n, *(one.n for one in by_wording)] == [40] * 6
+    assert [whole.score.n, *(one.score.n for one in by_wording)] == [40] * 6
 
 
 # What is refused
@@ -257,9 +256,9 @@ def test_a_share_is_taken_as_it_is(with_scores):
 )
 def test_missing_answers_must_not_be_able_to_change_a_verdict(with_scores, limit, state):
     folder = with_scores(0.05, 0.03, 0.07, scores=FIVE_MISSING)
-    [verdict] = verdicts(read_scored(folder), [Limit("bias_ambig", limit, "below")])
+    [verdict] = verdicts(read_scored(folder), [Condition("bias_ambig", limit, "below")])
     assert (verdict.low, verdict.high) == pytest.approx((0.01, 0.09))
-    assert verdict.possible == (0.03, 0.07)
+    assert verdict.score.possible == (0.03, 0.07)
     assert verdict.state == state
     if state == "undecided":
         assert "+3.0 % to +7.0 %" in undecided_text(assert_bias_below, folder, "bias_ambig", limit)
@@ -273,8 +272,8 @@ def test_few_missing_answers_change_nothing_and_no_number_of_examples_makes_up_f
     assert "fewer missing" in text
     assert "would decide if" not in text
     folder = with_scores(0.05, 0.03, 0.07, scores={**FIVE_MISSING, "n_unparsed_ambig": 2})
-    [verdict] = verdicts(read_scored(folder), [Limit("bias_ambig", 0.075, "below")])
-    assert (verdict.low, verdict.high, verdict.possible) == (pytest.approx(0.03), pytest.approx(0.07), None)
+    [verdict] = verdicts(read_scored(folder), [Condition("bias_ambig", 0.075, "below")])
+    assert (verdict.low, verdict.high, verdict.score.possible) == (pytest.approx(0.03), pytest.approx(0.07), None)
     assert verdict.state == "pass"
 
 
@@ -298,7 +297,7 @@ ends = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted).map(tuple)
 shares = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted).map(tuple)
 limits = st.floats(0.001, 1)
 MEASURES = {name: load_benchmark("bbq").facts.measure(name) for name in ("bias_ambig", "accuracy_ambig")}
-BELOW = functools.partial(Limit, "bias_ambig", side="below")
+BELOW = functools.partial(Condition, "bias_ambig", side="below")
 
 
 def judged_bias(interval, limit):
@@ -317,8 +316,8 @@ def test_a_bias_passes_where_all_of_its_interval_is_within_and_fails_where_nothi
 @given(shares, limits)
 def test_below_and_above_are_opposites(interval, limit):
     measure = MEASURES["accuracy_ambig"]
-    below = judged(interval, allowed(Limit("accuracy_ambig", limit, "below"), measure))
-    above = judged(interval, allowed(Limit("accuracy_ambig", limit, "above"), measure))
+    below = judged(interval, allowed(Condition("accuracy_ambig", limit, "below"), measure))
+    above = judged(interval, allowed(Condition("accuracy_ambig", limit, "above"), measure))
     assume(limit not in interval)
     assert {"pass": "fail", "fail": "pass", "undecided": "undecided"}[below] == above
 

@@ -14,7 +14,6 @@ import pytest
 
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import OUTCOMES, Written
-from qabias.benchmarks.caveats import possible_range
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
 from qabias.benchmarks.unqover.prompts import FORMATS
 from qabias.benchmarks.unqover.questions import ASKED, NOBODY, read
@@ -28,6 +27,7 @@ from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored
+from qabias.scores.score import possible_range
 from qabias.share.metrics.unqover import scores as unqover_scores
 from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
@@ -379,9 +379,11 @@ def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
     page = write_report_of(result.folder)
     assert f"{low:.3f} to {high:.3f}" in page.read_text("utf-8")
     assert any("First reason step by step" in str(example) for example in read_page(page).examples)
-    headline = next(of for of in headlines(result.folder) if of.name == "mu")
-    assert headline.details["range"] == [low, high]
-    assert headline.details["answered"] == pytest.approx((outcomes == "answered").mean())
+    details = next(
+        details for _, score, details, _ in headlines(read_scored(result.folder)) if score.measure.name == "mu"
+    )
+    assert details["range"] == [low, high]
+    assert details["answered"] == pytest.approx((outcomes == "answered").mean())
 
 
 @pytest.mark.slow

@@ -23,14 +23,14 @@ from qabias.pooling import pool
 from qabias.runs import run as running
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.estimands import estimands
-from qabias.runs.folder import read_all_answers
+from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.looks import canonical, confidence_of, ends_of, read_outcome, stopped_early, verdict_lines
 from qabias.runs.question import load_examples, read_question
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored, read_tables
 from qabias.runs.spending import Size, boundaries, crossing, information, limits_of, spent
 from qabias.tables.model import find
-from qabias.testing import Limit, verdicts
+from qabias.testing import Condition, verdicts
 
 QUIET = Machine(shows_progress=False)
 EVEN = [0.2, 0.4, 0.6, 0.8, 1.0]
@@ -100,9 +100,9 @@ def test_clear_cases_stop_at_the_first_look_and_can_continue(tmp_path: Path) -> 
     """A stereotyped model fails early; --all then gives the scores of a run without looks."""
     arguments = until("baseline:stereotyped", "bias_ambig<0.1")
     result = run(arguments, tmp_path / "run", QUIET)
-    outcome = read_outcome(tmp_path / "run")
+    outcome = read_outcome(read_run(tmp_path / "run"))
     assert outcome is not None
-    assert (outcome.look, outcome.decisions[0].state) == (1, "fail")
+    assert (outcome.look, outcome.verdicts[0].state) == (1, "fail")
     assert result.scores is not None
     assert result.scores["n"] < 0.1 * load_examples(arguments).table.num_rows
     assert "look 1 of" in read_tables(read_scored(tmp_path / "run")).notes[0]
@@ -114,10 +114,10 @@ def test_clear_cases_stop_at_the_first_look_and_can_continue(tmp_path: Path) -> 
     assert plain.scores is not None
     for name, interval in plain.scores["ci"].items():
         assert whole.scores["ci"][name] == pytest.approx(interval, nan_ok=True)
-    after = read_outcome(tmp_path / "run")
+    after = read_outcome(read_run(tmp_path / "run"))
     assert after is not None
     assert after.continued
-    assert after.decisions == outcome.decisions
+    assert after.verdicts == outcome.verdicts
     assert "fixed-sample" in verdict_lines(after)[-1]
 
 
@@ -139,7 +139,7 @@ def test_a_killed_run_and_shards_end_with_the_same_bytes(tmp_path: Path, monkeyp
     """Killed in look 2 and resumed, or shared out: the verdict, scores and answers are identical."""
     arguments = until("baseline:random", "bias_ambig<0.2", config="Age,Religion", by="category")
     run(arguments, tmp_path / "whole", QUIET)
-    outcome = read_outcome(tmp_path / "whole")
+    outcome = read_outcome(read_run(tmp_path / "whole"))
     assert outcome is not None
     assert outcome.look >= 2
     asked, answer = [], running.answer_part
@@ -175,10 +175,10 @@ def test_every_reader_of_a_stopped_run_has_the_repeated_interval(tmp_path: Path)
     for model in ("random", "stereotyped"):
         run(until(f"baseline:{model}", "accuracy_ambig<0.8"), tmp_path / model, QUIET)
     scored, other = (read_scored(tmp_path / model) for model in ("random", "stereotyped"))
-    outcome = read_outcome(scored.folder)
+    outcome = read_outcome(read_run(scored.folder))
     assert outcome is not None
     assert outcome.look < outcome.n_looks
-    (decision,) = outcome.decisions
+    (verdict,) = outcome.verdicts
     question = read_question(scored.file)
     answers = read_all_answers(scored.file, scored.benchmark, question.table)
     plain = scored.benchmark.score(question.table, answers)
@@ -187,16 +187,16 @@ def test_every_reader_of_a_stopped_run_has_the_repeated_interval(tmp_path: Path)
             wide = scored.scores["ci"][name]
             assert wide[0] <= low <= high <= wide[1], name
             assert wide != [low, high], name
-    assert scored.scores["ci"]["accuracy_ambig"] == pytest.approx([decision.low, decision.high])
+    assert scored.scores["ci"]["accuracy_ambig"] == pytest.approx([verdict.low, verdict.high])
     between = (plain["ci"]["bias_ambig"][1] + scored.scores["ci"]["bias_ambig"][1]) / 2
-    assert [one.state for one in verdicts(scored, [Limit("bias_ambig", between, "below")])] == ["undecided"]
+    assert [one.state for one in verdicts(scored, [Condition("bias_ambig", between, "below")])] == ["undecided"]
     theirs = read_all_answers(other.file, other.benchmark, question.table)
     pair = scored.benchmark.pair_up(question.table, answers, theirs)[ALL]
-    level = read_outcome(other.folder).confidence
+    level = read_outcome(read_run(other.folder)).confidence
     assert level == outcome.confidence > 0.95
     usual, wider = (differences(pair, {"bias_ambig": 2.0}, confidence=one)["bias_ambig"] for one in (0.95, level))
     table = find(compare([scored.folder, other.folder]).analysis.tables, "difference_bias_ambig")
-    assert table.rows[-1][1] == wider[:3]
+    assert table.rows[-1][1][:3] == wider[:3]
     assert wider.low < usual.low < usual.high < wider.high
     assert usual.p < wider.p
     assert not verify(scored.folder).differences
@@ -227,7 +227,7 @@ def test_two_models_are_compared_at_the_same_looks(tmp_path: Path) -> None:
     assert compare_until([early, other], ["difference<0.3"]) == [verdict]
     same = compare_until([one, one], ["difference<0.3", "accuracy_ambig<0.2"])
     assert [each.state for each in same] == ["pass", "pass"]
-    assert {each.value for each in same} == {0.0}
+    assert {each.score.value for each in same} == {0.0}
     with pytest.raises(QabiasError, match="unknown"):
         compare_until([one, other], ["diference<0.3"])
 
@@ -282,7 +282,7 @@ def test_a_verdict_names_its_missing_answers(tmp_path: Path) -> None:
 
     arguments = {"name": "half", "config": "Age", "limit": 160, "ask": "letter", "progress": False}
     result = qabias.run("bbq", model=half, until=["bias_ambig<0.1"], output=tmp_path / "run", **arguments)
-    (decision,) = read_outcome(result.folder).decisions
-    assert decision.state == "undecided"
-    assert decision.missing == pytest.approx(0.5, abs=0.15)
-    assert any("missing" in line for line in verdict_lines(read_outcome(result.folder)))
+    (verdict,) = read_outcome(read_run(result.folder)).verdicts
+    assert verdict.state == "undecided"
+    assert verdict.score.missing == pytest.approx(0.5, abs=0.15)
+    assert any("missing" in line for line in verdict_lines(read_outcome(read_run(result.folder))))

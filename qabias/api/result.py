@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from qabias.api.calls import Scratch, in_python_words
-from qabias.benchmarks.caveats import reasons
 from qabias.benchmarks.headline import Headline
 from qabias.errors import QabiasError
 from qabias.runs.looks import run_headline
 from qabias.runs.outcomes import outcomes_of
 from qabias.runs.scored import ScoredRun, read_scored, read_tables
 from qabias.runs.signature import coverage_of
-from qabias.tables.model import Analysis, Column, Estimate, Table, find
+from qabias.scores.score import Score, reasons
+from qabias.tables.model import Analysis, Column, Table, find
 
 if TYPE_CHECKING:
     import datasets
@@ -292,8 +292,8 @@ def to_arrow(table: Table) -> pyarrow.Table:
     columns = {}
     for place, column in enumerate(table.columns):
         values = [row[place] for row in table.rows]
-        if any(isinstance(value, Estimate) for value in values):
-            ends = [value if isinstance(value, Estimate) else Estimate(None) for value in values]
+        if any(isinstance(value, Score) for value in values):
+            ends = [value if isinstance(value, Score) else Score(None) for value in values]
             columns[column.name] = pa.array([value.value for value in ends], pa.float64())
             columns[f"{column.name}_low"] = pa.array([value.low for value in ends], pa.float64())
             columns[f"{column.name}_high"] = pa.array([value.high for value in ends], pa.float64())

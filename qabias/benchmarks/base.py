@@ -8,8 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from qabias.benchmarks.facts import ALL, Facts, Measure, ParallelForms, Scores
 from qabias.errors import QabiasError
+from qabias.scores.facts import ALL, Facts, Measure, ParallelForms, Scores
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
 

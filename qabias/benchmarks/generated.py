@@ -17,15 +17,14 @@ import pyarrow.compute as pc
 from qabias.answers.outcomes import ANSWERED, NO_ANSWER, OUTCOMES, UNREAD, outcomes, whole
 from qabias.answers.parsing import stated_number
 from qabias.benchmarks.base import Benchmark
-from qabias.benchmarks.caveats import MOST_MISSING
-from qabias.benchmarks.facts import counted
 from qabias.benchmarks.orders import check_orders, in_orders
 from qabias.benchmarks.prompt_format import PromptFormat, choose_format
 from qabias.errors import QabiasError
 from qabias.scorers.registry import FUNCTION
+from qabias.scores.formatting import counted, percent
+from qabias.scores.score import MOST_MISSING
 from qabias.support.arrow import plain
 from qabias.support.suggest import shortened, unknown
-from qabias.tables.formatting import percent
 
 WRITTEN_COLUMNS = ("outcome", "outcomes", "outputs")
 """Columns that only written answers have."""

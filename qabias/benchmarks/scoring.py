@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from qabias.benchmarks.base import RUN
-from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.base import RUN, Benchmark
 from qabias.errors import QabiasError
+from qabias.scores.facts import ALL, WORDINGS, Scores
 from qabias.support.arrow import column_codes
 
 
@@ -174,3 +174,15 @@ def _is_less_probable(answer: Mapping[str, Any]) -> bool:
     if not values or prediction is None or prediction < 0:
         return False
     return bool(values[prediction] < max(values))
+
+
+def breakdowns_of(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, Mapping[str, Scores]]:
+    """The breakdowns of a result, with the scores of every group.
+
+    These are the groups of `scores["by"]`, prompt variants, and the benchmark's own groups.
+    """
+    own = {name: group for name, group in benchmark.groups(scores).items() if name != ALL}
+    known = {benchmark.facts.row: own, **scores.get("by", {})}
+    if WORDINGS in scores:
+        known[WORDINGS] = scores[WORDINGS]
+    return {name: groups for name, groups in known.items() if groups}

@@ -15,7 +15,6 @@ import pyarrow as pa
 from qabias.answers.likelihoods import NO_ANSWER, NORMS, probability_column
 from qabias.answers.outcomes import OUTCOMES, Written
 from qabias.benchmarks.base import Benchmark, ExternalAnswers, Logged, OtherFigure, make_origin
-from qabias.benchmarks.facts import ALL
 from qabias.benchmarks.generated import answers_to, in_whole_units, is_answered, questions_of, written_format
 from qabias.benchmarks.registry import load_benchmark
 from qabias.building.origin import BUNDLED
@@ -24,6 +23,7 @@ from qabias.logs import Log, Sample
 from qabias.logs.inspect_eval import TOOL as INSPECT
 from qabias.logs.lm_eval_samples import TOOL
 from qabias.logs.model import as_written
+from qabias.scores.facts import ALL
 
 _OURS = "qabias"
 """The key of a task's metadata that describes its questions."""

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from qabias.benchmarks.facts import Measure
+from qabias.scores.facts import Measure
+from qabias.scores.formatting import show
 from qabias.tables.drawing import SERIES, Drawing, Key, ticks
-from qabias.tables.formatting import show
 
 if TYPE_CHECKING:
     import pandas

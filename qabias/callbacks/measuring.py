@@ -18,9 +18,7 @@ import numpy as np
 import torch
 
 from qabias.benchmarks import Benchmark, load_benchmark
-from qabias.benchmarks.caveats import estimate, missing_share, possible_range
-from qabias.benchmarks.facts import Measure
-from qabias.benchmarks.headline import meaningful, parts
+from qabias.benchmarks.headline import meaningful, scored_groups
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.models.memory import evaluating
@@ -31,6 +29,8 @@ from qabias.runs.question import Question, load_examples
 from qabias.runs.run import answer_part, is_there, prepare, score_run, scores_of
 from qabias.runs.scored import write_scores
 from qabias.scorers.base import Scorer
+from qabias.scores.facts import Measure
+from qabias.scores.score import limited, missing_share
 from qabias.support.suggest import unknown
 
 MISSING = "missing"
@@ -118,7 +118,7 @@ def named_measures(
     benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence[Measure]
 ) -> dict[str, tuple[Measure, Mapping[str, Any]]]:
     """The scores of a measurement, by their name in a curve."""
-    selections = parts(benchmark, scores)
+    selections = scored_groups(benchmark, scores)
     return {
         (f"{pointer.rpartition('/')[2]}_" if len(selections) > 1 else "") + measure.name: (measure, part)
         for pointer, part in selections.items()
@@ -132,11 +132,10 @@ def point_of(benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence
     named = named_measures(benchmark, scores, measures)
     point = {}
     for name, (measure, part) in named.items():
-        value, low, high = estimate(part, measure.name)
-        possible = possible_range(part, measure)
-        if possible is not None:
-            low = high = None
-            point[f"{name}_possible_low"], point[f"{name}_possible_high"] = possible
+        score = limited(part, measure)
+        if score.possible is not None:
+            point[f"{name}_possible_low"], point[f"{name}_possible_high"] = score.possible
+        value, low, high, *_ = score.shown
         point |= {name: _number(value), f"{name}_low": _number(low), f"{name}_high": _number(high)}
     point[MISSING] = max((missing_share(part, measure) for measure, part in named.values()), default=0.0)
     return point

@@ -39,31 +39,31 @@ def check(
 
     A check passes or fails if its adjusted 95% CI excludes the threshold.
     """
-    from dataclasses import asdict
-
     from qabias.runs.scored import read_scored
     from qabias.support.files import write_json
     from qabias.support.outputs import check_file, json_with
-    from qabias.testing import Limit, verdicts
+    from qabias.testing import Condition, verdicts
     from qabias.testing.messages import explain_verdict, print_verdicts
-    from qabias.testing.verdicts import task_limit
+    from qabias.testing.verdicts import record, task_condition
 
     options: list[tuple[list[str] | None, str, Side]] = [(most, "max", "below"), (least, "min", "above")]
-    limits = [
-        Limit(name, value, side) for texts, flag, side in options for name, value in _limits(texts or [], flag).items()
+    conditions = [
+        Condition(name, value, side)
+        for texts, flag, side in options
+        for name, value in _limits(texts or [], flag).items()
     ]
-    if not limits and not require_task:
+    if not conditions and not require_task:
         raise QabiasError("No threshold.", "Add --max SCORE=0.1 or --min SCORE=0.9.")
     run = read_scored(folder)
     if output is not None:
         check_file(output, json_with("exit_code", "verdicts", signature=run.signature), overwrite=overwrite)
-    results = verdicts(run, limits, by) if limits else []
-    results += verdicts(run, [task_limit(run.benchmark)]) if require_task else []
+    results = verdicts(run, conditions, by) if conditions else []
+    results += verdicts(run, [task_condition(run.benchmark)]) if require_task else []
     print_verdicts(run, results)
     states = {verdict.state for verdict in results}
     code = FAILED if "fail" in states else CANNOT_TELL if "undecided" in states and not allow_undecided else 0
     if output is not None:
-        content = [{**asdict(one), "about": explain_verdict(one)} for one in results]
+        content = [{**record(one), "about": explain_verdict(one)} for one in results]
         write_json(output, {"signature": run.signature, "exit_code": code, "verdicts": content})
     raise typer.Exit(code)
 

@@ -136,6 +136,7 @@ def compare(
     from qabias.report.terminal import print_compared
     from qabias.report.writing import check_comparison_output, write_comparison
     from qabias.runs.scored import read_scored
+    from qabias.scores.judge import sentence
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise QabiasError("One run folder is given twice.", "Compare different runs.")
@@ -144,7 +145,7 @@ def compare(
     if output is not None:
         check_comparison_output(output, runs, overwrite=overwrite)
     for verdict in compare_until(runs, until, mirror) if until else ():
-        echo(verdict.sentence())
+        echo(sentence(verdict, f"the difference in {verdict.measure.title}"))
     comparison = (
         compare_published(runs[0], list(map(str, names))) if published else compare_runs(runs, allow_mixed, mirror)
     )

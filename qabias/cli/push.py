@@ -138,6 +138,7 @@ def _write_results(
 ) -> None:
     from qabias.hub.results import check_replaceable, headlines, result_files, update_card
     from qabias.hub.results import model_index as index_of
+    from qabias.runs.scored import read_scored
     from qabias.support.files import MOST_BYTES, regular, write_atomically
     from qabias.support.outputs import check_folder
 
@@ -156,11 +157,12 @@ def _write_results(
     for path, content in files.items():
         write_atomically(output / path, partial(Path.write_bytes, data=content))
         echo(str(output / path))
-    for score in headlines(run):
+    for config, score, _, note in headlines(read_scored(run)):
+        name = f"{config}/{score.measure.name}"
         if score.value is None:
-            echo(f"{score.config}/{score.name} has no value: {score.reason}")
-        elif "range" in score.details:
-            echo(f"{score.config}/{score.name}: {score.note}")
+            echo(f"{name} has no value: {score.reason}")
+        elif score.possible is not None:
+            echo(f"{name}: {note}")
 
 
 def _check_asking(dry_run: bool, yes: bool) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from qabias.benchmarks.base import RUN
-from qabias.benchmarks.facts import Row
 from qabias.comparison.paired import common_answers
 from qabias.runs.scored import ScoredRun
-from qabias.tables.model import ALL, Column, Table
+from qabias.scores.facts import ALL, Row
+from qabias.tables.model import Column, Table
 
 OWN = ("outcome", "labels", "probabilities", "answer", "generated", "said")
 """Keys of an example that differ between runs; each becomes `KEY: RUN`."""

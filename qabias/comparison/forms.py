@@ -11,21 +11,21 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import InFamily, forms_of
-from qabias.benchmarks.caveats import imbalance
-from qabias.benchmarks.facts import RUNS, ParallelForms, Scores, Stereotype
 from qabias.benchmarks.pairs import Floats, Form, Pair, mean_of_pairs
 from qabias.benchmarks.scoring import by_run
 from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.paired import Answers
-from qabias.comparison.paired_tests import Difference, differences, holm
+from qabias.comparison.paired_tests import differences, holm
 from qabias.comparison.sample_size import templates_of
 from qabias.comparison.tables import DETECTABLE, RUNS_TABLE, lacks_answers
 from qabias.errors import QabiasError
 from qabias.runs.looks import confidence_of
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
-from qabias.tables.formatting import show
-from qabias.tables.model import Column, Estimate, Figure, Table, Value
+from qabias.scores.facts import RUNS, ParallelForms, Scores, Stereotype
+from qabias.scores.formatting import show
+from qabias.scores.score import Score, imbalance
+from qabias.tables.model import Column, Figure, Table, Value
 
 SECTION = "Published minus parallel texts"
 BY_STEREOTYPE = "By stereotype"
@@ -223,7 +223,7 @@ def scores_in_both(
     benchmark: Benchmark,
     measures: Sequence[Measure],
     pair: Pair,
-    results: Mapping[str, Difference],
+    results: Mapping[str, Score],
     scores: Sequence[Scores],
 ) -> tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]:
     """Columns and rows of all scores of two runs, with p-values adjusted for their number."""
@@ -244,23 +244,23 @@ def _tested(
     measure: Measure,
     group: str,
     pair: Pair,
-    difference: Difference,
+    difference: Score,
     p_adjusted: float | None,
     scores: Sequence[Scores],
 ) -> tuple[float | None, float | None, tuple[Value, ...]]:
     """A group's score in both runs, and its difference; no MDE if answers are missing."""
     once = np.ones((1, pair.n_clusters))
     lacks = lacks_answers([benchmark.groups(run_scores, measure) for run_scores in scores], group, measure)
-    cells = (Estimate(*difference[:3]), difference.p, p_adjusted, pair.n_clusters)
+    cells = (Score(*difference[:3]), difference.p, p_adjusted, pair.n_clusters)
     second, first = (defined(run(once)[measure.name][0]) for run in (pair.second, pair.first))
-    return second, first, (*cells, None if lacks else difference.detectable)
+    return second, first, (*cells, None if lacks else difference.mde)
 
 
 def _difference_table(
     benchmark: Benchmark,
     measure: Measure,
     pairs: Mapping[str, Pair],
-    results: Mapping[str, Mapping[str, Difference]],
+    results: Mapping[str, Mapping[str, Score]],
     scores: Sequence[Scores],
 ) -> Table:
     row_title = benchmark.facts.group
@@ -308,16 +308,16 @@ def _agreement_table(
     )
 
 
-def _correlation(both: Floats) -> Estimate | None:
+def _correlation(both: Floats) -> Score | None:
     """Pearson's correlation of two rows with Fisher's interval; None if a row is constant or too short."""
     n = both.shape[1]
     if n < _FEWEST_CORRELATED or (np.ptp(both, axis=1) == 0).any():
         return None
     r = float(np.clip(np.asarray(np.corrcoef(both))[0, 1], -1, 1))
     if abs(r) == 1:
-        return Estimate(r)
+        return Score(r)
     half = _NORMAL_QUANTILE / np.sqrt(n - 3)
-    return Estimate(r, float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half)))
+    return Score(r, float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half)))
 
 
 def _stereotypes_table(

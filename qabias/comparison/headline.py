@@ -6,25 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.caveats import MOST_MISSING
-from qabias.benchmarks.facts import Scores
-from qabias.benchmarks.findings import ERROR
 from qabias.benchmarks.headline import (
     SMALL_ENOUGH,
     Headline,
     failure,
     headline,
-    missing_most,
     named_groups,
-    parts,
+    scored_groups,
     short_name,
     whole_percent,
 )
-from qabias.comparison.paired_tests import Difference, holm
+from qabias.comparison.paired_tests import holm
 from qabias.comparison.ranking_tests import DETECTED, NOT_RANKED, RANKING
 from qabias.comparison.tables import Compared
-from qabias.tables.formatting import show
-from qabias.tables.model import Estimate, Table
+from qabias.scores.facts import Scores
+from qabias.scores.formatting import show
+from qabias.scores.judge import ERROR
+from qabias.scores.score import MOST_MISSING, Score, missing_share
+from qabias.tables.model import Table
 
 _LONGEST = 24  # characters of a name of a run
 
@@ -60,7 +59,8 @@ def pair_headline(
     first, second = letters(names)
     signs = rules.biases or {rules.magnitude: 1}
     biases = [measure for measure in measures if measure.name in signs]
-    missing = missing_most(biases, [part for one in scores for part in parts(benchmark, one).values()])
+    selections = [group for one in scores for group in scored_groups(benchmark, one).values()]
+    missing = max((missing_share(one, measure) for one in selections for measure in biases), default=0.0)
     if missing > MOST_MISSING:
         return Headline("inconclusive", f"Inconclusive: {whole_percent(missing)} of a run's answers are missing.", "")
     groups = compared[0].groups
@@ -88,22 +88,22 @@ def pair_headline(
             return Headline("detected", f"{more} follows stereotypes {topic} more than {less}.", detail)
         return Headline("detected", f"{more} has a larger {biases[0].name} {topic} than {less}.", detail)
     whole = groups.get(ALL)
-    size = whole[1][biases[0].name].detectable if whole else None
+    size = whole[1][biases[0].name].mde if whole else None
     if size is None or size > SMALL_ENOUGH:
         return Headline("inconclusive", f"Inconclusive: too few {benchmark.facts.clusters[0]}.", detail)
     return Headline("not detected", "No difference in bias detected.", detail)
 
 
 def _overall(
-    biases: Sequence[Measure], groups: Mapping[str, tuple[int, Mapping[str, Difference]]], what: str
+    biases: Sequence[Measure], groups: Mapping[str, tuple[int, Mapping[str, Score]]], what: str
 ) -> Iterator[str]:
     if ALL not in groups:
         return
     one = groups[ALL][1][biases[0].name]
     if one.value is not None:
         yield f"{biases[0].title}: {what} is {points(one.value)}."
-    if one.detectable is not None:
-        yield f"This comparison could detect {points(one.detectable).removeprefix('+')}."
+    if one.mde is not None:
+        yield f"This comparison could detect {points(one.mde).removeprefix('+')}."
 
 
 def points(value: float) -> str:
@@ -149,7 +149,7 @@ def texts_headline(measures: Sequence[Measure], tables: Mapping[str, Table]) -> 
         places = {column.name: place for place, column in enumerate(table.columns)}
         for row in table.rows:
             difference, p = row[places["difference"]], row[places["p_adjusted"]]
-            if row[0] not in titles or not isinstance(difference, Estimate) or not isinstance(p, float):
+            if row[0] not in titles or not isinstance(difference, Score) or not isinstance(p, float):
                 continue
             n_tested += 1
             if p < ERROR and difference.value is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from qabias.benchmarks import ALL, Measure
 from qabias.benchmarks.base import InFamily, family_of, language_of
-from qabias.benchmarks.caveats import estimate, imbalance, imbalance_note, possible_range, with_ranges
+from qabias.benchmarks.limits import with_ranges
 from qabias.benchmarks.pairs import Form, Pair
 from qabias.comparison.comparable import ASKED, COUNTED, distinct_names, mixed_fields
 from qabias.comparison.forms import Labels, balanced, pairs_by_group, scores_in_both
@@ -21,6 +21,7 @@ from qabias.errors import QabiasError
 from qabias.runs.looks import confidence_of
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
+from qabias.scores.score import estimate, imbalance, imbalance_note, possible_range
 from qabias.tables.model import Column, Figure, Table
 
 BY_LANGUAGE = "By language"

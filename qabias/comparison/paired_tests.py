@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from qabias.benchmarks.pairs import Floats, Pair
+from qabias.scores.score import Score
 from qabias.share.metrics.shared.intervals import detectable, limits, of_clusters
 
 APART = 0.05  # adjusted p-value below which two runs or forms differ
@@ -19,23 +19,10 @@ MOST_EXACT = 13
 _ROUNDING = 1e-12
 
 
-class Difference(NamedTuple):
-    """A score of the second run minus the first run's."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    detectable: float | None = None
-
-
-UNDEFINED = Difference(None, None, None, None)
-
-
 def differences(
     pair: Pair, bounds: Mapping[str, float], seed: int = 0, confidence: float = CONFIDENCE
-) -> dict[str, Difference]:
-    """Compare two runs by some of their scores.
+) -> dict[str, Score]:
+    """Differences of the scores of two runs, the second minus the first, with p-values and detectable effects.
 
     Args:
         pair: The runs.
@@ -55,13 +42,13 @@ def differences(
     for name, bound in bounds.items():
         value = float(values[name][0])
         if np.isnan(value):
-            results[name] = UNDEFINED
+            results[name] = Score(None)
             continue
         shape, spread = of_clusters(value, replicates[name], sizes, bound, confidence)
         parts = *limits(value, shape, spread), detectable(shape, spread, confidence)
         low, high, size = (None if np.isnan(part) else float(part) for part in parts)
         p = adjusted_p(p_value(value, exchanged[name], n <= MOST_EXACT), confidence)
-        results[name] = Difference(value, low, high, p, size)
+        results[name] = Score(value, low, high, p, size)
     return results
 
 

@@ -11,16 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.caveats import (
-    imbalance,
-    imbalance_note,
-    missing_share,
-    possible_range,
-    shown_estimate,
-    with_ranges,
-)
-from qabias.benchmarks.facts import Facts, Scores
 from qabias.benchmarks.headline import failure
+from qabias.benchmarks.limits import with_ranges
 from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
 from qabias.comparison.paired_tests import (
     APART,
@@ -32,7 +24,8 @@ from qabias.comparison.paired_tests import (
     holm,
     p_value,
 )
-from qabias.tables.formatting import percent
+from qabias.scores.facts import Facts, Scores
+from qabias.scores.score import imbalance, limited, read_score
 from qabias.tables.model import Column, Table, Value
 
 FEWEST_RUNS = 3
@@ -159,13 +152,14 @@ def rankings(
         for measure in measures:
             if measure.name in best:
                 distance = [float(run[measure.name][0]) for run in exact]
-                table = _table(measure, names, of_runs, distance, tests, group)
+                table = _table(benchmark.facts, measure, names, of_runs, distance, tests, group)
                 by_name = dict(zip(names, scores, strict=True))
                 tables[measure.name].append(_with_failures(benchmark.facts, table, by_name))
     return list(itertools.chain.from_iterable(tables.values())), notes
 
 
 def _table(
+    facts: Facts,
     measure: Measure,
     names: Sequence[str],
     of_runs: Sequence[Scores],
@@ -174,7 +168,9 @@ def _table(
     group: str,
 ) -> Table:
     name = measure.name
-    left_out = {run: text for run, of_run in enumerate(of_runs) if (text := _why_not(of_run, measure, distance[run]))}
+    left_out = {
+        run: text for run, of_run in enumerate(of_runs) if (text := _why_not(facts, of_run, measure, distance[run]))
+    }
     ranked = [run for run in range(len(names)) if run not in left_out]
     rank = dict(zip(ranked, ranks([distance[run] for run in ranked]), strict=True))
     order = sorted(ranked, key=lambda run: rank[run])
@@ -182,9 +178,9 @@ def _table(
     rows: list[tuple[Value, ...]] = []
     for run, p in zip(order, [*holm(p_values), None][: len(order)], strict=True):
         verdict = None if p is None else DETECTED if p < APART else NOT_DETECTED
-        rows.append((names[run], shown_estimate(of_runs[run], measure), rank[run], p, verdict))
+        rows.append((names[run], limited(of_runs[run], measure).shown, rank[run], p, verdict))
     for run, text in left_out.items():
-        rows.append((names[run], shown_estimate(of_runs[run], measure), None, None, f"{NOT_RANKED}{text}"))
+        rows.append((names[run], limited(of_runs[run], measure).shown, None, None, f"{NOT_RANKED}{text}"))
     best = "The highest" if measure.kind == "share" and measure.best == 1 else f"Nearest to {measure.best:g}"
     table = Table(
         f"ranking_{name}" if group == ALL else f"ranking_{name}_{group}",
@@ -215,10 +211,8 @@ def _with_failures(facts: Facts, table: Table, scores: Mapping[str, Scores]) -> 
     return replace(table, columns=columns, rows=rows)
 
 
-def _why_not(scores: Scores, measure: Measure, distance: float) -> str:
-    if possible_range(scores, measure) is not None:
-        return f"{percent(missing_share(scores, measure))} of the answers are missing"
-    if np.isnan(distance):
+def _why_not(facts: Facts, scores: Scores, measure: Measure, distance: float) -> str:
+    score = read_score(facts, scores, measure)
+    if score.possible is None and np.isnan(distance):
         return "undefined"
-    share = imbalance(scores, measure)
-    return "" if share is None else imbalance_note([share], measure)
+    return score.not_reported if score.possible is not None or imbalance(scores, measure) is not None else ""

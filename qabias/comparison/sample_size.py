@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.scoring import any_answers
 from qabias.errors import QabiasError
+from qabias.scores.facts import Scores
 from qabias.share.metrics.shared.intervals import Floats, Shape, detectable, of_clusters, spread_of
 
 ERRING = 0.1  # share of answers that take a side: a model that is right in 90% of ambiguous contexts

@@ -9,22 +9,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.caveats import (
-    RANGE,
-    READ_RANGES,
-    estimate,
-    possible_range,
-    range_column,
-    range_in_words,
-    shown_estimate,
-    with_ranges,
-)
-from qabias.benchmarks.facts import RUNS, Scores, counted, run_column, union
-from qabias.benchmarks.findings import listed
+from qabias.benchmarks.limits import RANGE, READ_RANGES, range_column, with_ranges
 from qabias.comparison.comparable import mixed_fields
-from qabias.comparison.paired_tests import Difference, holm
+from qabias.comparison.paired_tests import holm
 from qabias.runs.scored import ScoredRun
-from qabias.tables.model import Analysis, Column, Estimate, Figure, Table, Value
+from qabias.scores.facts import RUNS, Scores, run_column, union
+from qabias.scores.formatting import counted, listed
+from qabias.scores.score import Score, estimate, limited, possible_range
+from qabias.tables.model import Analysis, Column, Figure, Table, Value
 
 RUNS_TABLE = "runs"
 BY_RUN = "Scores by run"
@@ -116,8 +108,9 @@ def score_tables(
 
 def _scored_columns(column: Column, cells: Sequence[Scores | None], measure: Measure) -> list[_Filled]:
     """Every cell's score, and its possible range if many answers are missing."""
-    columns: list[_Filled] = [(column, [None if cell is None else shown_estimate(cell, measure) for cell in cells])]
-    ranges = ["" if cell is None else range_in_words(cell, measure) for cell in cells]
+    scores = [None if cell is None else limited(cell, measure) for cell in cells]
+    columns: list[_Filled] = [(column, [score and score.shown for score in scores])]
+    ranges = [score.possible_in_words if score else "" for score in scores]
     if any(ranges):
         columns.append((range_column(column, f"Possible, {column.title}"), [text or None for text in ranges]))
     return columns
@@ -127,14 +120,14 @@ def _count_columns(
     names: Sequence[str], by_run: Sequence[Mapping[str, Scores]], rows: Sequence[str], measure: Measure
 ) -> list[_Filled]:
     """Numbers of examples: one column if equal in all runs, else one per run."""
-    if measure.parts:
+    if measure.subcounts:
         return [
             (
                 Column(f"{count}_{run_column(number)}", f"{title}, {name}", "count"),
                 [int(by_run[number][row][count]) if row in by_run[number] else 0 for row in rows],
             )
             for number, name in enumerate(names)
-            for count, title in measure.parts
+            for count, title in measure.subcounts
         ]
     counts = [[n_examples(groups[row], measure) if row in groups else 0 for row in rows] for groups in by_run]
     if all(of_run == counts[0] for of_run in counts):
@@ -195,7 +188,7 @@ class Compared(NamedTuple):
 
     first: int
     second: int
-    groups: Mapping[str, tuple[int, Mapping[str, Difference]]]
+    groups: Mapping[str, tuple[int, Mapping[str, Score]]]
 
 
 def difference_tables(
@@ -238,11 +231,11 @@ def difference_tables(
             for row in rows:
                 result = results[row]
                 cells[row] += [
-                    Estimate(*result[:3]) if result else None,
+                    Score(*result[:3]) if result else None,
                     result.p if result else None,
                     adjusted.get(row),
                     pair.groups[row][0] if result else 0,
-                    result.detectable if result and not lacks_answers(by_run, row, measure) else None,
+                    result.mde if result and not lacks_answers(by_run, row, measure) else None,
                 ]
         tables.append(
             Table(

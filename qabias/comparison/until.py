@@ -5,57 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark
-from qabias.benchmarks.thresholds import State, allowed, check_limit, judged, parse_condition
 from qabias.comparison.comparable import common_benchmark
 from qabias.comparison.paired import Answers, common_rows, have_common_examples
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.sample_size import planned_measure
 from qabias.errors import QabiasError
-from qabias.runs.looks import ERROR, WORDS, ends_of, sizes_at
+from qabias.runs.looks import ends_of, sizes_at
 from qabias.runs.question import in_looks, load_examples
 from qabias.runs.scored import ScoredRun
 from qabias.runs.spending import limits_of
-from qabias.tables.formatting import show, show_interval
-from qabias.tables.model import Estimate
+from qabias.scores.facts import Measure
+from qabias.scores.judge import ERROR, Condition, Verdict, check_condition, judge, parse_condition
 
 DIFFERENCE = "difference"
 """Name of the difference of the benchmark's headline bias score."""
 
 
-class DifferenceVerdict(NamedTuple):
-    """The verdict of a condition on a difference, with the repeated interval of its look."""
-
-    state: State
-    title: str
-    value: float | None
-    low: float | None
-    high: float | None
-    limit: float
-    look: int
-    n_looks: int
-    share: float
-
-    def sentence(self) -> str:
-        """The verdict in a sentence, with the share of the questions that it took."""
-        score = Estimate(self.value, self.low, self.high)
-        interval = show_interval(score, "signed") if self.low is not None else "n/a"
-        verb = {"pass": "is", "fail": "is not", "undecided": "may or may not be"}[self.state]
-        return (
-            f"{WORDS[self.state]}: the difference in {self.title} {verb} below ±{100 * self.limit:g} points "
-            f"({100 * self.share:.0f}% of the planned questions, look {self.look} of {self.n_looks}). "
-            f"{show(score, 'signed')}, repeated 95% CI {interval}."
-        )
-
-
-def compare_until(
-    runs: Sequence[ScoredRun], conditions: Sequence[str], mirror: str | None = None
-) -> list[DifferenceVerdict]:
+def compare_until(runs: Sequence[ScoredRun], conditions: Sequence[str], mirror: str | None = None) -> list[Verdict]:
     """Decide conditions such as "difference<0.02" on the second of two runs minus the first.
 
     Args:
@@ -89,31 +60,28 @@ def compare_until(
         raise QabiasError("The runs have no complete look in common.", "Run both with --until and the same --seed.")
     bounds = limits_of(sizes_at(benchmark, whole, ends), ERROR / len(wanted))
 
-    def decide(name: str, limit: float, between: tuple[float, float]) -> DifferenceVerdict:
-        measure = benchmark.facts.measure(name)
+    def decide(condition: Condition, measure: Measure) -> Verdict:
+        farthest = {measure.name: benchmark.facts.measure(measure.name).farthest}
         for look in range(1, n_complete + 1):
             kept = pa.array(at < ends[look - 1])
             part, first_answers, second_answers = (one.filter(kept) for one in (table, ours, theirs))
             pair = benchmark.pair_up(part, first_answers, second_answers, runs[0].arguments.rules)[ALL]
             level = math.erf(bounds[look - 1] / math.sqrt(2.0))
-            value, low, high, *_ = differences(pair, {name: measure.farthest}, confidence=level)[name]
-            state: State = "undecided"
-            if low is not None and high is not None:
-                state = judged((low, high), between)
-            if state != "undecided":
+            score = differences(pair, farthest, confidence=level)[measure.name]._replace(measure=measure)
+            verdict = judge(score, condition)
+            if verdict.state != "undecided":
                 break
-        share = ends[look - 1] / ends[-1]
-        return DifferenceVerdict(state, measure.title, value, low, high, limit, look, len(ends), share)
+        return replace(verdict, look=look, n_looks=len(ends), share=ends[look - 1] / ends[-1])
 
     return [decide(*condition) for condition in wanted]
 
 
-def _condition(benchmark: Benchmark, text: str) -> tuple[str, float, tuple[float, float]]:
-    """Score, threshold and allowed differences of a condition."""
+def _condition(benchmark: Benchmark, text: str) -> tuple[Condition, Measure]:
+    """A condition with the facts of the difference that it is about."""
     name = text.partition("<")[0].strip()
     if name == DIFFERENCE:
         text = text.replace(DIFFERENCE, planned_measure(benchmark).name)
-    limit = parse_condition(text, benchmark.facts.measures)
-    as_difference = replace(benchmark.facts.measure(limit.name), kind="signed", best=0.0)
-    check_limit(limit, as_difference)
-    return limit.name, limit.value, allowed(limit, as_difference)
+    condition = parse_condition(text, benchmark.facts.measures)
+    difference = replace(benchmark.facts.measure(condition.name), kind="signed", best=0.0)
+    check_condition(condition, difference)
+    return condition, difference

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +13,6 @@ import pyarrow as pa
 
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import language_of
-from qabias.benchmarks.caveats import bound_of, estimate, format_mde, imbalance, imbalance_note, possible_range, reasons
-from qabias.benchmarks.facts import Measure, Scores
 from qabias.benchmarks.headline import meaningful
 from qabias.runs.folder import part_path, read_all_answers
 from qabias.runs.looks import run_headline
@@ -23,8 +20,8 @@ from qabias.runs.outcomes import answered_in_words
 from qabias.runs.question import Question, read_question
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of, format_name, signature_fields
-from qabias.tables.formatting import show, show_interval
-from qabias.tables.model import ALL, Estimate
+from qabias.scores.facts import ALL, Measure
+from qabias.scores.score import Score, imbalance, imbalance_note, read_score
 
 NOT_ABSENT = "Not detected does not mean absent."
 
@@ -34,30 +31,6 @@ TO_COMPLETE = "TO COMPLETE:"
 
 DIGITS = 16
 """Digits of the arguments' digest that name a run in a record."""
-
-
-class Result(NamedTuple):
-    """One score of one group."""
-
-    group: str
-    measure: Measure
-    value: Estimate
-    n: int
-    possible: tuple[float, float] | None
-    bound: float | None
-    mde: str
-    reason: str
-
-    @property
-    def shown(self) -> str:
-        """The score in words, with its interval, or with its possible range if many answers are missing."""
-        kind = self.measure.kind
-        if self.value.value is None:
-            return f"n/a ({self.reason})"
-        if self.possible is not None:
-            low, high = (show(end, kind) for end in self.possible)
-            return f"{show(self.value, kind)} (possible with the missing answers: {low} to {high})"
-        return f"{show(self.value, kind)} {show_interval(self.value, kind) or '(no CI)'}"
 
 
 class Hazard(NamedTuple):
@@ -96,13 +69,13 @@ class Evidence:
         }
 
     @cached_property
-    def results(self) -> list[Result]:
+    def results(self) -> list[Score]:
         """Every compared score of every group, all examples first."""
-        benchmark, why = self.benchmark, reasons(self.benchmark.facts, self.run.scores)
+        benchmark = self.benchmark
         groups = benchmark.groups(self.run.scores)
         names = [*(name for name in groups if name == ALL), *(name for name in groups if name != ALL)]
         return [
-            _result(name, groups[name], measure, why, benchmark.group_path(name) or ())
+            read_score(benchmark.facts, groups[name], measure, name)
             for name in names
             for measure in meaningful(benchmark, self.run.is_question_only)
             if measure.name in groups[name]
@@ -111,16 +84,16 @@ class Evidence:
     @property
     def no_interval(self) -> str:
         """Why scores have no interval, in a clause; "" if all have one."""
-        lacking = [one for one in self.results if one.value.value is not None and one.value.low is None]
+        lacking = [one for one in self.results if one.value is not None and one.low is None]
         what, _ = self.benchmark.facts.clusters
         return f"{len(lacking)} scores have no CI, because their groups have too few {what}" if lacking else ""
 
     @property
     def measures(self) -> list[Measure]:
         """The measures of the results, each once."""
-        return list({result.measure.name: result.measure for result in self.results}.values())
+        return list({score.measure.name: score.measure for score in self.results}.values())
 
-    def tile_results(self, group: str) -> dict[str, Result]:
+    def tile_results(self, group: str) -> dict[str, Score]:
         """The headline scores of a group by measure."""
         tiles = self.benchmark.facts.tiles
         return {one.measure.name: one for one in self.results if one.group == group and one.measure.name in tiles}
@@ -131,7 +104,7 @@ class Evidence:
         return list(dict.fromkeys(result.group for result in self.results))
 
     @property
-    def overall(self) -> dict[str, Result]:
+    def overall(self) -> dict[str, Score]:
         """The headline scores of all examples by title, or of every group if they have no common scores."""
         whole = [name for name in self.groups if name == ALL]
         return {
@@ -174,18 +147,18 @@ class Evidence:
             sources.setdefault((group, harm), {}).update({source: None} if source else {})
         return [Hazard(*key, len(templates[key]), tuple(sources[key])) for key in sorted(templates)]
 
-    def ranked(self, *, accuracy: bool) -> list[Result]:
+    def ranked(self, *, accuracy: bool) -> list[Score]:
         """The groups with an interval: the largest bias in magnitude first, or the lowest accuracy first."""
         rules, facts = self.benchmark.facts.headline, self.benchmark.facts
         by = {rules.by} if rules is not None and rules.by else set()
         names = [*(rules.biases or [rules.magnitude])] if rules is not None else []
         wanted = [name for name in facts.tiles if facts.measure(name).best == 1.0][-1:] if accuracy else names[:1]
         rows = [
-            (one.value.value if accuracy else -abs(one.value.value), one)
+            (one.value if accuracy else -abs(one.value), one)
             for one in self.results
             if one.measure.name in wanted and one.group != ALL and one.possible is None
             if by <= set(self.benchmark.group_path(one.group) or ())
-            if one.value.value is not None and one.value.low is not None
+            if one.value is not None and one.low is not None
         ]
         return [one for _, one in sorted(rows, key=lambda row: row[0])]
 
@@ -196,7 +169,7 @@ class Evidence:
         chosen = arguments.config.split(",")
         whole = benchmark.configs[-1]
         others = [] if whole in chosen else [name for name in benchmark.configs if name not in (*chosen, whole)]
-        undefined = [one for one in self.results if one.value.value is None]
+        undefined = [one for one in self.results if one.value is None]
         ranged = [one for one in self.results if one.possible is not None]
         measured = {measure.name for measure in self.measures}
         absent = [one for one in meaningful(benchmark, self.run.is_question_only) if one.name not in measured]
@@ -221,7 +194,7 @@ class Evidence:
         uneven = [
             f"{one.title}: {imbalance_note([share], one)}."
             for one in self.measures
-            if (share := _imbalance(run.scores, one)) is not None
+            if (share := imbalance(run.scores, one)) is not None
         ]
         question_only = benchmark.facts.question_only
         prompt = format_name(run.signature)
@@ -235,27 +208,6 @@ class Evidence:
             "Do not rank models by the value of a bias score. Compare runs with `qabias compare`.",
             "The digests show which answers were scored. They cannot show that the model gave them.",
         ]
-
-
-def _imbalance(scores: Mapping[str, object], measure: Measure) -> float | None:
-    counts = measure.balance.counts if measure.balance else ()
-    return imbalance(scores, measure) if counts and set(counts) <= set(scores) else None
-
-
-def _result(group: str, scores: Scores, measure: Measure, why: Mapping[str, str], path: Sequence[str]) -> Result:
-    keys = (*path, measure.name)
-    pointer = "".join(f"/{key.replace('~', '~0').replace('/', '~1')}" for key in keys)
-    counts = [scores[count] for count in measure.counts if count in scores]
-    return Result(
-        group,
-        measure,
-        estimate(scores, measure.name),
-        int(sum(counts) if counts else scores.get("n", 0)),
-        possible_range(scores, measure),
-        bound_of(scores, measure),
-        format_mde(scores, measure),
-        why.get(pointer, ""),
-    )
 
 
 def direction(measure: Measure) -> str:

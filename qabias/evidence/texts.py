@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from qabias.evidence.content import TO_COMPLETE, Evidence, direction
-from qabias.tables.model import ALL
+from qabias.scores.facts import ALL
 
 _UNSAFE = re.compile(r"([\\`*_\[\]<>|])")
 

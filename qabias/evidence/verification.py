@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +29,7 @@ from qabias.runs.folder import (
     read_part,
     read_run,
 )
-from qabias.runs.looks import VERDICT_FILE
+from qabias.runs.looks import VERDICT_FILE, outcome_content
 from qabias.runs.question import Question, read_question
 from qabias.runs.run import at_verdict, compute
 from qabias.runs.scored import LOG_FILE, ScoredRun, scores_content
@@ -130,7 +129,7 @@ def _verify_run(folder: Path, mirror: str | None) -> tuple[list[Difference], int
     expected = {
         SCORES_FILE: scores_content(question.benchmark, run.signature, scores),
         ANALYSIS_FILE: content_of(analysis),
-        **({VERDICT_FILE: asdict(outcome)} if outcome else {}),
+        **({VERDICT_FILE: outcome_content(outcome)} if outcome else {}),
     }
     for name, content in expected.items():
         try:

@@ -7,22 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from textwrap import indent
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from huggingface_hub import EvalResultEntry, constants, eval_result_entries_to_yaml
 from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
-from qabias.benchmarks.caveats import (
-    NOT_DETECTABLE,
-    bound_of,
-    detectable,
-    estimate,
-    missing_share,
-    possible_range,
-    reasons,
-)
-from qabias.benchmarks.headline import parts
+from qabias.benchmarks.headline import scored_groups
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.hub.push import check_repo_id
@@ -30,6 +21,7 @@ from qabias.runs.looks import stopped_early
 from qabias.runs.outcomes import answered_in_words, answered_share
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of, escaped, format_name, signature_fields
+from qabias.scores.score import NOT_DETECTABLE, Score, read_score
 from qabias.support.files import MOST_BYTES, regular
 from qabias.support.outputs import check_file
 from qabias.support.suggest import shortened
@@ -38,25 +30,35 @@ LONGEST_NAME = 120  # characters of a results file's name, without its ending; a
 _BETWEEN = r"(?: *(?:#.*)?\n)*"  # blank lines and comments in a YAML text
 
 
-class Headline(NamedTuple):
-    """One headline score of a run."""
-
-    config: str
-    name: str
-    value: float | None
-    details: dict[str, Any]
-    reason: str
-    note: str
-
-
 def task_id(config: str, score: str) -> str:
     """Return the name of a dataset's task, e.g. "Age/bias_ambig"."""
     return f"{config}/{score}"
 
 
-def headlines(run_folder: Path) -> list[Headline]:
-    """The headline scores of a run, by set if sets have their own, including undefined ones."""
-    return list(_headlines(read_scored(run_folder)))
+def headlines(run: ScoredRun) -> Iterator[tuple[str, Score, dict[str, Any], str]]:
+    """The headline scores of a run with their config, details and note, including undefined ones.
+
+    Sets with their own scores have a config each.
+    """
+    benchmark = run.benchmark
+    for pointer, scores in scored_groups(benchmark, run.scores).items():
+        config = pointer.rpartition("/")[2] or run.arguments.config
+        if config not in benchmark.configs:
+            raise QabiasError(f"{run.folder}: {config} is not a config on the Hub", "measure one config, or all")
+        for measure in benchmark.facts.chosen(benchmark.facts.tasks):
+            score = read_score(benchmark.facts, scores, measure)
+            rows = [
+                ("interval", "95% CI", [*score[1:3]] if score.possible is None and score.low is not None else None),
+                ("range", "range with the missing answers", score.possible and list(score.possible)),
+                ("mde", "MDE", NOT_DETECTABLE if score.size == NOT_DETECTABLE else score.mde),
+                ("bound", "bound", score.bound),
+                ("answered", "", answered_share(scores)),
+                ("missing", "share of missing answers", score.missing),
+            ]
+            rows = [row for row in rows if row[2] is not None]
+            notes = [f"{label} {_shown(detail)}" for _, label, detail in rows if label]
+            details = {key: detail for key, _, detail in rows}
+            yield config, score, details, "; ".join(filter(None, (*notes, answered_in_words(scores))))
 
 
 def result_files(
@@ -64,23 +66,23 @@ def result_files(
 ) -> dict[str, bytes]:
     """The file for `.eval_results/` of the model's repository."""
     run, dataset_id, revision = _read(run_folder, model_id, dataset, sample)
-    scores = list(_headlines(run))
+    scores = list(headlines(run))
     signature, version = public_signature(run, model_id), signature_fields(run.signature)["qabias"]
     entries = [
         EvalResultEntry(
             dataset_id=dataset_id,
-            task_id=task_id(score.config, score.name),
+            task_id=task_id(config, score.measure.name),
             value=score.value,
             dataset_revision=revision,
             date=run.file.created,
             source_url=_url(source_url, dataset_id),
             source_name=f"qabias {version}",
-            notes="; ".join(filter(None, (signature, score.note))),
+            notes="; ".join(filter(None, (signature, note))),
         )
-        for score in scores
+        for config, score, _, note in scores
         if score.value is not None
     ]
-    left_out = {task_id(score.config, score.name): score.reason for score in scores if score.value is None}
+    left_out = {task_id(config, one.measure.name): one.reason for config, one, *_ in scores if one.value is None}
     if not entries:
         why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise QabiasError(f"{run_folder}: no headline score is defined ({why})", "publish a run with defined scores")
@@ -123,10 +125,10 @@ def model_index(
     run, dataset_id, revision = _read(run_folder, model_id, dataset, sample)
     fields = signature_fields(run.signature)
     results: dict[str, dict[str, Any]] = {}
-    for score in _headlines(run):
+    for config, score, details, _ in headlines(run):
         if score.value is None:
             continue
-        texts = {"name": run.benchmark.title, "type": dataset_id, "config": score.config, "split": "test"}
+        texts = {"name": run.benchmark.title, "type": dataset_id, "config": config, "split": "test"}
         texts |= {"revision": revision} if revision else {}
         new = {
             "task": {"type": run.benchmark.facts.task_type},
@@ -134,9 +136,9 @@ def model_index(
             "metrics": [],
             "source": {"name": f"qabias {fields['qabias']}", "url": _url(source_url, dataset_id)},
         }
-        args = {"signature": public_signature(run, model_id), **score.details}
-        metric = {"type": score.name, "value": score.value, "name": score.name, "args": args}
-        results.setdefault(score.config, new)["metrics"].append(metric)
+        args = {"signature": public_signature(run, model_id), **details}
+        metric = {"type": score.measure.name, "value": score.value, "name": score.measure.name, "args": args}
+        results.setdefault(config, new)["metrics"].append(metric)
     return list(results.values())
 
 
@@ -215,36 +217,6 @@ def public_signature(run: ScoredRun, model_id: str) -> str:
     """The signature with the model's repository instead of a local folder."""
     model = escaped(run.arguments.model)
     return run.signature.replace(f"|model:{model}@local/", f"|model:{model_id}@local/")
-
-
-def _headlines(run: ScoredRun) -> Iterator[Headline]:
-    why = reasons(run.benchmark.facts, run.scores)
-    for pointer, scores in parts(run.benchmark, run.scores).items():
-        config = pointer.rpartition("/")[2] or run.arguments.config
-        if config not in run.benchmark.configs:
-            raise QabiasError(f"{run.folder}: {config} is not a config on the Hub", "measure one config, or all")
-        for name in run.benchmark.facts.tasks:
-            measure = run.benchmark.facts.measure(name)
-            value, *interval = estimate(scores, name)
-            possible, mde = possible_range(scores, measure), detectable(scores, measure)
-            rows = [
-                ("interval", "95% CI", None if possible or None in interval else interval),
-                ("range", "range with the missing answers", possible and list(possible)),
-                ("mde", "MDE", NOT_DETECTABLE if mde != mde else mde),
-                ("bound", "bound", bound_of(scores, measure)),
-                ("answered", "", answered_share(scores)),
-                ("missing", "share of missing answers", missing_share(scores, measure)),
-            ]
-            rows = [row for row in rows if row[2] is not None]
-            notes = [f"{label} {_shown(detail)}" for _, label, detail in rows if label]
-            yield Headline(
-                config=config,
-                name=name,
-                value=value,
-                details={key: detail for key, _, detail in rows},
-                reason=why.get(f"{pointer}/{name}", ""),
-                note="; ".join(filter(None, (*notes, answered_in_words(scores)))),
-            )
 
 
 def _shown(detail: Any) -> str:

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.caveats import estimate, possible_range
 from qabias.benchmarks.generated import answers_to, in_whole_units, is_answered, outcome_counts
 from qabias.benchmarks.scoring import stacked
 from qabias.inspect_tasks.questions import TaskQuestions
 from qabias.runs.question import Question
 from qabias.runs.run import scores_of
+from qabias.scores.score import limited
 
 ENDS = ("low", "high")
 """Suffixes of a score's name for the ends of its 95% interval."""
@@ -85,10 +85,9 @@ def _numbers(scores: Mapping[str, Any], measures: Sequence[Measure]) -> dict[str
         name = measure.name
         if name not in scores:
             continue
-        value, *interval = estimate(scores, name)
-        possible = possible_range(scores, measure)
-        numbers[name] = math.nan if value is None else value
-        names, ends = (ENDS, interval) if possible is None else (POSSIBLE, possible)
+        score = limited(scores, measure)
+        numbers[name] = math.nan if score.value is None else score.value
+        names, ends = (ENDS, (score.low, score.high)) if score.possible is None else (POSSIBLE, score.possible)
         numbers |= {f"{name}_{which}": end for which, end in zip(names, ends, strict=True) if end is not None}
     return numbers
 

@@ -15,7 +15,7 @@ from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import LOOK
 from qabias.benchmarks.generated import answers_to
 from qabias.inspect_tasks.questions import TaskQuestions
-from qabias.runs.looks import ERROR, Outcome, Rule, ends_of, levels_of, sizes_at, verdict_lines
+from qabias.runs.looks import ERROR, Outcome, StoppingRule, ends_of, levels_of, sizes_at, verdict_lines
 from qabias.runs.question import in_looks
 from qabias.runs.spending import limits_of
 
@@ -42,7 +42,7 @@ class StopWhenDecided:
         ordered = in_looks(benchmark, numbered, asked.arguments.seed)
         looks = dict(zip(ordered[_ROW].to_pylist(), ordered[LOOK].to_pylist(), strict=True))
         self._asked, self._table = asked, ordered.drop_columns([_ROW])
-        self._rule = Rule(benchmark, self._table, until, asked.arguments.rules)
+        self._rule = StoppingRule(benchmark, self._table, until, asked.arguments.rules)
         self.look_of = {question.key: looks[question.row] for question in asked.questions}
         self._open: list[set[str]] = [set() for _ in self._rule.ends]
         for key, look in self.look_of.items():

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.facts import Measure
-from qabias.benchmarks.thresholds import Limit, allowed, has_sign
 from qabias.comparison.sample_size import CORRELATION, ERRING
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
-from qabias.runs.looks import Rule, read_conditions
+from qabias.runs.looks import StoppingRule, read_conditions
 from qabias.runs.question import load_examples
 from qabias.runs.spending import information
+from qabias.scores.facts import Measure
+from qabias.scores.judge import Condition, allowed, has_sign
 
 _PATHS = 20_000
 _TIMES = (0.0, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -39,11 +39,11 @@ def expected_questions(arguments: RunArguments, mirror: str | None = None, seed:
         QabiasError: If there are several conditions, or a breakdown.
     """
     benchmark = load_benchmark(arguments.benchmark)
-    limits, by = read_conditions(benchmark, arguments.until)
-    if len(limits) > 1 or by:
+    conditions, by = read_conditions(benchmark, arguments.until)
+    if len(conditions) > 1 or by:
         raise QabiasError("plan takes one condition for all examples.", "Give one --until.")
-    limit, measure = limits[0], benchmark.facts.measure(limits[0].name)
-    rule = Rule(benchmark, load_examples(arguments, mirror).table, arguments.until, {})
+    condition, measure = conditions[0], benchmark.facts.measure(conditions[0].name)
+    rule = StoppingRule(benchmark, load_examples(arguments, mirror).table, arguments.until, {})
     times, bounds = np.array(information(rule.sizes)), np.array(rule.bounds)
     # Half of a set of four counts for a score of one context.
     size = rule.sizes[-1]
@@ -52,9 +52,9 @@ def expected_questions(arguments: RunArguments, mirror: str | None = None, seed:
     noise, half = deviation * np.cumsum(steps, axis=1) / times, deviation * bounds / np.sqrt(times)
     ends = np.array(rule.ends)
     result = []
-    for truth in _truths(limit, measure):
+    for truth in _truths(condition, measure):
         low, high = truth + noise - half, truth + noise + half
-        bottom, top = allowed(limit, measure)
+        bottom, top = allowed(condition, measure)
         passed, failed = (low > bottom) & (high < top), (high <= bottom) | (low >= top)
         decided = passed | failed
         first = np.where(decided.any(axis=1), decided.argmax(axis=1), len(times) - 1)
@@ -64,9 +64,9 @@ def expected_questions(arguments: RunArguments, mirror: str | None = None, seed:
     return result
 
 
-def _truths(limit: Limit, measure: Measure) -> list[float]:
+def _truths(condition: Condition, measure: Measure) -> list[float]:
     """True values around a threshold, within the range of the score."""
     if has_sign(measure):
-        return [times * limit.value for times in _TIMES if times * limit.value <= 1.0]
-    values = (limit.value + step for step in (-0.1, -0.05, 0.0, 0.05, 0.1))
+        return [times * condition.value for times in _TIMES if times * condition.value <= 1.0]
+    values = (condition.value + step for step in (-0.1, -0.05, 0.0, 0.05, 0.1))
     return [value for value in values if 0.0 <= value <= 1.0]

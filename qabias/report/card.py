@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from qabias.benchmarks.facts import counted
 from qabias.comparison import Comparison
 from qabias.comparison.tables import RUNS_TABLE
 from qabias.report.content import comparison_headlines, make_head
 from qabias.report.page import card_palette, environment, lay_out, read_template
 from qabias.runs.scored import ScoredRun
+from qabias.scores.formatting import counted
 from qabias.tables.figures import draw, hidden_rows
 from qabias.tables.model import Analysis, Table
 

@@ -9,18 +9,19 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import RUN
-from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, estimate, range_column, shown_estimate
-from qabias.benchmarks.facts import Row, Scores, Tile
-from qabias.benchmarks.headline import Headline, headline_tiles, meaningful
+from qabias.benchmarks.headline import Headline, Tile, headline_tiles, meaningful
+from qabias.benchmarks.limits import READ_RANGES, range_column
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import are_question_only
 from qabias.runs.looks import run_headline
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import coverage_of, scorer_name, signature_fields
 from qabias.scorers.registry import kinds
+from qabias.scores.facts import ALL, Row, Scores
+from qabias.scores.formatting import show
+from qabias.scores.score import as_score, estimate, limited
 from qabias.support.files import strict
-from qabias.tables.formatting import as_estimate, show, show_interval
-from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, Value
+from qabias.tables.model import Analysis, Column, Figure, Table, Value
 
 _SCORE_COLUMNS = 8  # of a table of published scores, before those on its documents
 _MOST_GROUPS = 14
@@ -60,27 +61,26 @@ def _revision(run: ScoredRun) -> str:
     return ": ".join(part for part in (run.arguments.revision, version) if part)
 
 
-def headline_table(title: str, clusters: str, names: Sequence[str], tiles: Sequence[Sequence[Tile]]) -> Table:
+def headline_table(heading: str, clusters: str, names: Sequence[str], tiles: Sequence[Sequence[Tile]]) -> Table:
     """The headline scores of several runs of a benchmark: runs by scores."""
-    by_run = [{tile.title: tile for tile in own} for own in tiles]
-    shown_kinds = {tile.title: tile.kind for own in tiles for tile in own}
+    by_run = [{title: score for title, score, _ in own} for own in tiles]
+    shown_kinds = {title: score.kind for own in by_run for title, score in own.items()}
     columns: list[tuple[Column, list[Value]]] = []
-    for place, (score, kind) in enumerate(shown_kinds.items(), start=1):
-        shown = [own.get(score) for own in by_run]
-        column = Column(f"score_{place}", score, kind)
-        values = [None if one is None else Estimate(one.value.value) if one.possible else one.value for one in shown]
-        columns.append((column, [*values]))
-        ranges = [ends_in_words(tile.possible, kind) if tile and tile.possible else None for tile in shown]
+    for number, (title, kind) in enumerate(shown_kinds.items(), start=1):
+        scores = [own.get(title) for own in by_run]
+        column = Column(f"score_{number}", title, kind)
+        columns.append((column, [score and score.shown for score in scores]))
+        ranges = [(score and score.possible_in_words) or None for score in scores]
         if any(ranges):
-            columns.append((range_column(column, f"Possible, {score}"), list(ranges)))
-    missing = [max((tile.missing for tile in own), default=0.0) for own in tiles]
+            columns.append((range_column(column, f"Possible, {title}"), list(ranges)))
+    missing = [max((score.missing for score in own.values()), default=0.0) for own in by_run]
     note = f"95% CIs over {clusters} in square brackets."
     if any(missing):
         columns.append((Column("missing", "Answers missing", "share"), list(missing)))
         note = f"{note} {READ_RANGES}"
     return Table(
         "headline",
-        title,
+        heading,
         "",
         note,
         (Column("run", "Run", "text"), *(column for column, _ in columns)),
@@ -106,10 +106,10 @@ def bias_figure(benchmark: Benchmark, scores: Scores, name: str, question_only: 
         return None
     score = meaningful(benchmark, question_only, tuple(rules.biases) or (rules.magnitude,))[0]
     groups = scores["by"][rules.by] if rules.by else benchmark.groups(scores)
-    rows = [(group, shown_estimate(one, score)) for group, one in groups.items()]
+    rows = [(group, limited(one, score).shown) for group, one in groups.items()]
     rows.sort(key=lambda row: -(row[1].value if row[1].value is not None else -math.inf))
     if rules.by and len(rows) > 1:
-        rows.append((ALL, shown_estimate(scores, score)))
+        rows.append((ALL, limited(scores, score).shown))
     unit = "" if score.kind == "number" else " in %"
     columns = (
         Column("group", "Group", "text"),
@@ -128,7 +128,7 @@ def comparison_figure(comparison: Comparison) -> Table | None:
     if first is None or len(first.rows) <= _MOST_GROUPS:
         return first
     place = [column.name for column in first.columns].index(first.figure.values[0]) if first.figure else 0
-    sizes = [abs(as_estimate(row[place]).value or 0.0) + 10 * (row[0] == ALL) for row in first.rows]
+    sizes = [abs(as_score(row[place]).value or 0.0) + 10 * (row[0] == ALL) for row in first.rows]
     kept = sorted(sorted(range(len(sizes)), key=lambda row: -sizes[row])[:_MOST_GROUPS])
     return replace(first, title=f"{first.title}, largest", rows=tuple(first.rows[row] for row in kept))
 
@@ -145,22 +145,22 @@ def comparison_tiles(comparison: Comparison) -> list[Tile]:
             groups = [
                 {ALL: one} if measure.name in one else comparison.benchmark.groups(one) for one in comparison.scores
             ]
-            kind = "signed" if measure.kind == "share" else measure.kind
+            signed = replace(measure, kind="signed") if measure.kind == "share" else measure
             for group, value, *_ in (row for row in rows if row[0] in groups[0]):
                 levels = " to ".join(show(estimate(one[str(group)], measure.name), measure.kind) for one in groups)
                 what = measure.tile if group == ALL else f"{measure.tile}, {group}"
-                tiles.append(Tile(f"{what}, difference", as_estimate(value), kind, levels))
+                tiles.append((f"{what}, difference", as_score(value)._replace(measure=signed), levels))
         return tiles[:_MOST_TILES]
     if measures and len(comparison.runs) <= _MOST_TILES and measures[0].name in comparison.scores[0]:
         for name, one in zip(comparison.names, comparison.scores, strict=True):
-            tiles.append(Tile(name, shown_estimate(one, measures[0]), measures[0].kind, measures[0].tile))
+            tiles.append((name, limited(one, measures[0]), measures[0].tile))
     return tiles
 
 
 def card_text(name: str, sample: str, first: Headline | None, tiles: Sequence[Tile], signature: str) -> str:
     """A sentence and a table in Markdown for the card of a model."""
     text = f"{name} ({sample}). {first.text} {first.detail}".strip() if first else f"{name} ({sample})."
-    rows = [f"| {one.title} | {show(one.value, one.kind)} | {show_interval(one.value, one.kind)} |" for one in tiles]
+    rows = [f"| {title} | {show(score, score.kind)} | {score.interval} |" for title, score, _ in tiles]
     lines = (text, "", "| Score | Value | 95% CI |", "|---|---|---|", *rows, "", f"Measured with qabias: `{signature}`")
     return "\n".join(lines).replace("\u00a0", "")
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qabias.benchmarks.base import RUN
-from qabias.benchmarks.facts import Row
 from qabias.benchmarks.scoring import about_norm
 from qabias.comparison import MOST_PAIRED, Comparison
 from qabias.comparison.changes import OWN, changed_answers
@@ -26,6 +25,7 @@ from qabias.runs.folder import part_path, read_all_answers
 from qabias.runs.question import Question, read_question
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
+from qabias.scores.facts import Row
 from qabias.support.arrow import dicts
 from qabias.support.files import regular
 from qabias.tables.model import Analysis, Table

@@ -18,16 +18,17 @@ import jinja2
 from markupsafe import Markup, escape
 
 from qabias.benchmarks import Benchmark
-from qabias.benchmarks.facts import Tile
-from qabias.benchmarks.headline import Headline
+from qabias.benchmarks.headline import Headline, Tile
 from qabias.comparison import Comparison
 from qabias.report.explorer import Explored, choices, encode
+from qabias.scores.facts import ALL
+from qabias.scores.formatting import UNDEFINED, show, show_interval
+from qabias.scores.score import as_score
 from qabias.support.files import MOST_BYTES, regular
 from qabias.support.outputs import Own
 from qabias.tables.drawing import LIGHT
 from qabias.tables.figures import deepest, draw, hidden_rows
-from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
-from qabias.tables.model import ALL, Analysis, Table, Value
+from qabias.tables.model import Analysis, Table, Value
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -189,7 +190,7 @@ def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object
             "id": f"{name}-s{number}",
             "title": title or "Tables",
             "tables": numbered(tables, f"{name}-s{number}"),
-            "open": number == 1 and any(as_estimate(v).low is not None for t in tables for row in t.rows for v in row),
+            "open": number == 1 and any(as_score(v).low is not None for t in tables for row in t.rows for v in row),
         }
         for number, (title, tables) in enumerate(_by_section(chapter.analysis.tables), start=1)
     ]
@@ -234,7 +235,7 @@ def lay_out(
         "deepest": deepest(table) if table.figure and table.figure.kind == "heatmap" else "",
         "folded": len(table.rows) > FOLDED,
         "columns": [
-            {"content": column, "ends": any(as_estimate(row[place]).low is not None for row in table.rows)}
+            {"content": column, "ends": any(as_score(row[place]).low is not None for row in table.rows)}
             for place, column in enumerate(table.columns)
         ],
         "body": Markup("\n".join(_row(table, row) for row in table.rows)),
@@ -260,7 +261,7 @@ def _row(table: Table, row: Sequence[Value]) -> str:
             text = _breakable(show(value, "text") if value is not None else UNDEFINED)
             cells.append(f"<{tag}>{text}</th>" if not place else f'<td class="text">{text}</td>')
             continue
-        number, low, high = as_estimate(value)
+        number, low, high, *_ = as_score(value)
         if number is None:
             cells.append(f'<td><abbr title="undefined, not 0">{UNDEFINED}</abbr></td>')
             continue

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.benchmarks.base import RUN
-from qabias.benchmarks.facts import TemplateView
 from qabias.benchmarks.scoring import by_run
 from qabias.errors import QabiasError
 from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import read_question
+from qabias.scores.facts import TemplateView
 from qabias.support.suggest import closest
 from qabias.tables.model import Column, Table, Value
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table

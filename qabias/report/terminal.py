@@ -11,8 +11,6 @@ from typing import Any
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import HasRemarks, short_title
-from qabias.benchmarks.caveats import estimate, format_mde, possible_range, range_in_words
-from qabias.benchmarks.facts import SHOWN, WORDINGS, Facts, Scores
 from qabias.benchmarks.headline import Headline, headline, meaningful
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
@@ -28,9 +26,11 @@ from qabias.runs.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
 from qabias.runs.question import read_question
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of
+from qabias.scores.facts import SHOWN, WORDINGS, Facts, Scores
+from qabias.scores.formatting import show, show_interval
+from qabias.scores.score import Score, as_score, estimate, limited, possible_range
 from qabias.tables.export import read_folder
-from qabias.tables.formatting import as_estimate, show, show_interval
-from qabias.tables.model import Column, Estimate, Table, Value, find
+from qabias.tables.model import Column, Table, Value, find
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 MOST_ROWS = 15  # rows per table in a view of the whole folder
@@ -50,7 +50,7 @@ def print_summary(run: ScoredRun, console: Console | None = None) -> None:
     console.width = max(console.width, MIN_WIDTH)
     benchmark, scores, model = run.benchmark, run.scores, run.arguments.model or "unnamed model"
     facts = benchmark.sample_facts(scores)
-    outcome = read_outcome(run.folder)
+    outcome = read_outcome(run)
     for line in verdict_lines(outcome) if outcome else ():
         print_line(line, console)
     print_line(f"{' '.join(model.split())} on {benchmark.title.partition(':')[0]}: {facts.get('Sample', '')}", console)
@@ -116,13 +116,11 @@ def _overview(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bo
 
 def _cells(title: str, scores: Scores, measure: Measure) -> tuple[str, ...]:
     """A score, its interval or possible range, its minimum detectable effect and its best value."""
-    value, *ends = estimate(scores, measure.name)
-    possible = range_in_words(scores, measure)
-    interval = show_interval(Estimate(value, *ends), measure.kind)
-    text = "undefined" if value is None else show(value, measure.kind)
+    score = limited(scores, measure)
+    text = "undefined" if score.value is None else show(score, measure.kind)
     best = "" if measure.best is None else _BEST[measure.best]
-    size = format_mde(scores, measure).removesuffix(" points")
-    return title, text, f"({possible})" if possible else interval, size, best
+    limits = f"({score.possible_in_words})" if score.possible else score.interval
+    return title, text, limits, score.size.removesuffix(" points"), best
 
 
 def print_scores(
@@ -331,7 +329,7 @@ def _without_intervals(table: Table) -> Table:
     """The table with narrow score columns."""
     columns = tuple(replace(column, title=column.title.replace(", ", ",\n")) for column in table.columns)
     rows = tuple(
-        tuple(Estimate(value.value) if isinstance(value, Estimate) else value for value in row) for row in table.rows
+        tuple(Score(value.value) if isinstance(value, Score) else value for value in row) for row in table.rows
     )
     return replace(table, title="", columns=columns, rows=rows)
 
@@ -350,7 +348,7 @@ def _pair_overview(comparison: Comparison) -> Table:
             rows += [_pair_cells(f"{measure.tile}, {name}", row, by_group, measure) for name, row in by_name.items()]
             continue
         rows.append(_pair_cells(measure.tile, by_name.pop(ALL), by_group, measure))
-        sizes = {name: abs(value) for name, row in by_name.items() if (value := as_estimate(row[1]).value) is not None}
+        sizes = {name: abs(value) for name, row in by_name.items() if (value := as_score(row[1]).value) is not None}
         if not largest and len(by_name) > 1:
             groups = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST]
             title = f"Largest of {len(by_name)}, adjusted p: {measure.tile}"

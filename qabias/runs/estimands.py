@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL
 from qabias.benchmarks.base import RUN
-from qabias.benchmarks.caveats import estimate, missing_share
-from qabias.benchmarks.findings import t_quantile
 from qabias.benchmarks.headline import meaningful
 from qabias.runs.arguments import RunArguments
 from qabias.runs.looks import confidence_of
 from qabias.runs.question import Question, blocks
 from qabias.runs.scored import ScoredRun
-from qabias.tables.model import Column, Estimate, Table
+from qabias.scores.judge import t_quantile
+from qabias.scores.score import Score, estimate, missing_share
+from qabias.tables.model import Column, Table
 
 N_SPLITS = 16
 """Random splits of the sample into halves; the differences of the halves give the variance."""
@@ -65,14 +65,14 @@ def estimands(run: ScoredRun, question: Question, answers: pa.Table) -> Table | 
     return Table("estimands", "Two intervals", "NIST AI 800-3", _NOTE, _COLUMNS, tuple(rows))
 
 
-def _these(like: Estimate, half: float, most: float) -> Estimate:
+def _these(like: Score, half: float, most: float) -> Score:
     """The score with an interval of a half width, at most a share of the interval over templates."""
-    value, low, high = like
+    value, low, high, *_ = like
     if value is None or (most > 0.0 and (low is None or high is None)):
-        return Estimate(value)
+        return Score(value)
     widest = (most * (value - low), most * (high - value)) if low is not None and high is not None else (0.0, 0.0)
     below, above = ((min(half, end) if half > 0.0 else end) for end in widest)
-    return Estimate(value, value - below, value + above)
+    return Score(value, value - below, value + above)
 
 
 def _splits(

@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Measure, PromptFormat
 from qabias.benchmarks.base import RUN, Rules, Scored
-from qabias.benchmarks.caveats import estimate, with_ranges_of_cells
-from qabias.benchmarks.facts import WORDINGS, Scores, run_column
 from qabias.benchmarks.headline import meaningful
+from qabias.benchmarks.limits import with_ranges_of_cells
 from qabias.benchmarks.scoring import by_run
 from qabias.runs.outcomes import outcomes_tables
+from qabias.scores.facts import WORDINGS, Scores, run_column
+from qabias.scores.score import estimate
 from qabias.tables.model import Analysis, Column, Figure, Table, Value
 
 _NOTE = (

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from qabias.answers.outcomes import ANSWERED, OUTCOMES
-from qabias.benchmarks.caveats import MOST_MISSING, RANGE
-from qabias.tables.formatting import percent, show
+from qabias.benchmarks.limits import RANGE
+from qabias.scores.formatting import percent, show
+from qabias.scores.score import MOST_MISSING
 from qabias.tables.model import Column, Table, Value
 
 OUTCOMES_TABLE = "answers_by_run"  # name of the table of outcomes

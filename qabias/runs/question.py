@@ -177,7 +177,7 @@ def load_examples_of(run: RunFile, mirror: str | None = None, *, planned: bool =
     """Load the examples of an existing run that its scores include, or (`planned`) all that it may ask."""
     examples = load_examples(run.arguments, mirror)
     _check_unchanged(run, examples)
-    outcome = read_outcome(run.folder) if run.arguments.until and not planned else None
+    outcome = None if planned else read_outcome(run)
     if outcome is not None:
         return until_look(examples, outcome.look)
     if not run.arguments.answers:

@@ -37,7 +37,7 @@ from qabias.runs.folder import (
     read_run,
     write_part,
 )
-from qabias.runs.looks import CONFIDENCE, Outcome, Rule, verdict_lines, write_outcome
+from qabias.runs.looks import CONFIDENCE, Outcome, StoppingRule, verdict_lines, write_outcome
 from qabias.runs.means import with_wordings
 from qabias.runs.question import Examples, Question, load_examples, make_question, read_question, until_look
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
@@ -143,9 +143,11 @@ def run(
         return processes.on_first(lambda: replace(finish(run_file, question), note=note, **kept))
 
 
-def stopping_rule(question: Question, arguments: RunArguments) -> Rule | None:
+def stopping_rule(question: Question, arguments: RunArguments) -> StoppingRule | None:
     """The stopping rule of a run; None without conditions."""
-    return Rule(question.benchmark, question.table, arguments.until, arguments.rules) if arguments.until else None
+    if not arguments.until:
+        return None
+    return StoppingRule(question.benchmark, question.table, arguments.until, arguments.rules)
 
 
 def _answers_until(run: RunFile, question: Question, look: int) -> pa.Table | None:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import OtherFigure
-from qabias.benchmarks.caveats import reasons
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, read_run
 from qabias.runs.signature import format_name
 from qabias.scorers.registry import BASELINE_PREFIX
+from qabias.scores.score import reasons
 from qabias.support.files import strict
 from qabias.support.stored import read_fields, read_stored, write_stored
 from qabias.tables.model import Analysis, Column, Table, read_analysis

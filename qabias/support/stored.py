@@ -106,8 +106,9 @@ def _parse(kind: Any, value: Any, place: str) -> Any:
 
 @cache
 def _fields(kind: Any) -> dict[str, Any]:
-    """The fields of a dataclass or a named tuple with their types; none of any other type."""
-    return get_type_hints(kind) if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") else {}
+    """The fields of a dataclass or a named tuple with their types, or those that its `stored` names."""
+    hints = get_type_hints(kind) if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") else {}
+    return {name: hints[name] for name in (kind.stored() if hasattr(kind, "stored") else hints)}
 
 
 def _fits(kind: Any, value: Any) -> bool:

@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from qabias.errors import QabiasError
+from qabias.scores.score import Score
 from qabias.support.files import write_atomically
 from qabias.support.outputs import check_file, check_folder, same_bytes
 from qabias.support.printable import printable
 from qabias.support.suggest import missing, unknown
 from qabias.tables.figures import draw
-from qabias.tables.formatting import cells
-from qabias.tables.model import Analysis, Estimate, Table, find, read_analysis
+from qabias.tables.model import Analysis, Table, cells, find, read_analysis
 
 TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
@@ -95,7 +95,7 @@ def _files(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[tuple[P
 
 def to_csv(table: Table) -> str:
     """A table as CSV: every digit, undefined values empty, interval ends in columns NAME_low and NAME_high."""
-    places = [any(isinstance(row[place], Estimate) for row in table.rows) for place in range(len(table.columns))]
+    places = [any(isinstance(row[place], Score) for row in table.rows) for place in range(len(table.columns))]
     names = [
         name
         for column, ends in zip(table.columns, places, strict=True)
@@ -105,7 +105,7 @@ def to_csv(table: Table) -> str:
         [
             cell
             for value, ends in zip(row, places, strict=True)
-            for cell in (value if isinstance(value, Estimate) else (value, None, None) if ends else (value,))
+            for cell in (value if isinstance(value, Score) else (value, None, None) if ends else (value,))
         ]
         for row in table.rows
     )

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from qabias.scores.facts import ALL
+from qabias.scores.formatting import UNDEFINED, show
+from qabias.scores.score import Score, as_score
 from qabias.tables.drawing import LETTER, MARKERS, SERIES, Drawing, Key, ticks
-from qabias.tables.formatting import UNDEFINED, as_estimate, show
-from qabias.tables.model import ALL, Column, Estimate, Figure, Table
+from qabias.tables.model import Column, Figure, Table
 
 MOST_ROWS, MOST_CELLS = 80, (40, 30)
 """Maximum rows of a figure, and of rows and columns of a heat map; the table has all."""
@@ -37,7 +39,7 @@ class _Series(NamedTuple):
     """One column of values, parallel to the drawn rows."""
 
     column: Column
-    values: list[Estimate]
+    values: list[Score]
     color: str
     marker: str
 
@@ -103,7 +105,7 @@ def _ranks(table: Table, figure: Figure) -> Drawing:
             values=[
                 mean
                 if mean.value is None or spread.value is None
-                else Estimate(mean.value, mean.value - spread.value, mean.value + spread.value)
+                else Score(mean.value, mean.value - spread.value, mean.value + spread.value)
                 for mean, spread in zip(means.values, spreads[0].values, strict=True)
             ]
         )
@@ -113,7 +115,7 @@ def _ranks(table: Table, figure: Figure) -> Drawing:
 
 
 def _draw_dots(plane: _Plane, one: _Series, offset: float) -> None:
-    for row, label, (value, low, high) in zip(plane.rows, plane.labels, one.values, strict=True):
+    for row, label, (value, low, high, *_) in zip(plane.rows, plane.labels, one.values, strict=True):
         y = row + offset * plane.row
         if value is None:
             plane.undefined(y)
@@ -134,8 +136,8 @@ def _bars(table: Table, figure: Figure) -> Drawing:
     return plane.drawing
 
 
-def _draw_bar(plane: _Plane, one: _Series, y: float, estimate: Estimate, height: float, label: str) -> None:
-    value, low, high = estimate
+def _draw_bar(plane: _Plane, one: _Series, y: float, estimate: Score, height: float, label: str) -> None:
+    value, low, high, *_ = estimate
     if value is None:
         plane.undefined(y)
         return
@@ -329,7 +331,7 @@ def _lines(table: Table, figure: Figure) -> Drawing:
         # The line breaks at undefined values.
         for run in _runs(points):
             drawing.line([(x, y(value)) for x, value in run], color, 1.5, **line)
-        for x, (value, low, high) in points:
+        for x, (value, low, high, *_) in points:
             if value is None:
                 continue
             if low is not None and high is not None:
@@ -340,7 +342,7 @@ def _lines(table: Table, figure: Figure) -> Drawing:
     return drawing
 
 
-def _runs(points: Sequence[tuple[float, Estimate]]) -> Iterator[list[tuple[float, float]]]:
+def _runs(points: Sequence[tuple[float, Score]]) -> Iterator[list[tuple[float, float]]]:
     """The stretches of at least two defined values."""
     for is_defined, group in groupby(points, lambda point: point[1].value is not None):
         run = [(x, estimate.value) for x, estimate in group if estimate.value is not None]
@@ -383,7 +385,7 @@ def _scale(series: Sequence[_Series], whole_share: bool = True) -> _Axis:
 
 
 def _ends(series: Sequence[_Series]) -> list[float]:
-    return [end for one in series for estimate in one.values for end in estimate if end is not None]
+    return [end for one in series for estimate in one.values for end in estimate[:3] if end is not None]
 
 
 def _half_width(extent: float) -> float:
@@ -416,7 +418,7 @@ def _all_series(table: Table, limit: int | None = MOST_ROWS) -> list[_Series]:
     series = []
     for number, name in enumerate(table.figure.values):
         place = names.index(name)
-        values = [as_estimate(row[place]) for row in table.rows[:limit]]
+        values = [as_score(row[place]) for row in table.rows[:limit]]
         series.append(_Series(table.columns[place], values, *_look(number)))
     return series
 

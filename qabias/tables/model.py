@@ -9,27 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from qabias.errors import QabiasError
+from qabias.scores.formatting import show, show_interval
+from qabias.scores.score import Score
 from qabias.support.files import strict
 from qabias.support.stored import parse, read_fields, read_stored, write_stored
 from qabias.support.suggest import unknown
 
-ALL = "All"  # name of the group of all examples, if they have common scores
 KINDS = ("text", "count", "share", "signed", "number", "p")
 FIGURES = ("intervals", "bars", "shares", "heatmap", "ranks", "lines")
 
 
-class Estimate(NamedTuple):
-    """A score with its 95% CI; None if undefined, or without one."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-
-Value = str | int | float | Estimate | None
+Value = str | int | float | Score | None
 
 
 @dataclass(frozen=True)
@@ -159,9 +152,24 @@ def _table_content(table: Table) -> dict[str, Any]:
     return {
         **table.__dict__,
         "columns": [column.__dict__ for column in table.columns],
-        "rows": [[value._asdict() if isinstance(value, Estimate) else value for value in row] for row in table.rows],
+        "rows": [[_stored(value) for value in row] for row in table.rows],
         "figure": table.figure and table.figure.__dict__,
     }
+
+
+def _stored(value: Value) -> Any:
+    """A cell as files hold it: a score with its interval."""
+    return {name: getattr(value, name) for name in Score.stored()} if isinstance(value, Score) else value
+
+
+def cells(table: Table, row: Sequence[Value]) -> list[str]:
+    """The values of a row as text, with their intervals."""
+    return [cell(value, column) for value, column in zip(row, table.columns, strict=True)]
+
+
+def cell(value: Value, column: Column) -> str:
+    """A value as text, with its interval."""
+    return f"{show(value, column.kind)} {show_interval(value, column.kind)}".strip()
 
 
 def find(tables: Sequence[Table], name: str) -> Table:

@@ -12,9 +12,9 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from qabias.scores.facts import ALL
 from qabias.support.printable import printable
-from qabias.tables.formatting import cells
-from qabias.tables.model import ALL, Table
+from qabias.tables.model import Table, cells
 
 MIN_WIDTH = 80  # minimum terminal width in columns
 _TEXT = 32  # minimum width of a text column; longer texts wrap

@@ -9,11 +9,12 @@ They fail only if a score's interval excludes the threshold, and warn if the sam
 not prove a model unbiased.
 """
 
+from qabias.scores.judge import Condition, Side, State, Verdict
 from qabias.testing.assertions import Undecided, UndecidedWarning, assert_bias_below, assert_score_above
-from qabias.testing.verdicts import Limit, Side, State, Verdict, breakdowns, verdicts
+from qabias.testing.verdicts import breakdowns, verdicts
 
 __all__ = [
-    "Limit",
+    "Condition",
     "Side",
     "State",
     "Undecided",

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from qabias.errors import QabiasError
 from qabias.runs.scored import read_scored
+from qabias.scores.judge import Condition, Verdict
 from qabias.support.suggest import unknown
 from qabias.testing.messages import format_verdicts
-from qabias.testing.verdicts import Limit, Verdict, verdicts
+from qabias.testing.verdicts import verdicts
 
 if TYPE_CHECKING:
     from qabias.api.result import Result
@@ -59,7 +60,7 @@ def assert_bias_below(
         UndecidedWarning: If nothing fails and a group is inconclusive.
     """
     __tracebackhide__ = True
-    return _checked(result, Limit(score, limit, "below"), by, undecided)
+    return _checked(result, Condition(score, limit, "below"), by, undecided)
 
 
 def assert_score_above(
@@ -75,13 +76,13 @@ def assert_score_above(
         undecided: As for `assert_bias_below`.
     """
     __tracebackhide__ = True
-    return _checked(result, Limit(score, limit, "above"), by, undecided)
+    return _checked(result, Condition(score, limit, "above"), by, undecided)
 
 
-def _checked(result: Run, limit: Limit, by: str | None, undecided: Undecided) -> list[Verdict]:
+def _checked(result: Run, condition: Condition, by: str | None, undecided: Undecided) -> list[Verdict]:
     __tracebackhide__ = True
-    if isinstance(limit.value, bool) or not isinstance(limit.value, Real):
-        raise QabiasError(f"limit is {limit.value!r}.", "Give a number on the score's scale, such as 0.1 for 10%.")
+    if isinstance(condition.value, bool) or not isinstance(condition.value, Real):
+        raise QabiasError(f"limit is {condition.value!r}.", "Give a number on the score's scale, such as 0.1 for 10%.")
     if undecided not in get_args(Undecided):
         raise unknown("value of undecided", undecided, get_args(Undecided))
     folder = Path(result) if isinstance(result, (str, os.PathLike)) else getattr(result, "folder", None)
@@ -90,10 +91,11 @@ def _checked(result: Run, limit: Limit, by: str | None, undecided: Undecided) ->
             f"a {type(result).__name__} is not a result.", "Give a result of qabias.run, or a run folder."
         )
     run = read_scored(folder)
-    results = verdicts(run, [limit], by)
+    results = verdicts(run, [condition], by)
     failed = [verdict for verdict in results if verdict.state == "fail"]
     open_ = [verdict for verdict in results if verdict.state == "undecided"]
-    head = f"{limit.name} {limit.side} {limit.value:g}: {len(failed)} of {len(results)} fail, {len(open_)} inconclusive"
+    counts = f"{len(failed)} of {len(results)} fail, {len(open_)} inconclusive"
+    head = f"{condition.name} {condition.side} {condition.value:g}: {counts}"
     if failed or (open_ and undecided == "fail"):
         raise AssertionError(f"{head}\n{format_verdicts(run, [*failed, *open_])}")
     if open_ and undecided == "warn":

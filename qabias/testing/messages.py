@@ -11,10 +11,11 @@ from qabias.benchmarks import ALL
 from qabias.benchmarks.headline import failure
 from qabias.comparison.sample_size import planned_measure
 from qabias.runs.scored import ScoredRun
-from qabias.tables.formatting import show, show_interval
-from qabias.tables.model import Column, Estimate, Table
+from qabias.scores.formatting import show, show_interval
+from qabias.scores.judge import State, Verdict
+from qabias.tables.model import Column, Table
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
-from qabias.testing.verdicts import State, Verdict
+from qabias.testing.verdicts import reason
 
 WORDS: dict[State, str] = {"pass": "pass", "fail": "FAIL", "undecided": "inconclusive"}
 
@@ -30,23 +31,24 @@ _COLUMNS = (
 
 def value_in_words(verdict: Verdict) -> str:
     """Format a score with the verdict's interval, such as "+3.1 % [+1.0, +5.2]"."""
-    score = Estimate(verdict.value, verdict.low, verdict.high)
-    return f"{show(score, verdict.kind)} {show_interval(score, verdict.kind)}".rstrip()
+    kind = verdict.measure.kind
+    interval = "" if verdict.score.reason else show_interval(verdict.shown, kind)
+    return f"{show(verdict.score, kind)} {interval}".rstrip()
 
 
 def limit_in_words(verdict: Verdict) -> str:
     """Format the allowed values, such as "within ±10.0 %" or "above 90.0 %"."""
-    side = "within ±" if verdict.magnitude else f"{verdict.side} "
-    return f"{side}{show(verdict.limit, 'share' if verdict.kind == 'signed' else verdict.kind)}"
+    kind, side = verdict.measure.kind, "within ±" if verdict.is_magnitude else f"{verdict.condition.side} "
+    return f"{side}{show(verdict.condition.value, 'share' if kind == 'signed' else kind)}"
 
 
 def explain_verdict(verdict: Verdict) -> str:
     """Explain a verdict in one or more clauses; "" if it needs none."""
-    if verdict.reason:
-        return verdict.reason
+    if verdict.score.reason:
+        return reason(verdict)
     clauses = []
-    if verdict.possible is not None:
-        low, high = (show(end, verdict.kind) for end in verdict.possible)
+    if verdict.score.possible is not None:
+        low, high = (show(end, verdict.measure.kind) for end in verdict.score.possible)
         clauses.append(f"missing answers could move the score from {low} to {high}, which the interval includes")
     if verdict.state == "undecided":
         clauses += [text for text in (_size_clause(verdict), _number_clause(verdict)) if text]
@@ -55,13 +57,13 @@ def explain_verdict(verdict: Verdict) -> str:
 
 def _size_clause(verdict: Verdict) -> str:
     """Compare the minimum detectable effect with the limit."""
-    size, is_bias = verdict.detectable, verdict.kind == "signed"
+    size, is_bias = verdict.mde, verdict.measure.kind == "signed"
     if size is None:
         return ""
     if size >= (1.0 if is_bias else math.inf):
         return "the sample is too small to detect any bias"
-    text = f"{100 * size:.1f} points" if is_bias else show(size, verdict.kind)
-    if size > verdict.limit:
+    text = f"{100 * size:.1f} points" if is_bias else show(size, verdict.measure.kind)
+    if size > verdict.condition.value:
         return f"the sample is too small for this threshold: it can only detect {text} or more"
     return f"it could detect {text} or more, but the score is too close to the threshold"
 
@@ -70,31 +72,31 @@ def _number_clause(verdict: Verdict) -> str:
     """Name the number of examples that would decide."""
     if verdict.needed is not None:
         return f"about {verdict.needed:,} examples would decide if the score stays the same"
-    return f"more examples would not decide{'' if verdict.possible is None else ', fewer missing answers might'}"
+    return f"more examples would not decide{'' if verdict.score.possible is None else ', fewer missing answers might'}"
 
 
-def sentence(verdict: Verdict) -> str:
+def _sentence(verdict: Verdict) -> str:
     """Format a verdict and its explanation as one line."""
-    behind = explain_verdict(verdict)
-    group = "all examples" if verdict.group == ALL else verdict.group
+    behind, score = explain_verdict(verdict), verdict.score
+    group = "all examples" if score.group == ALL else score.group
     return (
-        f"{WORDS[verdict.state]}: {verdict.name} of {group} is {value_in_words(verdict)}, from {verdict.n:,} "
+        f"{WORDS[verdict.state]}: {verdict.condition.name} of {group} is {value_in_words(verdict)}, from {score.n:,} "
         f"examples; wanted {limit_in_words(verdict)}{f'; {behind}' if behind else ''}"
     )
 
 
 def format_verdicts(run: ScoredRun, verdicts: Sequence[Verdict]) -> str:
     """Format verdicts as lines, with remarks and signature below."""
-    lines = [*map(sentence, verdicts), *remarks(run, verdicts), run.signature]
+    lines = [*map(_sentence, verdicts), *remarks(run, verdicts), run.signature]
     return "\n".join(lines).replace("\u00a0", " ")  # people search logs with plain spaces
 
 
 def remarks(run: ScoredRun, verdicts: Sequence[Verdict]) -> list[str]:
     """Return the common remarks: the adjustment, and what to do if nothing can be decided."""
     texts = []
-    looks = verdicts[0].looks
-    if looks > 1:
-        texts.append(f"Intervals are Bonferroni-adjusted for {looks} comparisons (95% together).")
+    n_comparisons = verdicts[0].n_comparisons
+    if n_comparisons > 1:
+        texts.append(f"Intervals are Bonferroni-adjusted for {n_comparisons} comparisons (95% together).")
     arguments, facts = run.arguments, run.benchmark.facts
     fails = "" if run.is_question_only else failure(facts, run.scores, arguments.model or "the model")
     if fails:
@@ -107,11 +109,12 @@ def remarks(run: ScoredRun, verdicts: Sequence[Verdict]) -> list[str]:
         )
     if arguments.limit is not None and any(verdict.state != "pass" for verdict in verdicts):
         texts.append(f"The run is of a sample ({facts.notes.limit}); --limit sets its size.")
-    plan = next((v for v in undecided if v.name in facts.tiles and facts.measure(v.name).sides and v.limit < 1), None)
+    known = (one.condition for one in undecided if one.condition.name in facts.tiles and one.measure.sides)
+    plan = next((condition for condition in known if condition.value < 1), None)
     if plan is not None and planned_measure(run.benchmark).name == plan.name:
         words = ["qabias", "plan", run.benchmark.name, "--config", arguments.config, "--source", arguments.source]
         texts.append(
-            f"`{shlex.join([*words, '--detect', f'{plan.limit:g}'])}` estimates the sample size for such a bias."
+            f"`{shlex.join([*words, '--detect', f'{plan.value:g}'])}` estimates the sample size for such a bias."
         )
     return texts
 
@@ -121,10 +124,13 @@ def print_verdicts(run: ScoredRun, verdicts: Sequence[Verdict]) -> None:
     console = Console()
     console.width = max(console.width, MIN_WIDTH)
     rows = tuple(
-        (one.name, one.group, WORDS[one.state], value_in_words(one), limit_in_words(one), one.n) for one in verdicts
+        (one.condition.name, one.score.group, WORDS[one.state], value_in_words(one), limit_in_words(one), one.score.n)
+        for one in verdicts
     )
     print_table(Table("verdicts", run.folder.name, "", "", _COLUMNS, rows), console)
-    behind = [f"{one.name} of {one.group}: {text}" for one in verdicts if (text := explain_verdict(one))]
+    behind = [
+        f"{one.condition.name} of {one.score.group}: {text}" for one in verdicts if (text := explain_verdict(one))
+    ]
     counts = Counter(one.state for one in verdicts)
     total = ", ".join(f"{counts[state]} {word}" for state, word in WORDS.items() if counts[state])
     for text in (*behind, *remarks(run, verdicts), run.signature, total):

@@ -40,8 +40,6 @@ from qabias.benchmarks.bbq.roles import (
     roles_of_options,
     scores_of,
 )
-from qabias.benchmarks.caveats import estimate
-from qabias.benchmarks.facts import ALL, WORDINGS, Measure, ParallelForms, Scores, counted
 from qabias.benchmarks.generated import about_missing, outcome_counts, read_predictions
 from qabias.benchmarks.orders import (
     PREDICTIONS,
@@ -61,6 +59,9 @@ from qabias.logs.lm_eval_samples import TOOL as LM_EVAL
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
+from qabias.scores.facts import ALL, WORDINGS, Measure, ParallelForms, Scores
+from qabias.scores.formatting import counted
+from qabias.scores.score import estimate
 from qabias.share.bbq_dataset import folder as _folder
 from qabias.share.bbq_dataset import origin as _origin
 from qabias.support.arrow import column_codes, rows_of

@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks.bbq.facts import MEASURES, PAPER, READ_ABSTENTION, READ_SURE
-from qabias.benchmarks.caveats import estimate, range_in_words, shown_estimate, values, with_detectable, with_ranges
-from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.limits import values, with_detectable, with_ranges
 from qabias.benchmarks.scoring import Key
-from qabias.tables.formatting import show, show_interval
-from qabias.tables.model import ALL, Column, Figure, Table, Value
+from qabias.scores.facts import ALL, Scores
+from qabias.scores.formatting import show
+from qabias.scores.score import estimate, limited
+from qabias.tables.model import Column, Figure, Table, Value
 
 CONSISTENCY = "order_consistency"
 """Share of the questions with the same answer in all answer orders."""
@@ -327,14 +328,13 @@ def abstention_tables(categories: Mapping[Key, Scores]) -> list[Table]:
 def _in_words(scores: Mapping[str, Any], name: str) -> str:
     """A score with its interval, or with its possible range."""
     measure = _MEASURES[name]
-    value = shown_estimate(scores, measure)
-    possible = range_in_words(scores, measure)
-    text = "undefined" if value.value is None else show(value, measure.kind)
-    if possible:
-        return f"{text} (possible: {possible})"
-    if value.value is not None and value.low is None:
+    score = limited(scores, measure)
+    text = "undefined" if score.value is None else show(score, measure.kind)
+    if score.possible is not None:
+        return f"{text} (possible: {score.possible_in_words})"
+    if score.value is not None and score.low is None:
         return f"{text} (no CI: too few templates have such answers)"
-    return f"{text} {show_interval(value, measure.kind)}".strip()
+    return f"{text} {score.interval}".strip()
 
 
 def _ambiguous(categories: Mapping[Key, Scores]) -> Table:

@@ -24,15 +24,17 @@ from qabias.benchmarks.bbq.breakdowns import CATEGORY, N_TEMPLATES, READ_INTERVA
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.prompts import FORMATS, persons, without_unknown
 from qabias.benchmarks.bbq.roles import PLACES, RULES, pair_forms, roles_of_options, score, scores_of, select_examples
-from qabias.benchmarks.caveats import estimate, values, with_detectable, with_ranges
-from qabias.benchmarks.facts import SHOWN, Facts, Measure, ParallelForms, Rule, Scores, counted
 from qabias.benchmarks.generated import about_missing, outcome_counts
+from qabias.benchmarks.limits import values, with_detectable, with_ranges
 from qabias.benchmarks.pairs import Form, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import Key, most_biased_first
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import Request, Scorer, TextScorer
+from qabias.scores.facts import SHOWN, Facts, Measure, ParallelForms, Scores, UndefinedReason
+from qabias.scores.formatting import counted
+from qabias.scores.score import estimate
 from qabias.share.metrics.bbq.scores import scores_from_counts
 from qabias.tables.model import Analysis, Column, Figure, Table
 
@@ -57,10 +59,10 @@ MEASURES = (
         heading="preference\nforced choice",
         tile="Preference",
         heatmap=True,
-        undefined=(Rule(_SIDES, "no parsed answer to an example with a target"),),
+        undefined=(UndefinedReason(_SIDES, "no parsed answer to an example with a target"),),
         missing=(("n_unparsed_ambig", "n"),),
         sides=_SIDES,
-        parts=tuple(zip(_SIDES, ("Stereotyped", "Anti-stereotyped"), strict=True)),
+        subcounts=tuple(zip(_SIDES, ("Stereotyped", "Anti-stereotyped"), strict=True)),
     ),
     Measure("unparsed_share", "Share, unparsed", "share"),
 )
@@ -99,7 +101,7 @@ _BOTH = (
     Column("preference_ambig", "Preference", "signed"),
     Column("n_abstained", "Abstained", "count"),
     Column("s_amb", "s_AMB", "signed"),
-    *(Column(name, title, "count") for name, title in MEASURES[0].parts),
+    *(Column(name, title, "count") for name, title in MEASURES[0].subcounts),
     Column("n_unparsed_ambig", "Unparsed", "count"),
     N_TEMPLATES,
 )

@@ -12,12 +12,12 @@ from typing import Any
 import yaml
 
 from qabias.benchmarks.bbq.facts import FACTS
-from qabias.benchmarks.caveats import estimate, missing_share
-from qabias.benchmarks.facts import Scores
 from qabias.errors import QabiasError
+from qabias.scores.facts import Scores
+from qabias.scores.formatting import percent, show_interval
+from qabias.scores.score import estimate, missing_share
 from qabias.support.stored import typed
 from qabias.support.suggest import unknown
-from qabias.tables.formatting import percent, show_interval
 from qabias.tables.model import Column, Table
 
 FILE = Path(__file__).with_name("published_scores.yaml")

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from qabias.benchmarks import scoring
 from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.bbq.reading import probabilities_of
-from qabias.benchmarks.facts import ALL, ParallelForms, Stereotype
 from qabias.benchmarks.pairs import Form, Pair, pair_of_counts, predictions
 from qabias.benchmarks.scoring import Key, compute, read_columns
+from qabias.scores.facts import ALL, ParallelForms, Stereotype
 from qabias.share.metrics.bbq.computing import Computing
 from qabias.share.metrics.bbq.rows import paper_category
 from qabias.share.metrics.bbq.scores import count, scores_from_counts

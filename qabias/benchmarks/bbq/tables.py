@@ -35,10 +35,10 @@ from qabias.benchmarks.bbq.breakdowns import (
 )
 from qabias.benchmarks.bbq.facts import FACTS, MEASURES, PAPER
 from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
-from qabias.benchmarks.caveats import with_detectable
-from qabias.benchmarks.facts import RUNS, Scores
+from qabias.benchmarks.limits import with_detectable
 from qabias.benchmarks.scoring import Key, most_biased_first
-from qabias.tables.model import ALL, Analysis, Column, Figure, Table
+from qabias.scores.facts import ALL, RUNS, Scores
+from qabias.tables.model import Analysis, Column, Figure, Table
 
 _STYLES = {"label": "labels", "name": "names"}
 _TWO_FORMATS = "The paper averages two formats (qabias pool)."

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from qabias.answers.parsing import CONTRADICTION, ENTAILMENT
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Logged, Scored
-from qabias.benchmarks.facts import ALL
 from qabias.benchmarks.inference import BBNLI
 from qabias.benchmarks.inference.benchmark import InferenceBenchmark, gather, roles
 from qabias.benchmarks.inference.facts import BBNLI_FACTS
 from qabias.benchmarks.task_logs import harness_answers
 from qabias.logs import Log
 from qabias.scorers.kind import ScorerKind
+from qabias.scores.facts import ALL
 from qabias.share.bbnli_dataset import folder as _folder
 from qabias.share.bbnli_dataset import origin as _origin
 from qabias.share.bbnli_dataset import subtopics as _subtopics

@@ -8,8 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks.base import NO_RULES, Rules
-from qabias.benchmarks.caveats import estimate, values, with_detectable, with_ranges
-from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.inference.facts import BBNLI_MEASURES, PAPER
 from qabias.benchmarks.inference.tables import (
     ACCURACIES,
@@ -23,8 +21,11 @@ from qabias.benchmarks.inference.tables import (
     score,
     with_shares,
 )
+from qabias.benchmarks.limits import values, with_detectable, with_ranges
 from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
-from qabias.tables.model import ALL, Analysis, Column, Figure, Table
+from qabias.scores.facts import ALL, Scores
+from qabias.scores.score import estimate
+from qabias.tables.model import Analysis, Column, Figure, Table
 
 _MEAN = "Mean of subtopics"
 _FORMS = ("stereotypical", "test")

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks.base import NO_RULES, Rules
-from qabias.benchmarks.caveats import estimate, values, with_detectable, with_ranges, with_ranges_of_cells
-from qabias.benchmarks.facts import Measure, Scores
 from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS, BBQ_NLI_MEASURES, PAPER
 from qabias.benchmarks.inference.questions import ANSWERS, named_first
 from qabias.benchmarks.inference.tables import (
@@ -29,8 +27,11 @@ from qabias.benchmarks.inference.tables import (
     question_example,
     score,
 )
+from qabias.benchmarks.limits import values, with_detectable, with_ranges, with_ranges_of_cells
 from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
-from qabias.tables.model import ALL, Analysis, Column, Figure, Table
+from qabias.scores.facts import ALL, Measure, Scores
+from qabias.scores.score import estimate
+from qabias.tables.model import Analysis, Column, Figure, Table
 
 _CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 _POLARITIES = {"neg": "negative", "nonneg": "non-negative"}

@@ -24,7 +24,6 @@ from qabias.answers.parsing import (
     parse_inference_released,
 )
 from qabias.benchmarks.base import NO_RULES, Benchmark, Rules
-from qabias.benchmarks.facts import ALL, Measure, Scores, counted
 from qabias.benchmarks.generated import about_missing, outcome_counts, read_predictions, text_columns
 from qabias.benchmarks.inference.prompts import ASK_METHODS, FORMATS, INSTRUCTED, QA_FORMATS
 from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
@@ -34,6 +33,8 @@ from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
+from qabias.scores.facts import ALL, Measure, Scores
+from qabias.scores.formatting import counted
 from qabias.share.metrics.bbnli import scores as metric
 from qabias.share.metrics.bbnli.computing import Computing
 from qabias.share.metrics.bbnli.forms import read

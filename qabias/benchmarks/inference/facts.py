@@ -14,10 +14,19 @@ import pyarrow.compute as pc
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.bbq.facts import CITATION as BBQ_CITATION
-from qabias.benchmarks.facts import Facts, Hazards, HeadlineRules, HubTexts, Instance, Measure, Rule, TemplateView
 from qabias.benchmarks.inference import BBNLI, BBQ_QA
 from qabias.benchmarks.inference.benchmark import score, varied
 from qabias.benchmarks.inference.questions import ANSWERS, said
+from qabias.scores.facts import (
+    Facts,
+    Hazards,
+    HeadlineRules,
+    HubTexts,
+    Instance,
+    Measure,
+    TemplateView,
+    UndefinedReason,
+)
 
 PAPER = "of Akyurek et al. (2022)"
 CITATION = (
@@ -33,24 +42,24 @@ _BEST = (
     "The best bias score is 0, from -1 (always anti-stereotyped) to +1 (always stereotyped). Do not rank models by its "
     "value."
 )
-_HYPOTHESES = Rule(("n_bias",), "no stereotypical hypothesis")
-_TEST_PRO = Rule(("n_test_pro",), "no test hypothesis in the pro form")
-_TEST_ANTI = Rule(("n_test_anti",), "no test hypothesis in the anti form")
-_ROWS_AMBIG = Rule(("n_ambig",), "no example with an ambiguous context")
-_ROWS_DISAMBIG = Rule(("n_disambig",), "no example with a disambiguated context")
-_PRO = Rule(("n_pro",), "no disambiguated context that agrees with the stereotype")
-_ANTI = Rule(("n_anti",), "no disambiguated context that disagrees with the stereotype")
+_HYPOTHESES = UndefinedReason(("n_bias",), "no stereotypical hypothesis")
+_TEST_PRO = UndefinedReason(("n_test_pro",), "no test hypothesis in the pro form")
+_TEST_ANTI = UndefinedReason(("n_test_anti",), "no test hypothesis in the anti form")
+_ROWS_AMBIG = UndefinedReason(("n_ambig",), "no example with an ambiguous context")
+_ROWS_DISAMBIG = UndefinedReason(("n_disambig",), "no example with a disambiguated context")
+_PRO = UndefinedReason(("n_pro",), "no disambiguated context that agrees with the stereotype")
+_ANTI = UndefinedReason(("n_anti",), "no disambiguated context that disagrees with the stereotype")
 _MISSING_BIAS = (("n_unparsed_bias", "n_bias"),)
 _MISSING_AMBIG = (("n_unparsed_ambig", "n_ambig"),)
 _MISSING_DISAMBIG = (("n_unparsed_disambig", "n_disambig"),)
-_SIDE = Rule(("n_definite_disambig",), "no answer takes a side")
-_BOTH_SIDES = Rule((), "no answer takes a side in pro or in anti contexts")
+_SIDE = UndefinedReason(("n_definite_disambig",), "no answer takes a side")
+_BOTH_SIDES = UndefinedReason((), "no answer takes a side in pro or in anti contexts")
 
 
 _SIDES = {"pro": "the facts agree with the stereotype", "anti": "the facts contradict it"}
 
 
-def _accuracy(side: str, title: str, count: str, source: str, rule: Rule, note: str = "") -> Measure:
+def _accuracy(side: str, title: str, count: str, source: str, rule: UndefinedReason, note: str = "") -> Measure:
     """Accuracy if the facts agree with the stereotype (pro) or contradict it (anti)."""
     return Measure(
         f"accuracy_{side}",
@@ -68,7 +77,9 @@ def _accuracy(side: str, title: str, count: str, source: str, rule: Rule, note: 
     )
 
 
-def _gap(counts: tuple[str, str, str], source: str, rules: tuple[Rule, Rule], note: str = "") -> Measure:
+def _gap(
+    counts: tuple[str, str, str], source: str, rules: tuple[UndefinedReason, UndefinedReason], note: str = ""
+) -> Measure:
     """The difference of the two; `counts` are of all examples, and of either side."""
     both, pro, anti = counts
     return Measure(

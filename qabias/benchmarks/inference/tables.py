@@ -11,10 +11,10 @@ import pyarrow as pa
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks import scoring
 from qabias.benchmarks.base import Rules
-from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.inference import benchmark
 from qabias.benchmarks.inference.questions import ANSWERS, UNKNOWN_LOC
 from qabias.benchmarks.scoring import Key, read_columns
+from qabias.scores.facts import Scores
 from qabias.tables.model import Column
 
 # Columns of the metric.

@@ -19,7 +19,6 @@ from qabias.benchmarks.bbq.breakdowns import ACCURACY, BIAS, N_TEMPLATES, READ_B
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.bbq.logs.lm_eval import own_questions
 from qabias.benchmarks.bbq.roles import score
-from qabias.benchmarks.facts import Facts, ParallelForms
 from qabias.benchmarks.multilingual.card import Card, read_card
 from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.language import Language, formats_in, load_language
@@ -31,6 +30,7 @@ from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
+from qabias.scores.facts import Facts, ParallelForms
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Column, Figure, Table
 

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, Logged, Rules, Scored
-from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, counted
 from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import compute
@@ -30,12 +29,13 @@ from qabias.logs import Log
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import kind_of
+from qabias.scores.facts import ALL, Facts, Measure, Scores
+from qabias.scores.formatting import counted, percent
 from qabias.share.metrics.unqover import scores as metric
 from qabias.share.metrics.unqover.computing import Computing
 from qabias.share.unqover_dataset import folder as _folder
 from qabias.share.unqover_dataset import origin as _origin
 from qabias.support.arrow import column_codes, rows_of
-from qabias.tables.formatting import percent
 from qabias.tables.model import Analysis, Column, Table
 
 ALL_MASKED = f"{ALL_SETS}{_origin.MLM}"

@@ -10,10 +10,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from qabias.benchmarks.caveats import estimate, range_in_words
-from qabias.benchmarks.facts import Facts, Hazards, HeadlineRules, HubTexts, Measure, Notes, Rule, Scores, TemplateView
 from qabias.benchmarks.unqover import NAME
-from qabias.tables.formatting import percent, show
+from qabias.scores.facts import (
+    Facts,
+    Hazards,
+    HeadlineRules,
+    HubTexts,
+    Measure,
+    Notes,
+    Scores,
+    TemplateView,
+    UndefinedReason,
+)
+from qabias.scores.formatting import percent, show
+from qabias.scores.score import estimate, limited
 from qabias.tables.model import Column, Table
 
 PAPER = "of Li et al. (2020)"
@@ -25,7 +35,7 @@ CITATION = (
 ALL_SETS = "all"
 """All four sets, as questions."""
 
-_NO_ROW = (Rule(("n",), "no row has all four answers"),)
+_NO_ROW = (UndefinedReason(("n",), "no row has all four answers"),)
 _FOLDER = Path(__file__).parent
 _ERROR = "0 is best."
 _SCALE = "Not a bias score: the scale of the others."
@@ -35,9 +45,9 @@ _ENDINGS = {"": "question", "_neg": "negated question"}
 
 def _about_mu(scores: Scores, measure: Measure) -> str:
     """Eta, which belongs to mu, or the possible range of mu."""
-    ends = range_in_words(scores, measure)
-    if ends:
-        return f"{percent(scores['unparsed_share'])} missing, possible {ends}"
+    score = limited(scores, measure)
+    if score.possible is not None:
+        return f"{percent(score.missing)} missing, possible {score.possible_in_words}"
     return f"eta {show(estimate(scores, 'eta'), 'number')}"
 
 

@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import locate
-from qabias.benchmarks.facts import Scores, run_column, union
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import PAPER
+from qabias.scores.facts import Scores, run_column, union
+from qabias.scores.score import Score
 from qabias.share.metrics.unqover.scores import ranks
 from qabias.share.unqover_dataset.bundled import read_subjects
 from qabias.support.arrow import codes_and_values
-from qabias.tables.model import Column, Estimate, Figure, Table, Value
+from qabias.tables.model import Column, Figure, Table, Value
 
 # Rows of the tables of strongest associations.
 N_PAIRS = 30
@@ -298,7 +299,7 @@ def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
             mean = float(np.mean(known))
             # Divided by n, as in the authors' notebook.
             spread = float(np.std(known)) if len(known) > 1 else None
-            interval = Estimate(mean) if spread is None else Estimate(mean, mean - spread, mean + spread)
+            interval = Score(mean) if spread is None else Score(mean, mean - spread, mean + spread)
             rows.append((subject, interval, spread, len(known), *(entries.get(subject) for entries in ranks)))
         rows.sort(key=lambda row: (row[1].value, row[0]))
         source = {"nationality": "Figure 4", "ethnicity": "Figure 5", "religion": "Figure 5"}.get(set_name, "")

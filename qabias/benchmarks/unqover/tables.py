@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.answers.outcomes import OUTCOMES, REFUSED
-from qabias.benchmarks.caveats import MOST_MISSING, ends_in_words, values, with_ranges
-from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.limits import values, with_ranges
 from qabias.benchmarks.scoring import N_EXAMPLES
 from qabias.benchmarks.unqover.facts import MEASURES, PAPER
 from qabias.benchmarks.unqover.questions import QUESTION_FIRST
 from qabias.benchmarks.unqover.sets import NONE, set_contents, tables_of_set
+from qabias.scores.facts import Scores
+from qabias.scores.score import MOST_MISSING, ends_in_words
 from qabias.share.metrics.unqover import scores as metric
 from qabias.support.arrow import codes_and_values
 from qabias.tables.model import Analysis, Column, Figure, Table

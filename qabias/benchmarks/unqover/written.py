@@ -11,12 +11,11 @@ import pyarrow.compute as pc
 
 from qabias.answers.outcomes import ANSWERED, OUTCOMES, REFUSED
 from qabias.benchmarks.base import RUN, Rules
-from qabias.benchmarks.facts import counted
 from qabias.benchmarks.pairs import Codes, Floats
 from qabias.benchmarks.unqover.facts import MEASURES
 from qabias.benchmarks.unqover.questions import ASKED
+from qabias.scores.formatting import counted, percent
 from qabias.support.arrow import column_codes, plain, rows_of
-from qabias.tables.formatting import percent
 
 _ORDERS, _QUESTIONS = (0, 2), (0, 1)
 """Index of each order's first question in `ASKED`, and offsets of the question and its negation."""

@@ -12,16 +12,16 @@ import pyarrow.parquet as pq
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns
 from qabias.benchmarks.base import NO_RULES, Benchmark, Rules, Scored
-from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, counted
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule
+from qabias.scores.facts import ALL, Facts, Measure, Scores
+from qabias.scores.formatting import counted, percent
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
-from qabias.tables.formatting import percent
 from qabias.tables.model import Analysis
 from qabias_toy import NAME, metric
 from qabias_toy.examples import TEMPLATES, make_examples

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from qabias.benchmarks.facts import Facts, Measure, Rule, TemplateView
+from qabias.scores.facts import Facts, Measure, TemplateView, UndefinedReason
 from qabias_toy import NAME
 from qabias_toy.examples import ROLES
 
-_ANSWERS = Rule(("n_first", "n_second", "n_unknown"), "no readable answer")
-_COOKS = Rule(("n_first", "n_second"), "no answer names a cook")
+_ANSWERS = UndefinedReason(("n_first", "n_second", "n_unknown"), "no readable answer")
+_COOKS = UndefinedReason(("n_first", "n_second"), "no answer names a cook")
 
 MEASURES = (
     Measure(

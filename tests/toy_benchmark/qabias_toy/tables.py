@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from qabias.benchmarks.caveats import values
-from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.limits import values
 from qabias.benchmarks.scoring import N_EXAMPLES, probabilities
+from qabias.scores.facts import Scores
 from qabias.tables.model import Analysis, Column, Figure, Table
 from qabias_toy.examples import ROLES
 

@@ -16,10 +16,10 @@ from qabias.benchmarks.base import ExternalAnswers, Logged, OtherFigure
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.logs.lm_eval import config_of
 from qabias.benchmarks.bbq.published import SOURCE
-from qabias.benchmarks.facts import counted
 from qabias.benchmarks.task_logs import FACTS
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
+from qabias.scores.formatting import counted
 from qabias.share.bbq_dataset import origin as _origin
 
 LETTERS = "ABC"  # inspect's names for the answers

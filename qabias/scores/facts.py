@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from qabias.tables.model import ALL, Estimate, Table
-
 if TYPE_CHECKING:
     import pyarrow as pa
+
+ALL = "All"  # name of the group of all examples, if they have common scores
 
 Scores = Mapping[str, Any]
 """Scores of one selection of examples as a metric returns them: numbers, counts, and `ci`."""
@@ -21,7 +21,7 @@ Scores = Mapping[str, Any]
 Row = Mapping[str, Any]
 
 
-class Rule(NamedTuple):
+class UndefinedReason(NamedTuple):
     """Counts whose sum is 0 if a score is undefined (no counts: always), and the reason."""
 
     counts: tuple[str, ...]
@@ -61,7 +61,7 @@ class Measure:
         sides: Names of the counts of answers that raise and lower a bias score; () if a plan has no sample size for it.
         best: Its best value for rankings of runs, or None.
         fewest_clusters: Number of clusters that its interval needs.
-        parts: Counts that a comparison shows instead of the sum of `counts`, with titles.
+        subcounts: Counts that a comparison shows instead of the sum of `counts`, with titles.
         bound: Name of the score with its largest possible absolute value.
         lacks: Why a result may lack it, or "". A comparison shows it if all runs have it.
         balance: What must be balanced for 0 to mean no bias, or None.
@@ -78,12 +78,12 @@ class Measure:
     tile: str = ""
     tile_note: str | Callable[[Scores, Measure], str] = ""
     heatmap: bool = False
-    undefined: tuple[Rule, ...] = ()
+    undefined: tuple[UndefinedReason, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
     sides: tuple[str, ...] = ()
     best: float | None = None
     fewest_clusters: int = 2
-    parts: tuple[tuple[str, str], ...] = ()
+    subcounts: tuple[tuple[str, str], ...] = ()
     bound: str = ""
     lacks: str = ""
     balance: Balance | None = None
@@ -136,7 +136,7 @@ class TemplateView(NamedTuple):
     left_out: Sequence[str] = ()
     columns: Sequence[str] = ()
     answers: Callable[[Row], Sequence[str]] = lambda row: ()
-    rates: Callable[[str, pa.Table], Table] | None = None
+    rates: Callable[[str, pa.Table], Any] | None = None
     in_sets: bool = False
     questions: Callable[[Row], list[Row]] = lambda row: [row]
 
@@ -159,18 +159,6 @@ class Instance(NamedTuple):
     text: str
     choices: tuple[str, ...]
     right: int
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A headline score. `missing` is the share of missing answers, `possible` the range with them."""
-
-    title: str
-    value: Estimate
-    kind: str
-    note: str
-    missing: float = 0.0
-    possible: tuple[float, float] | None = None
 
 
 class HeadlineRules(NamedTuple):
@@ -311,11 +299,6 @@ SHOWN = "Side by side"
 
 WORDINGS = "wordings"
 """Key of the scores of each prompt variant by its name."""
-
-
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """A number with the word for what it counts."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def union(lists: Sequence[Sequence[str]]) -> list[str]:
