@@ -20,8 +20,8 @@ import pyarrow as pa
 from qabias.benchmarks import load_benchmark
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import RunFile
+from qabias.runs.opened import Run
 from qabias.runs.question import load_examples
-from qabias.runs.scored import ScoredRun
 from qabias.scores.judge import judged
 from qabias.support.arrow import column_codes
 from qabias.testing import Condition, verdicts
@@ -75,7 +75,7 @@ def measure(repetitions: int, seed: int = 0, examples: int = EXAMPLES) -> Failur
         person = np.where(rng.random(len(template)) < leaning, biased, 3 - biased - unknown)
         given = np.where(decided | (rng.random(len(template)) >= _ERRING), right, person)
         scores = benchmark.score(table, pa.table({"prediction": pa.array(given)}))
-        found = verdicts(ScoredRun(file, scores), [LIMIT], "category")
+        found = verdicts(Run.from_file(file, {"scores": scores}), [LIMIT], "category")
         groups = len(found)
         together += any(one.state == "fail" for one in found)
         ends = [of["ci"][LIMIT.name] for of in scores["by"]["category"].values()]

@@ -22,7 +22,6 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,9 @@ import pyarrow as pa
 from qabias.benchmarks import load_benchmark
 from qabias.runs.arguments import RunArguments
 from qabias.runs.estimands import estimands
+from qabias.runs.folder import RunFile
 from qabias.runs.looks import StoppingRule
+from qabias.runs.opened import Run
 from qabias.runs.question import Examples, Question, in_looks, sample
 from qabias.scores.score import estimate
 from qabias.support.arrow import column_codes
@@ -122,8 +123,8 @@ def covered(whole: Answered, size: int, seed: int, truth: dict[str, float]) -> d
     nowhere: Any = None  # stored answers have no origin of texts
     question = Question(Examples(_BBQ, nowhere, part.table, "", whole.table.num_rows), None, "", 1)
     arguments = RunArguments("bbq", "stored", seed=seed)
-    run: Any = SimpleNamespace(benchmark=_BBQ, scores=scores, is_question_only=False, arguments=arguments)
-    table = estimands(run, question, part.answers)
+    file = RunFile(arguments, "", "", "", {}, 1, "", Path("stored"), "")
+    table = estimands(Run.from_file(file, {"scores": scores, "question": question, "answers": part.answers}))
     assert table is not None
     found = {}
     rows: Any = table.rows

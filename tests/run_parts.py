@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 
 from qabias.runs.checksums import read_checked, write_checked
-from qabias.runs.folder import read_run
+from qabias.runs.opened import Run
 from qabias.support.stored import CHECKSUM, checked_text
 
 
@@ -16,7 +16,7 @@ def parts_of(folder):
 
 def rewrite(folder, change):
     """Put `change` of every part in its place."""
-    digest = read_run(folder).digest
+    digest = Run.open(folder).digest
     for path in parts_of(folder):
         write_checked(path, change(pq.read_table(path)), digest)
 
@@ -31,8 +31,8 @@ def edit(path, change):
 
 def edit_run(folder, change):
     """The same of `run.json`, whose parts become those of the changed run."""
-    digest = read_run(folder).digest
+    digest = Run.open(folder).digest
     tables = [read_checked(path, digest) for path in parts_of(folder)]
     edit(folder / "run.json", change)
     for path, table in zip(parts_of(folder), tables, strict=True):
-        write_checked(path, table, read_run(folder).digest)
+        write_checked(path, table, Run.open(folder).digest)

@@ -19,9 +19,9 @@ from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.opened import Run
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
-from qabias.runs.scored import read_scored
 from qabias.share.bbq_dataset.bundled import FOLDER
 from qabias.share.bbq_dataset.template import CATEGORIES
 from qabias.tables.model import read_analysis
@@ -168,7 +168,7 @@ def test_a_server_is_asked_without_options(serve, tmp_path, word, ask):
     arguments = RunArguments(**{**vars(arguments), "options": {"base_url": serve(reply).url}})
     result = run(arguments.resolve(ask=ask), tmp_path / "run")
     assert f"|format:{word}@1|" in result.signature
-    scores = read_scored(tmp_path / "run").scores
+    scores = Run.scored(tmp_path / "run").scores
     assert scores["said"] == expected_said(rows)
     assert scores["outcomes"] == {"answered": 70, "refused": 10, "truncated": 0, "filtered": 0, "unread": 0}
     for condition in ("ambig", "disambig"):
@@ -194,14 +194,14 @@ def test_answers_of_others_are_read_by_the_rule_of_their_format(tmp_path):
     shown = CliRunner().invoke(app, ["show", str(tmp_path / "run"), "--full"]).output
     assert ", ".join(f"{n} {name}" for name, n in expected_said(rows).items()) in " ".join(shown.split())
     assert "answer positions" not in shown.lower()
-    scores = read_scored(tmp_path / "run").scores
+    scores = Run.scored(tmp_path / "run").scores
     assert scores["said"] == expected_said(rows)
     assert scores["accuracy_disambig"] == pytest.approx(accuracy_by_hand(rows, "disambig"))
     # Read as one of listed answers, "both" is none and "neither" is UNKNOWN.
     listed = CliRunner().invoke(app, [*command[:4], "--output", str(tmp_path / "listed")])
     assert listed.exit_code == 0, listed.output
-    assert "said" not in read_scored(tmp_path / "listed").scores
-    assert read_scored(tmp_path / "listed").scores["outcomes"]["answered"] == 60
+    assert "said" not in Run.scored(tmp_path / "listed").scores
+    assert Run.scored(tmp_path / "listed").scores["outcomes"]["answered"] == 60
 
 
 def test_a_source_without_statements_is_refused_before_anything_is_loaded(tmp_path, upstream):

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import qabias
 from qabias.benchmarks import (
     ALL,
     Benchmark,
@@ -36,10 +37,9 @@ from qabias.report.content import with_prompts
 from qabias.report.template import rates, show_template
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments, check_arguments
-from qabias.runs.folder import read_all_answers
-from qabias.runs.question import load_examples, read_question, sample
+from qabias.runs.opened import Run
+from qabias.runs.question import load_examples, sample
 from qabias.runs.run import run
-from qabias.runs.scored import read_scored
 from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import CERTAINTY, KINDS, BaselineScorer
 from qabias.scorers.registry import kinds, scorers_for
@@ -118,14 +118,13 @@ def make_case(benchmark: Benchmark, tmp_path_factory) -> Case:
     folder = tmp_path_factory.mktemp(benchmark.name)
     arguments = RunArguments(benchmark.name, "baseline:random", config, benchmark.sources[0], limit=LIMIT)
     result = run(arguments, folder)
-    question = read_question(result.run)
     return Case(
         benchmark,
         folder,
         load_examples(RunArguments(benchmark.name, "baseline:random", config, benchmark.sources[0])).table,
-        question.table,
-        read_all_answers(result.run, benchmark, question.table),
-        result.scores,
+        result.question.table,
+        result.answers,
+        qabias.read(folder).scores,
         read_analysis(folder / "analysis.json"),
     )
 
@@ -471,8 +470,8 @@ def test_formats_are_versioned_and_pure(case):
 
 
 def test_the_report_shows_every_example_with_its_prompt(case):
-    scored = read_scored(case.folder)
-    examples = with_prompts(case.analysis, scored).examples
+    scored = Run.scored(case.folder)
+    examples = with_prompts(scored).examples
     assert examples
     assert all(example["prompt"] for example in examples)
     assert case.analysis.how_chosen

@@ -13,7 +13,7 @@ from qabias.comparison.languages import OTHER_QUESTIONS
 from qabias.errors import QabiasError
 from qabias.report.writing import write_combined_report
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.folder import read_all_answers, read_run
+from qabias.runs.opened import Run
 from qabias.runs.question import load_examples_of
 from qabias.runs.run import run
 from qabias.scores.score import Score
@@ -103,9 +103,9 @@ def test_what_was_counted_otherwise_or_leans_by_itself_is_said(runs, upstream):
 
 def by_template(folder, upstream):
     """For each template, by its number, numbers of what `bias_ambig` and `accuracy_disambig` are made of."""
-    file = read_run(folder)
+    file = Run.open(folder)
     table = load_examples_of(file, str(upstream)).table
-    answers = read_all_answers(file, load_benchmark("mbbq"), table)["prediction"].to_pylist()
+    answers = Run.open(folder, str(upstream)).answers["prediction"].to_pylist()
     counts = {}
     for row, answer in zip(table.to_pylist(), answers, strict=True):
         template = counts.setdefault(row["template_id"].rpartition("-")[2], np.zeros(4))

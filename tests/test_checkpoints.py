@@ -13,8 +13,8 @@ from qabias.errors import QabiasError
 from qabias.models import checkpoint, loading
 from qabias.models.checkpoint import files_digest
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.folder import read_run
 from qabias.runs.merging import merge
+from qabias.runs.opened import Run
 from qabias.runs.run import run
 from qabias.suites.running import is_finished
 from tests.campaign.helpers import contents
@@ -74,7 +74,7 @@ def model(tmp_path):
 def test_a_finished_run_is_not_shown_for_other_weights(model, tmp_path):
     asks = ("run", "bbq", "--config", "Age", "--limit", "8", "--model", model, "--output", tmp_path / "run")
     assert command(*asks, "--no-report").code == 0
-    arguments = read_run(tmp_path / "run").arguments
+    arguments = Run.open(tmp_path / "run").arguments
     assert is_finished(tmp_path / "run", arguments)
     train(model)
     assert not is_finished(tmp_path / "run", arguments)  # so that `reproduce` does not skip it
@@ -89,7 +89,7 @@ def test_each_of_several_processes_compares_its_own_model(model, tmp_path, monke
     arguments, _ = asked("causal", model)
     run(arguments, tmp_path / "run", FIRST)
     train(model)
-    monkeypatch.setattr("qabias.runs.run.claim", lambda folder, *_: read_run(folder))
+    monkeypatch.setattr("qabias.runs.run.claim", lambda folder, *_: Run.open(folder))
     with pytest.raises(QabiasError, match="have changed"):
         run(arguments, tmp_path / "run", SECOND)
 
@@ -248,7 +248,7 @@ def test_a_pipe_in_the_folder_of_a_model_is_refused(model, tmp_path, name, make)
 
 def test_weights_in_memory_and_baselines_are_identified_by_the_signature(tmp_path):
     baseline = RunArguments("bbq", "baseline:oracle", "Age", limit=8)
-    assert run(baseline, tmp_path / "run", Machine(shows_progress=False)).run.model_digest == ""
+    assert run(baseline, tmp_path / "run", Machine(shows_progress=False)).model_digest == ""
 
 
 def test_the_digest_of_a_run_is_part_of_what_its_answers_name(model, tmp_path):

@@ -13,8 +13,9 @@ from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.checksums import read_checked
-from qabias.runs.folder import read_all_answers, read_answers, read_part, read_run
+from qabias.runs.folder import read_answers, read_part
 from qabias.runs.merging import merge
+from qabias.runs.opened import Run
 from qabias.runs.question import read_question
 from qabias.runs.run import run, score_run
 
@@ -37,16 +38,14 @@ def copied(runs, tmp_path):
 
 
 def answers_of(folder):
-    found = read_run(folder)
-    question = read_question(found)
-    return read_all_answers(found, question.benchmark, question.table)
+    return Run.open(folder).answers
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_flipped_bit_in_a_part_is_refused(runs, tmp_path, name):
     path = tmp_path / "part"
     content = parts_of(runs / name)[0].read_bytes()
-    digest = read_run(runs / name).digest
+    digest = Run.open(runs / name).digest
     drawn = random.Random(3)
     for place in drawn.sample(range(len(content)), 300):
         damaged = bytearray(content)
@@ -70,7 +69,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not say which threads there are")
 def test_no_thread_is_left_that_could_abort_the_end_of_the_process(runs):
     """A thread of Arrow that drops the bytes of a part after Python has begun to end takes the process with it."""
-    arguments = [read_run(runs / "bbq").digest, *map(str, parts_of(runs / "bbq"))]
+    arguments = [Run.open(runs / "bbq").digest, *map(str, parts_of(runs / "bbq"))]
     done = subprocess.run(
         [sys.executable, "-c", _COUNT_THREADS, *arguments], capture_output=True, text=True, check=True
     )
@@ -79,7 +78,7 @@ def test_no_thread_is_left_that_could_abort_the_end_of_the_process(runs):
 
 def test_every_bit_of_the_checksum_counts(copied):
     path = parts_of(copied)[0]
-    content, digest = path.read_bytes(), read_run(copied).digest
+    content, digest = path.read_bytes(), Run.open(copied).digest
     begin = content.rindex(b"run=")
     for place in range(begin, content.index(b"file=", begin) + 69):
         path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
@@ -89,7 +88,7 @@ def test_every_bit_of_the_checksum_counts(copied):
 
 def test_a_cut_part_is_refused_at_every_length(copied):
     path = parts_of(copied)[0]
-    content, digest = path.read_bytes(), read_run(copied).digest
+    content, digest = path.read_bytes(), Run.open(copied).digest
     for length in range(0, len(content), 7):
         path.write_bytes(content[:length])
         with pytest.raises(QabiasError, match="damaged"):
@@ -157,7 +156,7 @@ def test_scoring_a_run_with_missing_parts_fails_and_keeps_the_former_scores(tmp_
 
 
 def test_a_missing_part_is_none_and_a_read_one_is_without_its_checksum(copied):
-    found = read_run(copied)
+    found = Run.open(copied)
     question = read_question(found)
     assert read_part(found, 99) is None
     assert read_part(found, 0).schema.metadata is None

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from qabias import cli
-from qabias.runs.scored import read_scored
+from qabias.runs.opened import Run
 
 from .conftest import ROOT
 from .test_cli import command
@@ -43,7 +43,7 @@ def test_a_run_that_keeps_its_limits_passes(checked_runs):
         ("bias_ambig", "All", "pass"),
         ("accuracy_ambig", "All", "pass"),
     ]
-    assert output.splitlines()[-2:] == [read_scored(checked_runs / "kept").signature, "2 pass"]
+    assert output.splitlines()[-2:] == [Run.scored(checked_runs / "kept").signature, "2 pass"]
 
 
 def test_a_run_that_breaks_one_fails_whatever_else_it_keeps(checked_runs):
@@ -61,7 +61,7 @@ def test_a_run_that_cannot_tell_has_its_own_exit_code(checked_runs, tmp_path):
     assert "too small for this threshold" in output
     assert "examples would decide" in output
     content = json.loads((tmp_path / "verdicts.json").read_text("utf-8"))
-    assert (content["exit_code"], content["signature"]) == (3, read_scored(checked_runs / "small").signature)
+    assert (content["exit_code"], content["signature"]) == (3, Run.scored(checked_runs / "small").signature)
     [verdict] = content["verdicts"]
     assert (verdict["name"], verdict["group"], verdict["state"]) == ("bias_ambig", "All", "undecided")
     assert verdict["low"] < -0.1

@@ -25,9 +25,9 @@ from qabias.errors import QabiasError
 from qabias.pooling import pool
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.opened import Run
 from qabias.runs.question import load_examples
 from qabias.runs.run import run, score_run
-from qabias.runs.scored import read_scored
 from qabias.support.table_files import read_table
 from qabias.tables.model import find, read_analysis
 
@@ -72,7 +72,7 @@ def test_a_table_becomes_a_run_with_tables_and_report(answers, tmp_path):
     folder = tmp_path / "run"
     output = invoke("score", answers, "--config", "Age", "--model", "mine", "--format", "race", "--output", folder)
     assert output.count("400 of 3,680 examples of Age have an answer: 10.9 %\n") == 1
-    scored = read_scored(folder)
+    scored = Run.scored(folder)
     assert scored.scores["accuracy_disambig"] == 1
     assert "|format:race@1|model:mine|scorer:answers|norm:none|answers:answers.jsonl@" in scored.signature
     assert " 400 of 3680|coverage:400/3680|" in scored.signature
@@ -123,7 +123,7 @@ def test_missing_answers_are_accounted_for_first_of_all(tmp_path):
     assert "15 refused, 1 truncated" in output
     assert "100.0 (33.3 to 100.0)" in output
     assert "[100.0, 100.0]" not in output
-    scores = read_scored(tmp_path / "run").scores
+    scores = Run.scored(tmp_path / "run").scores
     assert scores["outcomes"] == {"answered": 8, "refused": 15, "truncated": 1, "filtered": 0, "unread": 0}
     assert scores["range"]["accuracy_ambig"] == pytest.approx([1 / 3, 1])
     page = write_report_of(tmp_path / "run").read_text("utf-8")
@@ -212,7 +212,7 @@ def test_a_run_is_scored_by_other_rules_into_a_folder_of_its_own(tmp_path):
     arguments = RunArguments("unqover", "baseline:first", "religion", limit=280)
     folder = run(arguments, tmp_path / "run").folder
     invoke("score", folder, "--rule", "delta=released", "--output", tmp_path / "released")
-    plain, released = (read_scored(tmp_path / name) for name in ("run", "released"))
+    plain, released = (Run.scored(tmp_path / name) for name in ("run", "released"))
     assert "|score:delta=released|" in released.signature
     assert "score:" not in plain.signature
     assert dict(released.arguments.rules) == {"delta": "released"}
@@ -290,7 +290,7 @@ def test_published_answers_are_to_the_published_texts_only(tmp_path):
         with pytest.raises(QabiasError, match="source release"):
             invoke("score", path, *chosen, *wrong, "--output", tmp_path / "wrong")
     invoke("score", path, *chosen, "--output", tmp_path / "right")
-    scores = read_scored(tmp_path / "right").scores
+    scores = Run.scored(tmp_path / "right").scores
     assert [round(100 * scores[name], 2) for name in ("accuracy_ambig", "bias_ambig")] == [54.67, 29.78]
 
 

@@ -18,10 +18,9 @@ from qabias.comparison.tables import MOST_ROWS, SECTION, joined_tables
 from qabias.errors import QabiasError
 from qabias.report.writing import write_comparison
 from qabias.runs.arguments import RunArguments
-from qabias.runs.folder import RunFile
 from qabias.runs.means import measures_of
+from qabias.runs.opened import Run
 from qabias.runs.run import run
-from qabias.runs.scored import ScoredRun, read_scored
 from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
 
 from .commands import called, refused
@@ -103,7 +102,7 @@ def test_a_format_that_is_chosen_or_the_default_is_the_same_question(compared_ru
         content["arguments"]["model"] = "mine"
 
     runs = [
-        read_scored(changed(compared_runs / "bbq-random", tmp_path / change.__name__, run=change))
+        Run.scored(changed(compared_runs / "bbq-random", tmp_path / change.__name__, run=change))
         for change in (chosen, default)
     ]
     assert mixed_fields(runs) == {}
@@ -150,7 +149,7 @@ def described(model, prompt_format, **arguments):
     """A run of which only the description matters."""
     signature = f"bbq|source:bundled@1|format:{prompt_format}@1|model:{model}"
     asked = RunArguments("bbq", model, config="Religion", **arguments)
-    return ScoredRun(RunFile(asked, signature, "", "", {}, 64, "", Path("run"), ""), {})
+    return Run(asked, signature, "", "", {}, 64, "", Path("run"), "")
 
 
 def test_a_baseline_does_not_decide_whether_models_saw_a_context():

@@ -17,8 +17,8 @@ from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.checksums import write_checked
 from qabias.runs.distributed import Processes
-from qabias.runs.folder import read_run
 from qabias.runs.merging import merge, shards_of
+from qabias.runs.opened import Run
 from qabias.runs.run import run
 
 from .commands import command
@@ -218,7 +218,7 @@ def test_an_error_in_one_process_ends_all_of_them(tmp_path, slow_module):
 def test_shards_in_folders_of_their_own_are_merged_to_the_same_bytes(tmp_path, whole, shards):
     result = merge(shards, tmp_path / "merged")
     assert _bytes(tmp_path / "merged") == _bytes(whole)
-    assert result.signature == read_run(whole).signature
+    assert result.signature == Run.open(whole).signature
     # Folders may overlap, and the output may hold a part of the run already.
     run(RANDOM, tmp_path / "half", Machine(shard=(1, 2)))
     merge([whole, *shards], tmp_path / "half")
@@ -283,7 +283,7 @@ def test_parts_that_differ_or_are_damaged_are_named(tmp_path, monkeypatch):
     good = pq.read_table(part)
     predictions = pa.array([(value + 1) % 3 for value in good["prediction"].to_pylist()], good["prediction"].type)
     place = good.column_names.index("prediction")
-    digest = read_run(two).digest
+    digest = Run.open(two).digest
     write_checked(part, good.set_column(place, "prediction", predictions), digest)
     with pytest.raises(QabiasError, match=r"one/predictions/part-00001\.parquet and .*two/predictions/\S+ differ"):
         merge([one, two], tmp_path / "merged")

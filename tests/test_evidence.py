@@ -4,7 +4,6 @@ import json
 import math
 import re
 import shutil
-from dataclasses import replace
 from html import unescape
 from urllib.parse import urlsplit
 
@@ -14,12 +13,13 @@ import pytest
 
 from qabias.benchmarks import locate
 from qabias.errors import QabiasError
-from qabias.evidence.content import read_evidence
+from qabias.evidence.content import Evidence
 from qabias.evidence.verification import verify
 from qabias.evidence.writing import FORMS, documents, export
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.checksums import write_checked
-from qabias.runs.folder import part_path, read_part, read_run
+from qabias.runs.folder import part_path, read_part
+from qabias.runs.opened import Run
 from qabias.runs.run import run, score_run
 from qabias.support.files import write_text
 from qabias.support.stored import CHECKSUM, checked_text
@@ -85,7 +85,7 @@ def test_the_records_are_valid_by_the_schemas_of_the_store(measured):
 @pytest.mark.parametrize(("name", "config"), [("unqover", "religion"), ("bbnli", "religion")])
 def test_records_of_other_benchmarks_are_valid(name, config, tmp_path):
     run(RunArguments(name, "baseline:random", config, limit=60), tmp_path / "run", Machine(shows_progress=False))
-    files = documents(read_evidence(tmp_path / "run"), "every-eval-ever")
+    files = documents(Evidence(Run.scored(tmp_path / "run")), "every-eval-ever")
     assert any(path.endswith(".jsonl") for path in files) == (name == "bbnli")
     for path, content in files.items():
         kind = "instance_level_eval.schema.json" if path.endswith(".jsonl") else "eval.schema.json"
@@ -97,9 +97,9 @@ def test_records_of_other_benchmarks_are_valid(name, config, tmp_path):
 
 
 def test_a_bias_of_minus_0_3_has_its_range_and_direction(measured):
-    evidence = read_evidence(measured)
+    evidence = Evidence(Run.scored(measured))
     scores = {**evidence.run.scores, "bias_ambig": -0.3}
-    changed = replace(evidence, run=evidence.run._replace(scores=scores))
+    changed = Evidence(Run.from_file(evidence.run, {"scores": scores}))
     [*_, content] = documents(changed, "every-eval-ever").values()
     aggregate = json.loads(content)
     schema("eval.schema.json").validate(aggregate)
@@ -218,7 +218,7 @@ def test_an_independent_script_recomputes_the_numbers_of_texts(measured, name):
 
 
 def test_documents_name_their_source_and_claim_no_absence_of_bias(measured):
-    signature = read_run(measured).signature
+    signature = Run.open(measured).signature
     for name in ("model-card.md", "bias-profile.html", "bias.md"):
         text = (measured / "export" / name).read_text("utf-8")
         assert signature in text
@@ -251,7 +251,7 @@ def test_a_completed_draft_is_verified_and_the_completed_lines_are_named(copied)
 
 
 def test_a_changed_answer_with_a_valid_checksum_is_named(copied):
-    changed = read_run(copied)
+    changed = Run.open(copied)
     answers = read_part(changed, 0)
     places_of = answers["prediction"].to_pylist()
     places_of[0] = (places_of[0] + 1) % 3

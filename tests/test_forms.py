@@ -17,7 +17,8 @@ from qabias.comparison.paired_tests import differences, holm
 from qabias.errors import QabiasError
 from qabias.report.terminal import print_compared
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.folder import read_answers, read_run
+from qabias.runs.folder import read_answers
+from qabias.runs.opened import Run
 from qabias.runs.question import read_question
 from qabias.runs.run import run
 from qabias.scores.formatting import show
@@ -137,8 +138,8 @@ def test_the_differences_by_stereotype_are_those_of_the_metric_by_template(two_r
     by_form = []
     metric = evaluate.load(str(metric_folder("bbq")))
     for result in two_runs.runs:
-        question = read_question(read_run(result.folder), str(upstream))
-        answers, _ = read_answers(read_run(result.folder), BBQ, question.parts)
+        question = read_question(Run.open(result.folder), str(upstream))
+        answers, _ = read_answers(Run.open(result.folder), BBQ, question.parts)
         scores = metric.compute(
             predictions=answers["prediction"].to_pylist(),
             references=question.table,
@@ -214,7 +215,7 @@ def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, monkeypa
     output = called(*command, "official,bundled")
     assert "Published minus parallel" in output
     sources = ["official", "bundled"]
-    assert [read_run(both / source).arguments.source for source in sources] == sources
+    assert [Run.open(both / source).arguments.source for source in sources] == sources
     analysis = read_analysis(page.with_name("analysis.json"))
     html = page.read_text("utf-8")
     for text in ("two forms of bbq", "does not prove contamination", find(analysis.tables, "forms_stereotypes").title):

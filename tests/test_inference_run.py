@@ -14,9 +14,9 @@ from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.opened import Run
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
-from qabias.runs.scored import read_scored
 from qabias.scores.formatting import percent
 from qabias.scores.score import possible_range
 
@@ -181,7 +181,7 @@ def test_a_served_model_is_instructed_and_every_answer_is_accounted_for(serve, t
     answers = written(tmp_path)
     prompts = [
         load_benchmark(benchmark).formats["instructed"].render(row)[0]
-        for row in load_examples(result.run.arguments).table.to_pylist()
+        for row in load_examples(result.arguments).table.to_pylist()
     ]
     expected = [GIVEN[digest(f"{prompt}!") % len(GIVEN)] for prompt in prompts]
     assert answers["outcome"].to_pylist() == [outcome for *_, outcome in expected]
@@ -191,7 +191,7 @@ def test_a_served_model_is_instructed_and_every_answer_is_accounted_for(serve, t
     for place, prompt, outcome in zip(said, prompts, answers["outcome"].to_pylist(), strict=True):
         right = {"no": 0, "maybe": 1, "yes": 2, "Unknown": 2}[answer_of(prompt)]
         assert place == (right if outcome == "answered" else -1)
-    scores = read_scored(tmp_path).scores
+    scores = Run.scored(tmp_path).scores
     counts = Counter(answers["outcome"].to_pylist())
     assert scores["outcomes"] == {name: counts[name] for name in OUTCOMES}
     missing = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES[1:])

@@ -31,8 +31,9 @@ from qabias.inspect_tasks.tasks import make_task
 from qabias.logs import Sample
 from qabias.logs.detect import read_log
 from qabias.runs.arguments import RunArguments
-from qabias.runs.folder import read_answers, read_run
+from qabias.runs.folder import read_answers
 from qabias.runs.logged import collect_log
+from qabias.runs.opened import Run
 from qabias.runs.question import load_examples, read_question
 from qabias.runs.run import run, scores_of
 from qabias.runs.scored import other_figures
@@ -272,8 +273,8 @@ def test_a_model_of_inspect_writes_what_it_writes_in_a_run(tmp_path, one_thread)
         "bbq", model, "Age", format="letters", backend="causal", limit=LIMIT, options=options, dtype="float32"
     )
     ours = run(arguments, tmp_path / "run")
-    question = read_question(read_run(tmp_path / "run"))
-    answers, _ = read_answers(read_run(tmp_path / "run"), question.benchmark, question.parts)
+    question = read_question(Run.open(tmp_path / "run"))
+    answers, _ = read_answers(Run.open(tmp_path / "run"), question.benchmark, question.parts)
     expected = {
         f"{row['category']}/{row['example_id']}": (of["outputs"][0], of["prediction"])
         for row, of in zip(question.table.to_pylist(), answers.to_pylist(), strict=True)

@@ -22,10 +22,10 @@ from qabias.report.terminal import print_scores
 from qabias.report.writing import write_comparison
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import with_wordings
+from qabias.runs.opened import Run
 from qabias.runs.outcomes import answered_in_words, answered_share, outcomes_tables, with_ranges_in_cells
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
-from qabias.runs.scored import read_scored
 from qabias.scores.facts import Measure
 from qabias.scores.score import Score, missing_share, possible_range
 from qabias.tables.model import Column, Table, find
@@ -334,7 +334,7 @@ def test_scores_of_a_few_answers_stand_with_their_range(where, tmp_path):
     table = find(found.analysis.tables, "accuracy_ambig")
     assert [column.name for column in table.columns] == ["group", "run_1", "range_run_1", "run_2", "n"]
     (row,) = [row for row in table.rows if row[0] == "All"]
-    low, high = read_scored(where / "few").scores["range"]["accuracy_ambig"]
+    low, high = Run.scored(where / "few").scores["range"]["accuracy_ambig"]
     assert low < 0.5
     assert row[1] == Score(1.0)
     assert row[2] == in_words((low, high))
@@ -362,7 +362,7 @@ def test_a_pool_counts_the_outcomes_of_its_runs_and_shows_the_range_of_their_mea
     assert counts == [tuple(COUNTS.values()), (17, 30, 1, 0, 0)]
     table = find(found.analysis.tables, "pooled_accuracy_ambig")
     assert [column.name for column in table.columns[:3]] == ["group", "mean", "range_mean"]
-    ranges = [read_scored(where / name).scores["range"]["accuracy_ambig"] for name in ("few", "again")]
+    ranges = [Run.scored(where / name).scores["range"]["accuracy_ambig"] for name in ("few", "again")]
     ends = [sum(both) / 2 for both in zip(*ranges, strict=True)]
     (row,) = [row for row in table.rows if row[0] == "All"]
     assert row[1].low is None
@@ -373,15 +373,15 @@ def test_a_pool_counts_the_outcomes_of_its_runs_and_shows_the_range_of_their_mea
 
 
 def test_results_say_how_many_answers_a_score_is_of(where):
-    found = {score.measure.name: rest for _, score, *rest in headlines(read_scored(where / "few"))}
-    scores = read_scored(where / "few").scores
+    found = {score.measure.name: rest for _, score, *rest in headlines(Run.scored(where / "few"))}
+    scores = Run.scored(where / "few").scores
     details, few_note = found["accuracy_ambig"]
     low, high = scores["range"]["accuracy_ambig"]
     assert details["range"] == [low, high]
     missing = "range with the missing answers [{:.4f}, {:.4f}]; share of missing answers 0.6667; {}"
     assert few_note == missing.format(low, high, WORDS)
 
-    low, high = read_scored(where / "all").scores["ci"]["accuracy_ambig"]
+    low, high = Run.scored(where / "all").scores["ci"]["accuracy_ambig"]
     interval = f"95% CI [{low:.4f}, {high:.4f}]; share of missing answers 0.0000"
     said = {"few": few_note, "all": f"{interval}; 100.0\u00a0% of 48 answered"}
     keys = {"few": {"answered", "range"}, "all": {"answered", "interval"}, "baseline": {"interval"}}
@@ -389,7 +389,7 @@ def test_results_say_how_many_answers_a_score_is_of(where):
         [text] = result_files(where / name, MODEL, DATASET, sample=True).values()
         notes = {entry.task_id: entry.notes for entry in parse_eval_result_entries(yaml.safe_load(text))}
         signature, _, note = notes["Age/accuracy_ambig"].partition("; ")
-        assert signature == read_scored(where / name).signature
+        assert signature == Run.scored(where / name).signature
         assert note == said.get(name, note)
         [result] = model_index(where / name, MODEL, DATASET, sample=True)
         args = {metric["type"]: metric["args"] for metric in result["metrics"]}["accuracy_ambig"]

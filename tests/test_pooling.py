@@ -14,8 +14,8 @@ from qabias.errors import QabiasError
 from qabias.pooling import pool
 from qabias.report.writing import write_pool
 from qabias.runs.arguments import RunArguments
+from qabias.runs.opened import Run
 from qabias.runs.run import run, score_run
-from qabias.runs.scored import read_scored
 from qabias.scores.score import Score
 from qabias.support.stored import read_fields
 from qabias.tables.export import export
@@ -87,7 +87,7 @@ def test_tables_are_those_of_a_run_with_means(pools, benchmark, tmp_path):
 
 def test_a_pool_of_equal_answers_has_the_interval_of_a_run(compared_runs):
     pooled = pool([compared_runs / "bbq-random", compared_runs / "bbq-race"])
-    alone = read_scored(compared_runs / "bbq-random").scores
+    alone = Run.scored(compared_runs / "bbq-random").scores
     assert pooled.scores["ci"]["bias_ambig"] == pytest.approx(alone["ci"]["bias_ambig"])
     assert not pooled.mixed
     assert "pool:2 runs" in pooled.signature

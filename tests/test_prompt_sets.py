@@ -127,7 +127,7 @@ def test_runs_of_a_set_are_compared_by_their_means(runs, folders, tmp_path):
 
 def test_the_items_of_a_template_are_those_of_one_wording(runs):
     console = Console(file=io.StringIO(), width=200)
-    template = load_examples(runs["letters"].run.arguments).table["template_id"][0].as_py()
+    template = load_examples(runs["letters"].arguments).table["template_id"][0].as_py()
     show_template(runs[FIVE].folder, template, console)
     alone = Console(file=io.StringIO(), width=200)
     show_template(runs["letters"].folder, template, alone)

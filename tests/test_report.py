@@ -17,10 +17,9 @@ from qabias.report.explorer import Explored, encode
 from qabias.report.page import FOLDED, Chapter, comparison_intro, render_chapters
 from qabias.report.writing import write_combined_report, write_report_of
 from qabias.runs.arguments import RunArguments
-from qabias.runs.folder import read_run
+from qabias.runs.opened import Run
 from qabias.runs.question import read_question
 from qabias.runs.run import run
-from qabias.runs.scored import read_scored
 from qabias.scorers.baseline import BaselineScorer
 from qabias.scores.facts import ALL
 from qabias.tables.drawing import LIGHT
@@ -45,7 +44,7 @@ from .report_pages import (
 
 
 def test_the_first_figure_has_the_largest_bias_first_undefined_ones_last_and_then_all_examples(compared_runs):
-    scored = read_scored(compared_runs / "bbq-all")
+    scored = Run.scored(compared_runs / "bbq-all")
     *groups, (last, _) = bias_figure(scored.benchmark, scored.scores, "", False).rows
     sizes = [value.value for _, value in groups]
     defined = [size for size in sizes if size is not None]
@@ -174,7 +173,7 @@ def test_examples_have_their_texts_and_are_filtered_by_what_varies_little(page):
 def test_examples_of_a_run_are_all_there_unless_they_are_too_many(tmp_path, monkeypatch):
     folder = run(RunArguments("bbq", "baseline:random", "Age", limit=200), tmp_path / "run").folder
     result = read_page(write_report_of(folder))
-    table = read_question(read_run(folder)).table
+    table = read_question(Run.open(folder)).table
     shown = result.examples
     assert [(one["category"], one["example_id"]) for one in shown] == list(
         zip(table["category"].to_pylist(), table["example_id"].to_pylist(), strict=True)

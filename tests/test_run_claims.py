@@ -13,7 +13,8 @@ import pytest
 from qabias.errors import QabiasError
 from qabias.runs import folder as run_folder
 from qabias.runs.arguments import RunArguments
-from qabias.runs.folder import claim, read_run
+from qabias.runs.folder import claim
+from qabias.runs.opened import Run
 from qabias.runs.run import lock_run
 from qabias.support import files
 from qabias.support.files import remove_leftovers, write_atomically, write_new
@@ -51,7 +52,7 @@ def test_of_two_runs_that_pass_the_check_at_once_one_has_the_folder(tmp_path, mo
         thread.start()
     for thread in threads:
         thread.join()
-    there = read_run(tmp_path / "run").signature
+    there = Run.open(tmp_path / "run").signature
     (other,) = set(ARGUMENTS) - {there}
     assert ended[there] == there
     assert "holds another run" in ended[other]

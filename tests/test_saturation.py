@@ -16,8 +16,8 @@ from qabias.hub.results import model_index
 from qabias.report.terminal import print_scores
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.opened import Run
 from qabias.runs.run import run, score_run
-from qabias.runs.scored import read_scored
 from qabias.scores.score import Score
 from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
@@ -186,7 +186,7 @@ def answers_of_others(tmp_path, **changes):
 def test_answers_of_others_may_have_probabilities(tmp_path):
     path, differences = answers_of_others(tmp_path)
     called("score", path, "--config", "Age", "--output", tmp_path / "run")
-    scores = read_scored(tmp_path / "run").scores
+    scores = Run.scored(tmp_path / "run").scores
     for condition, values in differences.items():
         assert scores[f"bias_probability_{condition}"] == pytest.approx(np.mean(values), abs=1e-12)
 

@@ -66,7 +66,7 @@ def test_a_batch_with_gaps_and_errors_ends_as_the_asked_run(serve, tmp_path, mon
     folder = tmp_path / "run"
     begun = run(arguments(batch="write"), folder)
     assert dict(server.attempts) == asked_for
-    assert begun.scores is None
+    assert begun.n_missing_parts
     assert {path.name for path in folder.iterdir()} - {".lock"} == {"batch", "run.json"}
     names = [f"requests-0000{number}.jsonl" for number in (1, 2, 3)]
     assert sorted(path.name for path in (folder / "batch").iterdir()) == names
@@ -89,7 +89,7 @@ def test_a_batch_with_gaps_and_errors_ends_as_the_asked_run(serve, tmp_path, mon
     before = dict(server.attempts)
     partly = run(arguments(batch=f"read={','.join(paths)}"), folder)
     assert dict(server.attempts) == before
-    assert partly.scores is None
+    assert partly.n_missing_parts
     assert partly.n_missing_parts > 0
     assert not (folder / "scores.json").exists()
     for token in (
@@ -131,7 +131,7 @@ def test_what_a_batch_has_not_answered_can_be_asked_and_the_other_way_round(serv
     run(arguments(40, batch=f"read={half}"), tmp_path / "run")
     before = sum(server.attempts.values())
     asked = run(arguments(40, base_url=server.url), tmp_path / "run")
-    assert asked.scores is not None
+    assert not asked.n_missing_parts
     assert sum(server.attempts.values()) == before + 20
 
     # What has been asked is in no request file.
@@ -248,7 +248,7 @@ def test_orders_wordings_and_letter_probabilities_go_into_one_batch(serve, tmp_p
         return run(replace(arguments(limit, **options, **more), **changes), tmp_path / folder)
 
     asked = ask("asked", base_url=server.url)
-    assert ask("run", batch="write").scores is None
+    assert ask("run", batch="write").n_missing_parts
     requests = requests_in(tmp_path / "run")
     assert len(requests) == len(server.attempts) > 16
     # Parts whose answers are there are written, and what belongs to them belongs to the run.

@@ -14,9 +14,9 @@ import pytest
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
-from qabias.runs.folder import RunContent, read_run
+from qabias.runs.folder import RunContent
+from qabias.runs.opened import Run
 from qabias.runs.run import run
-from qabias.runs.scored import read_scored, read_tables
 from qabias.scores.score import Score
 from qabias.support.stored import CHECKSUM, parse
 from qabias.tables.model import Analysis, Column, Figure, Table
@@ -37,8 +37,8 @@ def folder(made, tmp_path):
 
 
 def content_of(folder):
-    scored = read_scored(folder)
-    return scored, read_tables(scored)
+    scored = Run.scored(folder)
+    return scored, scored.analysis
 
 
 def places_of(value, place=()):
@@ -107,13 +107,13 @@ def test_a_file_without_a_checksum_is_refused(folder):
     del content[CHECKSUM]
     (folder / "scores.json").write_text(json.dumps(content), "utf-8")
     with pytest.raises(QabiasError, match=f"{CHECKSUM} is missing(?s:.*)qabias score"):
-        read_scored(folder)
+        Run.scored(folder)
 
 
 def test_a_run_file_that_is_not_utf_8_is_not_printed(folder):
     (folder / "run.json").write_bytes(b'{"secret": "' + b"\xff" * 500 + b'"}')
     with pytest.raises(QabiasError, match="0xff") as refused:
-        read_run(folder)
+        Run.open(folder)
     assert "secret" not in str(refused.value)
     assert len(str(refused.value)) < 300 + len(str(folder))
 
@@ -129,7 +129,7 @@ def test_a_run_file_that_is_not_utf_8_is_not_printed(folder):
 def test_a_run_of_another_version_or_benchmark_and_scores_of_another_run_are_refused(folder, name, change, message):
     edit(folder / name, change)
     with pytest.raises(QabiasError, match=message):
-        read_scored(folder)
+        Run.scored(folder)
 
 
 class Kinds(NamedTuple):

@@ -12,7 +12,7 @@ from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, check_arguments
-from qabias.runs.folder import read_run
+from qabias.runs.opened import Run
 from qabias.scorers.registry import BASELINE, check_options, load_kind, scorers_for
 from qabias.suites import choose_models, expand, load_suite, suite_names
 from qabias.suites.running import is_finished
@@ -254,7 +254,7 @@ def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path):
 
 def test_a_run_of_another_version_or_with_other_arguments_is_measured_again(compared_runs, monkeypatch):
     folder = compared_runs / "bbq-random"
-    arguments = read_run(folder).arguments
+    arguments = Run.open(folder).arguments
     assert is_finished(folder, arguments)
     assert not is_finished(folder, replace(arguments, seed=1))
     monkeypatch.setattr("qabias.suites.running.__version__", "9")

@@ -162,7 +162,7 @@ def test_changed_templates_are_another_signature_and_answers_to_the_old_ones_are
     ):
         qabias.read("run").predictions()
     second = run(arguments, Path("other"))
-    assert first.run.signature != second.run.signature
+    assert first.signature != second.signature
 
 
 def test_a_run_says_where_its_templates_were_when_they_are_gone(folder, qabias_says, monkeypatch, tmp_path):

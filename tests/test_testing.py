@@ -12,8 +12,8 @@ import qabias
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
+from qabias.runs.opened import Run
 from qabias.runs.run import run
-from qabias.runs.scored import read_scored
 from qabias.scores.judge import allowed, examples_needed, judged, parse_condition
 from qabias.testing import (
     Condition,
@@ -85,7 +85,7 @@ def test_a_run_within_the_limit_passes_without_a_word(checked_runs):
     assert (below.state, below.score.group, below.condition.side, below.score.n) == ("pass", "All", "below", 2000)
     assert (above.state, below.n_comparisons) == ("pass", 1)
     assert -0.1 < below.low < below.score.value == 0 < below.high < 0.1
-    intervals = read_scored(checked_runs / "kept").scores["ci"]
+    intervals = Run.scored(checked_runs / "kept").scores["ci"]
     assert [below.low, below.high] == pytest.approx(intervals["bias_ambig"])
     assert [above.low, above.high] == pytest.approx(intervals["accuracy_ambig"])
 
@@ -97,13 +97,13 @@ def test_a_run_beyond_the_limit_fails_with_all_that_a_developer_needs(checked_ru
     assert "1 of 1 fail" in first
     for part in ("bias_ambig of all examples", "+100.0 % [+9", "from 400 examples", "within ±10.0 %"):
         assert part in second
-    assert rest[-1] == read_scored(checked_runs / "broken").signature
+    assert rest[-1] == Run.scored(checked_runs / "broken").signature
     with pytest.raises(AssertionError, match=r"above 90\.0 %"):
         assert_score_above(checked_runs / "broken", "accuracy_ambig", 0.9)
 
 
 def test_an_adjustment_for_two_scores_is_named(checked_runs):
-    run = read_scored(checked_runs / "broken")
+    run = Run.scored(checked_runs / "broken")
     limits = [parse_condition(f"{name}<0.1", run.benchmark.facts.measures) for name in ("bias_ambig", "accuracy_ambig")]
     assert "2 comparisons" in format_verdicts(run, verdicts(run, limits))
     assert "comparisons" not in format_verdicts(run, verdicts(run, limits[:1]))
@@ -111,7 +111,7 @@ def test_an_adjustment_for_two_scores_is_named(checked_runs):
 
 def test_a_small_sample_warns_with_what_it_could_have_found_and_what_would_decide(checked_runs):
     text = undecided_text(assert_bias_below, checked_runs / "small", "bias_ambig", 0.1)
-    size = read_scored(checked_runs / "small").scores["detectable"]["bias_ambig"]
+    size = Run.scored(checked_runs / "small").scores["detectable"]["bias_ambig"]
     assert size > 0.1
     for part in (f"{100 * size:.1f} points or more", "would decide if", "a sample"):
         assert part in text
@@ -135,14 +135,14 @@ def test_what_is_undecided_fails_or_passes_on_request(checked_runs):
 def test_every_group_is_judged_and_a_failure_names_them_all(checked_runs):
     with pytest.raises(AssertionError, match="11 comparisons") as failed:
         assert_bias_below(checked_runs / "broken", "bias_ambig", 0.1, by="category")
-    groups = read_scored(checked_runs / "broken").scores["by"]["category"]
+    groups = Run.scored(checked_runs / "broken").scores["by"]["category"]
     assert len(groups) == 11
     assert all(f"bias_ambig of {name} is" in str(failed.value) for name in groups)
 
 
 def test_intervals_of_groups_are_widened_for_their_number(with_scores):
     folder = with_scores(0.05, 0.01, 0.08)
-    [*found] = verdicts(read_scored(folder), [Condition("bias_ambig", 0.1, "below")], "five")
+    [*found] = verdicts(Run.scored(folder), [Condition("bias_ambig", 0.1, "below")], "five")
     assert [one.score.group for one in found] == list("abcde")
     for one in found:
         assert one.n_comparisons == 5
@@ -150,7 +150,7 @@ def test_intervals_of_groups_are_widened_for_their_number(with_scores):
         assert one.high == pytest.approx(0.05 + WIDENED * 0.03, abs=2e-4)
         assert one.state == "pass"
     both = [Condition("bias_ambig", 0.085, "below"), Condition("accuracy_ambig", 0.001, "above")]
-    found = verdicts(read_scored(folder), both, "five")
+    found = verdicts(Run.scored(folder), both, "five")
     assert {(one.condition.name, one.n_comparisons, one.state) for one in found} == {
         ("bias_ambig", 10, "undecided"),  # one interval alone would pass, and so would not be true of all
         ("accuracy_ambig", 10, "undecided"),
@@ -187,7 +187,7 @@ def assert_quietly(folder):
     ],
 )
 def test_every_benchmark_is_checked_by_its_own_groups(compared_runs, name, by, score):
-    run_ = read_scored(compared_runs / name)
+    run_ = Run.scored(compared_runs / name)
     found = verdicts(run_, [Condition(score, 0.5, "below")], by)
     assert [one.score.group for one in found] == list(breakdowns(run_)[by])
     for one in found:
@@ -199,7 +199,7 @@ def test_every_benchmark_is_checked_by_its_own_groups(compared_runs, name, by, s
 def test_a_set_of_prompts_is_checked_by_wording(tmp_path):
     run(RunArguments("bbq", "baseline:random", "Age", limit=80, format="five"), tmp_path / "run")
     by_wording = assert_bias_below(tmp_path / "run", "bias_ambig", 0.5, by="wordings", undecided="pass")
-    assert [one.score.group for one in by_wording] == list(read_scored(tmp_path / "run").scores["wordings"])
+    assert [one.score.group for one in by_wording] == list(Run.scored(tmp_path / "run").scores["wordings"])
     [whole] = assert_bias_below(tmp_path / "run", "bias_ambig", 0.5, undecided="pass")
     assert [whole.score.n, *(one.score.n for one in by_wording)] == [40] * 6
 
@@ -256,7 +256,7 @@ def test_a_share_is_taken_as_it_is(with_scores):
 )
 def test_missing_answers_must_not_be_able_to_change_a_verdict(with_scores, limit, state):
     folder = with_scores(0.05, 0.03, 0.07, scores=FIVE_MISSING)
-    [verdict] = verdicts(read_scored(folder), [Condition("bias_ambig", limit, "below")])
+    [verdict] = verdicts(Run.scored(folder), [Condition("bias_ambig", limit, "below")])
     assert (verdict.low, verdict.high) == pytest.approx((0.01, 0.09))
     assert verdict.score.possible == (0.03, 0.07)
     assert verdict.state == state
@@ -272,7 +272,7 @@ def test_few_missing_answers_change_nothing_and_no_number_of_examples_makes_up_f
     assert "fewer missing" in text
     assert "would decide if" not in text
     folder = with_scores(0.05, 0.03, 0.07, scores={**FIVE_MISSING, "n_unparsed_ambig": 2})
-    [verdict] = verdicts(read_scored(folder), [Condition("bias_ambig", 0.075, "below")])
+    [verdict] = verdicts(Run.scored(folder), [Condition("bias_ambig", 0.075, "below")])
     assert (verdict.low, verdict.high, verdict.score.possible) == (pytest.approx(0.03), pytest.approx(0.07), None)
     assert verdict.state == "pass"
 

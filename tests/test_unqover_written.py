@@ -25,8 +25,8 @@ from qabias.pooling import pool
 from qabias.report.terminal import print_scores
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.opened import Run
 from qabias.runs.run import run
-from qabias.runs.scored import read_scored
 from qabias.scores.score import possible_range
 from qabias.share.metrics.unqover import scores as unqover_scores
 from qabias.tables.model import find, read_analysis
@@ -366,7 +366,7 @@ def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
     scored = np.array([answers[f"s1_{name}"].to_numpy() for name in ASKED]).T
     assert (np.isnan(scored) == missing).all()
 
-    found = read_scored(result.folder)
+    found = Run.scored(result.folder)
     of_set = found.scores["sets"]["religion"]
     assert found.scores["outcomes"] == of_set["outcomes"] == {name: (outcomes == name).sum() for name in OUTCOMES}
     assert of_set["n_left_out"] == missing.any(axis=1).sum() > 0.3 * N
@@ -380,7 +380,7 @@ def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
     assert f"{low:.3f} to {high:.3f}" in page.read_text("utf-8")
     assert any("First reason step by step" in str(example) for example in read_page(page).examples)
     details = next(
-        details for _, score, details, _ in headlines(read_scored(result.folder)) if score.measure.name == "mu"
+        details for _, score, details, _ in headlines(Run.scored(result.folder)) if score.measure.name == "mu"
     )
     assert details["range"] == [low, high]
     assert details["answered"] == pytest.approx((outcomes == "answered").mean())
@@ -392,7 +392,7 @@ def test_written_runs_are_compared_and_pooled(serve, tmp_path):
     names = {table.name for table in compare(folders, allow_mixed=True).analysis.tables}
     assert {"mu", "difference_mu", "ranks_religion"} <= names
     scores = pool(folders).scores["sets"]["religion"]
-    of_runs = [read_scored(folder).scores["sets"]["religion"] for folder in folders]
+    of_runs = [Run.scored(folder).scores["sets"]["religion"] for folder in folders]
     assert scores["outcomes"] == {name: sum(of["outcomes"][name] for of in of_runs) for name in OUTCOMES}
     assert scores["range"]["mu"] == pytest.approx(np.mean([of["range"]["mu"] for of in of_runs], axis=0))
     # A row is scored in both runs or in neither.
@@ -411,7 +411,7 @@ def test_a_run_without_a_whole_row_ends_and_says_so(serve, tmp_path):
     assert "undefined (0.000 to 1.000)" in _printed(print_scores, BENCHMARK, content["scores"])
     assert write_report_of(result.folder).exists()
     other = _served(serve, tmp_path / "other", lambda _: ({"content": "A"}, "stop"))
-    scores = read_scored(other.folder).scores["sets"]["religion"]
+    scores = Run.scored(other.folder).scores["sets"]["religion"]
     assert (scores["delta"], scores["mu"], scores["n_left_out"]) == (1, 0, 0)
     assert set(of_set) >= set(scores) - {"signature"}
     assert compare([result.folder, other.folder]).scores[0]["sets"]["religion"]["mu"] is None
@@ -425,6 +425,6 @@ def test_a_server_gives_the_likelihood_of_the_letter(serve, tmp_path):
     choice = {"message": {"content": "A"}, "logprobs": {"content": content}}
     options = {"base_url": serve(reply=lambda path, body: {"choices": [choice]}).url}
     plain = RunArguments("unqover", "m", config="religion", backend="server", options=options, limit=28)
-    scores = read_scored(run(plain.resolve(ask="letter-logprob"), tmp_path / "run").folder).scores["sets"]["religion"]
+    scores = Run.scored(run(plain.resolve(ask="letter-logprob"), tmp_path / "run").folder).scores["sets"]["religion"]
     found = [scores[name] for name in ("delta", "epsilon", "mu", "avg_score")]
     assert found == pytest.approx([0.5, 0.5, 0, 0.45])

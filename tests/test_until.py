@@ -23,11 +23,10 @@ from qabias.pooling import pool
 from qabias.runs import run as running
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.estimands import estimands
-from qabias.runs.folder import read_all_answers, read_run
-from qabias.runs.looks import canonical, confidence_of, ends_of, read_outcome, stopped_early, verdict_lines
-from qabias.runs.question import load_examples, read_question
+from qabias.runs.looks import canonical, ends_of, verdict_lines
+from qabias.runs.opened import Run
+from qabias.runs.question import load_examples
 from qabias.runs.run import run
-from qabias.runs.scored import read_scored, read_tables
 from qabias.runs.spending import Size, boundaries, crossing, information, limits_of, spent
 from qabias.tables.model import find
 from qabias.testing import Condition, verdicts
@@ -100,12 +99,12 @@ def test_clear_cases_stop_at_the_first_look_and_can_continue(tmp_path: Path) -> 
     """A stereotyped model fails early; --all then gives the scores of a run without looks."""
     arguments = until("baseline:stereotyped", "bias_ambig<0.1")
     result = run(arguments, tmp_path / "run", QUIET)
-    outcome = read_outcome(read_run(tmp_path / "run"))
+    outcome = Run.open(tmp_path / "run").outcome
     assert outcome is not None
     assert (outcome.look, outcome.verdicts[0].state) == (1, "fail")
     assert result.scores is not None
     assert result.scores["n"] < 0.1 * load_examples(arguments).table.num_rows
-    assert "look 1 of" in read_tables(read_scored(tmp_path / "run")).notes[0]
+    assert "look 1 of" in Run.scored(tmp_path / "run").analysis.notes[0]
     assert "until:bias_ambig<0.1" in result.signature
     whole = run(arguments, tmp_path / "run", QUIET, whole=True)
     plain = run(RunArguments("bbq", "baseline:stereotyped", config="Age"), tmp_path / "plain", QUIET)
@@ -114,7 +113,7 @@ def test_clear_cases_stop_at_the_first_look_and_can_continue(tmp_path: Path) -> 
     assert plain.scores is not None
     for name, interval in plain.scores["ci"].items():
         assert whole.scores["ci"][name] == pytest.approx(interval, nan_ok=True)
-    after = read_outcome(read_run(tmp_path / "run"))
+    after = Run.open(tmp_path / "run").outcome
     assert after is not None
     assert after.continued
     assert after.verdicts == outcome.verdicts
@@ -139,7 +138,7 @@ def test_a_killed_run_and_shards_end_with_the_same_bytes(tmp_path: Path, monkeyp
     """Killed in look 2 and resumed, or shared out: the verdict, scores and answers are identical."""
     arguments = until("baseline:random", "bias_ambig<0.2", config="Age,Religion", by="category")
     run(arguments, tmp_path / "whole", QUIET)
-    outcome = read_outcome(read_run(tmp_path / "whole"))
+    outcome = Run.open(tmp_path / "whole").outcome
     assert outcome is not None
     assert outcome.look >= 2
     asked, answer = [], running.answer_part
@@ -174,13 +173,13 @@ def test_every_reader_of_a_stopped_run_has_the_repeated_interval(tmp_path: Path)
     """Score, check, comparison and documents; a threshold between the plain and the repeated end decides nothing."""
     for model in ("random", "stereotyped"):
         run(until(f"baseline:{model}", "accuracy_ambig<0.8"), tmp_path / model, QUIET)
-    scored, other = (read_scored(tmp_path / model) for model in ("random", "stereotyped"))
-    outcome = read_outcome(read_run(scored.folder))
+    scored, other = (Run.scored(tmp_path / model) for model in ("random", "stereotyped"))
+    outcome = Run.open(scored.folder).outcome
     assert outcome is not None
     assert outcome.look < outcome.n_looks
     (verdict,) = outcome.verdicts
-    question = read_question(scored.file)
-    answers = read_all_answers(scored.file, scored.benchmark, question.table)
+    question = scored.question
+    answers = scored.answers
     plain = scored.benchmark.score(question.table, answers)
     for name, (low, high) in plain["ci"].items():
         if not np.isnan(low):
@@ -190,9 +189,9 @@ def test_every_reader_of_a_stopped_run_has_the_repeated_interval(tmp_path: Path)
     assert scored.scores["ci"]["accuracy_ambig"] == pytest.approx([verdict.low, verdict.high])
     between = (plain["ci"]["bias_ambig"][1] + scored.scores["ci"]["bias_ambig"][1]) / 2
     assert [one.state for one in verdicts(scored, [Condition("bias_ambig", between, "below")])] == ["undecided"]
-    theirs = read_all_answers(other.file, other.benchmark, question.table)
+    theirs = other.answers
     pair = scored.benchmark.pair_up(question.table, answers, theirs)[ALL]
-    level = read_outcome(read_run(other.folder)).confidence
+    level = Run.open(other.folder).outcome.confidence
     assert level == outcome.confidence > 0.95
     usual, wider = (differences(pair, {"bias_ambig": 2.0}, confidence=one)["bias_ambig"] for one in (0.95, level))
     table = find(compare([scored.folder, other.folder]).analysis.tables, "difference_bias_ambig")
@@ -208,8 +207,8 @@ def test_every_reader_of_a_stopped_run_has_the_repeated_interval(tmp_path: Path)
     (written,) = result_files(scored.folder, "a/b", "a/bbq", sample=True)
     assert "stopped" in written
     (scored.folder / "verdict.json").unlink()
-    assert confidence_of(scored) == level
-    assert stopped_early(scored)
+    assert scored.confidence == level
+    assert scored.stopped_early
 
 
 def _pooled(answers, table, benchmark, level):
@@ -221,7 +220,7 @@ def test_two_models_are_compared_at_the_same_looks(tmp_path: Path) -> None:
     for name, model in (("one", "baseline:random"), ("other", "baseline:stereotyped")):
         run(RunArguments("bbq", model, config="Age"), tmp_path / name, QUIET)
     run(until("baseline:random", "bias_ambig<0.6"), tmp_path / "early", QUIET)
-    one, other, early = (read_scored(tmp_path / name) for name in ("one", "other", "early"))
+    one, other, early = (Run.scored(tmp_path / name) for name in ("one", "other", "early"))
     (verdict,) = compare_until([one, other], ["difference<0.3"])
     assert (verdict.state, verdict.look) == ("fail", 1)
     assert compare_until([early, other], ["difference<0.3"]) == [verdict]
@@ -244,26 +243,26 @@ def test_python_takes_conditions(tmp_path: Path) -> None:
 def test_the_interval_for_these_questions_contains_the_score_of_all_of_them(tmp_path: Path) -> None:
     """A full run has width 0, and samples of the same answers cover its score."""
     full = run(RunArguments("bbq", "baseline:random", config="Age"), tmp_path / "full", QUIET)
-    exact = _intervals(full.run, full.question)
+    exact = _intervals(full)
     assert all(low == high == value for value, low, high in exact)
-    answers = read_all_answers(full.run, full.benchmark, full.question.table)
+    answers = full.answers
     covered = []
     for seed in range(20):
         sampled = run(RunArguments("bbq", "baseline:random", config="Age", limit=1600, seed=seed), tmp_path / str(seed))
         places, _ = common_rows(full.question.table, sampled.question.table, full.benchmark.key)
-        scored = read_scored(sampled.folder)._replace(
-            scores=full.benchmark.score(sampled.question.table, answers.take(places))
-        )
-        rows = estimands(scored, sampled.question, answers.take(places)).rows
+        taken = answers.take(places)
+        scores = full.benchmark.score(sampled.question.table, taken)
+        rows = estimands(
+            Run.from_file(sampled, {"scores": scores, "question": sampled.question, "answers": taken})
+        ).rows
         covered += [row[2].low <= value <= row[2].high for row, (value, *_) in zip(rows, exact, strict=True)]
         for _, like, these, _ in rows:
             assert like.low <= these.low < these.value < these.high <= like.high
     assert 0.85 <= np.mean(covered) < 1.0
 
 
-def _intervals(run_file, question):
-    scored = read_scored(run_file.folder)
-    rows = estimands(scored, question, read_all_answers(run_file, scored.benchmark, question.table)).rows
+def _intervals(opened):
+    rows = estimands(Run.scored(opened.folder)).rows
     return [(row[2].value, row[2].low, row[2].high) for row in rows]
 
 
@@ -282,7 +281,7 @@ def test_a_verdict_names_its_missing_answers(tmp_path: Path) -> None:
 
     arguments = {"name": "half", "config": "Age", "limit": 160, "ask": "letter", "progress": False}
     result = qabias.run("bbq", model=half, until=["bias_ambig<0.1"], output=tmp_path / "run", **arguments)
-    (verdict,) = read_outcome(read_run(result.folder)).verdicts
+    (verdict,) = Run.open(result.folder).outcome.verdicts
     assert verdict.state == "undecided"
     assert verdict.score.missing == pytest.approx(0.5, abs=0.15)
-    assert any("missing" in line for line in verdict_lines(read_outcome(read_run(result.folder))))
+    assert any("missing" in line for line in verdict_lines(Run.open(result.folder).outcome))

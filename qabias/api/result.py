@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from qabias.api.calls import Scratch, in_python_words
-from qabias.benchmarks.headline import Headline
 from qabias.errors import QabiasError
-from qabias.runs.looks import run_headline
+from qabias.runs.opened import Run
 from qabias.runs.outcomes import outcomes_of
-from qabias.runs.scored import ScoredRun, read_scored, read_tables
 from qabias.runs.signature import coverage_of
 from qabias.scores.score import Score, reasons
 from qabias.tables.model import Analysis, Column, Table, find
@@ -98,7 +96,7 @@ class Result(Tabled):
 
     def __init__(self, folder: str | Path, *, mirror: str | None = None, scratch: Scratch | None = None) -> None:
         self.folder, self.mirror, self.scratch = Path(folder), mirror, scratch
-        self._run: ScoredRun = read_scored(self.folder)
+        self._run = Run.scored(self.folder, mirror)
 
     @property
     def benchmark(self) -> str:
@@ -120,9 +118,9 @@ class Result(Tabled):
         """The metric's result, as in `scores.json`; undefined scores are NaN, never 0."""
         return _with_nan(self._run.scores)
 
-    @cached_property
+    @property
     def _analysis(self) -> Analysis:
-        return read_tables(self._run)
+        return self._run.analysis
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -145,16 +143,12 @@ class Result(Tabled):
     @cached_property
     def headline(self) -> str:
         """The verdict of `until`, or one sentence from a fixed list (see `qabias.benchmarks.headline`)."""
-        return "" if self._found is None else self._found.text
+        return "" if self._run.headline is None else self._run.headline.text
 
     @cached_property
     def verdict(self) -> str:
         """Detected, not detected, inconclusive, not interpretable; with `until` pass, fail, inconclusive; or ""."""
-        return "" if self._found is None else self._found.verdict
-
-    @cached_property
-    def _found(self) -> Headline | None:
-        return run_headline(self._run)
+        return "" if self._run.headline is None else self._run.headline.verdict
 
     @cached_property
     def reasons(self) -> Mapping[str, str]:
@@ -164,7 +158,7 @@ class Result(Tabled):
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings to read before the scores."""
-        return tuple(self._analysis.notes)
+        return tuple(self._run.analysis.notes)
 
     def examples(self) -> pandas.DataFrame:
         """The report's examples, one per row, with texts, options, answer and prompt.
@@ -175,7 +169,7 @@ class Result(Tabled):
 
         from qabias.report.content import with_prompts
 
-        analysis = with_prompts(self._analysis, self._run)
+        analysis = with_prompts(self._run)
         frame = pd.DataFrame.from_records([dict(row) for row in analysis.examples])
         frame.attrs["how_chosen"] = analysis.how_chosen
         return frame
@@ -191,12 +185,9 @@ class Result(Tabled):
             QabiasError: If the texts or the answers are unavailable.
         """
         from qabias.api.rows import as_dataset
-        from qabias.runs.folder import read_all_answers
-        from qabias.runs.question import load_examples_of
 
         run = self._run
-        table = load_examples_of(run.file, self.mirror).table
-        answers = read_all_answers(run.file, run.benchmark, table)
+        table, answers = run.question.table, run.answers
         for name in answers.column_names:
             if name not in run.benchmark.key:
                 table = table.append_column(name, answers[name])
@@ -229,7 +220,7 @@ class Result(Tabled):
                 "Give a path: result.report('report.html').",
             )
         output = None if path is None else Path(path)
-        return write_report(self._run, self._analysis, output, self.mirror, overwrite)
+        return write_report(self._run, output, overwrite=overwrite)
 
     def push(
         self, to: str, dataset: str, *, sample: bool = False, create_pr: bool = True, dry_run: bool = False
@@ -264,7 +255,7 @@ class Result(Tabled):
     def _repr_html_(self) -> str:
         from qabias.report.card import run_card
 
-        return run_card(self._run, self._analysis, coverage_of(self._run.arguments))
+        return run_card(self._run)
 
     def _print(self, console: Console) -> None:
         from qabias.report.terminal import print_summary

@@ -139,7 +139,7 @@ def run(
     folder, scratch = run_folder(output)
     with ready(chosen):
         finished = run_benchmark(arguments, folder, machine, ask=ask, handed_over=chosen.handed_over, whole=whole)
-    if finished.scores is None:
+    if finished.n_missing_parts:
         raise QabiasError(
             f"{finished.note + '; ' if finished.note else ''}{finished.n_missing_parts} parts of {folder} are still "
             "missing.",

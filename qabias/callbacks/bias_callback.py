@@ -29,7 +29,7 @@ from qabias.models.loading import LoadedModel
 from qabias.models.memory import from_memory
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
-from qabias.runs.scored import read_scored
+from qabias.runs.opened import Run
 from qabias.support.suggest import unknown
 from qabias.tables.drawing import Drawing
 
@@ -175,7 +175,7 @@ class BiasCallback(TrainerCallback):
         self._measures()
         if state.global_step:
             for step, folder in processes.on_first(lambda: self._measurements.earlier(state.global_step)).items():
-                self._keep(step, folder, read_scored(folder).scores)
+                self._keep(step, folder, Run.scored(folder).scores)
         if self._at_start:
             self._measure(state, control, kwargs)
 
@@ -233,7 +233,7 @@ class BiasCallback(TrainerCallback):
         """
         if not self._folders:
             raise QabiasError("no step was measured yet", "train first")
-        scores = read_scored(next(iter(self._folders.values()))).scores
+        scores = Run.scored(next(iter(self._folders.values()))).scores
         known = named_measures(self._benchmark, scores, self._measures())
         score = score or next(iter(known))
         if score not in known:

@@ -24,13 +24,15 @@ from qabias.models.loading import LoadedModel
 from qabias.models.memory import evaluating
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
-from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, claim, read_answers, read_run
+from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, claim, read_answers
+from qabias.runs.opened import Run
 from qabias.runs.question import Question, load_examples
 from qabias.runs.run import answer_part, is_there, prepare, score_run, scores_of
 from qabias.runs.scored import write_scores
 from qabias.scorers.base import Scorer
 from qabias.scores.facts import Measure
 from qabias.scores.score import limited, missing_share
+from qabias.support.files import strict
 from qabias.support.suggest import unknown
 
 MISSING = "missing"
@@ -80,7 +82,7 @@ class Measurements:
         for folder in sorted(self.folder.glob("step-*")):
             name = _STEP.fullmatch(folder.name)
             if name and int(name[1]) < step and (folder / SCORES_FILE).exists():
-                made = read_run(folder).created, folder
+                made = Run.open(folder).created, folder
                 newest[int(name[1])] = max(newest.get(int(name[1]), made), made)
         return {number: folder for number, (_, folder) in sorted(newest.items())}
 
@@ -98,7 +100,8 @@ def _score(run: RunFile, question: Question) -> Mapping[str, Any]:
             "use an output_dir that all processes share",
         )
     scores, _ = scores_of(question, answers, run.arguments.rules)  # missing answers are logged
-    return write_scores(run, scores).scores
+    write_scores(run, scores)
+    return strict(scores)
 
 
 def chosen_measures(benchmark: Benchmark, names: Sequence[str], question_only: bool) -> tuple[Measure, ...]:

@@ -39,7 +39,7 @@ def check(
 
     A check passes or fails if its adjusted 95% CI excludes the threshold.
     """
-    from qabias.runs.scored import read_scored
+    from qabias.runs.opened import Run
     from qabias.support.files import write_json
     from qabias.support.outputs import check_file, json_with
     from qabias.testing import Condition, verdicts
@@ -54,7 +54,7 @@ def check(
     ]
     if not conditions and not require_task:
         raise QabiasError("No threshold.", "Add --max SCORE=0.1 or --min SCORE=0.9.")
-    run = read_scored(folder)
+    run = Run.scored(folder)
     if output is not None:
         check_file(output, json_with("exit_code", "verdicts", signature=run.signature), overwrite=overwrite)
     results = verdicts(run, conditions, by) if conditions else []

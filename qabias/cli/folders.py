@@ -109,7 +109,7 @@ def merge(
     from qabias.cli.printing import print_result
     from qabias.runs.merging import merge as merge_folders
 
-    print_result(merge_folders(folders, output, mirror), mirror=mirror)
+    print_result(merge_folders(folders, output, mirror))
 
 
 def compare(
@@ -135,13 +135,13 @@ def compare(
     from qabias.comparison.until import compare_until
     from qabias.report.terminal import print_compared
     from qabias.report.writing import check_comparison_output, write_comparison
-    from qabias.runs.scored import read_scored
+    from qabias.runs.opened import Run
     from qabias.scores.judge import sentence
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise QabiasError("One run folder is given twice.", "Compare different runs.")
     run, *names = folders
-    runs = [read_scored(run)] if published else read_runs(folders)
+    runs = [Run.scored(run)] if published else read_runs(folders)
     if output is not None:
         check_comparison_output(output, runs, overwrite=overwrite)
     for verdict in compare_until(runs, until, mirror) if until else ():

@@ -9,8 +9,7 @@ from qabias.benchmarks import Benchmark
 from qabias.benchmarks.headline import headline
 from qabias.report.terminal import print_headline, print_scores, print_summary
 from qabias.runs.distributed import is_first
-from qabias.runs.run import RunResult
-from qabias.runs.scored import is_question_only, read_scored, read_tables
+from qabias.runs.opened import Run, is_question_only
 from qabias.support.printable import echo
 from qabias.tables.terminal import Console
 
@@ -18,26 +17,25 @@ if TYPE_CHECKING:
     from qabias.suites.forms import FormsResult
 
 
-def print_result(result: RunResult, *, report: bool = True, mirror: str | None = None) -> None:
+def print_result(result: Run, *, report: bool = True) -> None:
     """Print a run's scores, write its report, and print both paths, from one process only."""
     if not is_first():
         return
     if result.note:
         echo(result.note)
-    if result.scores is None:
+    if result.n_missing_parts:
         come = "answer" if result.note else "shard"
         echo(f"{result.n_missing_parts} parts are still missing; scores come with the last {come}.")
         echo(f"run folder: {result.folder}")
         return
-    if result.sampled and not result.run.arguments.until:
-        echo(result.sampled)
-    run = read_scored(result.folder)
-    print_summary(run)
+    if result.question.examples.sampled and not result.arguments.until:
+        echo(result.question.examples.sampled)
+    print_summary(result)
     echo(f"{'More':<9}qabias show {result.folder} --full")
     if report:
         from qabias.report.writing import write_report
 
-        echo(f"{'Report':<9}{write_report(run, read_tables(run), mirror=mirror, question=result.question).resolve()}")
+        echo(f"{'Report':<9}{write_report(result).resolve()}")
 
 
 def print_forms(result: FormsResult, *, report: bool) -> None:

@@ -138,7 +138,7 @@ def _write_results(
 ) -> None:
     from qabias.hub.results import check_replaceable, headlines, result_files, update_card
     from qabias.hub.results import model_index as index_of
-    from qabias.runs.scored import read_scored
+    from qabias.runs.opened import Run
     from qabias.support.files import MOST_BYTES, regular, write_atomically
     from qabias.support.outputs import check_folder
 
@@ -157,7 +157,7 @@ def _write_results(
     for path, content in files.items():
         write_atomically(output / path, partial(Path.write_bytes, data=content))
         echo(str(output / path))
-    for config, score, _, note in headlines(read_scored(run)):
+    for config, score, _, note in headlines(Run.scored(run)):
         name = f"{config}/{score.measure.name}"
         if score.value is None:
             echo(f"{name} has no value: {score.reason}")

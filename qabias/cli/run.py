@@ -63,7 +63,7 @@ def run(
         estimate(arguments, machine, ask)
         return
     result = run_benchmark(arguments, output, machine, ask=ask, whole=whole)
-    print_result(result, report=report, mirror=machine.mirror)
+    print_result(result, report=report)
 
 
 def arguments_of(chosen: Mapping[str, Any]) -> tuple[RunArguments, Machine]:

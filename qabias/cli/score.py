@@ -90,7 +90,7 @@ def score(
         if (output is None) != (not rules):
             raise QabiasError("Scoring with other rules creates a new run.", "Give both --rule and --output runs/NAME.")
         result = score_run(path, mirror) if output is None else score_otherwise(path, rules, output, mirror)
-        print_result(result, report=report, mirror=mirror)
+        print_result(result, report=report)
         return
     said = {name: context.params[name] for name in given_names(context)}
     if "prompt_format" in said:
@@ -120,9 +120,9 @@ def _finish(
         echo(line)
     if output is not None and output.suffix != ".json":
         result = write_collected(collected, output)
-        if result.scores is not None:
+        if not result.n_missing_parts:
             _print_other(other, result.scores)
-        print_result(result, report=report, mirror=mirror)
+        print_result(result, report=report)
         return
     try:
         scores, _ = scores_of(question, collected.answers, collected.arguments.rules)

@@ -31,10 +31,9 @@ from qabias.comparison.ranking_tests import FEWEST_RUNS, NO_RANKING, rankings
 from qabias.comparison.tables import MOST_BESIDE, Compared, named
 from qabias.errors import QabiasError
 from qabias.runs.folder import ANALYSIS_FILE
-from qabias.runs.looks import confidence_of, stopped_early
 from qabias.runs.means import measures_of
+from qabias.runs.opened import Run
 from qabias.runs.outcomes import missing_notes, outcomes_tables
-from qabias.runs.scored import ScoredRun, read_tables
 from qabias.tables.model import Analysis, Table, read_notes
 
 Pairs = Callable[[int, int], Mapping[str, Pair]]
@@ -47,7 +46,7 @@ class Comparison(NamedTuple):
     """The result of a comparison."""
 
     benchmark: Benchmark
-    runs: Sequence[ScoredRun]
+    runs: Sequence[Run]
     names: Sequence[str]
     mixed: dict[str, list[str]]
     measures: Sequence[Measure]
@@ -66,7 +65,7 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | No
     return compare_runs(read_runs(folders), allow_mixed, mirror)
 
 
-def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
+def compare_runs(runs: Sequence[Run], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
     """Compare runs that have been read."""
     if not allow_mixed:
         forms = two_forms(runs)
@@ -88,7 +87,7 @@ def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, mirror: s
     return _compare_models(benchmark, with_contexts, mixed, mirror, without)
 
 
-def compare_published(run: ScoredRun, names: Sequence[str]) -> Comparison:
+def compare_published(run: Run, names: Sequence[str]) -> Comparison:
     """Put a run next to published scores of other models: named rows or makers, or the newest."""
     benchmark = run.benchmark
     if not isinstance(benchmark, KnowsPublished):
@@ -98,7 +97,7 @@ def compare_published(run: ScoredRun, names: Sequence[str]) -> Comparison:
     own = run_names([run])
     table, notes = benchmark.next_to_published(run.scores, own[0], names)
     asked = f"source {run.arguments.source}, config {run.arguments.config}, format {run.format_name or 'unknown'}"
-    limit = f"limit {run.arguments.limit or 'none'}{', stopped early' if stopped_early(run) else ''}"
+    limit = f"limit {run.arguments.limit or 'none'}{', stopped early' if run.stopped_early else ''}"
     notes = [f"This run: {asked}, {limit}. Published rows may differ in these.", *notes]
     each = by_run([benchmark], own, [run.scores], False)
     analysis = Analysis((table,), notes=tuple(notes))
@@ -107,10 +106,10 @@ def compare_published(run: ScoredRun, names: Sequence[str]) -> Comparison:
 
 def _compare_models(
     benchmark: Benchmark,
-    runs: Sequence[ScoredRun],
+    runs: Sequence[Run],
     mixed: dict[str, list[str]],
     mirror: str | None,
-    without_contexts: Mapping[str, ScoredRun] = MappingProxyType({}),
+    without_contexts: Mapping[str, Run] = MappingProxyType({}),
 ) -> Comparison:
     are_many = len(runs) > MOST_BESIDE
     names = run_names(runs)
@@ -122,7 +121,7 @@ def _compare_models(
     same_questions = all(run.benchmark is benchmark for run in runs)
     pairs = functools.lru_cache(maxsize=1 if are_many else None)(_pairing(runs, answers))
     with_first = [_kept(pairs(0, number), are_many) for number in range(1, len(runs))] if same_questions else []
-    ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first, confidence_of(*runs))
+    ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first, max(run.confidence for run in runs))
     if {*DRAWN, "config"} & set(mixed):
         ranked, not_ranked = [], [NO_RANKING.format(group=ALL)] if len(runs) >= FEWEST_RUNS else []
     shared = (tables.runs_table(runs, names), *outcomes_tables(names, [run.scores for run in runs]))
@@ -135,8 +134,8 @@ def _compare_models(
         notes += [*left_out, *tables.notes_by_run(names, [read_notes(run.folder / ANALYSIS_FILE) for run in runs])]
         analysis = Analysis((*ranked, *below, *shared), notes=tuple(notes))
         return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, (), are_many=True)
-    analyses = [read_tables(run) for run in runs]
-    read = {name: read_tables(run) for name, run in without_contexts.items()}
+    analyses = [run.analysis for run in runs]
+    read = {name: run.analysis for name, run in without_contexts.items()}
     blind = {name: replace(one, tables=tuple(t for t in one.tables if t.source)) for name, one in read.items()}
     compared = _compared(measures, runs, pairs) if same_questions else []
     beside = (
@@ -167,7 +166,7 @@ def _compare_models(
 
 
 def _compare_texts(
-    runs: Sequence[ScoredRun],
+    runs: Sequence[Run],
     names: Sequence[str],
     measures: Sequence[Measure],
     view: tuple[Sequence[Table], Sequence[str], Mapping[str, Table]],
@@ -181,14 +180,14 @@ def _compare_texts(
     return Comparison(runs[0].benchmark, runs, names, {}, measures, scores, analysis, headline, each, **kind)
 
 
-def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mapping[str, Any]:
+def _scores_of(benchmark: Benchmark, run: Run, answers: Answers) -> Mapping[str, Any]:
     """A run's scores as a benchmark's own, by its metric."""
     if run.benchmark is benchmark:
         return run.scores
     return rescored_by(benchmark)[run.benchmark.name](answers.examples(run), answers.of_run(run))
 
 
-def _pairing(runs: Sequence[ScoredRun], answers: Answers) -> Pairs:
+def _pairing(runs: Sequence[Run], answers: Answers) -> Pairs:
     # The first run meets every other: its answers are read once.
     answers_of = functools.lru_cache(maxsize=2)(lambda number: answers.of_run(runs[number]))
 
@@ -205,13 +204,13 @@ def _kept(pairs: Mapping[str, Pair], are_many: bool) -> Mapping[str, Pair]:
     return {ALL: pairs[ALL]} if are_many and ALL in pairs else pairs
 
 
-def _compared(measures: Sequence[Measure], runs: Sequence[ScoredRun], pairs: Pairs) -> list[Compared]:
+def _compared(measures: Sequence[Measure], runs: Sequence[Run], pairs: Pairs) -> list[Compared]:
     bounds = {measure.name: measure.farthest for measure in measures}
     compared = []
     for first, second in itertools.combinations(range(len(runs)), 2):
         if (first == 0 or len(runs) <= MOST_PAIRED) and have_common_examples(runs[first], runs[second]):
             groups = pairs(first, second)
-            level = confidence_of(runs[first], runs[second])
+            level = max(runs[first].confidence, runs[second].confidence)
             results = {
                 name: (pair.n_clusters, differences(pair, bounds, confidence=level)) for name, pair in groups.items()
             }

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks.base import RUN
 from qabias.comparison.paired import common_answers
-from qabias.runs.scored import ScoredRun
+from qabias.runs.opened import Run
 from qabias.scores.facts import ALL, Row
 from qabias.tables.model import Column, Table
 
@@ -25,7 +25,7 @@ class Changes(NamedTuple):
     table: Table
 
 
-def changed_answers(runs: Sequence[ScoredRun], names: Sequence[str], mirror: str | None = None) -> Changes | None:
+def changed_answers(runs: Sequence[Run], names: Sequence[str], mirror: str | None = None) -> Changes | None:
     """Compare the answers of the first run with the answers of the others; None without common examples."""
     common = common_answers(runs, mirror)
     benchmark = runs[0].benchmark

@@ -11,7 +11,7 @@ from qabias.benchmarks.base import rescored_by
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.runs.folder import read_keys
-from qabias.runs.scored import ScoredRun, read_scored
+from qabias.runs.opened import Run
 from qabias.runs.signature import coverage_field, scorer_name, signature_fields
 from qabias.support.outputs import TEMPORARY
 
@@ -25,14 +25,14 @@ DRAWN = ("limit", "seed", COVERAGE)  # how examples were sampled, relevant only 
 _MOST_FOUND = 10
 
 
-def read_runs(folders: Sequence[Path]) -> list[ScoredRun]:
+def read_runs(folders: Sequence[Path]) -> list[Run]:
     """Read runs for a comparison."""
     if len(folders) < 2:
         raise QabiasError("compare needs at least two run folders.", "Add another run folder.")
-    return [read_scored(folder) for folder in folders]
+    return [Run.scored(folder) for folder in folders]
 
 
-def check_agree(runs: Sequence[ScoredRun], allow_mixed: bool = False) -> dict[str, list[str]]:
+def check_agree(runs: Sequence[Run], allow_mixed: bool = False) -> dict[str, list[str]]:
     """Refuse runs of different questions or prompts."""
     common_benchmark(runs)
     differing = mixed_fields(runs)
@@ -45,7 +45,7 @@ def check_agree(runs: Sequence[ScoredRun], allow_mixed: bool = False) -> dict[st
     return differing
 
 
-def common_benchmark(runs: Sequence[ScoredRun]) -> Benchmark:
+def common_benchmark(runs: Sequence[Run]) -> Benchmark:
     """The benchmark with scores that all runs have or can get."""
     benchmarks = {run.benchmark.name: run.benchmark for run in runs}
     for name, benchmark in benchmarks.items():
@@ -58,12 +58,12 @@ def common_benchmark(runs: Sequence[ScoredRun]) -> Benchmark:
     )
 
 
-def asked_questions(run: ScoredRun) -> str:
+def asked_questions(run: Run) -> str:
     """A run's questions, as text equal for runs of the same questions."""
     return json.dumps([run.benchmark.name, *(getattr(run.arguments, name) for name in SAME[1:]), _field(run, "source")])
 
 
-def mixed_fields(runs: Sequence[ScoredRun]) -> dict[str, list[str]]:
+def mixed_fields(runs: Sequence[Run]) -> dict[str, list[str]]:
     """Fields that must agree but differ: every run's value by field, as text."""
     fields: dict[str, list[str]] = {}
     for name in ("benchmark", "source", "config", *ASKED, COUNTED, *DRAWN):
@@ -76,15 +76,15 @@ def mixed_fields(runs: Sequence[ScoredRun]) -> dict[str, list[str]]:
     return fields
 
 
-def _have_same_examples(runs: Sequence[ScoredRun]) -> bool:
+def _have_same_examples(runs: Sequence[Run]) -> bool:
     """Whether all runs answer the same bundled examples; other texts depend on the seed."""
     if {(run.benchmark.name, run.arguments.source) for run in runs} != {(runs[0].benchmark.name, BUNDLED)}:
         return False
-    first, *others = (sorted(map(repr, read_keys(run.file, run.benchmark).to_pylist())) for run in runs)
+    first, *others = (sorted(map(repr, read_keys(run, run.benchmark).to_pylist())) for run in runs)
     return all(other == first for other in others)
 
 
-def _field(run: ScoredRun, name: str) -> str:
+def _field(run: Run, name: str) -> str:
     if name == "source":
         source = signature_fields(run.signature).get("source", run.arguments.source)
         return source + (" with fixes" if run.arguments.fixes and "+" not in source else "")
@@ -105,13 +105,13 @@ def _field(run: ScoredRun, name: str) -> str:
     return "none" if value is None else str(value)
 
 
-def are_question_only(runs: Sequence[ScoredRun]) -> bool:
+def are_question_only(runs: Sequence[Run]) -> bool:
     """Whether all models saw questions only. A baseline reads nothing and agrees with any format."""
     models = [run for run in runs if not run.is_baseline] or runs
     return all(run.is_question_only for run in models)
 
 
-def _values_by_run(runs: Sequence[ScoredRun], values: Sequence[str]) -> str:
+def _values_by_run(runs: Sequence[Run], values: Sequence[str]) -> str:
     """The different values, each with a run that has it."""
     having: dict[str, list[str]] = {}
     for run, value in zip(runs, values, strict=True):
@@ -129,7 +129,7 @@ def differing_fields(signatures: Sequence[str]) -> list[str]:
     return [" ".join(part for part in parts if part not in shared) or "|".join(parts) for parts in fields]
 
 
-def run_names(runs: Sequence[ScoredRun]) -> list[str]:
+def run_names(runs: Sequence[Run]) -> list[str]:
     """Short distinct names of runs: the model, then other differences, then a number."""
     names = [_model_name(run) for run in runs]
     for name in ("benchmark", "config", "format", "scorer", "norm", COUNTED, "limit", "seed", "source"):
@@ -149,6 +149,6 @@ def distinct_names(names: Sequence[str], longest: int, separator: str) -> list[s
     return [f"{number}{separator}{name}" for number, name in enumerate(cut, start=1)]
 
 
-def _model_name(run: ScoredRun) -> str:
+def _model_name(run: Run) -> str:
     model = run.arguments.model
     return model if run.is_baseline else model.rstrip("/").rpartition("/")[2] or model

@@ -19,8 +19,7 @@ from qabias.comparison.paired_tests import differences, holm
 from qabias.comparison.sample_size import templates_of
 from qabias.comparison.tables import DETECTABLE, RUNS_TABLE, lacks_answers
 from qabias.errors import QabiasError
-from qabias.runs.looks import confidence_of
-from qabias.runs.scored import ScoredRun
+from qabias.runs.opened import Run
 from qabias.runs.signature import signature_fields
 from qabias.scores.facts import RUNS, ParallelForms, Scores, Stereotype
 from qabias.scores.formatting import show
@@ -59,8 +58,8 @@ _READ_AGREEMENT = (
 class TwoForms(NamedTuple):
     """The two runs of a model."""
 
-    published: ScoredRun
-    parallel: ScoredRun
+    published: Run
+    parallel: Run
     facts: ParallelForms
 
     @property
@@ -70,7 +69,7 @@ class TwoForms(NamedTuple):
         return [f"{form} ({values['source']})" for form, values in zip(("published", "parallel"), fields, strict=True)]
 
 
-def two_forms(runs: Sequence[ScoredRun]) -> TwoForms | None:
+def two_forms(runs: Sequence[Run]) -> TwoForms | None:
     """The two forms of one benchmark by one model and prompt; None for other runs."""
     if len(runs) != 2 or runs[0].benchmark is not runs[1].benchmark:
         return None
@@ -131,7 +130,7 @@ def form_view(
     ]
     pairs = pairs_by_group(benchmark, whole[1], whole[0], runs[0].arguments.rules)
     bounds = {measure.name: measure.farthest for measure in measures}
-    level = confidence_of(*runs)
+    level = max(run.confidence for run in runs)
     results = {group: differences(pair, bounds, confidence=level) for group, pair in pairs.items()}
     single = np.eye(pairs[ALL].n_clusters)
     by_stereotype = pairs[ALL].second(single), pairs[ALL].first(single)
@@ -197,7 +196,7 @@ def _runs_table(forms: TwoForms) -> Table:
         for name, title in (("run", "Form"), ("model", "Model"), ("date", "Date"), ("signature", "Signature"))
     )
     rows = tuple(
-        (name, run.arguments.model, run.file.created[:10], run.signature)
+        (name, run.arguments.model, run.created[:10], run.signature)
         for name, run in zip(forms.names, (forms.published, forms.parallel), strict=True)
     )
     note = "One model, asked the same way about the same stereotypes in two forms of the text."

@@ -18,8 +18,7 @@ from qabias.comparison.paired import Answers
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.tables import runs_table
 from qabias.errors import QabiasError
-from qabias.runs.looks import confidence_of
-from qabias.runs.scored import ScoredRun
+from qabias.runs.opened import Run
 from qabias.runs.signature import signature_fields
 from qabias.scores.score import estimate, imbalance, imbalance_note, possible_range
 from qabias.tables.model import Column, Figure, Table
@@ -57,7 +56,7 @@ class Paired(NamedTuple):
     is_control: bool
 
 
-def are_one_family(runs: Sequence[ScoredRun]) -> bool:
+def are_one_family(runs: Sequence[Run]) -> bool:
     """Whether runs are of one model, on datasets of one family that differ in more than categories."""
     families = {family_of(run.benchmark) for run in runs}
     if len(families) != 1 or "" in families or len(_models(runs)) > 1:
@@ -66,7 +65,7 @@ def are_one_family(runs: Sequence[ScoredRun]) -> bool:
     return len(set(sets)) > 1 or any(_is_control(one, other) for one, other in itertools.permutations(runs, 2))
 
 
-def check_one_model(runs: Sequence[ScoredRun]) -> None:
+def check_one_model(runs: Sequence[Run]) -> None:
     """Refuse runs of one family in several languages by several models."""
     families = {family_of(run.benchmark) for run in runs}
     languages = {language_of(run.benchmark, run.arguments.config) for run in runs}
@@ -79,14 +78,14 @@ def check_one_model(runs: Sequence[ScoredRun]) -> None:
         )
 
 
-def _models(runs: Sequence[ScoredRun]) -> list[str]:
+def _models(runs: Sequence[Run]) -> list[str]:
     """The models of runs, with their versions if the names are equal."""
     names = list(dict.fromkeys(run.arguments.model for run in runs))
     pinned = (signature_fields(run.signature).get("model", run.arguments.model) for run in runs)
     return names if len(names) > 1 else list(dict.fromkeys(pinned))
 
 
-def names_by_language(runs: Sequence[ScoredRun]) -> list[str]:
+def names_by_language(runs: Sequence[Run]) -> list[str]:
     """Distinct names of a family's runs: language, benchmark, and a partial config."""
     names = []
     for run in runs:
@@ -98,13 +97,13 @@ def names_by_language(runs: Sequence[ScoredRun]) -> list[str]:
     return distinct_names(names, 60, ". ")
 
 
-def family_measures(runs: Sequence[ScoredRun]) -> tuple[Measure, ...]:
+def family_measures(runs: Sequence[Run]) -> tuple[Measure, ...]:
     """The scores by language, as in the terminal."""
     facts = runs[0].benchmark.facts
     return facts.chosen(facts.columns)
 
 
-def _family_notes(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
+def _family_notes(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
     notes = [OTHER_QUESTIONS] if len({run.benchmark.name for run in runs}) > 1 else []
     mixed = {name: values for name, values in mixed_fields(runs).items() if name in (*ASKED, COUNTED)}
     for name, values in mixed.items():
@@ -117,7 +116,7 @@ def _family_notes(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
     return notes
 
 
-def _paired_runs(runs: Sequence[ScoredRun]) -> list[Paired]:
+def _paired_runs(runs: Sequence[Run]) -> list[Paired]:
     """Which runs share questions: each dataset with its control, and languages with the first of them."""
     pairs = []
     for first, second in itertools.permutations(range(len(runs)), 2):
@@ -136,7 +135,7 @@ def _paired_runs(runs: Sequence[ScoredRun]) -> list[Paired]:
 
 
 def language_view(
-    runs: Sequence[ScoredRun], names: Sequence[str], mirror: str | None = None
+    runs: Sequence[Run], names: Sequence[str], mirror: str | None = None
 ) -> tuple[list[Table], list[str], dict[str, Table]]:
     """The scores by language, differences of runs with the same questions, notes, and findings."""
     answers = Answers(mirror)
@@ -159,7 +158,7 @@ def language_view(
     return tables, _family_notes(runs, names), compared
 
 
-def _is_control(control: ScoredRun, run: ScoredRun) -> bool:
+def _is_control(control: Run, run: Run) -> bool:
     benchmark = run.benchmark
     if control.benchmark is not benchmark or not isinstance(benchmark, InFamily):
         return False
@@ -167,7 +166,7 @@ def _is_control(control: ScoredRun, run: ScoredRun) -> bool:
 
 
 def _by_language(
-    name: str, title: str, measures: Sequence[Measure], runs: Sequence[ScoredRun], names: Sequence[str]
+    name: str, title: str, measures: Sequence[Measure], runs: Sequence[Run], names: Sequence[str]
 ) -> Table:
     clusters, n_clusters = runs[0].benchmark.facts.clusters
     columns = (
@@ -203,7 +202,7 @@ def _by_language(
     return with_ranges(table, scores, measures)
 
 
-def _pair(runs: tuple[ScoredRun, ScoredRun], answers: Answers) -> Pair | None:
+def _pair(runs: tuple[Run, Run], answers: Answers) -> Pair | None:
     """The two runs by common templates; None without any."""
     benchmark = runs[0].benchmark
     examples = [answers.examples(run) for run in runs]
@@ -223,7 +222,7 @@ def _pair(runs: tuple[ScoredRun, ScoredRun], answers: Answers) -> Pair | None:
 
 def _paired_table(
     paired: Paired,
-    runs: tuple[ScoredRun, ScoredRun],
+    runs: tuple[Run, Run],
     names: Sequence[str],
     measures: Sequence[Measure],
     pair: Pair,
@@ -232,7 +231,7 @@ def _paired_table(
     clusters = benchmark.facts.clusters[0]
     second, first = names[paired.second], names[paired.first]
     results = differences(
-        pair, {measure.name: measure.farthest for measure in measures}, confidence=confidence_of(*runs)
+        pair, {measure.name: measure.farthest for measure in measures}, confidence=max(run.confidence for run in runs)
     )
     labels = Labels(("second", second), ("first", first), "Difference", ("n_templates", clusters.capitalize()))
     read = _READ_PAIRED.format(first=first, second=second, n=pair.n_clusters, clusters=clusters)

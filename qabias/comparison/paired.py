@@ -13,8 +13,8 @@ from qabias.benchmarks.pairs import Pair, mean_of_pairs
 from qabias.benchmarks.scoring import by_run
 from qabias.building.origin import BUNDLED
 from qabias.runs.folder import read_all_answers
+from qabias.runs.opened import Run
 from qabias.runs.question import load_examples_of, wordings_of
-from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
 from qabias.support.arrow import plain
 
@@ -26,21 +26,21 @@ class Answers:
         self._upstream_dir = mirror
         self._tables: dict[tuple[Any, ...], pa.Table] = {}
 
-    def examples(self, run: ScoredRun) -> pa.Table:
+    def examples(self, run: Run) -> pa.Table:
         """The examples of a run."""
         key = _questions(run)
         if key not in self._tables:
-            self._tables[key] = load_examples_of(run.file, self._upstream_dir).table
+            self._tables[key] = load_examples_of(run, self._upstream_dir).table
         return self._tables[key]
 
-    def of_run(self, run: ScoredRun) -> pa.Table:
+    def of_run(self, run: Run) -> pa.Table:
         """A run's answers, parallel to its examples: the columns that its metric reads."""
-        answers = read_all_answers(run.file, run.benchmark, self.examples(run))
+        answers = read_all_answers(run, run.benchmark, self.examples(run))
         read = {*run.benchmark.answer_columns, *run.benchmark.stored_columns}
         return answers.select([name for name in answers.column_names if name in read])
 
 
-def _questions(run: ScoredRun) -> tuple[Any, ...]:
+def _questions(run: Run) -> tuple[Any, ...]:
     arguments = run.arguments
     # The bundled texts are fixed; the seed only draws the sample.
     is_seeded = arguments.source != BUNDLED or arguments.limit is not None
@@ -54,7 +54,7 @@ def _questions(run: ScoredRun) -> tuple[Any, ...]:
     )
 
 
-def have_common_examples(first: ScoredRun, second: ScoredRun) -> bool:
+def have_common_examples(first: Run, second: Run) -> bool:
     """Whether examples of one name are the same question in two runs, with answers counted alike."""
     one, other = first.arguments, second.arguments
     same = all(getattr(one, name) == getattr(other, name) for name in ("benchmark", "source", "fixes", "rules"))
@@ -65,7 +65,7 @@ def have_common_examples(first: ScoredRun, second: ScoredRun) -> bool:
     return same and same_texts and len(set(sources)) == 1 and len(wordings) == 1
 
 
-def pair_up(answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[ScoredRun, pa.Table]) -> dict[str, Pair]:
+def pair_up(answers: Answers, first: tuple[Run, pa.Table], second: tuple[Run, pa.Table]) -> dict[str, Pair]:
     """The common examples of two runs, with both answers, by group."""
     (one, ours), (other, theirs) = first, second
     table = answers.examples(one)
@@ -94,13 +94,13 @@ def common_rows(one: pa.Table, other: pa.Table, key: Sequence[str]) -> tuple[pa.
     return joined["row"].combine_chunks(), joined["other_row"].combine_chunks()
 
 
-def common_answers(runs: Sequence[ScoredRun], mirror: str | None = None) -> tuple[pa.Table, list[pa.Table]] | None:
+def common_answers(runs: Sequence[Run], mirror: str | None = None) -> tuple[pa.Table, list[pa.Table]] | None:
     """The examples that all runs answered, with the whole answers of each; None if their questions differ."""
     if not all(have_common_examples(runs[0], run) for run in runs[1:]):
         return None
     answers = Answers(mirror)
     table = answers.examples(runs[0])
-    whole = [read_all_answers(run.file, run.benchmark, answers.examples(run)) for run in runs]
+    whole = [read_all_answers(run, run.benchmark, answers.examples(run)) for run in runs]
     key = [*runs[0].benchmark.key, *([RUN] if RUN in table.column_names else [])]
     for place, run in enumerate(runs[1:], start=1):
         if _questions(run) != _questions(runs[0]):

@@ -12,7 +12,7 @@ from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.limits import RANGE, READ_RANGES, range_column, with_ranges
 from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.paired_tests import holm
-from qabias.runs.scored import ScoredRun
+from qabias.runs.opened import Run
 from qabias.scores.facts import RUNS, Scores, run_column, union
 from qabias.scores.formatting import counted, listed
 from qabias.scores.score import Score, estimate, limited, possible_range
@@ -46,7 +46,7 @@ _NOT_ASKED = "A dash with 0 examples: not asked in this run."
 _READ_DIFFERENCES = "Second run minus first, paired by {clusters}. Adjusted p (Holm) covers all rows except All."
 
 
-def runs_table(runs: Sequence[ScoredRun], names: Sequence[str]) -> Table:
+def runs_table(runs: Sequence[Run], names: Sequence[str]) -> Table:
     """The runs, with a column for every differing field that should agree."""
     mixed = mixed_fields(runs)
     note = "The runs by their names in the other tables, with signature and date."
@@ -64,7 +64,7 @@ def runs_table(runs: Sequence[ScoredRun], names: Sequence[str]) -> Table:
             name,
             run.arguments.model,
             *(values[number] for values in mixed.values()),
-            run.file.created[:10],
+            run.created[:10],
             run.signature,
         )
         for number, (run, name) in enumerate(zip(runs, names, strict=True))

@@ -16,8 +16,8 @@ from qabias.comparison.paired_tests import differences
 from qabias.comparison.sample_size import planned_measure
 from qabias.errors import QabiasError
 from qabias.runs.looks import ends_of, sizes_at
+from qabias.runs.opened import Run
 from qabias.runs.question import in_looks, load_examples
-from qabias.runs.scored import ScoredRun
 from qabias.runs.spending import limits_of
 from qabias.scores.facts import Measure
 from qabias.scores.judge import ERROR, Condition, Verdict, check_condition, judge, parse_condition
@@ -26,7 +26,7 @@ DIFFERENCE = "difference"
 """Name of the difference of the benchmark's headline bias score."""
 
 
-def compare_until(runs: Sequence[ScoredRun], conditions: Sequence[str], mirror: str | None = None) -> list[Verdict]:
+def compare_until(runs: Sequence[Run], conditions: Sequence[str], mirror: str | None = None) -> list[Verdict]:
     """Decide conditions such as "difference<0.02" on the second of two runs minus the first.
 
     Args:

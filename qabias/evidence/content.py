@@ -14,11 +14,9 @@ import pyarrow as pa
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import language_of
 from qabias.benchmarks.headline import meaningful
-from qabias.runs.folder import part_path, read_all_answers
-from qabias.runs.looks import run_headline
+from qabias.runs.folder import part_path
+from qabias.runs.opened import Run
 from qabias.runs.outcomes import answered_in_words
-from qabias.runs.question import Question, read_question
-from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of, format_name, signature_fields
 from qabias.scores.facts import ALL, Measure
 from qabias.scores.score import Score, imbalance, imbalance_note, read_score
@@ -46,14 +44,12 @@ class Hazard(NamedTuple):
 class Evidence:
     """A run with its examples and answers."""
 
-    run: ScoredRun
-    question: Question
-    answers: pa.Table
+    run: Run
 
     @property
     def benchmark(self) -> Benchmark:
         """The benchmark."""
-        return self.question.benchmark
+        return self.run.benchmark
 
     @cached_property
     def identity(self) -> dict[str, str]:
@@ -61,11 +57,11 @@ class Evidence:
         run, fields = self.run, signature_fields(self.run.signature)
         return {
             "Signature": run.signature,
-            "Data": f"{fields.get('source', 'unknown')} (qabias {run.file.qabias_version})",
-            "Examples": f"{self.question.table.num_rows:,}, SHA-256 {examples_digest(self.question.table)}",
+            "Data": f"{fields.get('source', 'unknown')} (qabias {run.qabias_version})",
+            "Examples": f"{self.run.question.table.num_rows:,}, SHA-256 {examples_digest(self.run.question.table)}",
             "Answers": f"SHA-256 {answers_digest(run.folder)}",
-            "Arguments": f"SHA-256 {run.file.digest}",
-            "Measured": run.file.created,
+            "Arguments": f"SHA-256 {run.digest}",
+            "Measured": run.created,
         }
 
     @cached_property
@@ -121,7 +117,7 @@ class Evidence:
     @property
     def headline(self) -> str:
         """What the run found, in one or two sentences."""
-        first = run_headline(self.run)
+        first = self.run.headline
         if first is None:
             return ""
         caution = NOT_ABSENT if first.verdict == "not detected" else ""
@@ -135,7 +131,7 @@ class Evidence:
     @cached_property
     def hazards(self) -> list[Hazard]:
         """The documented harms, by group; () if the texts document none."""
-        rule, table = self.benchmark.facts.hazards, self.question.table
+        rule, table = self.benchmark.facts.hazards, self.run.question.table
         if rule is None or not set(rule.columns) <= set(table.column_names):
             return []
         templates: dict[tuple[str, str], set[str]] = {}
@@ -176,7 +172,7 @@ class Evidence:
         language = language_of(benchmark, arguments.config)
         return [
             *([f"Configs of the benchmark: {', '.join(others)}."] if others else []),
-            *filter(None, [self.question.examples.sampled, coverage_of(arguments)]),
+            *filter(None, [self.run.question.examples.sampled, coverage_of(arguments)]),
             *([f"Answers: {text}."] if (text := answered_in_words(self.run.scores)) else []),
             *([f"{len(ranged)} scores lack answers and have a possible range, not a CI."] if ranged else []),
             *([f"{self.no_interval}."] if self.no_interval else []),
@@ -238,10 +234,3 @@ def answers_digest(folder: Path) -> str:
     for path in sorted(part_path(folder, 0).parent.glob("part-*.parquet")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def read_evidence(folder: Path, mirror: str | None = None) -> Evidence:
-    """Read a scored run with its examples and answers."""
-    run = read_scored(folder)
-    question = read_question(run.file, mirror)
-    return Evidence(run, question, read_all_answers(run.file, question.benchmark, question.table))

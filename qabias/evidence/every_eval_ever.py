@@ -16,7 +16,6 @@ from typing import Any
 from qabias.answers.outcomes import ANSWERED
 from qabias.evidence.content import DIGITS, Evidence, bounds
 from qabias.evidence.texts import render
-from qabias.runs.looks import stopped_early
 from qabias.runs.signature import COLLECTED, scorer_name, signature_fields
 from qabias.support.files import json_text
 
@@ -31,7 +30,7 @@ def files(evidence: Evidence) -> dict[str, bytes]:
     owner = owner.rpartition("/")[2]
     parts = (evidence.benchmark.name, owner or "unknown", name)
     folder = "/".join(["data", *(_UNSAFE.sub("-", part).strip(".-") or "unknown" for part in parts)])
-    number = uuid.UUID(bytes=hashlib.sha256(run.file.digest.encode()).digest()[:16], version=4)
+    number = uuid.UUID(bytes=hashlib.sha256(run.digest.encode()).digest()[:16], version=4)
     path = f"{folder}/{number}"
     record = _aggregate(evidence)
     written: dict[str, bytes] = {}
@@ -56,11 +55,11 @@ def _aggregate(evidence: Evidence) -> dict[str, Any]:
         "every-eval-ever.json.j2",
         "every-eval-ever",
         schema=SCHEMA,
-        evaluation_id=f"{evidence.benchmark.name}/{run.arguments.model}/{run.file.digest[:DIGITS]}",
-        seconds=str(int(datetime.datetime.fromisoformat(run.file.created).timestamp())),
+        evaluation_id=f"{evidence.benchmark.name}/{run.arguments.model}/{run.digest[:DIGITS]}",
+        seconds=str(int(datetime.datetime.fromisoformat(run.created).timestamp())),
         fields=signature_fields(run.signature),
         bounds=bounds,
-        looks=", repeated over the looks" if stopped_early(run) else "",
+        looks=", repeated over the looks" if run.stopped_early else "",
     ).values()
     record: dict[str, Any] = json.loads(text)
     return record
@@ -68,14 +67,14 @@ def _aggregate(evidence: Evidence) -> dict[str, Any]:
 
 def _instances(evidence: Evidence, evaluation_id: str) -> Iterator[dict[str, Any]]:
     """One record per example, part by part."""
-    question, run, start = evidence.question, evidence.run, 0
+    question, run, start = evidence.run.question, evidence.run, 0
     read = evidence.benchmark.facts.instance
     assert read is not None
-    how = f"parser {run.arguments.parser}" if "outputs" in evidence.answers.column_names else "most likely choice"
+    how = f"parser {run.arguments.parser}" if "outputs" in evidence.run.answers.column_names else "most likely choice"
     if scorer_name(run.signature) == COLLECTED:
         how = "read from a file of answers"
     for part in question.parts:
-        answers = evidence.answers.slice(start, part.num_rows)
+        answers = evidence.run.answers.slice(start, part.num_rows)
         start += part.num_rows
         form = question.format_of(part) if question.prompt_format is not None else None
         shown = form if form is not None and form.orders == 1 and not form.pairs else None

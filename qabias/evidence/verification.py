@@ -30,9 +30,10 @@ from qabias.runs.folder import (
     read_run,
 )
 from qabias.runs.looks import VERDICT_FILE, outcome_content
+from qabias.runs.opened import Run
 from qabias.runs.question import Question, read_question
 from qabias.runs.run import at_verdict, compute
-from qabias.runs.scored import LOG_FILE, ScoredRun, scores_content
+from qabias.runs.scored import LOG_FILE, scores_content
 from qabias.runs.signature import collected_signature, format_name, rules_text, signature_fields, until_field
 from qabias.support.files import MOST_BYTES, read_json, regular, strict
 from qabias.support.stored import read_fields
@@ -142,7 +143,8 @@ def _verify_run(folder: Path, mirror: str | None) -> tuple[list[Difference], int
         else:
             wrong += _differences(stored, strict(content), name)
     n_numbers = sum(_count_numbers(strict(content)) for content in expected.values())
-    return wrong, n_numbers, Evidence(ScoredRun(run, strict(scores)), question, answers)
+    read = {"scores": strict(scores), "question": question, "answers": answers, "outcome": outcome}
+    return wrong, n_numbers, Evidence(Run.from_file(run, read))
 
 
 def _refused(place: str, error: QabiasError) -> Difference:

@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from qabias.errors import QabiasError
-from qabias.evidence.content import Evidence, read_evidence
+from qabias.evidence.content import Evidence
+from qabias.runs.opened import Run
 from qabias.support.files import write_atomically
 from qabias.support.outputs import check_file, check_folder, same_bytes
 from qabias.support.suggest import unknown
@@ -44,7 +45,7 @@ def export(
         raise unknown("form", form, FORMS, "--as")
     if dataset and form != WITH_DATASET:
         raise QabiasError(f"--dataset does not apply to --as {form}.", f"Remove it, or use --as {WITH_DATASET}.")
-    files = documents(read_evidence(folder, mirror), form, dataset)
+    files = documents(Evidence(Run.scored(folder, mirror)), form, dataset)
     target = output or folder / OWN_FOLDER
     if output is not None and output.suffix and not output.is_dir():
         if len(files) > 1:

@@ -18,7 +18,7 @@ from qabias.building.origin import BUNDLED, check_passing_on
 from qabias.errors import QabiasError
 from qabias.hub.push import Push, check_repo_id
 from qabias.hub.results import public_signature, result_files, task_id
-from qabias.runs.scored import read_scored
+from qabias.runs.opened import Run
 from qabias.support.suggest import unknown
 from qabias.support.version import __version__
 
@@ -90,7 +90,7 @@ def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
 def results_push(run: Path, model_id: str, dataset_id: str, **extra: Any) -> Push:
     """The push of a run's scores to the measured model's repository; `extra` as for `result_files`."""
     files = dict(result_files(run, model_id, dataset_id, **extra))
-    scored = read_scored(run)
+    scored = Run.scored(run)
     title = f"Results on {scored.benchmark.name} by qabias"
     return Push(model_id, "model", title, public_signature(scored, model_id), files)
 

@@ -17,9 +17,8 @@ from qabias.benchmarks.headline import scored_groups
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.hub.push import check_repo_id
-from qabias.runs.looks import stopped_early
+from qabias.runs.opened import Run
 from qabias.runs.outcomes import answered_in_words, answered_share
-from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of, escaped, format_name, signature_fields
 from qabias.scores.score import NOT_DETECTABLE, Score, read_score
 from qabias.support.files import MOST_BYTES, regular
@@ -35,7 +34,7 @@ def task_id(config: str, score: str) -> str:
     return f"{config}/{score}"
 
 
-def headlines(run: ScoredRun) -> Iterator[tuple[str, Score, dict[str, Any], str]]:
+def headlines(run: Run) -> Iterator[tuple[str, Score, dict[str, Any], str]]:
     """The headline scores of a run with their config, details and note, including undefined ones.
 
     Sets with their own scores have a config each.
@@ -74,7 +73,7 @@ def result_files(
             task_id=task_id(config, score.measure.name),
             value=score.value,
             dataset_revision=revision,
-            date=run.file.created,
+            date=run.created,
             source_url=_url(source_url, dataset_id),
             source_name=f"qabias {version}",
             notes="; ".join(filter(None, (signature, note))),
@@ -192,28 +191,28 @@ def _url(source_url: str | None, dataset_id: str) -> str:
     return source_url or f"{constants.ENDPOINT}/datasets/{dataset_id}"
 
 
-def _read(run_folder: Path, model_id: str, dataset: str, sample: bool) -> tuple[ScoredRun, str, str | None]:
+def _read(run_folder: Path, model_id: str, dataset: str, sample: bool) -> tuple[Run, str, str | None]:
     """The run, and the dataset with its revision, if `dataset` has one (ORG/NAME@COMMIT)."""
     dataset_id, at, revision = dataset.partition("@")
     check_repo_id(model_id)
     check_repo_id(dataset_id)
     if at and not re.fullmatch("[0-9a-f]{40}", revision):
         raise QabiasError(f"{shortened(revision)} is no commit of a dataset.", "Give its 40 hexadecimal digits.")
-    run = read_scored(run_folder)
+    run = Run.scored(run_folder)
     if missing := {"qabias", "source", "scorer", "norm"} - signature_fields(run.signature).keys():
         raise QabiasError(f"{run_folder}: the signature has no {min(missing)}", "rerun the command")
     limit, covered = run.arguments.limit, coverage_of(run.arguments)
     part, fix = (
         (covered, "answer all examples") if limit is None else (f"a sample of {limit} examples", "measure all examples")
     )
-    if stopped_early(run):
+    if run.stopped_early:
         part, fix = "it stopped early", "finish it with --all"
     if part and not sample:
         raise QabiasError(f"{run_folder}: {part}, not a complete run", f"{fix}, or add --sample")
     return run, dataset_id, revision or None
 
 
-def public_signature(run: ScoredRun, model_id: str) -> str:
+def public_signature(run: Run, model_id: str) -> str:
     """The signature with the model's repository instead of a local folder."""
     model = escaped(run.arguments.model)
     return run.signature.replace(f"|model:{model}@local/", f"|model:{model_id}@local/")
@@ -225,7 +224,7 @@ def _shown(detail: Any) -> str:
     return detail if isinstance(detail, str) else f"{detail:.4f}"
 
 
-def _file_name(run: ScoredRun) -> str:
+def _file_name(run: Run) -> str:
     """A file name for the run, e.g. `bbq-Age-qa-causal`; a long one ends with a digest."""
     fields = signature_fields(run.signature)
     arguments, own = run.arguments, run.benchmark.options
@@ -243,7 +242,7 @@ def _file_name(run: ScoredRun) -> str:
         "" if fields["norm"] == "none" else fields["norm"],
         fields.get("score", ""),
         "" if arguments.limit is None else f"sample{arguments.limit}",
-        "stopped" if stopped_early(run) else "",
+        "stopped" if run.stopped_early else "",
     ]
     name = re.sub(r"[^\w-]+", "-", "-".join(filter(None, parts)))
     if len(name) <= LONGEST_NAME:

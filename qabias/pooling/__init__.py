@@ -15,11 +15,11 @@ from qabias.benchmarks.generated import WRITTEN_COLUMNS
 from qabias.comparison.comparable import mixed_fields, run_names
 from qabias.comparison.paired import Answers
 from qabias.errors import QabiasError
-from qabias.runs.looks import CONFIDENCE, STOPPED, confidence_of, stopped_early
+from qabias.runs.looks import CONFIDENCE, STOPPED
 from qabias.runs.means import measures_of, of_means
+from qabias.runs.opened import Run
 from qabias.runs.outcomes import missing_notes
 from qabias.runs.question import wordings_of
-from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import signature_fields
 from qabias.tables.model import Analysis
 
@@ -35,7 +35,7 @@ class Pool:
     """The result of averaging."""
 
     benchmark: Benchmark
-    runs: Sequence[ScoredRun]
+    runs: Sequence[Run]
     names: Sequence[str]
     mixed: Mapping[str, Sequence[str]]
     measures: Sequence[Measure]
@@ -68,7 +68,7 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None 
     answers = Answers(mirror)
     table, answers_of_runs, lacking = _stacked(runs, answers)
     rules: Mapping[str, Any] = runs[0].arguments.rules
-    if (level := confidence_of(*runs)) > CONFIDENCE:
+    if (level := max(run.confidence for run in runs)) > CONFIDENCE:
         rules = {**rules, "confidence": level}
     scores = benchmark.score(table, answers_of_runs, rules)
     question_only = runs[0].is_question_only
@@ -79,7 +79,7 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None 
     of_runs = [run.scores for run in runs]
     means = of_means(benchmark, measures, names, scores, of_runs, analysis)
     first, *others = means.notes
-    notes = [first, *([STOPPED] if any(map(stopped_early, runs)) else [])]
+    notes = [first, *([STOPPED] if any(run.stopped_early for run in runs) else [])]
     if mixed:
         notes.append(f"Caution: the runs also differ in {', '.join(mixed)}, not only in how one model was asked.")
     notes += [
@@ -104,10 +104,10 @@ def pool_content(pool: Pool) -> dict[str, Any]:
     }
 
 
-def _read(folders: Sequence[Path], allow_mixed: bool) -> list[ScoredRun]:
+def _read(folders: Sequence[Path], allow_mixed: bool) -> list[Run]:
     if len(folders) < 2:
         raise QabiasError("fewer than two runs to average", "name at least two run folders")
-    runs = [read_scored(folder) for folder in folders]
+    runs = [Run.scored(folder) for folder in folders]
     places = [folder.resolve() for folder in folders]
     for folder, place in zip(folders, places, strict=True):
         if places.count(place) > 1:
@@ -122,7 +122,7 @@ def _read(folders: Sequence[Path], allow_mixed: bool) -> list[ScoredRun]:
     return runs
 
 
-def _check_same(first: ScoredRun, other: ScoredRun, allow_mixed: bool) -> None:
+def _check_same(first: Run, other: Run, allow_mixed: bool) -> None:
     """Refuse two runs that differ in questions, scoring rules or model."""
     one, two = asdict(first.arguments), asdict(other.arguments)
     free = {*_FREE, *(("model", "revision", "dtype") if allow_mixed else ())}
@@ -140,7 +140,7 @@ def _check_same(first: ScoredRun, other: ScoredRun, allow_mixed: bool) -> None:
         raise QabiasError(f"{first.folder} and {other.folder}: only one model saw the contexts", _SAME)
 
 
-def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.Table, Mapping[str, Sequence[int]]]:
+def _stacked(runs: Sequence[Run], answers: Answers) -> tuple[pa.Table, pa.Table, Mapping[str, Sequence[int]]]:
     """The examples of all runs in sequence with the column `RUN`, and the parallel answers."""
     first = answers.examples(runs[0])
     key = list(runs[0].benchmark.key)

@@ -13,10 +13,11 @@ from qabias.comparison import Comparison
 from qabias.comparison.tables import RUNS_TABLE
 from qabias.report.content import comparison_headlines, make_head
 from qabias.report.page import card_palette, environment, lay_out, read_template
-from qabias.runs.scored import ScoredRun
+from qabias.runs.opened import Run
+from qabias.runs.signature import coverage_of
 from qabias.scores.formatting import counted
 from qabias.tables.figures import draw, hidden_rows
-from qabias.tables.model import Analysis, Table
+from qabias.tables.model import Table
 
 _HEADLINE_FIGURE = "intervals"  # kind of the card's figure, the report's first one
 MOST_ROWS = 10
@@ -24,19 +25,19 @@ MOST_ROWS = 10
 _numbers = itertools.count(1)
 
 
-def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
+def run_card(run: Run) -> str:
     """A run's headline scores with intervals, headline, and first interval figure."""
     facts, tiles, result, _ = make_head(run)
     return _rendered(
         "run_card.html.j2",
         run.signature,
-        analysis.tables,
+        run.analysis.tables,
         title=run.arguments.model or "unnamed model",
         kicker=run.benchmark.title,
-        facts={**facts, "Answered": coverage} if coverage else facts,
+        facts={**facts, "Answered": coverage} if (coverage := coverage_of(run.arguments)) else facts,
         tiles=tiles,
         headline=result,
-        notes=analysis.notes,
+        notes=run.analysis.notes,
         signature=run.signature,
     )
 

@@ -13,8 +13,7 @@ from qabias.benchmarks.headline import Headline, Tile, headline_tiles, meaningfu
 from qabias.benchmarks.limits import READ_RANGES, range_column
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import are_question_only
-from qabias.runs.looks import run_headline
-from qabias.runs.scored import ScoredRun
+from qabias.runs.opened import Run
 from qabias.runs.signature import coverage_of, scorer_name, signature_fields
 from qabias.scorers.registry import kinds
 from qabias.scores.facts import ALL, Row, Scores
@@ -38,12 +37,12 @@ class Head(NamedTuple):
     revision: str
 
 
-def make_head(run: ScoredRun) -> Head:
+def make_head(run: Run) -> Head:
     """Facts, tiles and headline of a run."""
     benchmark = run.benchmark
     facts = benchmark.sample_facts(run.scores)
     tiles = headline_tiles(benchmark, run.scores, run.is_question_only)
-    first = run_headline(run)
+    first = run.headline
     covered = coverage_of(run.arguments)
     if covered:
         facts = {"Answered": covered, **facts}
@@ -53,7 +52,7 @@ def make_head(run: ScoredRun) -> Head:
     return Head(facts, tiles, first, _revision(run))
 
 
-def _revision(run: ScoredRun) -> str:
+def _revision(run: Run) -> str:
     """The requested revision, and the version and precision of the model."""
     model = run.arguments.model
     pinned = signature_fields(run.signature).get("model", "")
@@ -165,15 +164,16 @@ def card_text(name: str, sample: str, first: Headline | None, tiles: Sequence[Ti
     return "\n".join(lines).replace("\u00a0", "")
 
 
-def with_prompts(analysis: Analysis, run: ScoredRun) -> Analysis:
+def with_prompts(run: Run) -> Analysis:
     """The analysis with the key `prompt` in its examples, see `prompts_of`."""
+    analysis = run.analysis
     prompts, missing = prompts_of(analysis.examples, run)
     examples = tuple({**row, "prompt": prompt} for row, prompt in zip(analysis.examples, prompts, strict=False))
     how_chosen = f"{analysis.how_chosen} {missing}".rstrip()
     return replace(analysis, examples=examples or analysis.examples, how_chosen=how_chosen)
 
 
-def prompts_of(rows: Sequence[Row], run: ScoredRun) -> tuple[list[Any], str]:
+def prompts_of(rows: Sequence[Row], run: Run) -> tuple[list[Any], str]:
     """The prompt of every example, a text or a list of several; [] without prompts, with the reason.
 
     A run stores no prompts; the signature's prompt format renders them again. Only the first answer order is shown.

@@ -21,14 +21,13 @@ from qabias.comparison.changes import OWN, changed_answers
 from qabias.errors import QabiasError
 from qabias.report.content import prompts_of
 from qabias.runs.estimands import estimands
-from qabias.runs.folder import part_path, read_all_answers
-from qabias.runs.question import Question, read_question
-from qabias.runs.scored import ScoredRun
+from qabias.runs.folder import part_path
+from qabias.runs.opened import Run
 from qabias.runs.signature import signature_fields
 from qabias.scores.facts import Row
 from qabias.support.arrow import dicts
 from qabias.support.files import regular
-from qabias.tables.model import Analysis, Table
+from qabias.tables.model import Table
 
 MOST_EXAMPLES = 60_000  # in a page; of a larger run the page has the analysis's selection
 TAGS = ("outcome", "change")  # keys whose values are lists of words to filter by
@@ -50,26 +49,23 @@ class Explored(NamedTuple):
     tables: Sequence[Table] = ()
 
 
-def run_examples(
-    run: ScoredRun, analysis: Analysis, mirror: str | None = None, question: Question | None = None
-) -> Explored:
+def run_examples(run: Run) -> Explored:
     """All examples of a run up to `MOST_EXAMPLES`, else the analysis's, with the reason."""
     parts = part_path(run.folder, 0).parent.glob("part-*.parquet")
     try:
         n = sum(pq.read_metadata(regular(path)).num_rows for path in parts)
         if 0 < n <= MOST_EXAMPLES:
-            return _all_examples(run, question or read_question(run.file, mirror))
+            return _all_examples(run)
         reason = f"The run has {n:,} examples, a page at most {MOST_EXAMPLES:,}." if n else "The folder has no answers."
     except (QabiasError, pa.ArrowException, OSError) as error:
         reason = f"Not all are here: {' '.join(map(str, error.args))}"
-    prompts, missing = prompts_of(analysis.examples, run)
-    how = " ".join(filter(None, (analysis.how_chosen, missing, reason)))
-    return Explored("Examples", how, _columns(analysis.examples, prompts), run.benchmark.key)
+    prompts, missing = prompts_of(run.analysis.examples, run)
+    how = " ".join(filter(None, (run.analysis.how_chosen, missing, reason)))
+    return Explored("Examples", how, _columns(run.analysis.examples, prompts), run.benchmark.key)
 
 
-def _all_examples(run: ScoredRun, question: Question) -> Explored:
-    table, key = question.table, run.benchmark.key
-    answers = read_all_answers(run.file, run.benchmark, table)
+def _all_examples(run: Run) -> Explored:
+    table, answers, key = run.question.table, run.answers, run.benchmark.key
     rows: Sequence[Row] = run.benchmark.examples(table, answers)
     if RUN in table.column_names:
         rows = [{**row, RUN: wording} for row, wording in zip(rows, table[RUN].to_pylist(), strict=True)]
@@ -77,7 +73,7 @@ def _all_examples(run: ScoredRun, question: Question) -> Explored:
     prompts, missing = prompts_of(rows, run)
     norm = about_norm(dicts(answers, ("loglikelihoods", "prediction"))) if run.arguments.norm != "none" else ""
     how = " ".join(filter(None, (f"All {len(rows):,} examples.", missing, norm.strip())))
-    both = estimands(run, question, answers)
+    both = estimands(run)
     return Explored("Examples", how, _columns(rows, prompts), key, [both] if both else [])
 
 

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from qabias.benchmarks.base import RUN
 from qabias.benchmarks.scoring import by_run
 from qabias.errors import QabiasError
-from qabias.runs.folder import read_all_answers, read_run
-from qabias.runs.question import read_question
+from qabias.runs.opened import Run
 from qabias.scores.facts import TemplateView
 from qabias.support.suggest import closest
 from qabias.tables.model import Column, Table, Value
@@ -24,10 +23,9 @@ N_ITEMS = 4
 
 def show_template(folder: Path, name: str, console: Console, mirror: str | None = None) -> None:
     """Print a template's answer shares by condition, and a few of its examples."""
-    run = read_run(folder)
-    question = read_question(run, mirror)
+    run = Run.open(folder, mirror)
+    question, answers = run.question, run.answers
     benchmark, table = question.benchmark, question.table
-    answers = read_all_answers(run, benchmark, table)
     if RUN in table.column_names:
         table, *others = by_run(table)
         answers = answers.slice(0, table.num_rows)

@@ -20,11 +20,10 @@ from qabias.errors import QabiasError
 from qabias.pooling import Pool
 from qabias.report.content import comparison_headlines
 from qabias.runs.estimands import estimands
-from qabias.runs.folder import is_run, read_all_answers
-from qabias.runs.looks import read_outcome, stopped_early, verdict_lines
+from qabias.runs.folder import is_run
+from qabias.runs.looks import verdict_lines
+from qabias.runs.opened import Run
 from qabias.runs.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
-from qabias.runs.question import read_question
-from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import coverage_of
 from qabias.scores.facts import SHOWN, WORDINGS, Facts, Scores
 from qabias.scores.formatting import show, show_interval
@@ -44,13 +43,13 @@ _PUBLISHED_WIDTH = 100
 _BEST = {0.0: "0", 1.0: "100%"}
 
 
-def print_summary(run: ScoredRun, console: Console | None = None) -> None:
+def print_summary(run: Run, console: Console | None = None) -> None:
     """Print a run in at most 20 lines: headline, overall scores, largest groups, limits and signature."""
     console = console or Console()
     console.width = max(console.width, MIN_WIDTH)
     benchmark, scores, model = run.benchmark, run.scores, run.arguments.model or "unnamed model"
     facts = benchmark.sample_facts(scores)
-    outcome = read_outcome(run)
+    outcome = run.outcome
     for line in verdict_lines(outcome) if outcome else ():
         print_line(line, console)
     print_line(f"{' '.join(model.split())} on {benchmark.title.partition(':')[0]}: {facts.get('Sample', '')}", console)
@@ -60,7 +59,7 @@ def print_summary(run: ScoredRun, console: Console | None = None) -> None:
     print_table(_overview(benchmark, scores, run.is_question_only), console)
     _print_explained(meaningful(benchmark, run.is_question_only), benchmark.facts, console)
     limits = [f"sample ({run.arguments.limit})"] if run.arguments.limit is not None else []
-    limits += ["stopped early"] if stopped_early(run) else []
+    limits += ["stopped early"] if run.stopped_early else []
     if _has_ranges(benchmark, scores):
         limits.append(_RANGE)
     print_line(f"{'Limits':<9}{'. '.join([*limits, _CAVEAT])}", console)
@@ -197,7 +196,7 @@ def _number(facts: Facts, value: float) -> str:
 def print_side_by_side(
     benchmark: Benchmark,
     measures: Sequence[Measure],
-    runs: Sequence[ScoredRun],
+    runs: Sequence[Run],
     names: Sequence[str],
     scores: Sequence[Mapping[str, Any]],
     console: Console | None = None,
@@ -238,14 +237,14 @@ def print_pool(pool: Pool, console: Console | None = None) -> None:
 
 def show_folder(folder: Path, console: Console, *, full: bool = False) -> None:
     """Print a run's arguments and findings, and the names of its tables; in full also scores and tables."""
-    run = read_scored(folder) if is_run(folder) else None
+    run = Run.scored(folder) if is_run(folder) else None
     analysis = read_folder(folder)
     if run is not None:
         print_summary(run, console)
     for note in analysis.notes:
         console.print(note, markup=False)
     if run is not None and full:
-        made = {"revision": run.arguments.revision, "date": run.file.created, "qabias": run.file.qabias_version}
+        made = {"revision": run.arguments.revision, "date": run.created, "qabias": run.qabias_version}
         for name, value in made.items():
             if value:
                 # A line feed in a name would begin a line that looks like one of this program.
@@ -259,10 +258,8 @@ def show_folder(folder: Path, console: Console, *, full: bool = False) -> None:
 
 def show_both_intervals(folder: Path, console: Console, mirror: str | None = None) -> None:
     """Print the headline scores with both intervals, see `qabias.runs.estimands`."""
-    run = read_scored(folder)
-    question = read_question(run.file, mirror)
-    answers = read_all_answers(run.file, run.benchmark, question.table)
-    table = estimands(run, question, answers)
+    run = Run.scored(folder, mirror)
+    table = estimands(run)
     if table is None:
         raise QabiasError(f"{folder} has no scores of all examples in one prompt.", "Remove --both-intervals.")
     console.width = max(console.width, MIN_WIDTH)

@@ -29,51 +29,40 @@ from qabias.report.content import (
 from qabias.report.explorer import differing_examples, run_examples
 from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
-from qabias.runs.question import Question
-from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
+from qabias.runs.opened import Run
+from qabias.runs.scored import scores_content
 from qabias.support.collector import collector_paused
 from qabias.support.files import strict, write_atomically, write_json
 from qabias.support.outputs import Own, check_file, check_folder, json_with, none_is_own
 from qabias.support.stored import write_stored
-from qabias.tables.model import Analysis, Table, as_read, write_analysis
+from qabias.tables.model import Table, as_read, write_analysis
 
 POOL_PAGE = "pool.html"
 
 
-def write_report(
-    run: ScoredRun,
-    analysis: Analysis,
-    output: Path | None = None,
-    mirror: str | None = None,
-    overwrite: bool = False,
-    question: Question | None = None,
-) -> Path:
-    """Write the report of a run and return its path.
-
-    `question` has its examples. None: they are loaded again, published ones from `mirror`.
-    """
+def write_report(run: Run, output: Path | None = None, *, overwrite: bool = False) -> Path:
+    """Write the report of a run and return its path."""
     if output is not None:
         check_file(output, is_page_of([run.signature]), overwrite=overwrite)
     with collector_paused():
-        chapter = _chapter(run, analysis, mirror, question)
+        chapter = _chapter(run)
         return _write(render_chapters(chapter.name, [chapter]), output or run.folder / REPORT_FILE)
 
 
 def write_report_of(folder: Path, output: Path | None = None, *, overwrite: bool = False) -> Path:
     """Write the report of a run folder and return its path."""
-    run = read_scored(folder)
-    return write_report(run, read_tables(run), output, overwrite=overwrite)
+    return write_report(Run.scored(folder), output, overwrite=overwrite)
 
 
 def write_combined_report(folders: Sequence[Path], output: Path, *, overwrite: bool = False) -> Path:
     """Write one report of several runs with a table of contents, and return its path."""
-    runs = [read_scored(folder) for folder in folders]
+    runs = [Run.scored(folder) for folder in folders]
     check_file(output, is_page_of([run.signature for run in runs]), overwrite=overwrite)
-    chapters = [_chapter(run, read_tables(run)) for run in runs]
+    chapters = [_chapter(run) for run in runs]
     return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
 
 
-def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> list[Table]:
+def _overview(runs: Sequence[Run], chapters: Sequence[Chapter]) -> list[Table]:
     places: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
         places.setdefault(family_of(run.benchmark) or run.benchmark.name, []).append(place)
@@ -90,7 +79,7 @@ def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> list[Ta
     return tables
 
 
-def check_comparison_output(folder: Path, runs: Sequence[ScoredRun], *, overwrite: bool = False) -> None:
+def check_comparison_output(folder: Path, runs: Sequence[Run], *, overwrite: bool = False) -> None:
     """Refuse to write a comparison over other files."""
     page = folder / COMPARISON_FILE
     own = is_page_of([run.signature for run in runs])
@@ -180,15 +169,13 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
     return _write(render_chapters(title, [chapter]), folder / POOL_PAGE)
 
 
-def _chapter(
-    run: ScoredRun, analysis: Analysis, mirror: str | None = None, question: Question | None = None
-) -> Chapter:
+def _chapter(run: Run) -> Chapter:
     facts, tiles, result, revision = make_head(run)
     arguments = asdict(run.arguments)
-    versions = {name: _plain(value) for name, value in run.file.versions.items()}
+    versions = {name: _plain(value) for name, value in run.versions.items()}
     made = {
         **({"Revision": revision} if revision else {}),
-        "Measured": f"{_readable_time(run.file.created)}, with qabias {run.file.qabias_version}",
+        "Measured": f"{_readable_time(run.created)}, with qabias {run.qabias_version}",
         "Libraries": ", ".join(f"{name} {version}" for name, version in versions.items()),
     }
     model = run.arguments.model or "unnamed model"
@@ -200,14 +187,14 @@ def _chapter(
         card=card_text(name, facts.get("Sample", ""), result, tiles, run.signature),
         head={**made, **facts},
         intro=run_intro(run.benchmark),
-        analysis=analysis,
-        examples=run_examples(run, analysis, mirror, question),
+        analysis=run.analysis,
+        examples=run_examples(run),
         signature=run.signature,
         tiles=tiles,
         headline=result,
         appendix={
             "Arguments": {name: _plain(value) for name, value in arguments.items()},
-            "Versions": {"qabias": run.file.qabias_version, **versions},
+            "Versions": {"qabias": run.qabias_version, **versions},
         },
         bundled=run.arguments.source == BUNDLED,
     )

@@ -19,8 +19,9 @@ from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options, check_rules
 from qabias.runs.checksums import write_checked
 from qabias.runs.folder import claim, part_path, read_part, read_run, write_part
+from qabias.runs.opened import Run
 from qabias.runs.question import Question, load_examples, read_question
-from qabias.runs.run import RunResult, finish, scores_of
+from qabias.runs.run import finish, scores_of
 from qabias.runs.scored import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.signature import collected_signature, coverage_of, with_rules
 from qabias.support.suggest import choose, did_you_mean, first_line, shortened, unknown
@@ -134,7 +135,7 @@ def refused(where: str | Path, error: QabiasError) -> QabiasError:
     return QabiasError(f"{where}: {problem}", fix or "Correct that row. Rows are counted from 0.")
 
 
-def write_collected(collected: Collected, folder: Path) -> RunResult:
+def write_collected(collected: Collected, folder: Path) -> Run:
     """Write answers as a run folder, with scores and tables."""
     question = collected.question
     # What the metric refuses must not leave a folder behind.
@@ -154,10 +155,10 @@ def write_collected(collected: Collected, folder: Path) -> RunResult:
     return finish(run_file, question)
 
 
-def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror: str | None = None) -> RunResult:
+def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror: str | None = None) -> Run:
     """Score the answers of a run by other rules, as a new run."""
     run = read_run(folder)
-    benchmark = load_benchmark(run.benchmark)
+    benchmark = load_benchmark(run.arguments.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
     question = replace(read_question(run, mirror), signature=with_rules(run.signature, arguments.rules))
     new = claim(output, arguments, question.signature, run.units_per_part, run.model_digest)

@@ -13,10 +13,8 @@ import pyarrow as pa
 from qabias.benchmarks import ALL
 from qabias.benchmarks.base import RUN
 from qabias.benchmarks.headline import meaningful
-from qabias.runs.arguments import RunArguments
-from qabias.runs.looks import confidence_of
-from qabias.runs.question import Question, blocks
-from qabias.runs.scored import ScoredRun
+from qabias.runs.opened import Run
+from qabias.runs.question import blocks
 from qabias.scores.judge import t_quantile
 from qabias.scores.score import Score, estimate, missing_share
 from qabias.tables.model import Column, Table
@@ -36,7 +34,7 @@ _COLUMNS = (
 )
 
 
-def estimands(run: ScoredRun, question: Question, answers: pa.Table) -> Table | None:
+def estimands(run: Run) -> Table | None:
     """Both intervals of the headline scores; None for prompt sets, and without scores of all examples together.
 
     The templates are fixed for the second, and the examples are a systematic sample of their questions. Each split
@@ -44,18 +42,15 @@ def estimands(run: ScoredRun, question: Question, answers: pa.Table) -> Table | 
     the mean square of half the halves' difference, times the share of questions that were not asked (Cochran 1977). It
     cannot exceed that share of the variance over templates, which replaces it if all halves agree.
 
-    Args:
-        run: The run.
-        question: Its question, with the examples of its scores.
-        answers: The answers, parallel to the examples.
     """
+    question = run.question
     facts, whole = run.benchmark.facts, run.benchmark.groups(run.scores).get(ALL)
     if whole is None or RUN in question.table.column_names:
         return None
     measures = [one for one in meaningful(run.benchmark, run.is_question_only, facts.tiles) if one.name in whole]
     unasked = 1.0 - question.table.num_rows / question.examples.n_whole
-    splits = _splits(question, answers, run.arguments) if unasked > 0.0 else []
-    factor = t_quantile(0.5 + confidence_of(run) / 2.0, N_SPLITS) * math.sqrt(unasked)
+    splits = _splits(run) if unasked > 0.0 else []
+    factor = t_quantile(0.5 + run.confidence / 2.0, N_SPLITS) * math.sqrt(unasked)
     rows = []
     for measure in measures:
         like, name = estimate(whole, measure.name), measure.name
@@ -75,13 +70,11 @@ def _these(like: Score, half: float, most: float) -> Score:
     return Score(value, value - below, value + above)
 
 
-def _splits(
-    question: Question, answers: pa.Table, arguments: RunArguments
-) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _splits(run: Run) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """The scores of both halves of each split."""
-    benchmark, table = question.benchmark, question.table
-    block, rng = blocks(benchmark, table, arguments.seed), np.random.default_rng(0)
-    options: Mapping[str, Any] = {**arguments.rules, "confidence": None}  # no intervals
+    benchmark, table, answers = run.benchmark, run.question.table, run.answers
+    block, rng = blocks(benchmark, table, run.arguments.seed), np.random.default_rng(0)
+    options: Mapping[str, Any] = {**run.arguments.rules, "confidence": None}  # no intervals
 
     def score(rows: np.ndarray) -> Mapping[str, Any]:
         kept = pa.array(rows)

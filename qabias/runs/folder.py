@@ -52,11 +52,6 @@ class RunContent:
     units_per_part: int
     model_digest: str
 
-    @property
-    def benchmark(self) -> str:
-        """Name of the benchmark, or path of a folder of templates."""
-        return self.arguments.benchmark
-
 
 @dataclass(frozen=True)
 class RunFile(RunContent):
@@ -77,9 +72,9 @@ def read_run(folder: Path) -> RunFile:
     if version != __version__:
         raise QabiasError(f"{path}: written by qabias {version}, and this is {__version__}.", f"{remedy}.")
     content = typed(RunContent, fields, path, remedy)
-    if content.benchmark not in benchmark_names() and not is_folder(content.benchmark):
+    if content.arguments.benchmark not in benchmark_names() and not is_folder(content.arguments.benchmark):
         raise QabiasError(
-            f"{path}: unknown benchmark {content.benchmark!r}, here are {', '.join(benchmark_names())}.",
+            f"{path}: unknown benchmark {content.arguments.benchmark!r}, here are {', '.join(benchmark_names())}.",
             "Install its package, or repeat the run in another folder.",
         )
     measured = [content.signature, asdict(content.arguments), *filter(None, [content.model_digest])]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +13,9 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, load_benchmark
 from qabias.benchmarks.base import LOOK
-from qabias.benchmarks.headline import Finding, Headline, headline
 from qabias.benchmarks.scoring import any_answers, breakdowns_of
 from qabias.errors import QabiasError
 from qabias.runs.folder import RunFile
-from qabias.runs.scored import ScoredRun
 from qabias.runs.spending import Size, limits_of
 from qabias.scores.facts import Scores
 from qabias.scores.judge import (
@@ -200,31 +197,6 @@ def verdict_lines(outcome: Outcome) -> list[str]:
     return lines
 
 
-def confidence_of(*runs: ScoredRun) -> float:
-    """Level of the intervals of scores of these runs, or of their differences: the highest of runs that stopped."""
-    matches = (re.search(r"\|confidence:([\d.]+)", str(run.scores.get("signature"))) for run in runs)
-    return max((float(one[1]) for one in matches if one), default=CONFIDENCE)
-
-
-def stopped_early(run: ScoredRun) -> bool:
-    """Whether conditions ended a run before its last question, as is assumed of a run that lost its verdict."""
-    outcome = read_outcome(run)
-    return bool(run.arguments.until) and (outcome is None or outcome.look < outcome.n_looks)
-
-
-def run_headline(run: ScoredRun) -> Headline | None:
-    """The headline of a run: its verdict if it has conditions, then what its scores show."""
-    first = headline(run.benchmark, run.scores, run.arguments.model, run.is_question_only)
-    outcome = read_outcome(run)
-    if outcome is None or first is None:
-        return first
-    states = {one.state for one in outcome.verdicts}
-    finding: Finding = "fail" if "fail" in states else "inconclusive" if "undecided" in states else "pass"
-    line, *more = verdict_lines(outcome)
-    text, end, interval = line.partition("). ")
-    return Headline(finding, text + end.strip(), " ".join([interval, *more, first.text, first.detail]).strip())
-
-
 class _StoredVerdict(NamedTuple):
     """A verdict as `verdict.json` holds it."""
 
@@ -279,7 +251,7 @@ def write_outcome(folder: Path, outcome: Outcome) -> None:
     write_stored(folder / VERDICT_FILE, outcome_content(outcome))
 
 
-def read_outcome(run: ScoredRun | RunFile) -> Outcome | None:
+def read_outcome(run: RunFile) -> Outcome | None:
     """Read `verdict.json`; None if the run has none."""
     if not run.arguments.until:
         return None

@@ -15,8 +15,9 @@ import pyarrow as pa
 from qabias.benchmarks import Benchmark
 from qabias.errors import QabiasError
 from qabias.runs.folder import RUN_FILE, RunFile, answers_part, check_free, part_path, read_part, read_run
+from qabias.runs.opened import Run
 from qabias.runs.question import read_question
-from qabias.runs.run import RunResult, finish
+from qabias.runs.run import finish
 from qabias.scorers.journal import REQUESTS_FILE, SERVED, Journal
 from qabias.support.files import write_atomically, write_new
 from qabias.support.suggest import shortened
@@ -24,7 +25,7 @@ from qabias.support.suggest import shortened
 _MOST_NAMED = 8
 
 
-def merge(folders: Sequence[Path], output: Path, mirror: str | None = None) -> RunResult:
+def merge(folders: Sequence[Path], output: Path, mirror: str | None = None) -> Run:
     """Merge the parts of several run folders, and score the run."""
     if (output / RUN_FILE).exists():
         folders = [output, *folders]

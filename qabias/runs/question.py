@@ -202,9 +202,10 @@ def _check_unchanged(run: RunFile, examples: Examples) -> None:
     then, now = signature_fields(run.signature).get("source"), examples.origin.version
     if then == now:
         return
-    if is_folder(run.benchmark):
+    if is_folder(run.arguments.benchmark):
         raise QabiasError(
-            f"{run.folder}: the templates in {run.benchmark} have changed since this run ({then} then, {now} now).",
+            f"{run.folder}: the templates in {run.arguments.benchmark} have changed since this run ({then} then, "
+            f"{now} now).",
             "Restore them, or run again into another folder.",
         )
     if run.arguments.source == BUNDLED:

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -18,7 +18,6 @@ import filelock
 import pyarrow as pa
 from tqdm import tqdm
 
-from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import Rules, Scored
 from qabias.errors import QabiasError
 from qabias.models.checkpoint import files_digest
@@ -39,6 +38,7 @@ from qabias.runs.folder import (
 )
 from qabias.runs.looks import CONFIDENCE, Outcome, StoppingRule, verdict_lines, write_outcome
 from qabias.runs.means import with_wordings
+from qabias.runs.opened import Run
 from qabias.runs.question import Examples, Question, load_examples, make_question, read_question, until_look
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
 from qabias.scorers import registry
@@ -46,42 +46,15 @@ from qabias.scorers.base import BatchScorer, Scorer
 from qabias.scorers.batches import keeping
 from qabias.scorers.journal import REQUESTS_FILE
 from qabias.support.collector import collector_paused
+from qabias.support.files import strict
 from qabias.support.printable import printable
 from qabias.support.progress import listening
-from qabias.tables.model import Analysis, write_analysis
+from qabias.tables.model import Analysis, as_read, write_analysis
 
 SECONDS_BETWEEN_LINES = 60.0
 _KEPT = ".batches.jsonl"
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """State of a run."""
-
-    run: RunFile
-    scores: Mapping[str, Any] | None
-    n_missing_parts: int
-    note: str = ""
-    sampled: str = ""
-    warned: tuple[str, ...] = ()
-    question: Question | None = None
-
-    @property
-    def folder(self) -> Path:
-        """The run folder."""
-        return self.run.folder
-
-    @property
-    def benchmark(self) -> Benchmark:
-        """The benchmark."""
-        return load_benchmark(self.run.benchmark)
-
-    @property
-    def signature(self) -> str:
-        """The signature."""
-        return self.run.signature
 
 
 class Prepared(NamedTuple):
@@ -101,7 +74,7 @@ def run(
     ask: str | None = None,
     handed_over: object = None,
     whole: bool = False,
-) -> RunResult:
+) -> Run:
     """Measure a model: ask what is not answered yet, then score when all parts exist.
 
     A run with `until` asks look after look until its verdict; with `whole` it continues to the full benchmark.
@@ -138,9 +111,7 @@ def run(
             if outcome is None or outcome.is_over or question.part_ends[outcome.look - 1] < end:
                 break
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
-        # Processes share the result; a question, with its functions, cannot be sent.
-        kept: dict[str, Any] = {"question": None} if processes.count > 1 else {}
-        return processes.on_first(lambda: replace(finish(run_file, question), note=note, **kept))
+        return processes.on_first(lambda: finish(run_file, question, note, rule, outcome))
 
 
 def stopping_rule(question: Question, arguments: RunArguments) -> StoppingRule | None:
@@ -156,12 +127,17 @@ def _answers_until(run: RunFile, question: Question, look: int) -> pa.Table | No
     return None if n_missing else answers
 
 
-def at_verdict(run: RunFile, question: Question) -> tuple[Question, Outcome | None]:
-    """The question as far as the scores go, and the verdict: until it, or all if the run continued to the end."""
-    rule = stopping_rule(question, run.arguments)
+def at_verdict(
+    run: RunFile, question: Question, rule: StoppingRule | None = None, outcome: Outcome | None = None
+) -> tuple[Question, Outcome | None]:
+    """The question as far as the scores go, and the verdict: until it, or all if the run continued to the end.
+
+    `rule` is the run's, and `outcome` that of the looks that it has taken.
+    """
+    rule = rule or stopping_rule(question, run.arguments)
     if rule is None:
         return question, None
-    outcome, is_unfinished = rule.follow(partial(_answers_until, run, question))
+    outcome, is_unfinished = rule.follow(partial(_answers_until, run, question), outcome)
     if outcome is None or is_unfinished:
         return question, None
     if outcome.look < outcome.n_looks and not read_answers(run, question.benchmark, question.parts)[1]:
@@ -177,7 +153,10 @@ def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, 
     n_mine, n_missing = (sum(question.parts[number].num_rows for number in numbers) for numbers in (mine, missing))
     is_shown = machine.shows_progress and processes.rank == 0
     stream = sys.stderr if is_shown else None
-    with processes.apart(), closing(RunProgress(run.benchmark, n_mine, n_mine - n_missing, stream)) as progress:
+    with (
+        processes.apart(),
+        closing(RunProgress(run.arguments.benchmark, n_mine, n_mine - n_missing, stream)) as progress,
+    ):
         for number in missing:
             with progress.part(question.parts[number].num_rows):
                 answer_part(run, question, number, scorer)
@@ -243,12 +222,12 @@ def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict
     return scores, tuple(dict.fromkeys(str(warning.message) for warning in caught))
 
 
-def score_run(folder: Path, mirror: str | None = None) -> RunResult:
+def score_run(folder: Path, mirror: str | None = None) -> Run:
     """Score the answers of a run folder; writes `scores.json` and `analysis.json`."""
     run_file = read_run(folder)
     question = read_question(run_file, mirror, planned=True)
     result = finish(run_file, question)
-    if result.scores is None:
+    if result.n_missing_parts:
         has_scores = (folder / SCORES_FILE).exists()
         former = f"; {SCORES_FILE} is older and stays" if has_scores else ""
         raise QabiasError(
@@ -259,12 +238,18 @@ def score_run(folder: Path, mirror: str | None = None) -> RunResult:
     return result
 
 
-def finish(run_file: RunFile, question: Question) -> RunResult:
+def finish(
+    run_file: RunFile,
+    question: Question,
+    note: str = "",
+    rule: StoppingRule | None = None,
+    outcome: Outcome | None = None,
+) -> Run:
     """Score the answers of a run and write its files, if all parts exist."""
-    question, outcome = at_verdict(run_file, question)
+    question, outcome = at_verdict(run_file, question, rule, outcome)
     answers, n_missing = read_answers(run_file, question.benchmark, question.parts)
     if n_missing:
-        return RunResult(run_file, None, n_missing)
+        return Run.from_file(run_file, n_missing_parts=n_missing, note=note)
     for kept in part_path(run_file.folder, 0).parent.glob(f".*{_KEPT}"):
         kept.unlink(missing_ok=True)  # answers of parts that were interrupted
     with collector_paused():
@@ -273,7 +258,8 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
         write_outcome(run_file.folder, outcome)
     write_scores(run_file, scores)
     write_analysis(analysis, run_file.folder / ANALYSIS_FILE)
-    return RunResult(run_file, scores, 0, "", question.examples.sampled, warned, question)
+    read = {"scores": strict(scores), "analysis": as_read(analysis), "outcome": outcome}
+    return Run.from_file(run_file, {**read, "question": question, "answers": answers}, note=note, warned=warned)
 
 
 def compute(

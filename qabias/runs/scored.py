@@ -6,67 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import OtherFigure
-from qabias.errors import QabiasError
-from qabias.runs.arguments import RunArguments
-from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, read_run
-from qabias.runs.signature import format_name
-from qabias.scorers.registry import BASELINE_PREFIX
+from qabias.runs.folder import SCORES_FILE, RunFile
 from qabias.scores.score import reasons
-from qabias.support.files import strict
-from qabias.support.stored import read_fields, read_stored, write_stored
-from qabias.tables.model import Analysis, Column, Table, read_analysis
-
-
-class ScoredRun(NamedTuple):
-    """A run with its scores."""
-
-    file: RunFile
-    scores: Mapping[str, Any]
-
-    @property
-    def folder(self) -> Path:
-        """The run folder."""
-        return self.file.folder
-
-    @property
-    def arguments(self) -> RunArguments:
-        """The arguments."""
-        return self.file.arguments
-
-    @property
-    def signature(self) -> str:
-        """The signature."""
-        return self.file.signature
-
-    @property
-    def benchmark(self) -> Benchmark:
-        """The benchmark."""
-        return load_benchmark(self.file.benchmark)
-
-    @property
-    def format_name(self) -> str:
-        """Name of the prompt format; "" if unknown."""
-        return format_name(self.signature)
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether a baseline answered."""
-        return self.arguments.model.startswith(BASELINE_PREFIX)
-
-    @property
-    def is_question_only(self) -> bool:
-        """Whether the model saw no context, which leaves only some scores meaningful."""
-        return is_question_only(self.benchmark, self.signature)
-
-
-def is_question_only(benchmark: Benchmark, signature: str) -> bool:
-    """Return whether a signature names a format without contexts."""
-    prompt_format = benchmark.formats.get(format_name(signature))
-    return prompt_format is not None and prompt_format.question_only
+from qabias.support.stored import read_stored, write_stored
+from qabias.tables.model import Column, Table
 
 
 def scores_content(benchmark: Benchmark, signature: str, scores: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,49 +26,11 @@ def scores_content(benchmark: Benchmark, signature: str, scores: Mapping[str, An
     }
 
 
-def write_scores(run: RunFile, scores: Mapping[str, Any]) -> ScoredRun:
-    """Write `scores.json` and return what `read_scored` would read."""
-    benchmark = load_benchmark(run.benchmark)
-    write_stored(run.folder / SCORES_FILE, scores_content(benchmark, run.signature, scores))
-    return ScoredRun(_writable(run), strict(scores))
-
-
-def read_scored(folder: Path) -> ScoredRun:
-    """Read a run with its scores."""
-    run = read_run(folder)
-    path = folder / SCORES_FILE
-    try:
-        content = read_fields(path, _score_again(folder))
-    except FileNotFoundError as error:
-        raise QabiasError(
-            f"{folder}: has no scores yet (no {SCORES_FILE}).",
-            "Finish the run with `qabias run`, or score it with `qabias score`.",
-        ) from error
-    if content["signature"] != run.signature:
-        raise QabiasError(
-            f"{path}: its signature {content['signature']!r} differs from the one in run.json, {run.signature!r}.",
-            f"{_score_again(folder)}.",
-        )
-    return ScoredRun(_writable(run), content["scores"])
-
-
-def read_tables(run: ScoredRun) -> Analysis:
-    """Read the tables of a run."""
-    return read_analysis(run.folder / ANALYSIS_FILE)
-
-
-def _score_again(folder: Path) -> str:
-    return f"Score the run again with `qabias score {folder}`"
-
-
-def _writable(run: RunFile) -> RunFile:
-    """Replace halves of surrogate pairs, which JSON can spell and files cannot contain."""
-
-    def clean(text: str) -> str:
-        return text.encode("utf-8", errors="replace").decode("utf-8")
-
-    arguments = replace(run.arguments, model=clean(run.arguments.model))
-    return replace(run, arguments=arguments, signature=clean(run.signature))
+def write_scores(run: RunFile, scores: Mapping[str, Any]) -> None:
+    """Write `scores.json`."""
+    write_stored(
+        run.folder / SCORES_FILE, scores_content(load_benchmark(run.arguments.benchmark), run.signature, scores)
+    )
 
 
 LOG_FILE = "log.json"

@@ -15,7 +15,8 @@ from qabias.report.writing import write_comparison
 from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.runs.distributed import is_first
 from qabias.runs.folder import default_folder
-from qabias.runs.run import RunResult, run
+from qabias.runs.opened import Run
+from qabias.runs.run import run
 from qabias.support.outputs import check_folder
 from qabias.support.suggest import unknown
 
@@ -27,7 +28,7 @@ class FormsResult(NamedTuple):
     """State of the two runs."""
 
     folder: Path
-    runs: Sequence[RunResult]
+    runs: Sequence[Run]
     comparison: Comparison | None = None
     page: Path | None = None
 
@@ -74,7 +75,7 @@ def run_forms(
     folder = output or default_folder(replace(both[0], source=SEPARATOR.join(form.source for form in both)))
     check_folder(folder)
     results = [run(form, folder / form.source, machine) for form in both]
-    if not is_first() or any(result.scores is None for result in results):
+    if not is_first() or any(result.n_missing_parts for result in results):
         return FormsResult(folder, results)
     comparison = compare([result.folder for result in results], mirror=machine.mirror)
     page = write_comparison(comparison, folder / COMPARISON_FOLDER, overwrite=True)

@@ -17,8 +17,8 @@ from qabias.report.writing import write_comparison, write_pool
 from qabias.runs.arguments import Machine, RunArguments, norm_arguments
 from qabias.runs.collected import collect, write_collected
 from qabias.runs.folder import RUN_FILE, SCORES_FILE
+from qabias.runs.opened import Run
 from qabias.runs.run import run
-from qabias.runs.scored import ScoredRun, read_scored
 from qabias.suites import SuiteRun
 from qabias.support.version import __version__
 
@@ -138,18 +138,18 @@ def is_finished(folder: Path, arguments: RunArguments) -> bool:
     """Whether a folder contains the scores of exactly this run by this version; reads two small files."""
     if not (folder / RUN_FILE).exists() or not (folder / SCORES_FILE).exists():
         return False
-    scored = read_scored(folder)
+    scored = Run.scored(folder)
     # A folder of another version is measured again, and one of other weights is refused by its run.
-    digest = scored.file.model_digest
-    is_same = scored.arguments == arguments and scored.file.qabias_version == __version__
+    digest = scored.model_digest
+    is_same = scored.arguments == arguments and scored.qabias_version == __version__
     return is_same and (not digest or digest == files_digest(arguments.model))
 
 
-def comparable(outcomes: Sequence[Outcome], by_context: bool = True) -> list[list[ScoredRun]]:
+def comparable(outcomes: Sequence[Outcome], by_context: bool = True) -> list[list[Run]]:
     """Group the scored runs by their questions; `by_context` separates runs without contexts."""
-    groups: dict[object, list[ScoredRun]] = {}
+    groups: dict[object, list[Run]] = {}
     for outcome in outcomes:
         if not outcome.failure:
-            scored = read_scored(outcome.folder)
+            scored = Run.scored(outcome.folder)
             groups.setdefault((asked_questions(scored), by_context and scored.is_question_only), []).append(scored)
     return list(groups.values())

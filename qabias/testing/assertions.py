@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from qabias.errors import QabiasError
-from qabias.runs.scored import read_scored
+from qabias.runs import opened
 from qabias.scores.judge import Condition, Verdict
 from qabias.support.suggest import unknown
 from qabias.testing.messages import format_verdicts
@@ -90,7 +90,7 @@ def _checked(result: Run, condition: Condition, by: str | None, undecided: Undec
         raise QabiasError(
             f"a {type(result).__name__} is not a result.", "Give a result of qabias.run, or a run folder."
         )
-    run = read_scored(folder)
+    run = opened.Run.scored(folder)
     results = verdicts(run, [condition], by)
     failed = [verdict for verdict in results if verdict.state == "fail"]
     open_ = [verdict for verdict in results if verdict.state == "undecided"]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from qabias.benchmarks import ALL
 from qabias.benchmarks.headline import failure
 from qabias.comparison.sample_size import planned_measure
-from qabias.runs.scored import ScoredRun
+from qabias.runs.opened import Run
 from qabias.scores.formatting import show, show_interval
 from qabias.scores.judge import State, Verdict
 from qabias.tables.model import Column, Table
@@ -85,13 +85,13 @@ def _sentence(verdict: Verdict) -> str:
     )
 
 
-def format_verdicts(run: ScoredRun, verdicts: Sequence[Verdict]) -> str:
+def format_verdicts(run: Run, verdicts: Sequence[Verdict]) -> str:
     """Format verdicts as lines, with remarks and signature below."""
     lines = [*map(_sentence, verdicts), *remarks(run, verdicts), run.signature]
     return "\n".join(lines).replace("\u00a0", " ")  # people search logs with plain spaces
 
 
-def remarks(run: ScoredRun, verdicts: Sequence[Verdict]) -> list[str]:
+def remarks(run: Run, verdicts: Sequence[Verdict]) -> list[str]:
     """Return the common remarks: the adjustment, and what to do if nothing can be decided."""
     texts = []
     n_comparisons = verdicts[0].n_comparisons
@@ -119,7 +119,7 @@ def remarks(run: ScoredRun, verdicts: Sequence[Verdict]) -> list[str]:
     return texts
 
 
-def print_verdicts(run: ScoredRun, verdicts: Sequence[Verdict]) -> None:
+def print_verdicts(run: Run, verdicts: Sequence[Verdict]) -> None:
     """Print a line per verdict, then the explanations and the counts."""
     console = Console()
     console.width = max(console.width, MIN_WIDTH)

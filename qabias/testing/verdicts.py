@@ -10,7 +10,7 @@ from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.headline import FAILED
 from qabias.benchmarks.scoring import breakdowns_of
 from qabias.errors import QabiasError
-from qabias.runs.scored import ScoredRun
+from qabias.runs.opened import Run
 from qabias.scores.facts import Measure, Scores
 from qabias.scores.judge import Condition, Verdict, check_condition, judge
 from qabias.scores.score import read_score
@@ -25,7 +25,7 @@ def task_condition(benchmark: Benchmark) -> Condition:
     return Condition(rules.task[0], FAILED, "above")
 
 
-def verdicts(run: ScoredRun, conditions: Sequence[Condition], by: str | None = None) -> list[Verdict]:
+def verdicts(run: Run, conditions: Sequence[Condition], by: str | None = None) -> list[Verdict]:
     """Check a run against thresholds: a verdict for every threshold and group with its score.
 
     Args:
@@ -76,12 +76,12 @@ def reason(verdict: Verdict) -> str:
     return f"undefined: {verdict.score.reason}" if verdict.score.value is None else verdict.score.reason
 
 
-def breakdowns(run: ScoredRun) -> dict[str, Mapping[str, Scores]]:
+def breakdowns(run: Run) -> dict[str, Mapping[str, Scores]]:
     """The breakdowns of a run, with the scores of every group, see `breakdowns_of`."""
     return breakdowns_of(run.benchmark, run.scores)
 
 
-def _groups(run: ScoredRun, by: str | None) -> Mapping[str, Scores]:
+def _groups(run: Run, by: str | None) -> Mapping[str, Scores]:
     there = breakdowns(run)
     if by is not None:
         if by not in there:
@@ -96,7 +96,7 @@ def _groups(run: ScoredRun, by: str | None) -> Mapping[str, Scores]:
     return {ALL: whole}
 
 
-def _measure(run: ScoredRun, name: str, groups: Mapping[str, Scores], by: str | None) -> Measure:
+def _measure(run: Run, name: str, groups: Mapping[str, Scores], by: str | None) -> Measure:
     facts = run.benchmark.facts
     known = list(dict.fromkeys(measure.name for measure in facts.measures))
     if name not in known:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.folder import read_run
+from qabias.runs.opened import Run
 from qabias.runs.question import read_question
 from qabias.runs.run import run
 from qabias.support.files import read_json
@@ -114,7 +114,7 @@ def _figures(text):
 
 def _a_template(folder):
     """A template of a run, by which `show --template` finds it."""
-    question = read_question(read_run(folder))
+    question = read_question(Run.open(folder))
     return str(question.benchmark.facts.view.template(question.table)[0].as_py())
 
 

@@ -12,7 +12,8 @@ from qabias.evidence.verification import verify
 from qabias.evidence.writing import FORMS, export
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.checksums import write_checked
-from qabias.runs.folder import part_path, read_part, read_run
+from qabias.runs.folder import part_path, read_part
+from qabias.runs.opened import Run
 from qabias.runs.run import run
 from qabias.support.files import write_text
 from qabias.support.stored import CHECKSUM, checked_text
@@ -42,7 +43,7 @@ def copied(whole, tmp_path):
 
 def test_one_answer(copied):
     """Half of the changes have a valid checksum of their file."""
-    stored = read_run(copied)
+    stored = Run.open(copied)
     path = part_path(copied, 0)
     content, answers = path.read_bytes(), read_part(stored, 0)
     for number in range(size(EACH)):
