@@ -8,7 +8,7 @@ import pytest
 
 import qabias
 from qabias.benchmarks import load_benchmark
-from qabias.comparison import compare
+from qabias.comparison import LANGUAGES, compare
 from qabias.comparison.languages import OTHER_QUESTIONS
 from qabias.errors import QabiasError
 from qabias.report.writing import write_combined_report
@@ -58,7 +58,7 @@ def test_scores_stand_by_language_as_each_run_has_them(runs, upstream):
     folders = [runs / name for name in ("ko-random", "es", "mbbq-nl", "en-random")]
     comparison = compare(folders, mirror=str(upstream))
     names = ["Korean: kobbq", "Spanish: esbbq SES", f"Dutch: mbbq nl_{CONFIG}", "English: bbq Age"]
-    assert comparison.is_by_language
+    assert comparison.view is LANGUAGES
     assert list(comparison.names) == names
     for name, shown in (
         ("bias_by_language", ("bias_ambig", "bias_disambig", "accuracy_cost")),

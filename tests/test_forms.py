@@ -11,7 +11,7 @@ import pytest
 from qabias.benchmarks import ALL, load_benchmark, make_origin
 from qabias.benchmarks.locate import metric_folder
 from qabias.benchmarks.pairs import Form
-from qabias.comparison import compare
+from qabias.comparison import FORMS, compare
 from qabias.comparison.forms import shared_stereotypes
 from qabias.comparison.paired_tests import differences, holm
 from qabias.errors import QabiasError
@@ -87,7 +87,7 @@ def test_templates_of_other_groups_are_no_pair(upstream):
 @pytest.mark.slow
 def test_the_differences_are_those_of_the_scores_of_the_two_runs(two_runs):
     comparison = two_runs.comparison
-    assert comparison.are_forms
+    assert comparison.view is FORMS
     published, parallel = (json.loads((of.folder / "scores.json").read_text())["scores"] for of in two_runs.runs)
     for measure in MEASURES:
         rows = {row[0]: row[1:] for row in find(comparison.analysis.tables, f"forms_{measure.name}").rows}
@@ -187,7 +187,7 @@ def test_two_forms_are_of_one_model_in_any_order(two_runs, upstream, tmp_path):
         compare([published, tmp_path / "other"])
     assert compare([parallel, published], mirror=str(upstream)).analysis == two_runs.comparison.analysis
     mixed = compare([published, parallel], allow_mixed=True, mirror=str(upstream))
-    assert not mixed.are_forms
+    assert mixed.view is not FORMS
     assert set(mixed.mixed) == {"source"}
 
 

@@ -186,10 +186,10 @@ def lose_half(content):
 def test_every_score_is_that_of_the_tables_side_by_side(compared_runs, benchmark, names, monkeypatch):
     folders = folders_of(compared_runs, benchmark, names)
     beside = compare(folders)
-    assert not beside.are_many
+    assert beside.view.has_columns
     monkeypatch.setattr("qabias.comparison.MOST_BESIDE", 2)
     below = compare(folders)
-    assert below.are_many
+    assert not below.view.has_columns
     assert below.names == beside.names
     for measure in beside.measures:
         ours, theirs = (cells(find(of.analysis.tables, measure.name)) for of in (below, beside))
@@ -258,7 +258,7 @@ def test_other_samples_are_marked_and_not_ranked(compared_runs, monkeypatch, mos
     monkeypatch.setattr("qabias.comparison.MOST_BESIDE", most_beside)
     folders = folders_of(compared_runs, "bbq", ("random", "more", "stereotyped", "all"))
     comparison = compare(folders, allow_mixed=True)
-    assert comparison.are_many == (most_beside == 2)
+    assert comparison.view.has_columns == (most_beside != 2)
     assert comparison.analysis.notes[0].startswith("Caution: these runs also differ in config, limit")
     assert not [table for table in comparison.analysis.tables if table.section == RANKING]
     assert any(note.startswith("No ranking of All: ") for note in comparison.analysis.notes)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import ComparesFurther, KnowsPublished, rescored_by
+from qabias.benchmarks.base import ComparesFurther, KnowsPublished, rescored_by, short_title
 from qabias.benchmarks.headline import Headline, meaningful
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
@@ -42,6 +42,42 @@ Pairs = Callable[[int, int], Mapping[str, Pair]]
 MOST_PAIRED = 4  # up to this number every pair is compared; beyond it each run with the first
 
 
+class View(NamedTuple):
+    """How a comparison is shown.
+
+    Attributes:
+        title: Title of its page.
+        intro: Name of its introduction.
+        clusters: What its tests pair, in the plural; "" for the benchmark's clusters.
+        caveat: What a difference may come from, or "".
+        n_tables: Number of tables on the first screen; 0 for the headline scores of the runs.
+        has_examples: Whether its runs answered the same examples.
+        has_columns: Whether a run is a column; if not, it is a row.
+    """
+
+    title: str = "{n} runs of {titles}"
+    intro: str = "comparison"
+    clusters: str = ""
+    caveat: str = ""
+    n_tables: int = 0
+    has_examples: bool = True
+    has_columns: bool = True
+
+
+MODELS = View()
+MANY = View(has_columns=False)
+FORMS = View(
+    title="{model} on two forms of {benchmark}",
+    intro="forms",
+    clusters="stereotypes",
+    caveat="A difference may come from wording: see docs/contamination.md. ",
+    n_tables=2,
+    has_examples=False,
+)
+LANGUAGES = View(title="{model} by language", intro="languages", n_tables=2, has_examples=False)
+PUBLISHED = View(title="{name} next to published scores", has_examples=False)
+
+
 class Comparison(NamedTuple):
     """The result of a comparison."""
 
@@ -54,10 +90,21 @@ class Comparison(NamedTuple):
     analysis: Analysis
     headline: Headline | None
     by_run: Sequence[str]
-    are_forms: bool = False
-    is_by_language: bool = False
-    are_many: bool = False
-    is_published: bool = False
+    view: View = MODELS
+
+    @property
+    def title(self) -> str:
+        """The title of its page."""
+        titles = " and ".join(dict.fromkeys(short_title(run.benchmark) for run in self.runs))
+        model, name = self.runs[0].arguments.model, self.names[0]
+        return self.view.title.format(
+            n=len(self.runs), titles=titles, model=model, name=name, benchmark=self.benchmark.name
+        )
+
+    @property
+    def clusters(self) -> str:
+        """What its tests pair, in the plural."""
+        return self.view.clusters or self.benchmark.facts.clusters[0]
 
 
 def compare(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
@@ -72,11 +119,11 @@ def compare_runs(runs: Sequence[Run], allow_mixed: bool = False, mirror: str | N
         if forms is not None:
             both = (forms.published, forms.parallel)
             measures = measures_of(both[0].benchmark, are_question_only(both), [run.scores for run in both])
-            return _compare_texts(both, forms.names, measures, form_view(forms, measures, mirror), are_forms=True)
+            return _compare_texts(both, forms.names, measures, form_view(forms, measures, mirror), FORMS)
         if are_one_family(runs):
             names = names_by_language(runs)
             view = language_view(runs, names, mirror)
-            return _compare_texts(runs, names, family_measures(runs), view, is_by_language=True)
+            return _compare_texts(runs, names, family_measures(runs), view, LANGUAGES)
         check_one_model(runs)
     mixed = check_agree(runs, allow_mixed)
     benchmark = common_benchmark(runs)
@@ -101,7 +148,7 @@ def compare_published(run: Run, names: Sequence[str]) -> Comparison:
     notes = [f"This run: {asked}, {limit}. Published rows may differ in these.", *notes]
     each = by_run([benchmark], own, [run.scores], False)
     analysis = Analysis((table,), notes=tuple(notes))
-    return Comparison(benchmark, [run], own, {}, (), [run.scores], analysis, None, each, is_published=True)
+    return Comparison(benchmark, [run], own, {}, (), [run.scores], analysis, None, each, PUBLISHED)
 
 
 def _compare_models(
@@ -133,7 +180,7 @@ def _compare_models(
         notes = [*_mixed_notes(mixed), tables.MANY.format(n=len(runs)), *not_ranked, *tables.missing_by_run(missing)]
         notes += [*left_out, *tables.notes_by_run(names, [read_notes(run.folder / ANALYSIS_FILE) for run in runs])]
         analysis = Analysis((*ranked, *below, *shared), notes=tuple(notes))
-        return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, (), are_many=True)
+        return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, headline, (), MANY)
     analyses = [run.analysis for run in runs]
     read = {name: run.analysis for name, run in without_contexts.items()}
     blind = {name: replace(one, tables=tuple(t for t in one.tables if t.source)) for name, one in read.items()}
@@ -169,15 +216,15 @@ def _compare_texts(
     runs: Sequence[Run],
     names: Sequence[str],
     measures: Sequence[Measure],
-    view: tuple[Sequence[Table], Sequence[str], Mapping[str, Table]],
-    **kind: bool,
+    shown: tuple[Sequence[Table], Sequence[str], Mapping[str, Table]],
+    view: View,
 ) -> Comparison:
-    view_tables, notes, paired = view
+    view_tables, notes, paired = shown
     scores = [run.scores for run in runs]
     analysis = Analysis((*view_tables, *outcomes_tables(names, scores)), notes=(*notes, *missing_notes(names, scores)))
     headline = texts_headline(measures, paired) if paired else None
     each = by_run([run.benchmark for run in runs], names, scores, are_question_only(runs))
-    return Comparison(runs[0].benchmark, runs, names, {}, measures, scores, analysis, headline, each, **kind)
+    return Comparison(runs[0].benchmark, runs, names, {}, measures, scores, analysis, headline, each, view)
 
 
 def _scores_of(benchmark: Benchmark, run: Run, answers: Answers) -> Mapping[str, Any]:

@@ -46,7 +46,7 @@ def comparison_card(comparison: Comparison) -> str:
     """A comparison's headline scores of all runs, headline, and first interval figure."""
     names = ", ".join(comparison.names)
     scores = comparison_headlines(comparison)
-    n_more = len(scores.rows) - MOST_ROWS if comparison.are_many else 0
+    n_more = len(scores.rows) - MOST_ROWS if not comparison.view.has_columns else 0
     if n_more > 0:
         note = f"{scores.note} {counted(n_more, 'run')} more in table('{RUNS_TABLE}') and in the tables of the scores."
         scores = replace(scores, rows=scores.rows[:MOST_ROWS], note=note)
@@ -54,12 +54,12 @@ def comparison_card(comparison: Comparison) -> str:
         "comparison_card.html.j2",
         names,
         comparison.analysis.tables,
-        title=f"{len(comparison.names):,} runs" if comparison.are_many else names,
+        title=names if comparison.view.has_columns else f"{len(comparison.names):,} runs",
         kicker=f"Comparison on {comparison.benchmark.title}",
         scores=scores,
         headline=comparison.headline,
         notes=comparison.analysis.notes,
-        signatures=[] if comparison.are_many else [run.signature for run in comparison.runs],
+        signatures=[run.signature for run in comparison.runs] if comparison.view.has_columns else [],
     )
 
 

@@ -11,7 +11,7 @@ from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import RUN
 from qabias.benchmarks.headline import Headline, Tile, headline_tiles, meaningful
 from qabias.benchmarks.limits import READ_RANGES, range_column
-from qabias.comparison import Comparison
+from qabias.comparison import PUBLISHED, Comparison
 from qabias.comparison.comparable import are_question_only
 from qabias.runs.opened import Run
 from qabias.runs.signature import coverage_of, scorer_name, signature_fields
@@ -89,7 +89,7 @@ def headline_table(heading: str, clusters: str, names: Sequence[str], tiles: Seq
 
 def comparison_headlines(comparison: Comparison) -> Table:
     """The headline scores of a comparison's runs: runs by scores."""
-    if comparison.is_published:
+    if comparison.view is PUBLISHED:
         (table,) = comparison.analysis.tables
         narrow = tuple(row[:_SCORE_COLUMNS] for row in table.rows)
         return replace(table, name="headline", columns=table.columns[:_SCORE_COLUMNS], rows=narrow)

@@ -91,7 +91,7 @@ def _columns(rows: Sequence[Row], prompts: Sequence[Any] = ()) -> dict[str, Sequ
 
 def differing_examples(comparison: Comparison, mirror: str | None = None) -> Explored | None:
     """Examples whose answers differ from the first run's, side by side; None if the runs cannot be paired."""
-    if not 2 <= len(comparison.runs) <= MOST_PAIRED or comparison.are_forms or comparison.is_by_language:
+    if not comparison.view.has_examples or not 2 <= len(comparison.runs) <= MOST_PAIRED:
         return None
     changes = changed_answers(comparison.runs, comparison.names, mirror)
     if changes is None:

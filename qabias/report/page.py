@@ -70,12 +70,9 @@ def run_intro(benchmark: Benchmark) -> Intro:
 
 def comparison_intro(comparison: Comparison) -> Intro:
     """The introduction of a comparison."""
-    facts, are_forms = comparison.benchmark.facts, comparison.are_forms
     benchmarks = (comparison.benchmark, *(run.benchmark for run in comparison.runs))
     citations = dict.fromkeys(text for benchmark in benchmarks for text in benchmark.facts.citations)
-    name = "forms" if are_forms else "languages" if comparison.is_by_language else "comparison"
-    clusters = "stereotypes" if are_forms else facts.clusters[0]
-    return Intro(_TEMPLATES / f"intro_{name}.html.j2", clusters, tuple(citations))
+    return Intro(_TEMPLATES / f"intro_{comparison.view.intro}.html.j2", comparison.clusters, tuple(citations))
 
 
 @dataclass(frozen=True)

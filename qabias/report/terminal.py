@@ -12,7 +12,7 @@ from typing import Any
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import HasRemarks, short_title
 from qabias.benchmarks.headline import Headline, headline, meaningful
-from qabias.comparison import Comparison
+from qabias.comparison import PUBLISHED, Comparison
 from qabias.comparison.comparable import differing_fields
 from qabias.comparison.ranking_tests import RANKING
 from qabias.comparison.tables import score_tables
@@ -38,7 +38,6 @@ _LARGEST = 2  # groups in a summary, largest bias first
 _CAVEAT = "A low score does not prove a model unbiased."
 _RANGE = "(a to b): possible range, if over 2% of answers are missing"
 _HEADING_WIDTH = 24
-_SHOWN_TEXTS = 2
 _PUBLISHED_WIDTH = 100
 _BEST = {0.0: "0", 1.0: "100%"}
 
@@ -282,33 +281,32 @@ def print_compared(comparison: Comparison, console: Console | None = None, *, fu
     """Print the differences of runs, for two in at most 25 lines; in full all scores and differences."""
     console = console or Console()
     title = " and ".join(dict.fromkeys(short_title(run.benchmark) for run in comparison.runs))
-    if comparison.is_published:
+    if comparison.view is PUBLISHED:
         _print_published(comparison, console)
         return
     print_line(f"{len(comparison.runs):,} runs of {title}", console)
     for note in comparison.analysis.notes:
         console.print(note, markup=False)
     print_headline(comparison.headline, console)
-    is_pair = len(comparison.runs) == 2 and not (comparison.are_forms or comparison.is_by_language)
+    is_pair = len(comparison.runs) == 2 and comparison.view.has_examples
     for number, line in enumerate(comparison.by_run[:MOST_COMPARED]):
         print_line(f"  {'AB'[number] if is_pair else ' '} {line}", console)
     tables = comparison.analysis.tables
     if full:
         for table in tables:
-            print_table(with_ranges_in_cells(table), console, whole=not comparison.are_many)
+            print_table(with_ranges_in_cells(table), console, whole=comparison.view.has_columns)
     elif is_pair and any(table.name.startswith("difference_") for table in tables):
         print_table(_pair_overview(comparison), console)
         _print_explained(comparison.measures, comparison.benchmark.facts, console)
-    elif comparison.are_forms or comparison.is_by_language:
-        for table in tables[:_SHOWN_TEXTS]:
+    elif comparison.view.n_tables:
+        for table in tables[: comparison.view.n_tables]:
             print_table(with_ranges_in_cells(table), console, MOST_COMPARED)
     else:
         print_table(_without_intervals(comparison_headlines(comparison)), console, MOST_COMPARED)
         for table in [table for table in tables if table.section in (SHOWN, RANKING)][:1]:
             print_table(with_ranges_in_cells(table), console, MOST_COMPARED)
-    paired = "stereotype" if comparison.are_forms else comparison.benchmark.facts.clusters[0].removesuffix("s")
-    caveat = "A difference may come from wording: see docs/contamination.md. " if comparison.are_forms else ""
-    print_line(f'Limits   paired by {paired}. {caveat}"Not detected" does not mean "equal".', console)
+    paired = comparison.clusters.removesuffix("s")
+    print_line(f'Limits   paired by {paired}. {comparison.view.caveat}"Not detected" does not mean "equal".', console)
     if not full:
         print_line("More     --full, or --output FOLDER for a page", console)
 

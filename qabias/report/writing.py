@@ -106,17 +106,10 @@ def write_comparison(
 ) -> Path:
     """Write `analysis.json` and `compare.html`; returns the page's path."""
     check_comparison_output(folder, comparison.runs, overwrite=overwrite)
-    runs = comparison.runs
-    title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(short_title(run.benchmark) for run in runs))}"
-    if comparison.is_published:
-        title = f"{comparison.names[0]} next to published scores"
-    if comparison.are_forms:
-        title = f"{runs[0].arguments.model} on two forms of {comparison.benchmark.name}"
-    if comparison.is_by_language:
-        title = f"{runs[0].arguments.model} by language"
+    runs, title = comparison.runs, comparison.title
     head = {f"Run {number}": name for number, name in enumerate(comparison.names, start=1)}
     mixed = comparison.mixed
-    if comparison.are_many:
+    if not comparison.view.has_columns:
         head = {"Runs": f"{len(runs):,}"}
         mixed = {name: list(dict.fromkeys(values)) for name, values in mixed.items()}
     marked = {f"Differs: {name}": ", ".join(values) for name, values in mixed.items()}
@@ -131,7 +124,7 @@ def write_comparison(
         tiles=comparison_tiles(comparison),
         examples=differing_examples(comparison, mirror),
         figure=comparison_figure(comparison),
-        headlines=[] if comparison.are_many else [comparison_headlines(comparison)],  # which the tables by run hold
+        headlines=[comparison_headlines(comparison)] if comparison.view.has_columns else [],  # in the tables by run
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
     # The page first: it shows whose the tables are, also after a kill between the two.

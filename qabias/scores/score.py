@@ -241,7 +241,7 @@ def _reasons(facts: Facts, scores: Mapping[str, Any], at: str) -> Iterator[tuple
 
 
 def _defined(value: float | None) -> float | None:
-    return None if _is_undefined(value) else float(value or 0.0)
+    return None if value is None or math.isnan(value) else float(value)
 
 
 def _is_undefined(value: Any) -> bool:
