@@ -16,7 +16,6 @@ from qabias.logs.lm_eval_samples import read as read_samples
 from qabias.logs.model import as_written
 from qabias.runs.arguments import RunArguments, norm_arguments
 from qabias.runs.collected import collect
-from qabias.runs.run import scores_of
 
 Doc = Mapping[str, Any]
 
@@ -108,7 +107,8 @@ def scored(found: Logged, benchmark: str, upstream: Path | None = None) -> dict[
     )
     where = str(upstream) if upstream else None
     collected = collect(found.external, arguments, "log", mirror=where, references=found.references)
-    scores, _ = scores_of(collected.question, collected.answers, collected.arguments.rules)
+    question = collected.question
+    scores = question.benchmark.score(question.table, collected.answers, collected.arguments.rules)
     return scores
 
 

@@ -254,9 +254,9 @@ def test_weights_in_memory_and_baselines_are_identified_by_the_signature(tmp_pat
 def test_the_digest_of_a_run_is_part_of_what_its_answers_name(model, tmp_path):
     """So that no file of answers can be moved to a run of other weights."""
     arguments, _ = asked("causal", model)
-    first = run(arguments, tmp_path / "one", FIRST).run
+    first = run(arguments, tmp_path / "one", FIRST)
     train(model)
-    second = run(arguments, tmp_path / "two", FIRST).run
+    second = run(arguments, tmp_path / "two", FIRST)
     assert first.signature == second.signature
     assert first.digest != second.digest
     assert first.model_digest != second.model_digest

@@ -35,7 +35,7 @@ from qabias.runs.folder import read_answers
 from qabias.runs.logged import collect_log
 from qabias.runs.opened import Run
 from qabias.runs.question import load_examples, read_question
-from qabias.runs.run import run, scores_of
+from qabias.runs.run import run
 from qabias.runs.scored import other_figures
 
 from .conftest import ROOT
@@ -320,7 +320,8 @@ def says_of(asked):
 def side_by_side(log):
     """What inspect printed, by name, with the score that stands beside it and the reason; the log and its scores."""
     collected = collect_log(log)
-    scores, _ = scores_of(collected.question, collected.answers, collected.arguments.rules)
+    question = collected.question
+    scores = question.benchmark.score(question.table, collected.answers, collected.arguments.rules)
     return {name: rest for name, *rest in other_figures(collected.other, scores).rows}, collected, scores
 
 

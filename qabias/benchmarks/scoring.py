@@ -176,6 +176,16 @@ def _is_less_probable(answer: Mapping[str, Any]) -> bool:
     return bool(values[prediction] < max(values))
 
 
+def scores_of(
+    benchmark: Benchmark, table: pa.Table, answers: pa.Table, rules: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The scores, and the metric's warnings, which would otherwise name a line of this package."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        scores = benchmark.score(table, answers, rules)
+    return scores, tuple(dict.fromkeys(str(warning.message) for warning in caught))
+
+
 def breakdowns_of(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, Mapping[str, Scores]]:
     """The breakdowns of a result, with the scores of every group.
 

@@ -19,6 +19,7 @@ import torch
 
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.headline import meaningful, scored_groups
+from qabias.benchmarks.scoring import scores_of
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.models.memory import evaluating
@@ -27,7 +28,7 @@ from qabias.runs.distributed import Processes
 from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, claim, read_answers
 from qabias.runs.opened import Run
 from qabias.runs.question import Question, load_examples
-from qabias.runs.run import answer_part, is_there, prepare, score_run, scores_of
+from qabias.runs.run import answer_part, is_there, prepare, score_run
 from qabias.runs.scored import write_scores
 from qabias.scorers.base import Scorer
 from qabias.scores.facts import Measure
@@ -99,7 +100,9 @@ def _score(run: RunFile, question: Question) -> Mapping[str, Any]:
             f"{run.folder}: {n_missing} of {len(question.parts)} parts are missing",
             "use an output_dir that all processes share",
         )
-    scores, _ = scores_of(question, answers, run.arguments.rules)  # missing answers are logged
+    scores, _ = scores_of(
+        question.benchmark, question.table, answers, run.arguments.rules
+    )  # missing answers are logged
     write_scores(run, scores)
     return strict(scores)
 

@@ -108,9 +108,9 @@ def _finish(
     collected: "Collected", path: Path, output: Path | None, *, report: bool, overwrite: bool, mirror: str | None
 ) -> None:
     """Print the scores next to the other tool's; write a run folder or a file of scores."""
+    from qabias.benchmarks.scoring import scores_of
     from qabias.cli.printing import print_result, print_with_signature
     from qabias.runs.collected import refused, write_collected
-    from qabias.runs.run import scores_of
     from qabias.runs.scored import scores_content
     from qabias.support.files import write_json
     from qabias.support.outputs import check_file, json_with
@@ -125,7 +125,7 @@ def _finish(
         print_result(result, report=report)
         return
     try:
-        scores, _ = scores_of(question, collected.answers, collected.arguments.rules)
+        scores, _ = scores_of(question.benchmark, question.table, collected.answers, collected.arguments.rules)
     except QabiasError as error:
         raise refused(path, error) from error
     if collected.coverage and not other:

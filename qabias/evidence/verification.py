@@ -32,7 +32,7 @@ from qabias.runs.folder import (
 from qabias.runs.looks import VERDICT_FILE, outcome_content
 from qabias.runs.opened import Run
 from qabias.runs.question import Question, read_question
-from qabias.runs.run import at_verdict, compute
+from qabias.runs.run import at_verdict, compute, stopping_rule
 from qabias.runs.scored import LOG_FILE, scores_content
 from qabias.runs.signature import collected_signature, format_name, rules_text, signature_fields, until_field
 from qabias.support.files import MOST_BYTES, read_json, regular, strict
@@ -99,7 +99,7 @@ def _verify_run(folder: Path, mirror: str | None) -> tuple[list[Difference], int
         place = "texts"
         question = read_question(run, mirror, planned=True)
         place = "answers"
-        question, outcome = at_verdict(run, question)
+        question, outcome = at_verdict(run, question, stopping_rule(question, run.arguments))
     except QabiasError as error:
         return [_refused(place, error)], 0, None
     wrong = list(_signature_differences(run, question))

@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.generated import answers_to, in_whole_units, is_answered, outcome_counts
-from qabias.benchmarks.scoring import stacked
+from qabias.benchmarks.scoring import scores_of, stacked
 from qabias.inspect_tasks.questions import TaskQuestions
 from qabias.runs.question import Question
-from qabias.runs.run import scores_of
 from qabias.scores.score import limited
 
 ENDS = ("low", "high")
@@ -59,7 +58,7 @@ def score_texts(asked: TaskQuestions, epochs: Sequence[Mapping[str, str]], stops
         from qabias.inspect_tasks.stopping import repeated_level
 
         rules = {**rules, "confidence": repeated_level(benchmark, table, kept.tolist(), asked.arguments.seed)}
-    scores, _ = scores_of(question, answers, rules)
+    scores, _ = scores_of(question.benchmark, question.table, answers, rules)
     groups = benchmark.groups(scores)
     whole = groups.pop(ALL, None) or (next(iter(groups.values())) if len(groups) == 1 else None)
     overall = {} if whole is None else _numbers(whole, _compared(benchmark))

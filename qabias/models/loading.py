@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import importlib.metadata
@@ -137,7 +138,7 @@ def load_model(
     torch_device = resolve_device(device)
     torch_dtype = resolve_dtype(dtype, torch_device)
     layout: dict[str, Any] = {} if device_map is None else {"device_map": device_map}
-    config = load_pretrained("AutoConfig", model, revision, expected=kind.what)
+    config = read_config(model, revision, kind.what)
     check_kind(kind, model, config)
     tokenizer = load_pretrained("AutoTokenizer", model, revision, expected=kind.what)
     network, info = load_pretrained(
@@ -212,6 +213,18 @@ def load_pretrained(
             return getattr(transformers, auto_class).from_pretrained(source, **settings)
         except Exception as error:  # from_pretrained raises whatever its readers raise
             raise not_loaded(name, error, what, expected) from error
+
+
+_configs: dict[tuple[str, str | None, int], Any] = {}
+
+
+def read_config(model: str, revision: str | None = None, expected: str = "") -> Any:
+    """Load the configuration of a model, once unless its file changes."""
+    file = Path(model, "config.json")
+    key = model, revision, file.stat().st_mtime_ns if file.is_file() else 0
+    if key not in _configs:
+        _configs[key] = load_pretrained("AutoConfig", model, revision, expected=expected)
+    return copy.deepcopy(_configs[key])
 
 
 def check_local(name: str) -> None:

@@ -15,13 +15,14 @@ from qabias.answers.outcomes import ANSWERED, UNREAD
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.base import RUN, AuthorsAnswers, BalancedSets, ExternalAnswers
 from qabias.benchmarks.generated import outcome_counts
+from qabias.benchmarks.scoring import scores_of
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options, check_rules
 from qabias.runs.checksums import write_checked
 from qabias.runs.folder import claim, part_path, read_part, read_run, write_part
 from qabias.runs.opened import Run
 from qabias.runs.question import Question, load_examples, read_question
-from qabias.runs.run import finish, scores_of
+from qabias.runs.run import finish
 from qabias.runs.scored import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.signature import collected_signature, coverage_of, with_rules
 from qabias.support.suggest import choose, did_you_mean, first_line, shortened, unknown
@@ -140,7 +141,7 @@ def write_collected(collected: Collected, folder: Path) -> Run:
     question = collected.question
     # What the metric refuses must not leave a folder behind.
     try:
-        scores_of(question, collected.answers, collected.arguments.rules)
+        scores_of(question.benchmark, question.table, collected.answers, collected.arguments.rules)
     except QabiasError as error:
         raise refused(collected.where, error) from error
     run_file = claim(folder, collected.arguments, question.signature, question.units_per_part)

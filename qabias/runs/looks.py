@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, load_benchmark
 from qabias.benchmarks.base import LOOK
-from qabias.benchmarks.scoring import any_answers, breakdowns_of
+from qabias.benchmarks.scoring import any_answers, breakdowns_of, scores_of
 from qabias.errors import QabiasError
 from qabias.runs.folder import RunFile
 from qabias.runs.spending import Size, limits_of
@@ -114,6 +114,7 @@ class StoppingRule:
         ends: Number of examples until the end of each look.
         sizes: Sets and templates at each look.
         bounds: Limit of the standard normal statistic at each look.
+        scored: The scores of the last look, with warnings, by the level of their intervals.
     """
 
     def __init__(self, benchmark: Benchmark, table: pa.Table, until: str, rules: Mapping[str, Any]) -> None:
@@ -121,7 +122,7 @@ class StoppingRule:
         self._conditions, self._by = read_conditions(benchmark, until)
         self.ends = ends_of(table)
         self.sizes = sizes_at(benchmark, table, self.ends)
-        possible = self._score(any_answers(benchmark.answer_columns, table.num_rows), len(self.ends), CONFIDENCE)
+        possible, _ = self._score(any_answers(benchmark.answer_columns, table.num_rows), len(self.ends), CONFIDENCE)
         cells = self._groups(possible)
         self._cells = [(condition, group) for condition in self._conditions for group in cells]
         for condition in self._conditions:
@@ -131,6 +132,7 @@ class StoppingRule:
                     "Choose another score for --until.",
                 )
         self.bounds = limits_of(self.sizes, ERROR / len(self._cells))
+        self.scored: dict[float, tuple[dict[str, Any], tuple[str, ...]]] = {}
         self._levels, self._of_one_score = levels_of(self.bounds), levels_of(limits_of(self.sizes, ERROR))
 
     def follow(
@@ -151,7 +153,9 @@ class StoppingRule:
         return outcome, False
 
     def _decide(self, answers: pa.Table, look: int, before: Outcome | None) -> Outcome:
-        groups = self._groups(self._score(answers, look, self._levels[look - 1]))
+        level = self._levels[look - 1]
+        self.scored = {level: self._score(answers, look, level)}
+        groups = self._groups(self.scored[level][0])
         at: dict[str, Any] = {"look": look, "n_looks": len(self.ends), "share": self.ends[look - 1] / self.ends[-1]}
         former = before.verdicts if before else (None,) * len(self._cells)
         verdicts = tuple(
@@ -168,10 +172,10 @@ class StoppingRule:
             return Score(None, group=group, reason="no such examples yet", measure=measure)
         return read_score(self._benchmark.facts, scores, measure, group)
 
-    def _score(self, answers: pa.Table, look: int, level: float) -> Mapping[str, Any]:
+    def _score(self, answers: pa.Table, look: int, level: float) -> tuple[dict[str, Any], tuple[str, ...]]:
         table = self._table.slice(0, self.ends[look - 1])
         options: Mapping[str, Any] = {**self._rules, "confidence": level}
-        return self._benchmark.score(table, answers, options)
+        return scores_of(self._benchmark, table, answers, options)
 
     def _groups(self, scores: Mapping[str, Any]) -> Mapping[str, Scores]:
         if self._by is None:

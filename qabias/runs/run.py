@@ -6,7 +6,6 @@ import errno
 import logging
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -18,7 +17,8 @@ import filelock
 import pyarrow as pa
 from tqdm import tqdm
 
-from qabias.benchmarks.base import Rules, Scored
+from qabias.benchmarks.base import Scored
+from qabias.benchmarks.scoring import scores_of
 from qabias.errors import QabiasError
 from qabias.models.checkpoint import files_digest
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_scorer
@@ -128,13 +128,12 @@ def _answers_until(run: RunFile, question: Question, look: int) -> pa.Table | No
 
 
 def at_verdict(
-    run: RunFile, question: Question, rule: StoppingRule | None = None, outcome: Outcome | None = None
+    run: RunFile, question: Question, rule: StoppingRule | None, outcome: Outcome | None = None
 ) -> tuple[Question, Outcome | None]:
     """The question as far as the scores go, and the verdict: until it, or all if the run continued to the end.
 
-    `rule` is the run's, and `outcome` that of the looks that it has taken.
+    `outcome` is that of the looks that were taken.
     """
-    rule = rule or stopping_rule(question, run.arguments)
     if rule is None:
         return question, None
     outcome, is_unfinished = rule.follow(partial(_answers_until, run, question), outcome)
@@ -214,14 +213,6 @@ def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -
         kept.unlink(missing_ok=True)
 
 
-def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Compute the scores and collect the metric's warnings, which would otherwise name a line of this package."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        scores = question.benchmark.score(question.table, answers, rules)
-    return scores, tuple(dict.fromkeys(str(warning.message) for warning in caught))
-
-
 def score_run(folder: Path, mirror: str | None = None) -> Run:
     """Score the answers of a run folder; writes `scores.json` and `analysis.json`."""
     run_file = read_run(folder)
@@ -246,6 +237,7 @@ def finish(
     outcome: Outcome | None = None,
 ) -> Run:
     """Score the answers of a run and write its files, if all parts exist."""
+    rule = rule or stopping_rule(question, run_file.arguments)
     question, outcome = at_verdict(run_file, question, rule, outcome)
     answers, n_missing = read_answers(run_file, question.benchmark, question.parts)
     if n_missing:
@@ -253,7 +245,8 @@ def finish(
     for kept in part_path(run_file.folder, 0).parent.glob(f".*{_KEPT}"):
         kept.unlink(missing_ok=True)  # answers of parts that were interrupted
     with collector_paused():
-        scores, analysis, warned = compute(run_file, question, answers, outcome)
+        scored = rule.scored.get(outcome.confidence) if rule and outcome and not outcome.continued else None
+        scores, analysis, warned = compute(run_file, question, answers, outcome, scored)
     if outcome is not None:
         write_outcome(run_file.folder, outcome)
     write_scores(run_file, scores)
@@ -263,14 +256,18 @@ def finish(
 
 
 def compute(
-    run_file: RunFile, question: Question, answers: pa.Table, outcome: Outcome | None = None
+    run_file: RunFile,
+    question: Question,
+    answers: pa.Table,
+    outcome: Outcome | None = None,
+    scored: tuple[dict[str, Any], tuple[str, ...]] | None = None,
 ) -> tuple[dict[str, Any], Analysis, tuple[str, ...]]:
-    """Compute scores, tables and warnings from the answers of a run; writes nothing."""
+    """Compute scores (if the verdict has not), tables and warnings from the answers of a run; writes nothing."""
     benchmark, table = question.benchmark, question.table
     rules: Mapping[str, Any] = run_file.arguments.rules
     if outcome is not None and not outcome.continued:
         rules = {**rules, "confidence": outcome.confidence}
-    scores, warned = scores_of(question, answers, rules)
+    scores, warned = scored or scores_of(benchmark, table, answers, rules)
     analysis = benchmark.analyse(Scored(table, answers, scores, question.prompt_format, rules))
     if question.prompt_format is not None and question.prompt_format.wordings:
         scores, analysis = with_wordings(benchmark, table, answers, scores, analysis, question.prompt_format, rules)

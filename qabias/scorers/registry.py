@@ -11,7 +11,7 @@ from typing import Any
 from qabias.answers.likelihoods import NORMS
 from qabias.answers.parsing import PARSE_RULES
 from qabias.errors import QabiasError
-from qabias.models.loading import SMOLLM2, LoadedModel, architectures, load_pretrained
+from qabias.models.loading import SMOLLM2, LoadedModel, architectures, read_config
 from qabias.models.memory import config_of
 from qabias.scorers.base import PairScorer, Scorer, TextScorer
 from qabias.scorers.kind import INTERFACES, Loading, ScorerKind
@@ -91,7 +91,7 @@ def default_scorer(model: str, revision: str | None = None) -> str:
         )
     if model == SMOLLM2:
         return FALLBACK
-    return scorer_made_for(load_pretrained("AutoConfig", model, revision))
+    return scorer_made_for(read_config(model, revision))
 
 
 def scorer_made_for(config: Any) -> str:
