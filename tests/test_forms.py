@@ -14,13 +14,13 @@ from qabias.benchmarks.pairs import Form
 from qabias.comparison import compare
 from qabias.comparison.forms import shared_stereotypes
 from qabias.comparison.paired_tests import differences, holm
+from qabias.contamination import run_forms
 from qabias.errors import QabiasError
 from qabias.report.terminal import print_compared
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_answers, read_run
 from qabias.runs.question import read_question
 from qabias.runs.run import run
-from qabias.suites.forms import run_forms
 from qabias.tables.formatting import show
 from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console

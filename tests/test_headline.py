@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.simulations import headlines
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.caveats import format_mde, imbalance
 from qabias.benchmarks.findings import t_quantile
@@ -17,7 +18,6 @@ from qabias.report.writing import write_combined_report, write_comparison, write
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.run import run
 from qabias.tables.model import find
-from simulations import headlines
 
 from .commands import called, command
 from .compared_runs import changed
