@@ -25,7 +25,7 @@ from qabias.cli import app
 
 from .conftest import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # What is read but not run; no command may hide in it.
 DATA_LANGUAGES = ("text", "yaml", "json", "toml", "jinja", "bibtex", "")
 SHELL_LANGUAGES = ("bash", "sh")
@@ -251,5 +251,5 @@ def test_named_files_exist(page):
 
 def test_every_page_is_in_the_navigation():
     listed = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
-    assert listed == {page.name for page in PAGES if page.parent != ROOT}
+    assert listed == {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.parent != ROOT}
     assert os.path.isdir(ROOT / "docs")
