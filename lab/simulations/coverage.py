@@ -4,7 +4,7 @@
     python -m lab.simulations.coverage --quick    a part of it with bounds, for CI
     python -m lab.simulations.coverage --write    the whole grid, into docs/intervals.md
 
-A cell is a world (see `simulations.worlds`) and a score. Its coverage is the share of simulated benchmarks whose
+A cell is a world (see `lab.simulations.worlds`) and a score. Its coverage is the share of simulated benchmarks whose
 interval contains the true score. For comparison, each cell also has the usual t interval with the same leave-one-out
 variance.
 """

@@ -122,7 +122,7 @@ def _measure(arguments: argparse.Namespace, side: str, n_options: int, n_sets: i
     """Run one side in its own process."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
-        command = [sys.executable, "-m", "speed.causal_vs_lm_eval", "--side", side, "--result", str(result)]
+        command = [sys.executable, "-m", "lab.speed.causal_vs_lm_eval", "--side", side, "--result", str(result)]
         command += ["--options", str(n_options), "--sets", str(n_sets), "--batch-size", str(batch_size)]
         threads = str(arguments.threads)
         offline = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}

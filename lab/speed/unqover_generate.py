@@ -77,7 +77,7 @@ def _parse_arguments() -> argparse.Namespace:
 
 def _best_of(arguments: argparse.Namespace, side: str) -> dict[str, Any]:
     """Run one side several times in new processes; the fastest run."""
-    command = [sys.executable, "-m", "speed.unqover_generate", "--side", side]
+    command = [sys.executable, "-m", "lab.speed.unqover_generate", "--side", side]
     command += ["--source", arguments.source, "--every", str(arguments.every)]
     if arguments.quick:
         command.append("--quick")
