@@ -9,6 +9,10 @@ from contextlib import contextmanager
 from qabias.errors import QabiasError
 
 EXIT_USER_ERROR = 2
+Number = tuple[int | None, int, str]
+"""What a number is by default (None: all), with `--quick`, and its help."""
+
+THREADS: Number = (os.cpu_count() or 1, 1, "of torch")  # on busy cores, threads of a quick check wait for each other
 
 
 @contextmanager
@@ -22,25 +26,25 @@ def explained() -> Iterator[None]:
 
 
 def make_parser(
-    description: str | None, quick: str = "a small sample, whose times mean nothing"
+    description: str | None, quick: str = "a small sample, whose times mean nothing", **numbers: Number
 ) -> argparse.ArgumentParser:
-    """A parser with `--quick`, which keeps the lines of the description."""
+    """A parser with `--quick` and some numbers, which keeps the lines of the description; see `read_options`."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=quick)
+    for name, (usual, small, text) in numbers.items():
+        default = f"(default: {'all' if usual is None else usual}; quick: {small})"
+        parser.add_argument(f"--{name}", type=int, help=f"{text} {default}".lstrip())
+    parser.set_defaults(numbers=numbers)
     return parser
 
 
-def add_threads(parser: argparse.ArgumentParser, usual: int | None = None) -> None:
-    """Add `--threads`; see `threads_of`."""
-    usual = usual or os.cpu_count() or 1
-    parser.add_argument("--threads", type=int, help=f"(default: {usual}; quick: 1)")
-    parser.set_defaults(usual_threads=usual)
-
-
-def threads_of(arguments: argparse.Namespace) -> int:
-    """The number of threads; one for a quick check, because threads on busy cores wait for each other."""
-    chosen: int | None = arguments.threads
-    return chosen or (1 if arguments.quick else arguments.usual_threads)
+def read_options(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The arguments, with the numbers that were not given."""
+    options = parser.parse_args()
+    for name, (usual, small, _) in options.numbers.items():
+        if getattr(options, name) is None:
+            setattr(options, name, small if options.quick else usual)
+    return options
 
 
 def verdict(*, wrong: bool) -> int:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab.options import make_parser
+from lab.options import make_parser, read_options
 from lab.simulations import models
 from lab.simulations.worlds import Floats, World
 from qabias.share.metrics.bbq import summary as bbq
@@ -223,10 +223,8 @@ def wrong_means(found: Sequence[Powers], less: float = 0.0) -> list[Powers]:
 
 def main() -> int:
     """Print the table; exit status 1 for a wrong power."""
-    parser = make_parser(__doc__, f"four worlds, {QUICK} repetitions")
-    parser.add_argument("--repetitions", type=int, help=f"(default: {REPETITIONS}; quick: {QUICK})")
-    arguments = parser.parse_args()
-    repetitions = arguments.repetitions or (QUICK if arguments.quick else REPETITIONS)
+    arguments = read_options(make_parser(__doc__, "four worlds", repetitions=(REPETITIONS, QUICK, "")))
+    repetitions = arguments.repetitions
     print("| kind | templates | accuracy | correlation |", " | ".join(f"{name}: size, power" for name in SCORES), "|")
     print("|---|---|---|---|", "|".join(["---"] * len(SCORES)), "|", sep="")
     cells = []

@@ -27,7 +27,7 @@ import torch
 from transformers import AutoModelForCausalLM, Trainer, TrainerCallback, TrainingArguments
 
 import qabias
-from lab.options import add_threads, make_parser, threads_of, verdict
+from lab.options import make_parser, read_options, verdict
 from lab.speed.clock import Clock, Seconds
 from qabias.callbacks import BiasCallback
 from qabias.models.loading import CAUSAL, load_model
@@ -64,17 +64,16 @@ class Timed(BiasCallback):
 
 def main() -> int:
     """Train, measure both ways, print the table."""
-    parser = make_parser(__doc__)
-    parser.add_argument("--limit", type=int, help="examples of a measurement (default: 400; quick: 16)")
-    parser.add_argument("--steps", type=int, help="steps of the training (default: 4; quick: 1)")
+    parser = make_parser(
+        __doc__,
+        limit=(400, 16, "examples of a measurement"),
+        steps=(4, 1, "steps of the training"),
+        length=(128, 16, "tokens in a text"),
+        threads=(1, 1, "of torch"),
+    )
     parser.add_argument("--batch-size", type=int, default=8, help="texts in a batch of the training")
-    parser.add_argument("--length", type=int, help="tokens in a text (default: 128; quick: 16)")
-    add_threads(parser, usual=1)
-    arguments = parser.parse_args()
-    torch.set_num_threads(threads_of(arguments))
-    arguments.limit = arguments.limit or (16 if arguments.quick else 400)
-    arguments.steps = arguments.steps or (1 if arguments.quick else 4)
-    arguments.length = arguments.length or (16 if arguments.quick else 128)
+    arguments = read_options(parser)
+    torch.set_num_threads(arguments.threads)
     with tempfile.TemporaryDirectory() as folder:
         steps, timed = measure(arguments, Path(folder))
         first, second = (answers_of(timed[layout], arguments.steps) for layout in LAYOUTS)

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lab.options import add_threads, make_parser, threads_of, verdict
+from lab.options import THREADS, make_parser, read_options, verdict
 from lab.speed.clock import Clock, Seconds
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.runs.arguments import RunArguments
@@ -82,16 +82,12 @@ def main() -> int:
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = make_parser(__doc__)
-    parser.add_argument("--sets", type=int, help="sets of four questions (default: 280; quick: 1)")
+    parser = make_parser(__doc__, sets=(280, 1, "sets of four questions"), threads=THREADS)
     parser.add_argument("--options", type=int, nargs="+", choices=(12, 3), help="(default: 12 and 3; quick: 3)")
     parser.add_argument("--batch-size", type=int, help="of the peer (default: the fastest on a sample; quick: 8)")
-    add_threads(parser)
     parser.add_argument("--side", choices=("qabias", "lm-eval"), help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    arguments.threads = threads_of(arguments)
-    arguments.sets = arguments.sets or (1 if arguments.quick else 280)
+    arguments = read_options(parser)
     arguments.options = arguments.options or ([3] if arguments.quick else [12, 3])
     if arguments.quick:
         arguments.batch_size = arguments.batch_size or BATCH_SIZES[0]

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from lab.options import make_parser
+from lab.options import make_parser, read_options
 from lab.speed.processes import Measured, measured
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.run import run
@@ -51,30 +51,26 @@ def compare(runs: list[Path], output: Path) -> Measured:
 
 def main() -> int:
     """Print the measurements; 1 if one exceeds its bound."""
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, runs=(MANY, 6, ""), limit=(None, 40, "examples of each run"))
     parser.add_argument("--folder", type=Path, help="folder of the runs; by default a temporary one")
-    parser.add_argument("--runs", type=int, help=f"(default: {MANY}; quick: 6)")
-    parser.add_argument("--limit", type=int, help="examples of each run (default: all; quick: 40)")
-    options = parser.parse_args()
-    n_runs, limit = (6, 40) if options.quick else (MANY, None)
-    n_runs, limit = options.runs or n_runs, options.limit or limit
+    options = read_options(parser)
     with tempfile.TemporaryDirectory() as temporary:
-        runs = make_runs(options.folder or Path(temporary), n_runs, limit)
+        runs = make_runs(options.folder or Path(temporary), options.runs, options.limit)
         two = compare(runs[:2], Path(temporary) / "two")
         many = compare(runs, Path(temporary) / "many")
         on_disk = sum(path.stat().st_size for path in runs[0].rglob("*") if path.is_file())
         page = (Path(temporary) / "many" / "compare.html").stat().st_size
         tables = (Path(temporary) / "many" / "analysis.json").read_text("utf-8")
     print(f"{'runs':>6}{'seconds':>10}{'busy, s':>10}{'memory, MB':>13}")
-    for n, found in ((2, two), (n_runs, many)):
+    for n, found in ((2, two), (options.runs, many)):
         print(f"{n:>6}{found.seconds:>10.1f}{found.busy:>10.1f}{found.memory / 1e6:>13,.0f}")
     print(f"ratio {many.seconds / two.seconds:.1f}; page {page / 1e6:.2f} MB; a run takes {on_disk / 1e3:,.0f} kB")
     problems = []
-    if any(f"seed {number}" not in tables for number in range(n_runs)):
+    if any(f"seed {number}" not in tables for number in range(options.runs)):
         problems.append("a run is missing in the comparison")
-    if n_runs >= MANY and many.seconds >= MOST_SECONDS:
+    if options.runs >= MANY and many.seconds >= MOST_SECONDS:
         problems.append("too slow")
-    if n_runs >= MANY and many.memory >= MOST_MEMORY:
+    if options.runs >= MANY and many.memory >= MOST_MEMORY:
         problems.append("too much memory")
     for problem in problems:
         print(problem, file=sys.stderr)

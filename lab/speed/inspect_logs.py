@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from lab.options import make_parser, verdict
+from lab.options import make_parser, read_options, verdict
 from lab.speed.processes import Measured, measured
 from qabias.runs.folder import part_path
 
@@ -105,14 +105,12 @@ def call(function: str, *arguments: object) -> Measured:
 
 def main() -> int:
     """Print the measurements; 1 if the answers differ, or one exceeds its bound."""
-    parser = make_parser(__doc__)
-    parser.add_argument("--samples", type=int, help=f"(default: {N_EXAMPLES}; quick: {N_QUICK})")
+    parser = make_parser(__doc__, samples=(N_EXAMPLES, N_QUICK, ""))
     parser.add_argument("--log-format", choices=("eval", "json"), default="eval", help="(default: eval)")
-    options = parser.parse_args()
-    n_samples = options.samples or (N_QUICK if options.quick else N_EXAMPLES)
+    options = read_options(parser)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"log.{options.log_format}"
-        call("write", str(path), n_samples)
+        call("write", str(path), options.samples)
         size = path.stat().st_size
         run = Path(folder) / "run"
         ours = measured("-m", "qabias", "score", str(path), "--output", str(run))

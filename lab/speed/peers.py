@@ -31,7 +31,7 @@ import pyarrow as pa
 import torch
 import transformers
 
-from lab.options import add_threads, make_parser, threads_of, verdict
+from lab.options import THREADS, make_parser, read_options, verdict
 from lab.speed.causal_vs_lm_eval import BATCH_SIZES
 from lab.speed.clock import spread, take_turns, time_of
 from lab.speed.random_models import make_bert, make_t5, make_tokenizer
@@ -93,18 +93,10 @@ def main() -> int:
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = make_parser(__doc__)
+    n_questions = (400, 8, "questions of one turn, 40 or more but for quick")
+    parser = make_parser(__doc__, questions=n_questions, repeats=(5, 1, "turns"), threads=THREADS)
     parser.add_argument("--scorers", nargs="+", choices=list(COMPARISONS), default=list(COMPARISONS))
-    parser.add_argument(
-        "--questions", type=int, help="questions of one turn, 40 or more but for quick (default: 400; quick: 8)"
-    )
-    parser.add_argument("--repeats", type=int, help="turns (default: 5; quick: 1)")
-    add_threads(parser)
-    arguments = parser.parse_args()
-    arguments.threads = threads_of(arguments)
-    arguments.questions = arguments.questions or (8 if arguments.quick else 400)
-    arguments.repeats = arguments.repeats or (1 if arguments.quick else 5)
-    return arguments
+    return read_options(parser)
 
 
 def _measure(name: str, comparison: Comparison, repeats: int) -> list[tuple[str, float]]:

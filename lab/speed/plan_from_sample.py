@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from lab.options import add_threads, make_parser, threads_of
+from lab.options import THREADS, make_parser, read_options
 from lab.speed.processes import Measured, measured
 from lab.speed.random_models import make_bert, make_tokenizer
 from qabias.benchmarks import load_benchmark
@@ -69,14 +69,12 @@ def rows_of(folder: Path) -> int:
 
 def main() -> int:
     """Print the measurements; 1 for a wrong prediction."""
-    parser = make_parser(__doc__)
-    add_threads(parser)
-    options = parser.parse_args()
+    options = read_options(make_parser(__doc__, threads=THREADS))
     limit, rows = (QUICK_ROWS, QUICK_ROWS) if options.quick else (None, ROWS)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         model = folder / "model"
-        save_model(model, threads_of(options))
+        save_model(model, options.threads)
         few = run_whole(model, folder / "few", FEW)
         shares = [run_whole(model, folder / f"of-{share}", limit, share) for share in SHARES]
         answered = [rows_of(folder / f"of-{share}") for share in SHARES]

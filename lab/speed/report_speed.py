@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from lab.options import make_parser
+from lab.options import make_parser, read_options
 from lab.speed.processes import measured
 from qabias.benchmarks import load_benchmark, make_origin
 from qabias.report.writing import write_report_of
@@ -108,24 +108,20 @@ def seconds_to_open(page: Path) -> float:
 
 def main() -> int:
     """Print the measurements; 1 if one exceeds its bound."""
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, limit=(None, 40, "examples of each benchmark"), turns=(3, 1, ""))
     parser.add_argument("--folder", type=Path, help="folder of the runs; by default a temporary one")
-    parser.add_argument("--limit", type=int, help="examples of each benchmark (default: all; quick: 40)")
-    parser.add_argument("--turns", type=int, help="(default: 3; quick: 1)")
-    options = parser.parse_args()
-    limit, turns = (40, 1) if options.quick else (None, 3)
-    limit, turns = options.limit or limit, options.turns or turns
+    options = read_options(parser)
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
-        runs = [make_run(folder, benchmark, limit) for benchmark in BENCHMARKS]
+        runs = [make_run(folder, benchmark, options.limit) for benchmark in BENCHMARKS]
         page = Path(temporary) / "report.html"
         command = [*map(str, runs), "--output", str(page)]
         pairs, pages = [], []
-        for _ in range(turns):
+        for _ in range(options.turns):
             pairs.append((measured(*REPORT, "--help"), measured(*REPORT, *command)))
             pages.append(page.read_bytes())
         sizes = [one for one in SINGLE if one or not options.quick]
-        singles = [measure_single(folder, one, turns) for one in sizes]
+        singles = [measure_single(folder, one, options.turns) for one in sizes]
     print(f"{'turn':<6}{'seconds':>10}{'nothing, s':>14}{'ratio':>10}{'memory, MB':>14}{'page, MB':>12}")
     for number, ((nothing, report), written) in enumerate(zip(pairs, pages, strict=True), start=1):
         print(

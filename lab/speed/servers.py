@@ -17,7 +17,6 @@ the same weights and settings differs. A quick run takes 12 examples, whose time
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib.util
 import os
@@ -36,7 +35,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from lab.options import add_threads, make_parser, threads_of, verdict
+from lab.options import THREADS, make_parser, read_options, verdict
 from lab.speed.clock import Clock
 from qabias.models.loading import CAUSAL, SMOLLM2, find_smollm2, load_model
 from qabias.runs.arguments import RunArguments
@@ -99,7 +98,7 @@ def lacking(packages: Iterable[str]) -> list[str]:
 
 def main() -> int:
     """Measure every server and print the table."""
-    arguments = _parse_arguments()
+    arguments = read_options(make_parser(__doc__, limit=(400, 12, "examples"), threads=THREADS))
     with tempfile.TemporaryDirectory() as folder:
         here = _ask(RunArguments("bbq", SMOLLM2, limit=arguments.limit), {}, Path(folder) / "here")
         rows = [_row("in process, float32", here, here)]
@@ -119,16 +118,6 @@ def main() -> int:
     print("|" + "---|" * (len(heads) + 2))
     print("\n".join(rows))
     return verdict(wrong=wrong)
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = make_parser(__doc__)
-    parser.add_argument("--limit", type=int, help="examples (default: 400; quick: 12)")
-    add_threads(parser)
-    arguments = parser.parse_args()
-    arguments.threads = threads_of(arguments)
-    arguments.limit = arguments.limit or (12 if arguments.quick else 400)
-    return arguments
 
 
 def _servers(folder: Path, threads: int) -> list[Served]:

@@ -21,7 +21,7 @@ import torch
 from lab.devices import questions
 from lab.devices.cases import CAUSAL, make_scorer, questions_of
 from lab.devices.speed import Call, seconds_of, watched
-from lab.options import add_threads, make_parser, threads_of
+from lab.options import THREADS, make_parser, read_options
 from qabias.models import loading
 
 LEAST = 0.92
@@ -36,24 +36,20 @@ def run_dense(model: Any, calls: Sequence[Call], vocabulary: int) -> None:
 
 def main() -> int:
     """Print the shares; 1 if they are too low."""
-    parser = make_parser(__doc__)
-    parser.add_argument("--questions", type=int, help="(default: 100; quick: 4)")
-    parser.add_argument("--repeats", type=int, help="(default: 5; quick: 1)")
-    add_threads(parser)
-    options = parser.parse_args()
-    torch.set_num_threads(threads_of(options))
+    options = read_options(make_parser(__doc__, questions=(100, 4, ""), repeats=(5, 1, ""), threads=THREADS))
+    torch.set_num_threads(options.threads)
     loaded = loading.load_model(loading.CAUSAL, "smollm2", device="cpu", dtype="float32")
     model = loaded.model
     vocabulary = model.config.vocab_size
     scorer = make_scorer(CAUSAL, loaded)
-    asked = questions.take(questions_of(CAUSAL), options.questions or (4 if options.quick else 100))
+    asked = questions.take(questions_of(CAUSAL), options.questions)
     with watched(model) as calls:
         scorer.score(asked)
     tokens = sum(call.tokens for call in calls)
     print(f"{len(asked):,} questions, {len(calls)} batches, {tokens:,} tokens with pads; tokens a second and shares")
     print(f"{'scorer':>8}{'whole model':>13}{'share':>8}{'without output layer':>23}{'share':>8}")
     shares = []
-    for _ in range(options.repeats or (1 if options.quick else 5)):
+    for _ in range(options.repeats):
         ours, whole, body = (
             tokens / seconds_of(run, model.device)
             for run in (

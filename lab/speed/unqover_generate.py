@@ -26,7 +26,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lab.options import make_parser
+from lab.options import make_parser, read_options
 from qabias.building.templating import repair_articles
 from qabias.share.unqover_dataset import columns
 from qabias.share.unqover_dataset.design import SETS, Design
@@ -63,16 +63,11 @@ def main() -> None:
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, every=(20, 500, "the peer takes every n-th pair"), repeats=(3, 1, ""))
     parser.add_argument("--source", choices=SOURCES, default="bundled")
     parser.add_argument("--mirror", help="mirror of the authors' files, for official")
-    parser.add_argument("--every", type=int, help="the peer takes every n-th pair (default: 20; quick: 500)")
-    parser.add_argument("--repeats", type=int, help="(default: 3; quick: 1)")
     parser.add_argument("--side", choices=("ours", "peer"), help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    every, repeats = (500, 1) if arguments.quick else (20, 3)
-    arguments.every, arguments.repeats = arguments.every or every, arguments.repeats or repeats
-    return arguments
+    return read_options(parser)
 
 
 def _best_of(arguments: argparse.Namespace, side: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ import pyarrow.parquet as pq
 import torch
 import transformers
 
-from lab.options import add_threads, make_parser, threads_of, verdict
+from lab.options import make_parser, read_options, verdict
 from lab.speed.clock import take_turns, time_of
 from lab.speed.random_models import make_bert, make_tokenizer
 from qabias.benchmarks import locate
@@ -91,19 +91,16 @@ def main() -> int:
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = make_parser(__doc__)
-    parser.add_argument("--rows", type=int, help="rows of four questions (default: 256; quick: 16)")
-    parser.add_argument("--layers", type=int, help="(default: 6; quick: 2)")
-    parser.add_argument("--width", type=int, help="a multiple of 64 (default: 768; quick: 128)")
-    parser.add_argument("--repeats", type=int, help="(default: 5; quick: 1)")
+    parser = make_parser(
+        __doc__,
+        rows=(256, 16, "rows of four questions"),
+        layers=(6, 2, ""),
+        width=(768, 128, "a multiple of 64"),
+        repeats=(5, 1, ""),
+        threads=(1, 1, "of torch"),
+    )
     parser.add_argument("--data", type=Path, default=DATA, help="Parquet file of the gender questions")
-    add_threads(parser, 1)
-    arguments = parser.parse_args()
-    arguments.threads = threads_of(arguments)
-    for name, value, quick in (("rows", 256, 16), ("layers", 6, 2), ("width", 768, 128), ("repeats", 5, 1)):
-        if getattr(arguments, name) is None:
-            setattr(arguments, name, quick if arguments.quick else value)
-    return arguments
+    return read_options(parser)
 
 
 def sample_blocks(table: pa.Table, n_rows: int) -> pa.Table:
