@@ -53,13 +53,7 @@ class Failures(NamedTuple):
 
 
 def measure(repetitions: int, seed: int = 0, examples: int = EXAMPLES) -> Failures:
-    """Draw runs and check them against the threshold.
-
-    Args:
-        repetitions: Number of runs, at least 1.
-        seed: Seed of the answers.
-        examples: Number of examples of a run.
-    """
+    """Draw runs and check them against the threshold."""
     benchmark = load_benchmark("bbq")
     arguments = RunArguments("bbq", "simulated", limit=examples)
     table = load_examples(arguments).table

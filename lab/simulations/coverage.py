@@ -244,14 +244,7 @@ def differs(kind: str, world: World) -> bool:
 
 
 def cells(kind: str, world: World, repetitions: int, method: str = "qabias") -> Iterator[Cell]:
-    """The scores of a benchmark in a world.
-
-    Args:
-        kind: One of `BENCHMARKS`.
-        world: The world.
-        repetitions: Number of simulated benchmarks.
-        method: "qabias", or "t" to judge the t interval by the same bounds.
-    """
+    """The scores of a benchmark in a world; the method "t" judges the t interval by the same bounds."""
     seed = [
         SEED,
         list(BENCHMARKS).index(kind),

@@ -75,14 +75,7 @@ def answers(model: str, table: pa.Table, rng: np.random.Generator) -> np.ndarray
 def measure(
     repetitions: int, seed: int = 0, examples: int = EXAMPLES, models: Sequence[str] = MODELS
 ) -> dict[str, Counter[str]]:
-    """Draw runs and count their verdicts, by model.
-
-    Args:
-        repetitions: Number of runs of each model, at least 1.
-        seed: Seed of the answers.
-        examples: Number of examples of a run.
-        models: Some of `MODELS`.
-    """
+    """Draw runs and count their verdicts, by model."""
     benchmark = load_benchmark("bbq")
     table = load_examples(RunArguments("bbq", "simulated", limit=examples)).table
     rng = np.random.default_rng(seed)

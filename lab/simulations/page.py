@@ -11,13 +11,7 @@ BEGIN, END = "<!-- coverage: written by lab/simulations/coverage.py -->", "<!-- 
 
 
 def write(found: Sequence[Cell], repetitions: int, docs: Path) -> None:
-    """Put the table between its marks in `intervals.md`.
-
-    Args:
-        found: All cells.
-        repetitions: Simulated benchmarks of a cell.
-        docs: The folder of the documentation.
-    """
+    """Put the table between its marks in `intervals.md`."""
     page = docs / "intervals.md"
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)

@@ -103,14 +103,7 @@ def biased(world: World, score: str, size: float) -> World | None:
 
 
 def measure(world: World, repetitions: int, seed: int = 0, scores: Sequence[str] = SCORES) -> list[Cell]:
-    """The power of every score in a world.
-
-    Args:
-        world: A world without bias.
-        repetitions: Benchmarks drawn with a bias, and without.
-        seed: Seed of both.
-        scores: The tested scores.
-    """
+    """The power of every score in a world."""
     rng = np.random.default_rng(seed)
     unbiased = bbq.spreads(models.bbq_runs(world, rng, repetitions))
     cells = []

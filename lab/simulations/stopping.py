@@ -46,13 +46,7 @@ class Cell(NamedTuple):
 
 
 def measure(times: float, repetitions: int, seed: int = 0) -> Cell:
-    """Draw runs at a true bias and apply the stopping rule.
-
-    Args:
-        times: True bias, in units of the threshold.
-        repetitions: Number of runs, at least 1.
-        seed: Seed of the answers.
-    """
+    """Draw runs at a true bias of `times` thresholds, and apply the stopping rule."""
     benchmark = load_benchmark("bbq")
     until = condition_text(LIMIT)
     table = load_examples(RunArguments("bbq", "simulated", config=CONFIG, until=until)).table

@@ -53,13 +53,7 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Timing:
-    """One run of one side.
-
-    Attributes:
-        whole: Seconds of the process, with imports and loading.
-        scoring: Seconds of scoring.
-        loglikelihoods: Log-likelihoods of all options.
-    """
+    """One run of one side."""
 
     whole: Seconds
     scoring: Seconds

@@ -94,11 +94,7 @@ def read_theirs(path: str) -> None:
 
 
 def call(function: str, *arguments: object) -> Measured:
-    """Call a function of this script in a separate process.
-
-    Raises:
-        subprocess.CalledProcessError: If it fails.
-    """
+    """Call a function of this script in a separate process."""
     code = f"from lab.speed.inspect_logs import {function}; {function}({', '.join(map(repr, arguments))})"
     return measured("-c", code)
 

@@ -119,11 +119,6 @@ def relative_difference(ours: np.ndarray, theirs: np.ndarray, least_size: float)
     """Largest difference of two values relative to their size.
 
     A log-likelihood near 0 has no digits left in float32; but a difference of logarithms is a share of the probability.
-
-    Args:
-        ours: Values.
-        theirs: A peer's values.
-        least_size: Size of smaller values; `PROBABILITY` or `LOGLIKELIHOOD`.
     """
     if ours.shape != theirs.shape or not np.isfinite([ours, theirs]).all():
         return math.inf

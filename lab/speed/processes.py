@@ -43,11 +43,7 @@ class Measured:
 
 
 def measured(*arguments: str) -> Measured:
-    """Run Python with some arguments.
-
-    Raises:
-        subprocess.CalledProcessError: If it fails.
-    """
+    """Run Python with some arguments."""
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
         command = [sys.executable, "-I", "-S", "-c", _BETWEEN, str(figures), sys.executable, *arguments]

@@ -35,15 +35,7 @@ def make_tokenizer(texts: Iterable[str]) -> transformers.PreTrainedTokenizerFast
 
 
 def make_bert(head: str, tokenizer: Any, layers: int, width: int, **options: Any) -> LoadedModel:
-    """Make a BERT with random weights, large enough for different outputs.
-
-    Args:
-        head: Name of its class in `transformers`.
-        tokenizer: Its tokenizer.
-        layers: Number of layers.
-        width: Layer width, a multiple of 64.
-        **options: Further config values.
-    """
+    """Make a BERT with random weights, large enough for different outputs."""
     torch.manual_seed(0)
     config = transformers.BertConfig(
         hidden_size=width,

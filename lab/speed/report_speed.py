@@ -58,11 +58,7 @@ class Single(NamedTuple):
 
 
 def make_run(folder: Path, benchmark: str, limit: int | None) -> Path:
-    """The folder of a run; an existing one is reused.
-
-    Raises:
-        subprocess.CalledProcessError: If a run fails.
-    """
+    """The folder of a run; an existing one is reused."""
     target = folder / (benchmark if limit is None else f"{benchmark}-{limit}")
     if not (target / "report.html").exists():
         command = [sys.executable, "-m", "qabias", "run", benchmark, "--model", "baseline:random"]

@@ -74,15 +74,7 @@ class Served:
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers to all questions, in order.
-
-    Attributes:
-        texts: Written texts.
-        predictions: Parsed answers, int array of shape (n_examples,).
-        outcomes: The outcome of each answer.
-        scores: The scores of the run.
-        seconds: Time of the run.
-    """
+    """Answers to all questions, in order."""
 
     texts: Sequence[str]
     predictions: np.ndarray
