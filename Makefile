@@ -14,8 +14,8 @@ DEMO_BBNLI ?= 400
 # `make bench QUICK=1` checks on small samples that all sides give the same figures; its times mean nothing.
 # `make campaign QUICK=1`, as in `make test-all`, does one of twenty of every kind.
 QUICK ?=
-SPEED := $(addprefix speed.,callback_overhead causal_vs_lm_eval compare_many inspect_logs peers plan_from_sample report_speed servers share_of_dense unqover_generate unqover_score)
-SIMULATIONS := $(addprefix simulations.,coverage power checks headlines replay stopping)
+SPEED := $(addprefix lab.speed.,callback_overhead causal_vs_lm_eval compare_many inspect_logs peers plan_from_sample report_speed servers share_of_dense unqover_generate unqover_score)
+SIMULATIONS := $(addprefix lab.simulations.,coverage power checks headlines replay stopping)
 
 .PHONY: help demo test test-all check format data docs notebook bench simulate campaign compat lowest clean $(SPEED) $(SIMULATIONS)
 

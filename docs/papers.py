@@ -9,7 +9,9 @@ computed again where these are at hand (`QABIAS_UPSTREAM`).
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import json
 import os
 import re
@@ -23,6 +25,7 @@ from typing import Any
 import yaml
 from typer.testing import CliRunner
 
+from lab.reproduce.__main__ import main as reproduce
 from qabias.benchmarks import load_benchmark
 from qabias.cli import app
 from qabias.errors import QabiasError
@@ -82,7 +85,7 @@ def run_steps(steps: Mapping[str, str], where: Path) -> dict[str, Path]:
 
 def make_masked_model(folder: Path) -> None:
     """Save a masked model with random weights that knows the subjects of the gender set as single tokens."""
-    from speed.random_models import make_bert, make_tokenizer
+    from lab.speed.random_models import make_bert, make_tokenizer
 
     benchmark = load_benchmark("unqover")
     table = benchmark.load("all_mlm", benchmark.origin("bundled", 0, False, None))
@@ -237,8 +240,10 @@ def published_values(content: Mapping[str, Any], mirror: Path, where: Path) -> t
     there = [name for name in CATEGORIES if name in wanted and (mirror / OUTPUTS.format(name)).exists()]
     if not there:
         return 0, list(wanted)
-    command = f"reproduce bbq --published --models unifiedqa-11b --config {','.join(there)} --mirror {mirror}"
-    run(command, where)
+    given = ["bbq", "--published", "--models", "unifiedqa-11b", "--config", ",".join(there), "--mirror", str(mirror)]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        if reproduce([*given, "--output", str(where)]):
+            raise MissingError(printed.getvalue())
     n = 0
     for _, item, value in values_of(content):
         if category_of(value) in there:

@@ -10,6 +10,9 @@ import pyarrow.compute as pc
 import pytest
 
 import qabias
+from lab.simulations import models
+from lab.simulations.coverage import BIAS, LEAST, QUICK_LESS
+from lab.simulations.worlds import World
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq import published_scores
 from qabias.benchmarks.bbq.prompts import persons
@@ -19,9 +22,6 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.scorers.baseline import BaselineScorer
 from qabias.share.metrics.bbq import scores, summary
-from simulations import models
-from simulations.coverage import BIAS, LEAST, QUICK_LESS
-from simulations.worlds import World
 
 from .commands import called, refused
 from .test_choice import REAL

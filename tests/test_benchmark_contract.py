@@ -36,7 +36,7 @@ from qabias.errors import QabiasError
 from qabias.report.content import with_prompts
 from qabias.report.template import rates, show_template
 from qabias.report.writing import write_report_of
-from qabias.runs.arguments import RunArguments, check_arguments
+from qabias.runs.arguments import RunArguments
 from qabias.runs.opened import Run
 from qabias.runs.question import load_examples, sample
 from qabias.runs.run import run
@@ -44,7 +44,6 @@ from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import CERTAINTY, KINDS, BaselineScorer
 from qabias.scorers.registry import kinds, scorers_for
 from qabias.scores.score import Score, reasons
-from qabias.suites import load_suite
 from qabias.support.arrow import codes_and_values, plain
 from qabias.support.files import strict
 from qabias.tables.model import KINDS as COLUMN_KINDS
@@ -182,14 +181,6 @@ def test_the_facts_are_whole(case):
     assert facts.intro.is_file()
     assert set(case.benchmark.default_configs.values()) <= set(case.benchmark.configs)
     assert set(base.rescored_by(case.benchmark)) <= set(benchmark_names())
-    if facts.suite is not None:
-        suite = load_suite(case.benchmark.name)
-        for experiment in suite.experiments:
-            asked = load_benchmark(experiment.benchmark)
-            check_arguments(asked, RunArguments(asked.name, config=experiment.config, parser=experiment.parser))
-            assert experiment.config in asked.configs
-            assert set(experiment.formats) <= set(asked.formats)
-            assert set(experiment.scorers) <= set(scorers_for(asked.interfaces))
 
 
 def test_a_format_without_context_has_facts_and_the_other_way_round(case):

@@ -9,7 +9,6 @@ from qabias.benchmarks import benchmark_names, load_benchmark, loadable_benchmar
 from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.hub.contents import load_dataset_owner
-from qabias.suites import load_suite
 
 
 @pytest.fixture
@@ -49,8 +48,6 @@ def test_one_that_cannot_be_imported_is_named_and_does_not_stop_the_others(insta
         load_benchmark("broken")
     with pytest.warns(UserWarning, match="the benchmark broken"):
         assert set(loadable_benchmarks()) == set(benchmark_names()) - {"broken"}
-    with pytest.warns(UserWarning, match="the benchmark broken"):
-        assert load_suite("bbq").name == "bbq"
     with pytest.warns(UserWarning, match="the benchmark broken"):
         assert load_dataset_owner("bbq").name == "bbq"
     with pytest.warns(UserWarning, match="the benchmark broken"):

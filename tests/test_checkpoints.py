@@ -9,6 +9,7 @@ import sys
 import pytest
 from safetensors.torch import load_file, save_file
 
+from lab.reproduce.running import is_finished
 from qabias.errors import QabiasError
 from qabias.models import checkpoint, loading
 from qabias.models.checkpoint import files_digest
@@ -16,7 +17,6 @@ from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.merging import merge
 from qabias.runs.opened import Run
 from qabias.runs.run import run
-from qabias.suites.running import is_finished
 from tests.campaign.helpers import contents
 
 from .commands import command

@@ -190,8 +190,6 @@ def small_run(tmp_path_factory):
         ([*SMOLLM2, "--backend", "casual"], "casual", "causal"),
         ([*SMOLLM2, "--option", "mod=generate"], "mod", "mode"),
         (["run", "bbq", "--model", "baseline:stereotype"], "stereotype", "stereotyped"),
-        (["reproduce", "bqb"], "bqb", "bbq"),
-        (["reproduce", "bbq", "--models", "unifiedqa-11"], "unifiedqa-11", "unifiedqa-11b"),
         (["show", "RUN", "--table", "bias_by_categry"], "bias_by_categry", "bias_by_category"),
         (["show", "RUN", "--template", "Agee-25"], "Agee-25", "Age-25"),
         (["export", "RUN", "--format", "svvg"], "svvg", "svg"),

@@ -22,7 +22,6 @@ from qabias.benchmarks.bbq.reading import check_probabilities
 from qabias.cli import app
 from qabias.comparison import compare
 from qabias.errors import QabiasError
-from qabias.pooling import pool
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.opened import Run
@@ -258,30 +257,6 @@ def test_a_file_of_the_authors_names_what_it_holds(tmp_path):
         invoke("score", path, *common)
 
 
-@pytest.mark.slow
-@needs_outputs
-def test_published_outputs_give_runs_means_and_a_comparison(tmp_path, monkeypatch):
-    """Figure 6 and Appendix E of Parrish et al. 2022, and what the specification computes from the outputs."""
-    monkeypatch.chdir(tmp_path)
-    command = ("reproduce", "bbq", "--published", "--models", "unifiedqa-11b", "--config", "Age,Religion")
-    output = invoke(*command, "--mirror", UPSTREAM)
-    assert "3 of 3 runs are finished" in output
-    where = tmp_path / "runs" / "paper-bbq-published"
-    blind = next(where.glob("*question_only*"))
-    rows = {row[0]: row for row in find(read_analysis(blind / "analysis.json").tables, "question_only").rows}
-    for category, bias, accuracy in (("Age", 51.4, 30.3), ("Religion", 21.3, 58.0)):  # Figure 6
-        assert [round(100 * rows[category][place].value, 1) for place in (1, 2)] == [bias, accuracy]
-    race, arc = sorted(path for path in where.glob("unifiedqa-11b-*") if "question" not in path.name
-                       and "mean" not in path.name)[::-1]  # fmt: skip
-    assert "race" in race.name
-    found = pool([race, arc], mirror=str(UPSTREAM))
-    groups = found.benchmark.groups(found.scores)
-    mean = {name: round(100 * groups[name]["bias_ambig"], 2) for name in ("Age", "Religion")}
-    assert mean == pytest.approx({"Age": (29.78 + 48.94) / 2, "Religion": (14.33 + 24.50) / 2}, abs=0.011)
-    assert (where / "unifiedqa-11b-formats-mean" / "pool.html").exists()
-    assert (where / "compared" / "compare.html").exists()
-
-
 @needs_outputs
 def test_published_answers_are_to_the_published_texts_only(tmp_path):
     path = UNIFIEDQA / "preds_Age.jsonl"
@@ -292,23 +267,6 @@ def test_published_answers_are_to_the_published_texts_only(tmp_path):
     invoke("score", path, *chosen, "--output", tmp_path / "right")
     scores = Run.scored(tmp_path / "right").scores
     assert [round(100 * scores[name], 2) for name in ("accuracy_ambig", "bias_ambig")] == [54.67, 29.78]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["unqover"], "no published answers"),
-        (["bbq", "--config", "Agee"], "unknown config 'Agee'.*Did you mean 'Age'"),
-        (["bbq", "--config", "Religion,Age"], r"'Religion,Age' is out of order(?s:.*)Age,Religion"),
-        (["bbq", "--limit", "100"], "--limit does not apply to --published"),
-    ],
-)
-def test_what_published_answers_cannot_have_is_one_line(tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["reproduce", *arguments, "--published"])
-    assert isinstance(result.exception, QabiasError)
-    assert re.search(message, str(result.exception))
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_means_nothing_is_refused(answers, tmp_path):

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from lab.simulations import models, power
+from lab.simulations.worlds import World
 from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.headline import tile_note
@@ -14,8 +16,6 @@ from qabias.comparison.sample_size import Assumed, needed
 from qabias.scores.score import limited, reasons
 from qabias.share.metrics.bbq import summary as bbq
 from qabias.share.metrics.shared.intervals import Shape, Spread, detectable, limits, of_clusters
-from simulations import models, power
-from simulations.worlds import World
 
 BBQ = load_benchmark("bbq")
 BIAS = BBQ.facts.measure("bias_ambig")

@@ -100,7 +100,6 @@ def test_what_asks_no_model_works_without_any_extra(tmp_path):
         (("run", "bbq", "--model", "smollm2"), MISSING, "demo"),
         (("run", "bbq", "--model", "smollm2"), ["gguf"], "demo"),
         (("build", "bbnli", "--output", "folder"), MISSING, "build"),
-        (("verify-device",), MISSING, "local"),
     ],
 )
 def test_what_needs_an_extra_says_in_one_line_which_and_leaves_nothing(tmp_path, words, missing, extra):

@@ -14,6 +14,7 @@ from qabias.benchmarks.pairs import Form
 from qabias.comparison import FORMS, compare
 from qabias.comparison.forms import shared_stereotypes
 from qabias.comparison.paired_tests import differences, holm
+from qabias.contamination import run_forms
 from qabias.errors import QabiasError
 from qabias.report.terminal import print_compared
 from qabias.runs.arguments import Machine, RunArguments
@@ -22,7 +23,6 @@ from qabias.runs.opened import Run
 from qabias.runs.question import read_question
 from qabias.runs.run import run
 from qabias.scores.formatting import show
-from qabias.suites.forms import run_forms
 from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.simulations import headlines
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.headline import FAILED, SMALL_ENOUGH, headline, headline_tiles
 from qabias.comparison import compare
@@ -17,7 +18,6 @@ from qabias.runs.run import run
 from qabias.scores.judge import t_quantile
 from qabias.scores.score import imbalance, limited
 from qabias.tables.model import find
-from simulations import headlines
 
 from .commands import called, command
 from .compared_runs import changed

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
+from lab.finetuning.training import load
 from qabias.errors import QabiasError
 from qabias.models.loading import CAUSAL, load_model, load_pretrained
 from qabias.scorers.registry import default_scorer, load_scorer
-from runners.finetuning.training import load
 
 from .conftest import ROOT
 from .saved_models import save
@@ -70,7 +70,7 @@ def test_every_call_that_loads_a_model_says_that_its_code_is_not_run():
     """By its own words, or by `settings` of which `qabias/models/loading.py` alone makes use."""
     calls = {
         f"{path.relative_to(ROOT)}:{node.lineno}": node
-        for of in ("qabias", "runners", "integrations", "docs", "metrics", "speed", "simulations")
+        for of in ("qabias", "runners", "integrations", "docs", "metrics", "lab")
         for path in (ROOT / of).rglob("*.py")
         if "tests" not in path.parts
         for node in ast.walk(ast.parse(path.read_text("utf-8")))

@@ -66,7 +66,7 @@ def test_the_source_distribution_has_all_that_git_has_but_how_it_is_worked_on(di
         packed = {name.partition("/")[2] for name in archive.getnames()}
     tracked = subprocess.run(["git", "ls-tree", "-r", "--name-only", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     missing = set(tracked.stdout.splitlines()) - packed
-    assert {path for path in missing if not path.startswith((".ci/", ".github/", ".git"))} == set()
+    assert {path for path in missing if not path.startswith((".ci/", ".git", ".pre-commit"))} == set()
 
 
 @pytest.mark.slow

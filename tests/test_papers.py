@@ -15,10 +15,10 @@ import torch
 from tokenizers import AddedToken
 
 from docs import papers
+from lab.reproduce.running import make_means, run_suite
+from lab.reproduce.suites import choose_models, expand, load_suite, suite_names
 from qabias.benchmarks import load_benchmark
 from qabias.runs.arguments import Machine
-from qabias.suites import choose_models, expand, load_suite, suite_names
-from qabias.suites.running import make_means, run_suite
 
 from .saved_models import make_t5, save
 from .tiny_models import ENCODER_CONFIGS, make_encoder, make_encoder_tokenizer, make_tokenizer

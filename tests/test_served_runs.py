@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import pytest
 
+from lab.speed import servers
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
 from qabias.planning import estimate_run
@@ -23,7 +24,6 @@ from qabias.runs.merging import merge
 from qabias.runs.question import load_examples
 from qabias.runs.run import prepare, run
 from qabias.scorers.journal import Journal
-from speed import servers
 
 from . import tiny_models
 from .conftest import ROOT

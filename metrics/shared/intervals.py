@@ -248,7 +248,7 @@ def detectable(shape: Shape, spread: Spread, confidence: float = 0.95, power: fl
 
     Returns:
         In the scale of the score, above 0. NaN where the spread is NaN, and where not even the largest value of the
-        score would be detected. `docs/intervals.md` has the power, measured by `simulations/power.py`.
+        score would be detected. `docs/intervals.md` has the power, measured by `lab/simulations/power.py`.
     """
     low, high = np.zeros_like(spread.rows), np.ones_like(spread.rows)
     normal, paired = NormalDist().inv_cdf(power), ~np.isnan(spread.uneven)

@@ -95,11 +95,11 @@ def run(
     """
     from qabias.api.given_models import given_model, ready
     from qabias.benchmarks import load_benchmark
+    from qabias.contamination import SEPARATOR
     from qabias.runs.arguments import Machine, RunArguments
     from qabias.runs.distributed import launched_processes
     from qabias.runs.looks import canonical
     from qabias.runs.run import run as run_benchmark
-    from qabias.suites.forms import SEPARATOR
     from qabias.support.options import parse_shard, server_options
 
     if source is not None and SEPARATOR in source:

@@ -69,12 +69,6 @@ COMMANDS: Mapping[str, Command] = {
         "Test whether a model has seen the published questions.",
         "contamination {first} --model ORG/NAME --limit 400",
     ),
-    "reproduce": Command(
-        "reproduce:reproduce",
-        "Study",
-        "Reproduce the experiment of a paper.",
-        "reproduce {first} --models unifiedqa-11b --limit 400",
-    ),
     "merge": Command(
         "folders:merge", ADVANCED, "Merge the shards of a run.", "merge shard-0 shard-1 shard-2 --output whole"
     ),
@@ -89,12 +83,6 @@ COMMANDS: Mapping[str, Command] = {
         ADVANCED,
         "Write a dataset folder: card and Parquet files.",
         "build {first} --source official --mirror MIRROR --output {first}_official",
-    ),
-    "verify-device": Command(
-        "verify_device:verify_device",
-        ADVANCED,
-        "Verify that models run correctly on this device.",
-        "verify-device --minutes 8 --output device.json",
     ),
 }
 

@@ -44,7 +44,7 @@ def contamination(
     It measures published and parallel texts, and compares the two runs.
     """
     from qabias.cli.printing import print_forms
-    from qabias.suites.forms import arguments_of_forms, default_sources, run_forms
+    from qabias.contamination import arguments_of_forms, default_sources, run_forms
 
     arguments, machine = arguments_of(context.params)
     arguments = replace(arguments, source=arguments.source or default_sources(benchmark))

@@ -26,7 +26,7 @@ def _topics() -> list[str]:
 def list_(
     topic: Annotated[
         str | None,
-        typer.Argument(help="Benchmark, languages, backends, baselines, papers or published.", autocompletion=_topics),
+        typer.Argument(help="Benchmark, languages, backends, baselines or published.", autocompletion=_topics),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Show every name, with what it means.")] = False,
 ) -> None:
@@ -131,16 +131,6 @@ def _print_baselines(full: bool) -> None:
         echo(f"--model baseline:{kind}")
 
 
-def _print_papers(full: bool) -> None:
-    from qabias.suites import load_suite, suite_names
-
-    for name in suite_names():
-        suite = load_suite(name)
-        echo(f"qabias reproduce {name:<{_LABEL}}{suite.title}")
-        models = [model.name for model in suite.models if model.in_paper or full]
-        _print_row("    --models", models, full, default=False)
-
-
 def _print_published(full: bool) -> None:
     from qabias.benchmarks import loadable_benchmarks
     from qabias.benchmarks.base import KnowsPublished
@@ -155,6 +145,5 @@ _TOPICS = {
     "languages": _print_languages,
     "backends": _print_backends,
     "baselines": _print_baselines,
-    "papers": _print_papers,
     "published": _print_published,
 }

@@ -20,7 +20,7 @@ def verify(
 ) -> None:
     """Recompute every number from stored answers and pinned texts.
 
-    Exit code 0: verified. 1: a number or a file differs. To verify a device, use `qabias verify-device`.
+    Exit code 0: verified. 1: a number or a file differs.
     """
     from qabias.evidence.verification import CANNOT_PROVE
     from qabias.evidence.verification import verify as verify_path

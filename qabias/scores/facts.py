@@ -247,7 +247,6 @@ class Facts:
         view: How one template is shown.
         question_only: Facts about runs without a context, or None.
         hub: Texts for the Hub, or None if another benchmark owns the dataset.
-        suite: YAML file with the experiment of its paper, or None.
         headline: Inputs of the headline of a run, or None.
         hazards: The documented harms of its templates, or None.
         instance: From an example to what a result store keeps. None if no answer is right.
@@ -272,7 +271,6 @@ class Facts:
     question_only: QuestionOnly | None = None
     notes: Notes = field(default_factory=Notes)
     hub: HubTexts | None = None
-    suite: Path | None = None
     headline: HeadlineRules | None = None
     hazards: Hazards | None = None
     instance: Callable[[Row], Instance] | None = None

@@ -297,7 +297,6 @@ FACTS = Facts(
         "from -1 (always anti-stereotyped) to +1 (always stereotyped). Do not rank models by its value.",
         "Parrish et al.",
     ),
-    suite=_FOLDER / "paper.yaml",
     hazards=Hazards(("category", "social_value", "additional_metadata"), _hazard),
     instance=_instance,
     headline=HeadlineRules(

@@ -121,7 +121,6 @@ _FORCED_FACTS: Facts = replace(
     view=FACTS.view._replace(kinds=("target", "non-target")),
     question_only=None,
     hub=None,
-    suite=None,
     headline=None,
 )
 

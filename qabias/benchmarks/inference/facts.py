@@ -280,7 +280,6 @@ BBNLI_FACTS = Facts(
         f"Accuracy on premises that settle it, pro and anti. {_BEST}",
         "Akyürek et al.",
     ),
-    suite=_FOLDER / "paper.yaml",
     hazards=Hazards(
         ("domain", "subtopic", "reference"),
         lambda row: (str(row["domain"]), str(row["subtopic"]).replace("_", " "), row["reference"]),

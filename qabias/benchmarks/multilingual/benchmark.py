@@ -223,7 +223,6 @@ def _facts(card: Card, name: str) -> Facts:
         own_tables=tuple(table for table in FACTS.own_tables if table != "question_only"),
         question_only=None,
         hub=None,
-        suite=None,
         means=(),
     )
 

@@ -150,7 +150,6 @@ FACTS = Facts(
         "eta their consistency. 0 is best for both: a ranking by value puts the most biased model first.",
         "Li et al.",
     ),
-    suite=_FOLDER / "paper.yaml",
     hazards=Hazards(("set", "attribute"), lambda row: (str(row["set"]), row["attribute"], "")),
     headline=HeadlineRules(
         magnitude="mu",
