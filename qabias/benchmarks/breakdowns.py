@@ -1,0 +1,70 @@
+"""Tables of scores by groups, each a line of data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from qabias.benchmarks.caveats import values, with_detectable, with_ranges
+from qabias.benchmarks.facts import Measure, Scores
+from qabias.tables.model import Column, Figure, Table
+
+Group = tuple[Sequence[Any], Scores]
+"""The labels of a row, and the scores of its group."""
+
+
+class Breakdown(NamedTuple):
+    """A table of scores by groups.
+
+    Attributes:
+        by: Name of its groups; without any there is no table.
+        labels: Columns of the groups' labels.
+        columns: Columns of scores and counts, by their names in the metric's result.
+        figure: Kind of the figure. It draws the columns of the first one's kind, or those named after it:
+            "intervals accuracy_pro accuracy_anti". A heat map is across the second label.
+        mde: Whether minimum detectable effects are shown.
+    """
+
+    name: str
+    title: str
+    by: str
+    labels: Sequence[Column]
+    columns: Sequence[Column]
+    section: str
+    figure: str = ""
+    source: str = ""
+    mde: bool = False
+
+
+def columns(kind: str, **titles: str) -> tuple[Column, ...]:
+    """Columns of one kind, as titles by names."""
+    return tuple(Column(name, title, kind) for name, title in titles.items())
+
+
+def make_tables(
+    breakdowns: Iterable[Breakdown],
+    groups: Mapping[str, Iterable[Group]],
+    notes: Mapping[str, str],
+    measures: Sequence[Measure],
+    absent: Collection[str] = (),
+) -> list[Table]:
+    """The tables of breakdowns whose groups a run has, without the columns that are `absent` in it."""
+    tables = []
+    for one in breakdowns:
+        rows = list(groups.get(one.by, ()))
+        if not rows:
+            continue
+        shown = [column for column in one.columns if column.name not in absent]
+        figure = None
+        if one.figure:
+            kind, *drawn = one.figure.split()
+            drawn = drawn or [column.name for column in one.columns if column.kind == one.columns[0].kind]
+            across = one.labels[1].name if kind == "heatmap" else ""
+            figure = Figure(kind, one.labels[0].name, tuple(name for name in drawn if name not in absent), across)
+        cells = tuple((*labels, *values(scores, shown)) for labels, scores in rows)
+        heading = (one.name, one.title, one.source, notes[one.name])
+        table = Table(*heading, (*one.labels, *shown), cells, figure, one.section)
+        of_rows = [scores for _, scores in rows]
+        table = with_ranges(table, of_rows, measures)
+        tables.append(with_detectable(table, of_rows, measures) if one.mde else table)
+    return tables
