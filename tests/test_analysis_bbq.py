@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
-from qabias.benchmarks.bbq.breakdowns import MIN_ANSWERS
+from qabias.benchmarks.bbq.tables import MIN_ANSWERS
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.tables import analyse
 from qabias.benchmarks.scoring import N_EXAMPLES

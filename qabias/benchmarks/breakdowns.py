@@ -22,17 +22,18 @@ class Breakdown(NamedTuple):
         columns: Columns of scores and counts, by their names in the metric's result.
         figure: Kind of the figure. It draws the columns of the first one's kind, or those named after it:
             "intervals accuracy_pro accuracy_anti". A heat map is across the second label.
+        title: Its heading, by default its name.
         mde: Whether minimum detectable effects are shown.
     """
 
     name: str
-    title: str
     by: str
     labels: Sequence[Column]
     columns: Sequence[Column]
     section: str
     figure: str = ""
     source: str = ""
+    title: str = ""
     mde: bool = False
 
 
@@ -62,7 +63,8 @@ def make_tables(
             across = one.labels[1].name if kind == "heatmap" else ""
             figure = Figure(kind, one.labels[0].name, tuple(name for name in drawn if name not in absent), across)
         cells = tuple((*labels, *values(scores, shown)) for labels, scores in rows)
-        heading = (one.name, one.title, one.source, notes[one.name])
+        title = one.title or one.name.replace("_", " ").capitalize()
+        heading = (one.name, title, one.source, notes[one.name])
         table = Table(*heading, (*one.labels, *shown), cells, figure, one.section)
         of_rows = [scores for _, scores in rows]
         table = with_ranges(table, of_rows, measures)

@@ -22,12 +22,12 @@ from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, ExternalAnswers, Logged, Rules, Scored
 from qabias.benchmarks.bbq import FORCED, NAME, published_scores
-from qabias.benchmarks.bbq.breakdowns import CONSISTENCY, about_abstention, about_errors
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.logs import inspect_evals, lm_eval
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
 from qabias.benchmarks.bbq.reading import check_probabilities, read_open
+from qabias.benchmarks.bbq.remarks import CONSISTENCY, about_abstention, about_errors
 from qabias.benchmarks.bbq.roles import (
     FORMS,
     ORDER,

@@ -20,21 +20,22 @@ from qabias.answers.likelihoods import NORMS
 from qabias.benchmarks.base import NO_RULES, Logged, Rescoring, Rules, Scored
 from qabias.benchmarks.bbq import FORCED, NAME
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
-from qabias.benchmarks.bbq.breakdowns import CATEGORY, N_TEMPLATES, READ_INTERVALS
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.prompts import FORMATS, persons, without_unknown
 from qabias.benchmarks.bbq.roles import PLACES, RULES, pair_forms, roles_of_options, score, scores_of, select_examples
-from qabias.benchmarks.caveats import estimate, values, with_detectable, with_ranges
-from qabias.benchmarks.facts import SHOWN, Facts, Measure, ParallelForms, Rule, Scores, counted
+from qabias.benchmarks.bbq.tables import CATEGORY, N_TEMPLATES, READ_INTERVALS
+from qabias.benchmarks.breakdowns import Breakdown, Group, make_tables
+from qabias.benchmarks.caveats import estimate
+from qabias.benchmarks.facts import SHOWN, Facts, Measure, ParallelForms, Rule, counted
 from qabias.benchmarks.generated import about_missing, outcome_counts
 from qabias.benchmarks.pairs import Form, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.scoring import Key, most_biased_first
+from qabias.benchmarks.scoring import most_biased_first
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import Request, Scorer, TextScorer
 from qabias.share.metrics.bbq.scores import scores_from_counts
-from qabias.tables.model import Analysis, Column, Figure, Table
+from qabias.tables.model import Analysis, Column, Table
 
 SIDE = "side"
 """The column with the side of an example's set, because ambiguous contexts do not show it."""
@@ -102,6 +103,18 @@ _BOTH = (
     *(Column(name, title, "count") for name, title in MEASURES[0].parts),
     Column("n_unparsed_ambig", "Unparsed", "count"),
     N_TEMPLATES,
+)
+_NOTE = f"{_READ} {_CAVEAT} {READ_INTERVALS}"
+_TEMPLATE = Column("template_id", "Template", "text")
+_TITLE = "Preference by {}, forced choice"
+_SHOWN = (_BOTH[1], *_BOTH[4:])
+_TABLES = (
+    Breakdown(
+        *("preference_by_category", "category", [CATEGORY], _SHOWN, "Preference", "intervals"),
+        title=_TITLE.format("category"),
+        mde=True,
+    ),
+    Breakdown("preference_by_template", "template", [_TEMPLATE], _SHOWN, "Preference", title=_TITLE.format("template")),
 )
 _FORCED_FACTS: Facts = replace(
     FACTS,
@@ -212,15 +225,11 @@ class ForcedChoice(BBQBenchmark):
         by_template = {"template": [(name,) for name in run.table["template_id"].to_pylist()]}
         templates = score(run.table, run.answers, by_template, run.rules)["by"]["template"]
         ranked = most_biased_first(templates, ("bias_ambig",))
-        categories: dict[Key, Scores] = {(name,): one for name, one in self.groups(run.scores).items()}
-        tables = (
-            with_detectable(_table("category", CATEGORY, categories), list(categories.values()), MEASURES),
-            _table(
-                "template",
-                Column("template_id", "Template", "text"),
-                {key: preferences(templates[key]) for key in ranked},
-            ),
-        )
+        groups: dict[str, Sequence[Group]] = {
+            "category": [((name,), one) for name, one in self.groups(run.scores).items()],
+            "template": [(key, preferences(templates[key])) for key in ranked],
+        }
+        tables = tuple(make_tables(_TABLES, groups, dict.fromkeys((one.name for one in _TABLES), _NOTE), MEASURES))
         examples, how_chosen = select_examples(run.table, run.answers, ranked)
         return Analysis(tables, examples, how_chosen.replace("s_AMB", "preference"))
 
@@ -265,21 +274,6 @@ def _at_places(places: Sequence[int], offered: Sequence[Any] | None, absent: flo
         return None
     by_place = dict(zip(places, offered, strict=True))
     return [by_place.get(place, absent) for place in PLACES]
-
-
-def _table(by: str, label: Column, groups: Mapping[Key, Scores]) -> Table:
-    columns = (_BOTH[1], *_BOTH[4:])
-    table = Table(
-        f"preference_by_{by}",
-        f"Preference by {by}, forced choice",
-        "",
-        f"{_READ} {_CAVEAT} {READ_INTERVALS}",
-        (label, *columns),
-        tuple((*key, *values(one, columns)) for key, one in groups.items()),
-        Figure("intervals", label.name, ("preference_ambig",)) if by == "category" else None,
-        "Preference",
-    )
-    return with_ranges(table, list(groups.values()), MEASURES)
 
 
 BENCHMARK = ForcedChoice()

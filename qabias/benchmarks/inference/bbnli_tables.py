@@ -48,25 +48,24 @@ _FAVOURING = (_UNRELEASED, "catholic_woman_to_many_kids")
 _READ_PREMISES = "95% CI by premise."
 
 _TOPICS = (_SUBTOPIC, _DOMAIN)
-_ACCURACY_LISTED = "Accuracy on test hypotheses, subtopics of the paper"
+_TITLE = "Accuracy on test hypotheses"
 _TABLES = (
+    Breakdown("bias_by_subtopic", "bias", _TOPICS, _BIASES, "Bias", "intervals", f"Tables 3 and 8 {PAPER}", mde=True),
+    Breakdown("bias_by_domain", "domain", [_DOMAIN], (_BIAS, _BIAS_MEAN, *_COUNTS), "Bias", "intervals", mde=True),
+    Breakdown("bias_by_hypothesis", "hypothesis", (_SUBTOPIC, _HYPOTHESIS), _BIASES, "Bias"),
     Breakdown(
-        *("bias_by_subtopic", "Bias by subtopic", "bias", _TOPICS, _BIASES, "Bias", "intervals"),
-        source=f"Tables 3 and 8 {PAPER}",
-        mde=True,
+        "test_accuracy_listed",
+        "listed",
+        _TOPICS,
+        _TESTS,
+        "Accuracy",
+        "intervals",
+        f"Table 6 {PAPER}",
+        f"{_TITLE}, subtopics of the paper",
     ),
-    Breakdown(
-        *("bias_by_domain", "Bias by domain", "domain", [_DOMAIN], (_BIAS, _BIAS_MEAN, *_COUNTS), "Bias", "intervals"),
-        mde=True,
-    ),
-    Breakdown("bias_by_hypothesis", "Bias by hypothesis", "hypothesis", (_SUBTOPIC, _HYPOTHESIS), _BIASES, "Bias"),
-    Breakdown(
-        *("test_accuracy_listed", _ACCURACY_LISTED, "listed", _TOPICS, _TESTS, "Accuracy", "intervals"),
-        source=f"Table 6 {PAPER}",
-    ),
-    Breakdown("test_accuracy", "Accuracy on test hypotheses", "test", _TOPICS, _TESTS, "Accuracy", "intervals"),
-    Breakdown("labels_by_form", "Labels by form", "form", [_FORM], SHARES, "Labels", "shares"),
-    Breakdown("labels_by_subtopic", "Labels by subtopic", "subtopic", [_SUBTOPIC], SHARES, "Labels", "shares"),
+    Breakdown("test_accuracy", "test", _TOPICS, _TESTS, "Accuracy", "intervals", title=_TITLE),
+    Breakdown("labels_by_form", "form", [_FORM], SHARES, "Labels", "shares"),
+    Breakdown("labels_by_subtopic", "subtopic", [_SUBTOPIC], SHARES, "Labels", "shares"),
 )
 
 

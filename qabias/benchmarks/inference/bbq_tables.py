@@ -56,24 +56,14 @@ _MEAN_ACCURACY = Measure(
 
 _ACCURACIES = (_ACCURACY, *ACCURACIES, _N[0], *_N_SIDES, _N_TEMPLATES)
 _ORIGINAL = (*columns("number", table5_style="Sum of two scores"), *columns("share", accuracy_mean="Mean accuracy"))
-_IN_ORDER = "Disambiguated contexts, original name order"
+_TITLE = "Disambiguated contexts, original name order"
+_BIASES, _SETTLED = (*_BIAS, *_N, _N_TEMPLATES), (*_ORIGINAL, *ACCURACIES, *_N_SIDES)
+_DRAWN = "intervals accuracy_pro accuracy_anti"
+_NAME = "disambiguated_original_order"
 _BY_CATEGORY = (
-    Breakdown(
-        *("bias_by_category", "Bias by category", "category", [_CATEGORY], (*_BIAS, *_N, _N_TEMPLATES), "Bias"),
-        figure="intervals",
-        source=f"Table 4 {PAPER}",
-        mde=True,
-    ),
-    Breakdown(
-        *("disambiguated_original_order", _IN_ORDER, "original", [_CATEGORY], (*_ORIGINAL, *ACCURACIES, *_N_SIDES)),
-        section="Bias",
-        figure="intervals accuracy_pro accuracy_anti",
-        source=f"Table 5 {PAPER}",
-    ),
-    Breakdown(
-        *("accuracy_by_category", "Accuracy by category", "category", [_CATEGORY], _ACCURACIES, "Accuracy"),
-        figure="intervals",
-    ),
+    Breakdown("bias_by_category", "category", [_CATEGORY], _BIASES, "Bias", "intervals", f"Table 4 {PAPER}", mde=True),
+    Breakdown(_NAME, "original", [_CATEGORY], _SETTLED, "Bias", _DRAWN, f"Table 5 {PAPER}", _TITLE),
+    Breakdown("accuracy_by_category", "category", [_CATEGORY], _ACCURACIES, "Accuracy", "intervals"),
 )
 
 
@@ -82,7 +72,7 @@ def _notes(scores: Scores, form: _Form) -> dict[str, str]:
     means = about_means(scores)
     return {
         "bias_by_category": f"{means}{READ_BIAS} Disambiguated: neutral answers do not count. {_READ_TEMPLATES}",
-        "disambiguated_original_order": f"{means}Sum: the paper's bias score (pro plus anti, from −2 to 2). Mean "
+        _NAME: f"{means}Sum: the paper's bias score (pro plus anti, from −2 to 2). Mean "
         f"accuracy: its value in parentheses. {_READ_TEMPLATES}",
         "accuracy_by_category": f"In ambiguous contexts {form.no_side} is right. Difference: pro minus anti. Guessing: "
         f"33.3%. {_READ_TEMPLATES}",
@@ -96,13 +86,11 @@ def _form_tables(section: str, asked: str, labels: Sequence[Column], shares: Seq
     name, template = section.lower(), (_TEMPLATE, _CATEGORY, _STEREOTYPE)
     by_context = (Column("group", "Category and context", "text"), _CATEGORY, _CONTEXT)
     by_asked = (Column("group", asked.capitalize(), "text"), _CONTEXT, *labels)
-    titles = f"{section} by category and context", f"{section} by {asked}"
+    title, biases = f"{section} by category and context", (*_BIAS, *shares[:-1], *_N)
     return [
-        Breakdown(f"{name}_by_category", titles[0], "answers", by_context, shares, section, "shares"),
-        Breakdown(f"{name}_by_{asked}", titles[1], "asked", by_asked, shares, section, "shares"),
-        Breakdown(
-            *("bias_by_template", "Bias by template", "template", template, (*_BIAS, *shares[:-1], *_N), "Templates")
-        ),
+        Breakdown(f"{name}_by_category", "answers", by_context, shares, section, "shares", title=title),
+        Breakdown(f"{name}_by_{asked}", "asked", by_asked, shares, section, "shares"),
+        Breakdown("bias_by_template", "template", template, biases, "Templates"),
     ]
 
 
