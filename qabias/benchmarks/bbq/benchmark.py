@@ -33,15 +33,16 @@ from qabias.benchmarks.bbq.roles import (
     ORDER,
     PLACES,
     RULES,
+    count_answers,
+    counting,
     examples,
     in_order,
-    pair_forms,
     paper_categories,
     roles_of_options,
     scores_of,
 )
 from qabias.benchmarks.caveats import estimate
-from qabias.benchmarks.facts import ALL, WORDINGS, Measure, ParallelForms, Scores, counted
+from qabias.benchmarks.facts import WORDINGS, ParallelForms, Scores, counted
 from qabias.benchmarks.generated import about_missing, outcome_counts, read_predictions
 from qabias.benchmarks.orders import (
     PREDICTIONS,
@@ -51,7 +52,7 @@ from qabias.benchmarks.orders import (
     without_majority,
     written_columns,
 )
-from qabias.benchmarks.pairs import Form, Pair, predictions
+from qabias.benchmarks.pairs import predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
@@ -63,6 +64,7 @@ from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
 from qabias.share.bbq_dataset import folder as _folder
 from qabias.share.bbq_dataset import origin as _origin
+from qabias.share.metrics.bbq.scores import scores_from_counts
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
@@ -103,6 +105,7 @@ class BBQBenchmark(Benchmark):
     )
     forced_choice: str = ""
     orders: Sequence[int] = (1, 3, 6)
+    breakdowns = ("paper_category",)
     averages = True
     family = NAME
     forms: ParallelForms | None = FORMS
@@ -238,19 +241,21 @@ class BBQBenchmark(Benchmark):
             return inspect_evals.logged(log)
         return lm_eval.logged(log, hints) if log.tool == LM_EVAL else None
 
-    def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
-        """The scores by the paper's categories, and of all examples."""
-        groups = {**scores["by"]["paper_category"], ALL: scores}
-        return {name: group for name, group in groups.items() if measure is None or measure.name in group}
+    def group_columns(self, table: pa.Table) -> Mapping[str, pa.ChunkedArray]:
+        """The paper's categories."""
+        return {"paper_category": pa.chunked_array([paper_categories(table)])}
 
-    def group_path(self, group: str) -> tuple[str, ...]:
-        """Under `by`, except for all examples."""
-        return () if group == ALL else ("by", "paper_category", group)
+    def clusters(self, table: pa.Table) -> np.ndarray:
+        """The templates."""
+        return column_codes(table["template_id"])
 
-    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of two runs by category and template."""
-        templates = column_codes(table["template_id"])
-        return self.pair_forms(Form(table, first, templates), Form(table, second, templates), rules)
+    def count(self, table: pa.Table, answers: pa.Table, cells: np.ndarray, rules: Rules = NO_RULES) -> np.ndarray:
+        """The metric's counts by cell."""
+        return count_answers(table, answers, cells)
+
+    def scores_from_counts(self, counts: np.ndarray, rules: Rules = NO_RULES) -> Mapping[str, np.ndarray]:
+        """The metric's scores."""
+        return scores_from_counts(counts, **counting(rules))
 
     def is_control_of(self, control: str, config: str) -> bool:
         """No configuration is the control set of another."""
@@ -259,10 +264,6 @@ class BBQBenchmark(Benchmark):
     def common_templates(self, table: pa.Table) -> list[str] | None:
         """None: each language asks its own questions."""
         return None
-
-    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of a run to each of two forms by category and stereotype."""
-        return pair_forms(first, second, rules)
 
     def language(self, config: str) -> str:
         """English, in all configurations."""

@@ -22,19 +22,17 @@ from qabias.benchmarks.bbq import FORCED, NAME
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.prompts import FORMATS, persons, without_unknown
-from qabias.benchmarks.bbq.roles import PLACES, RULES, pair_forms, roles_of_options, score, scores_of, select_examples
+from qabias.benchmarks.bbq.roles import PLACES, RULES, roles_of_options, score, scores_of, select_examples
 from qabias.benchmarks.bbq.tables import CATEGORY, N_TEMPLATES, READ_INTERVALS
 from qabias.benchmarks.breakdowns import Breakdown, Group, make_tables
 from qabias.benchmarks.caveats import estimate
 from qabias.benchmarks.facts import SHOWN, Facts, Measure, ParallelForms, Rule, counted
 from qabias.benchmarks.generated import about_missing, outcome_counts
-from qabias.benchmarks.pairs import Form, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import most_biased_first
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import Request, Scorer, TextScorer
-from qabias.share.metrics.bbq.scores import scores_from_counts
 from qabias.tables.model import Analysis, Column, Table
 
 SIDE = "side"
@@ -89,10 +87,6 @@ def among_persons(table: pa.Table, answers: pa.Table) -> dict[str, Any]:
     result = scores_of(table.filter(is_ambiguous), answers.filter(is_ambiguous), BREAKDOWNS, NO_RULES)
     shown = preferences(result, "bias_ambig_among_errors")
     return shown | {"n_abstained": result["n_unknown_ambig"], _BOTH[3].name: estimate(result, "bias_ambig")}
-
-
-def _preferences_of_counts(counts: Any) -> dict[str, Any]:
-    return {"preference_ambig": scores_from_counts(counts)["bias_ambig"]}
 
 
 _BOTH = (
@@ -233,9 +227,9 @@ class ForcedChoice(BBQBenchmark):
         examples, how_chosen = select_examples(run.table, run.answers, ranked)
         return Analysis(tables, examples, how_chosen.replace("s_AMB", "preference"))
 
-    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of two runs by category and cluster."""
-        return pair_forms(first, second, rules, _preferences_of_counts)
+    def scores_from_counts(self, counts: np.ndarray, rules: Rules = NO_RULES) -> Mapping[str, np.ndarray]:
+        """The preference."""
+        return {"preference_ambig": super().scores_from_counts(counts, rules)["bias_ambig"]}
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Examples and templates, and missing answers."""

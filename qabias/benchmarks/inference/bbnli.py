@@ -67,7 +67,7 @@ class BBNLIBenchmark(InferenceBenchmark):
         )
         return column_codes(table["pair_id"]), column_codes(hypothesis)
 
-    def breakdowns(self, table: pa.Table) -> Sequence[str]:
+    def columns_of_groups(self, table: pa.Table) -> Sequence[str]:
         """Subtopics and domains."""
         return ("subtopic", "domain")
 

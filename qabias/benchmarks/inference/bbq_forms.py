@@ -77,7 +77,7 @@ class BBQInferenceBenchmark(InferenceBenchmark):
         """The set and the template of every row."""
         return column_codes(table["set_id"]), column_codes(table["template_id"])
 
-    def breakdowns(self, table: pa.Table) -> Sequence[str]:
+    def columns_of_groups(self, table: pa.Table) -> Sequence[str]:
         """Categories, and what the conversion varies."""
         return ("category", *varied(table))
 
