@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -260,9 +261,11 @@ class Benchmark(Protocol):
 
     def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """A run's answers to two forms, counted by shared clusters, for every name of `groups`."""
-        from qabias.benchmarks.pairs import pair_forms
+        from qabias.benchmarks.pairs import count_cells, pair_cells
 
-        return pair_forms(self, (first, second), rules)
+        count = partial(self.count, rules=rules)
+        cells = [count_cells(form, self.group_columns(form.table), self.group_name, count) for form in (first, second)]
+        return pair_cells(cells[0], cells[1], partial(self.scores_from_counts, rules=rules))
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """The sample size and what is missing from it, label to text."""

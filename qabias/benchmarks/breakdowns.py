@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from qabias.benchmarks.caveats import values, with_detectable, with_ranges
@@ -18,7 +19,7 @@ class Breakdown(NamedTuple):
 
     Attributes:
         by: Name of its groups; without any there is no table.
-        labels: Columns of the groups' labels.
+        labels: Columns of the groups' labels, and of any other values that are no scores.
         columns: Columns of scores and counts, by their names in the metric's result.
         figure: Kind of the figure. It draws the columns of the first one's kind, or those named after it:
             "intervals accuracy_pro accuracy_anti". A heat map is across the second label.
@@ -55,6 +56,7 @@ def make_tables(
         rows = list(groups.get(one.by, ()))
         if not rows:
             continue
+        there = [column.name not in absent for column in one.labels]
         shown = [column for column in one.columns if column.name not in absent]
         figure = None
         if one.figure:
@@ -62,10 +64,10 @@ def make_tables(
             drawn = drawn or [column.name for column in one.columns if column.kind == one.columns[0].kind]
             across = one.labels[1].name if kind == "heatmap" else ""
             figure = Figure(kind, one.labels[0].name, tuple(name for name in drawn if name not in absent), across)
-        cells = tuple((*labels, *values(scores, shown)) for labels, scores in rows)
+        cells = tuple((*compress(of_row, there), *values(scores, shown)) for of_row, scores in rows)
         title = one.title or one.name.replace("_", " ").capitalize()
         heading = (one.name, title, one.source, notes[one.name])
-        table = Table(*heading, (*one.labels, *shown), cells, figure, one.section)
+        table = Table(*heading, (*compress(one.labels, there), *shown), cells, figure, one.section)
         of_rows = [scores for _, scores in rows]
         table = with_ranges(table, of_rows, measures)
         tables.append(with_detectable(table, of_rows, measures) if one.mde else table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,6 @@ import pyarrow as pa
 
 from qabias.support.arrow import column_codes, rows_of
 from qabias.tables.model import ALL
-
-if TYPE_CHECKING:
-    from qabias.benchmarks.base import Benchmark
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -40,7 +37,7 @@ class Pair(NamedTuple):
     again: Callable[[Any, Any], Pair]
 
 
-class _Counted(NamedTuple):
+class Cells(NamedTuple):
     """The counts of a form by cell, the cluster of every cell, and the cells of every group."""
 
     counts: Floats
@@ -55,34 +52,36 @@ class _Counted(NamedTuple):
         return sums
 
 
-def pair_forms(benchmark: Benchmark, forms: Sequence[Form], rules: Mapping[str, str]) -> dict[str, Pair]:
-    """The answers of two forms by the clusters that both have, for every group that both have and for all examples."""
-    first, second = (_count(benchmark, form, rules) for form in forms)
-    pairs = {}
-    for name, cells in first.groups.items():
-        if name in second.groups:
-            others = second.groups[name]
-            shared = np.intersect1d(first.clusters[cells], second.clusters[others])
-            sums = first.summed(cells, shared), second.summed(others, shared)
-            pairs[name] = pair_of_counts(sums, lambda sums: benchmark.scores_from_counts(np.asarray(sums), rules))
-    return pairs
-
-
-def _count(benchmark: Benchmark, form: Form, rules: Mapping[str, str]) -> _Counted:
-    """Count once, by the finest cells, of which groups and clusters are made."""
-    columns = benchmark.group_columns(form.table)
+def count_cells(
+    form: Form,
+    columns: Mapping[str, pa.ChunkedArray],
+    name_of: Callable[[str, str], str],
+    count: Callable[[pa.Table, pa.Table, Codes], Floats],
+) -> Cells:
+    """Count once, by the finest cells, of which clusters and the groups of these columns are made."""
     cells = form.clusters
     for column in columns.values():
         codes = column_codes(column)
         cells = cells * (codes.max(initial=0) + 1) + codes
     _, rows, cells = np.unique(cells, return_index=True, return_inverse=True)
     groups = {
-        benchmark.group_name(name, value): of_group
+        name_of(name, value): of_group
         for name, column in columns.items()
         for value, of_group in rows_of(column.take(pa.array(rows))).items()
     }
-    counts = benchmark.count(form.table, form.answers, cells, rules)
-    return _Counted(counts, form.clusters[rows], {**groups, ALL: np.arange(len(rows))})
+    counts = count(form.table, form.answers, cells)
+    return Cells(counts, form.clusters[rows], {**groups, ALL: np.arange(len(rows))})
+
+
+def pair_cells(first: Cells, second: Cells, score: Callable[[Any], Mapping[str, Floats]]) -> dict[str, Pair]:
+    """The answers of two forms by the clusters that both have, for every group that both have and for all examples."""
+    pairs = {}
+    for name in (name for name in first.groups if name in second.groups):
+        cells = first.groups[name], second.groups[name]
+        shared = np.intersect1d(first.clusters[cells[0]], second.clusters[cells[1]])
+        sums = first.summed(cells[0], shared), second.summed(cells[1], shared)
+        pairs[name] = pair_of_counts(sums, score)
+    return pairs
 
 
 def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLike], Mapping[str, Floats]]) -> Pair:

@@ -20,7 +20,7 @@ from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import compute
 from qabias.benchmarks.unqover import NAME
-from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
+from qabias.benchmarks.unqover.facts import ALL_SETS, EVEN, FACTS
 from qabias.benchmarks.unqover.logs import logged
 from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
 from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
@@ -45,9 +45,6 @@ _GROUPS = {
 }
 NORMS = ("none", "pair")
 """`none` scores a subject by its own probability, `pair` by its share of the two. Never compare them."""
-
-EVEN = "n_even"
-"""Column and count of questions without probability for either subject, which count as even."""
 
 _DEFAULT_SUBJECTS = _origin.official.DEFAULT_SUBJECTS
 _NUMBERS_AT_ONCE = 4_000_000  # in one matrix of reweighted sums
