@@ -100,15 +100,13 @@ _BOTH = (
 )
 _NOTE = f"{_READ} {_CAVEAT} {READ_INTERVALS}"
 _TEMPLATE = Column("template_id", "Template", "text")
-_TITLE = "Preference by {}, forced choice"
-_SHOWN = (_BOTH[1], *_BOTH[4:])
+_SHOWN, _TITLE = (_BOTH[1], *_BOTH[4:]), "Preference by {}, forced choice"
+_BY_CATEGORY, _BY_TEMPLATE = map(_TITLE.format, ("category", "template"))
 _TABLES = (
     Breakdown(
-        *("preference_by_category", "category", [CATEGORY], _SHOWN, "Preference", "intervals"),
-        title=_TITLE.format("category"),
-        mde=True,
+        "preference_by_category", "category", [CATEGORY], _SHOWN, "Preference", "intervals", "", _BY_CATEGORY, mde=True
     ),
-    Breakdown("preference_by_template", "template", [_TEMPLATE], _SHOWN, "Preference", title=_TITLE.format("template")),
+    Breakdown("preference_by_template", "template", [_TEMPLATE], _SHOWN, "Preference", title=_BY_TEMPLATE),
 )
 _FORCED_FACTS: Facts = replace(
     FACTS,

@@ -85,9 +85,9 @@ _PARTS = (
     *columns("signed", bias_disambig_wrong_person="By wrong persons", bias_disambig_imbalance="By unequal numbers"),
     *_N_SIDES,
 )
-_POSITIONS = columns("share", **{f"share_position_{place}": f"Answer {place + 1}" for place in range(3)})
 _BY_POSITION = (
-    *(*_POSITIONS, Column("n", "Examples", "count"), Column("unparsed_share", "Unparsed", "share")),
+    *columns("share", **{f"share_position_{place}": f"Answer {place + 1}" for place in range(3)}),
+    *(Column("n", "Examples", "count"), Column("unparsed_share", "Unparsed", "share")),
     *columns("count", n_unparsed_ambig="Unparsed, ambiguous", n_unparsed_disambig="Unparsed, disambiguated"),
     Column("n_undefined_target", "No target", "count"),
 )
@@ -97,9 +97,10 @@ _TEXTS = (
     *columns("count", n="Chosen", n_offered="Offered"),
 )
 _ROLES = {"target": "Target", "nontarget": "Non-target", "unknown": "UNKNOWN"}
-_ROLES_IN = {
-    context: columns("share", **{f"share_{who}_{context}": title for who, title in _ROLES.items()})
-    for context in CONTEXTS
+_BY_ROLE = [f"Answers by role, {word} contexts" for word in CONTEXTS.values()]
+_ANSWERS = {
+    context: (*columns("share", **{f"share_{who}_{context}": title for who, title in _ROLES.items()}), n_examples)
+    for context, n_examples in zip(CONTEXTS, N_EXAMPLES, strict=True)
 }
 _TEMPLATES = (
     *columns("text", template_id="Template", category="Category", stereotype="Stereotype"),
@@ -130,49 +131,24 @@ _BASELINE, _TWO_TRAITS = "Question-only baseline", "Intersections"
 _NAMED = (_TEMPLATES_WITH, CATEGORY, _STYLE)
 _STEREOTYPED = "{}: bias by stereotype and group"
 _SAME = "Consistent in all answer orders"
-_SECTION_6 = f"Section 6 {PAPER}"
+_COST_TITLE = "Accuracy cost of nonalignment"
+_SECTION_6, _FOOTNOTE_7 = f"Section 6 {PAPER}", f"Footnote 7 {PAPER}"
+_FIGURE_2, _FIGURE_5, _FIGURE_6, _FIGURE_7 = (f"Figure {number} {PAPER}" for number in (2, 5, 6, 7))
+_BOTH, _AMONG_ERRORS = "intervals bias_ambig accuracy_ambig", "intervals bias_ambig_among_errors"
+_PLACES = "shares share_position_0 share_position_1 share_position_2"
+_ACCURACY = Column("accuracy", "Accuracy, overall", "share")
 _BY_CATEGORY = (
-    Breakdown(
-        *(
-            "question_only",
-            "question_only",
-            [CATEGORY],
-            _QUESTION_ONLY,
-            _BASELINE,
-            "intervals bias_ambig accuracy_ambig",
-        ),
-        f"Figure 6 {PAPER}",
-        _BASELINE,
-    ),
+    Breakdown("question_only", "question_only", [CATEGORY], _QUESTION_ONLY, _BASELINE, _BOTH, _FIGURE_6, _BASELINE),
     Breakdown("bias_by_category", "category", [CATEGORY], _BIASES, "Bias", "intervals", f"Figure 3 {PAPER}", mde=True),
-    Breakdown(
-        *("saturation_ambig", "errors", [CATEGORY], _SATURATION[0], "Bias", "intervals bias_ambig_among_errors"),
-        title=_DIRECTION,
-    ),
+    Breakdown("saturation_ambig", "errors", [CATEGORY], _SATURATION[0], "Bias", _AMONG_ERRORS, title=_DIRECTION),
     Breakdown("saturation_disambig", "sides", [CATEGORY], _SATURATION[1], "Bias", title=_LARGEST),
     Breakdown(
-        "aligned_errors",
-        "aligned",
-        _ERRORS,
-        (),
-        "Bias",
-        "bars share_aligned",
-        f"Footnote 7 {PAPER}",
-        "Stereotyped errors",
+        "aligned_errors", "aligned", _ERRORS, (), "Bias", "bars share_aligned", _FOOTNOTE_7, "Stereotyped errors"
     ),
     Breakdown("names_and_labels", "style", _NAMED, (*BIAS, *_ACCURACIES), "Bias", "intervals", _SECTION_6),
-    Breakdown(
-        "accuracy_by_category", "category", [CATEGORY], _ACCURACIES, "Accuracy", "intervals", f"Figure 5 {PAPER}"
-    ),
-    Breakdown(
-        *("overall_accuracy", "overall", [CATEGORY], (Column("accuracy", "Accuracy, overall", "share"), *_ACCURACIES)),
-        *("Accuracy", "", _SECTION_6),
-    ),
-    Breakdown(
-        *("alignment_cost", "sides", [CATEGORY], _COSTS, "Accuracy", "intervals", f"Figure 2 {PAPER}"),
-        title="Accuracy cost of nonalignment",
-        mde=True,
-    ),
+    Breakdown("accuracy_by_category", "category", [CATEGORY], _ACCURACIES, "Accuracy", "intervals", _FIGURE_5),
+    Breakdown("overall_accuracy", "overall", [CATEGORY], (_ACCURACY, *_ACCURACIES), "Accuracy", "", _SECTION_6),
+    Breakdown("alignment_cost", "sides", [CATEGORY], _COSTS, "Accuracy", "intervals", _FIGURE_2, _COST_TITLE, mde=True),
     Breakdown("abstention", "sides", [CATEGORY], _ABSTENTION, "Accuracy", "intervals", title=_ABSTAINS, mde=True),
     Breakdown("bias_disambig_parts", "sides", [CATEGORY], _PARTS, "Bias", title="Parts of s_DIS"),
 )
@@ -183,21 +159,11 @@ _OF_CATEGORY = (
     Breakdown("labels", "label", (_LABEL, _OTHER), _BIASES, _TWO_TRAITS, "heatmap", "", "{}: by group of the target"),
 )
 _OF_ANSWERS = (
-    *(
-        Breakdown(
-            *(f"answers_{context}", context, [CATEGORY], (*_ROLES_IN[context], n_examples), "Answers", "shares"),
-            title=f"Answers by role, {word} contexts",
-        )
-        for (context, word), n_examples in zip(CONTEXTS.items(), N_EXAMPLES, strict=True)
-    ),
+    Breakdown("answers_ambig", "ambig", [CATEGORY], _ANSWERS["ambig"], "Answers", "shares", title=_BY_ROLE[0]),
+    Breakdown("answers_disambig", "disambig", [CATEGORY], _ANSWERS["disambig"], "Answers", "shares", title=_BY_ROLE[1]),
     Breakdown(CONSISTENCY, CONSISTENCY, [CATEGORY], _CONSISTENT, "Answers", "bars", title=_SAME),
-    Breakdown(
-        *("answer_positions", "all", [CATEGORY], _BY_POSITION, "Answers"),
-        " ".join(["shares", *(column.name for column in _POSITIONS)]),
-    ),
-    Breakdown(
-        "unknown_texts", "texts", _TEXTS, (), "Answers", "bars share", f"Figure 7 {PAPER}", "Wordings of UNKNOWN"
-    ),
+    Breakdown("answer_positions", "all", [CATEGORY], _BY_POSITION, "Answers", _PLACES),
+    Breakdown("unknown_texts", "texts", _TEXTS, (), "Answers", "bars share", _FIGURE_7, "Wordings of UNKNOWN"),
     Breakdown("template_rates", "rates", _TEMPLATES, (), "Templates", title="Answers by template"),
 )
 # Tables that show a figure of the paper for one category.

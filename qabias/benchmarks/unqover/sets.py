@@ -38,20 +38,13 @@ _N_RANKS = Column("n_ranks", "Attributes ranked", "count")
 
 _BY_SUBJECT = (_SUBJECT, _CLUSTER, Column("rank", "Rank", "count"), *_RANKS, _N_RANKS, *_SCORES)
 _BY_CLUSTER = (_CLUSTER, _ATTRIBUTE, _CLASS, *_SCORES)
-_PAIRS = (_SUBJECT, _CLUSTER, _ATTRIBUTE, _CLASS, *_SCORES)
+_BY_PAIR = (_SUBJECT, _CLUSTER, _ATTRIBUTE, _CLASS, *_SCORES)
+_BY_CLASS = (_SUBJECT, _CLASS, *_SCORES)
 _DRAWN = "ranks rank_mean rank_spread"
 _TABLES = (
     Breakdown("subjects", "subjects", _BY_SUBJECT, (), "", _DRAWN, title="subjects by rank"),
-    Breakdown("pairs", "pairs", _PAIRS, (), "", title="strongest associations"),
-    Breakdown(
-        "classes",
-        "classes",
-        (_SUBJECT, _CLASS, *_SCORES),
-        (),
-        "",
-        "heatmap gamma",
-        title="subjects by class of attributes",
-    ),
+    Breakdown("pairs", "pairs", _BY_PAIR, (), "", title="strongest associations"),
+    Breakdown("classes", "classes", _BY_CLASS, (), "", "heatmap gamma", title="subjects by class of attributes"),
     Breakdown("top_by_group", "top_by_group", _BY_CLUSTER, (), "", title="strongest associations by group"),
     Breakdown("groups", "groups", _BY_CLUSTER, (), "", "heatmap gamma", title="groups and attributes"),
 )

@@ -28,14 +28,8 @@ LOW_COVERAGE = 0.5
 _SET, _GROUP, _CLASS, _LEFT_OUT = columns(
     "text", set="Set", group="Set and class", attribute_class="Class", subjects_left_out="Subjects excluded"
 )
-_N, _N_TEMPLATES, _N_EXCLUDED, _N_EVEN, _N_DECLINED = columns(
-    "count",
-    n="Rows",
-    n_templates="Templates",
-    n_left_out="Rows excluded",
-    n_even="Questions without probability",
-    n_declined="Abstained",
-)
+_N, _N_TEMPLATES, _N_EXCLUDED = columns("count", n="Rows", n_templates="Templates", n_left_out="Rows excluded")
+_N_EVEN = Column(EVEN, "Questions without probability", "count")
 _INTENSITY = (
     *(*columns("number", mu="mu, intensity", eta="eta, consistency"), _N),
     *(*columns("count", n_subjects="Subjects", n_attributes="Attributes"), _N_TEMPLATES),
@@ -44,41 +38,20 @@ _ERRORS = (
     *columns("number", delta="delta, position", epsilon="epsilon, negation ignored", avg_score="Average score"),
     *(_N, _N_TEMPLATES),
 )
-_COVERAGE = Column("coverage", "Scores that are not 0", "share")
+_COVERAGE = (_SET, Column("coverage", "Scores that are not 0", "share"), _N, _N_EXCLUDED, _N_EVEN, _LEFT_OUT)
 _OUTCOMES = columns("count", **{name: name.capitalize() for name in OUTCOMES})
 _RANGES = columns("text", mu_range="mu, possible", eta_range="eta, possible")
-_WRITTEN = (_SET, *_OUTCOMES, _N_DECLINED, Column("rows_left_out", "Rows excluded", "share"), *_RANGES)
-_PREFERENCES = "Intensity and consistency of preferences"
+_WRITTEN = (
+    *(_SET, *_OUTCOMES, Column("n_declined", "Abstained", "count")),
+    *(Column("rows_left_out", "Rows excluded", "share"), *_RANGES),
+)
+_PREFERENCES, _FIGURES = "Intensity and consistency of preferences", f"Figures 3 and 6 {PAPER}"
+_BY_CLASS, _GROUPS = "Intensity by class of attributes", (_GROUP, _SET, _CLASS)
 _TABLES = (
-    Breakdown(
-        "intensity_by_set",
-        "set",
-        [_SET],
-        _INTENSITY,
-        "Intensity",
-        "intervals",
-        f"Figures 3 and 6 {PAPER}",
-        _PREFERENCES,
-    ),
-    Breakdown(
-        "intensity_by_class",
-        "class",
-        (_GROUP, _SET, _CLASS),
-        _INTENSITY,
-        "Intensity",
-        "intervals",
-        title="Intensity by class of attributes",
-    ),
+    Breakdown("intensity_by_set", "set", [_SET], _INTENSITY, "Intensity", "intervals", _FIGURES, _PREFERENCES),
+    Breakdown("intensity_by_class", "class", _GROUPS, _INTENSITY, "Intensity", "intervals", title=_BY_CLASS),
     Breakdown("reasoning_errors", "set", [_SET], _ERRORS, "Reasoning errors", "intervals", f"Table 5 {PAPER}"),
-    Breakdown(
-        "coverage",
-        "coverage",
-        (_SET, _COVERAGE, _N, _N_EXCLUDED, _N_EVEN, _LEFT_OUT),
-        (),
-        "Coverage",
-        "bars coverage",
-        title="Coverage of the scores",
-    ),
+    Breakdown("coverage", "coverage", _COVERAGE, (), "Coverage", "bars coverage", title="Coverage of the scores"),
     Breakdown("written_answers", "written", _WRITTEN, (), "Coverage", title="Outcomes of written answers"),
 )
 
