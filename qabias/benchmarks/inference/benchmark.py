@@ -74,10 +74,6 @@ class InferenceBenchmark(Benchmark):
     """The form of its rows for the metric."""
 
     @abstractmethod
-    def columns_of_groups(self, table: pa.Table) -> Sequence[str]:
-        """Columns whose groups have scores."""
-
-    @abstractmethod
     def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:
         """The key of every row, and the answer in each role for baselines."""
 
@@ -142,11 +138,7 @@ class InferenceBenchmark(Benchmark):
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores with intervals, overall and by group."""
-        return score(table, answers, self.columns_of_groups(table), rules)
-
-    def group_columns(self, table: pa.Table) -> Mapping[str, pa.ChunkedArray]:
-        """All breakdowns."""
-        return {column: table[column] for column in self.columns_of_groups(table)}
+        return score(table, answers, list(self.group_columns(table)), rules)
 
     def group_name(self, column: str, value: str) -> str:
         """The value; columns without unique values are named too."""
