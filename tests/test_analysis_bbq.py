@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
-from qabias.benchmarks.bbq.breakdowns import MIN_ANSWERS
 from qabias.benchmarks.bbq.prompts import FORMATS
-from qabias.benchmarks.bbq.tables import analyse
+from qabias.benchmarks.bbq.tables import MIN_ANSWERS, analyse
 from qabias.benchmarks.scoring import N_EXAMPLES
 from qabias.runs.question import sample
 from qabias.scorers.baseline import BaselineScorer

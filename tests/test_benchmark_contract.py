@@ -29,7 +29,6 @@ from qabias.benchmarks import (
     load_benchmark,
     make_origin,
 )
-from qabias.benchmarks.pairs import Form
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.comparison import compare
 from qabias.errors import QabiasError
@@ -44,7 +43,7 @@ from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import CERTAINTY, KINDS, BaselineScorer
 from qabias.scorers.registry import kinds, scorers_for
 from qabias.scores.score import Score, reasons
-from qabias.support.arrow import codes_and_values, plain
+from qabias.support.arrow import plain
 from qabias.support.files import strict
 from qabias.tables.model import KINDS as COLUMN_KINDS
 from qabias.tables.model import Analysis, read_analysis
@@ -321,6 +320,8 @@ def test_pairs_have_the_groups_of_the_scores_and_the_same_scores(case):
 
 
 def test_forms_are_sources(case):
+    if isinstance(case.benchmark, base.InFamily):
+        assert case.benchmark.language(case.benchmark.configs[-1])
     forms = base.forms_of(case.benchmark)
     if forms is None:
         return
@@ -331,20 +332,6 @@ def test_forms_are_sources(case):
     stereotypes = forms.stereotypes(case.table)
     assert len(stereotypes) == case.table.num_rows
     assert {name for name, _ in stereotypes}
-
-
-def test_two_tables_of_examples_are_counted_as_two_runs_are(case):
-    if not isinstance(case.benchmark, base.InFamily):
-        return
-    assert case.benchmark.language(case.benchmark.configs[-1])
-    codes, _ = codes_and_values(case.table["template_id"])
-    found = case.benchmark.pair_forms(*2 * [Form(case.table, case.answers, codes)])
-    pairs = case.benchmark.pair_up(case.table, case.answers, case.answers)
-    assert list(found) == list(pairs)
-    for name, pair in pairs.items():
-        once = np.ones((1, pair.n_clusters))
-        for scores in (found[name].first(once), found[name].second(once)):
-            np.testing.assert_equal(dict(scores), dict(pair.first(once)))
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -116,6 +117,7 @@ class Benchmark(Protocol):
         stored_columns: Further columns of stored answers that `score` and `pair_up` read.
         rules: Values of every scoring rule by its name, the default first.
         class_labels: Names of the classes of columns that hold their numbers.
+        breakdowns: Breakdowns of the result whose groups are compared; () for all.
         averages: Whether `score` and `analyse` accept the answers of several runs.
         asks: The format of each ask method (`qabias.scorers.kind.ASK_METHODS`), "" for the default format.
         forced_choice: The benchmark that `--ask forced-choice` selects: its questions without a way to abstain, or "".
@@ -138,6 +140,7 @@ class Benchmark(Protocol):
     stored_columns: Sequence[str] = ()
     rules: Mapping[str, Sequence[str]] = MappingProxyType({})
     class_labels: Mapping[str, Sequence[str]] = MappingProxyType({})
+    breakdowns: Sequence[str] = ()
     averages: bool = False
     asks: Mapping[str, str] = MappingProxyType({"answer-logprob": ""})
     forced_choice: str = ""
@@ -214,17 +217,55 @@ class Benchmark(Protocol):
         """
         ...
 
+    def group_columns(self, table: pa.Table) -> Mapping[str, pa.ChunkedArray]:
+        """The breakdowns whose groups are compared: the group of every row."""
+        raise TypeError(f"{self.name} has its own pair_up")
+
+    def group_name(self, column: str, value: str) -> str:
+        """The name of a group of a breakdown, unique within a run."""
+        return value
+
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by group, of all or those with a measure. Common scores come last, as `ALL`."""
-        ...
+        columns = (measure and measure.breakdowns) or self.breakdowns or scores["by"]
+        by = [(column, value, group) for column in columns for value, group in scores["by"][column].items()]
+        groups = {self.group_name(column, value): group for column, value, group in by}
+        groups[ALL] = scores
+        return {name: group for name, group in groups.items() if measure is None or measure.name in group}
 
     def group_path(self, group: str) -> tuple[str, ...] | None:
         """The keys of a group of `groups` in the result of `score`: () for `ALL`, None if it has none."""
-        return () if group == ALL else None
+        return () if group == ALL else ("by", self.breakdowns[0], group)
+
+    def clusters(self, table: pa.Table) -> np.ndarray:
+        """The number of every row's cluster of the intervals; int64 of shape (n_examples,)."""
+        raise TypeError(f"{self.name} has its own pair_up")
+
+    def count(self, table: pa.Table, answers: pa.Table, cells: np.ndarray, rules: Rules = NO_RULES) -> np.ndarray:
+        """The metric's counts by cell, of shape (n_cells, ...). Scores are functions of their sums.
+
+        `cells` has the number of every row's cell, from 0, without gaps.
+        """
+        raise TypeError(f"{self.name} has its own pair_up")
+
+    def scores_from_counts(self, counts: np.ndarray, rules: Rules = NO_RULES) -> Mapping[str, np.ndarray]:
+        """Scores from sums of `count` over cells; leading axes are kept."""
+        raise TypeError(f"{self.name} has its own pair_up")
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs, parallel to the examples, counted by cluster, for every name of `groups`."""
-        ...
+        from qabias.benchmarks.pairs import Form
+
+        clusters = self.clusters(table)
+        return self.pair_forms(Form(table, first, clusters), Form(table, second, clusters), rules)
+
+    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
+        """A run's answers to two forms, counted by shared clusters, for every name of `groups`."""
+        from qabias.benchmarks.pairs import count_cells, pair_cells
+
+        count = partial(self.count, rules=rules)
+        cells = [count_cells(form, self.group_columns(form.table), self.group_name, count) for form in (first, second)]
+        return pair_cells(cells[0], cells[1], partial(self.scores_from_counts, rules=rules))
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """The sample size and what is missing from it, label to text."""
@@ -305,10 +346,6 @@ class InFamily(Protocol):
 
     def common_templates(self, table: pa.Table) -> list[str] | None:
         """The template of every row, named alike in all languages. None if languages have other questions."""
-        ...
-
-    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """A run's answers to two forms, counted by shared stereotypes, for every name of `groups`."""
         ...
 
 

@@ -9,6 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from qabias.scores.facts import ALL
+from qabias.support.arrow import column_codes, rows_of
+
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 ClusterScores = Callable[[Floats], Mapping[str, Floats]]
@@ -32,6 +35,53 @@ class Pair(NamedTuple):
     sizes: Floats | None
     counted: tuple[Any, Any]
     again: Callable[[Any, Any], Pair]
+
+
+class Cells(NamedTuple):
+    """The counts of a form by cell, the cluster of every cell, and the cells of every group."""
+
+    counts: Floats
+    clusters: Codes
+    groups: Mapping[str, Codes]
+
+    def summed(self, cells: Codes, clusters: Codes) -> Floats:
+        """The sums of some cells, one line for each of these clusters."""
+        kept = cells[np.isin(self.clusters[cells], clusters)]
+        kept = kept[np.argsort(self.clusters[kept], kind="stable")]
+        sums: Floats = np.add.reduceat(self.counts[kept], np.searchsorted(self.clusters[kept], clusters), axis=0)
+        return sums
+
+
+def count_cells(
+    form: Form,
+    columns: Mapping[str, pa.ChunkedArray],
+    name_of: Callable[[str, str], str],
+    count: Callable[[pa.Table, pa.Table, Codes], Floats],
+) -> Cells:
+    """Count once, by the finest cells, of which clusters and the groups of these columns are made."""
+    cells = form.clusters
+    for column in columns.values():
+        codes = column_codes(column)
+        cells = cells * (codes.max(initial=0) + 1) + codes
+    _, rows, cells = np.unique(cells, return_index=True, return_inverse=True)
+    groups = {
+        name_of(name, value): of_group
+        for name, column in columns.items()
+        for value, of_group in rows_of(column.take(pa.array(rows))).items()
+    }
+    counts = count(form.table, form.answers, cells)
+    return Cells(counts, form.clusters[rows], {**groups, ALL: np.arange(len(rows))})
+
+
+def pair_cells(first: Cells, second: Cells, score: Callable[[Any], Mapping[str, Floats]]) -> dict[str, Pair]:
+    """The answers of two forms by the clusters that both have, for every group that both have and for all examples."""
+    pairs = {}
+    for name in (name for name in first.groups if name in second.groups):
+        cells = first.groups[name], second.groups[name]
+        shared = np.intersect1d(first.clusters[cells[0]], second.clusters[cells[1]])
+        sums = first.summed(cells[0], shared), second.summed(cells[1], shared)
+        pairs[name] = pair_of_counts(sums, score)
+    return pairs
 
 
 def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLike], Mapping[str, Floats]]) -> Pair:

@@ -121,6 +121,12 @@ def chosen_rows(groups: Sequence[Key | None], units: Sequence[Any], ranked: Sequ
     return [number for _, _, rows in sorted(kept, key=lambda entry: (entry[1], entry[0])) for number in rows]
 
 
+def how_chosen(n: int, n_rows: int, how: str, answers: Sequence[Mapping[str, Any]]) -> str:
+    """How examples were chosen, `how` they are first; a note follows if answers are not the most probable options."""
+    shown = f"{n:,} of {n_rows:,} examples: {how} first. They show the most biased answers, not the average."
+    return shown + about_norm(answers)
+
+
 def taken(
     table: pa.Table, answers: pa.Table, chosen: Sequence[int]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

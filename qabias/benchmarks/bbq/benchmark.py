@@ -22,20 +22,21 @@ from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, ExternalAnswers, Logged, Rules, Scored
 from qabias.benchmarks.bbq import FORCED, NAME, published_scores
-from qabias.benchmarks.bbq.breakdowns import CONSISTENCY, about_abstention, about_errors
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.logs import inspect_evals, lm_eval
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
 from qabias.benchmarks.bbq.reading import check_probabilities, read_open
+from qabias.benchmarks.bbq.remarks import CONSISTENCY, about_abstention, about_errors
 from qabias.benchmarks.bbq.roles import (
     FORMS,
     ORDER,
     PLACES,
     RULES,
+    count_answers,
+    counting,
     examples,
     in_order,
-    pair_forms,
     paper_categories,
     roles_of_options,
     scores_of,
@@ -49,7 +50,7 @@ from qabias.benchmarks.orders import (
     without_majority,
     written_columns,
 )
-from qabias.benchmarks.pairs import Form, Pair, predictions
+from qabias.benchmarks.pairs import predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
@@ -59,11 +60,12 @@ from qabias.logs.lm_eval_samples import TOOL as LM_EVAL
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
-from qabias.scores.facts import ALL, WORDINGS, Measure, ParallelForms, Scores
+from qabias.scores.facts import WORDINGS, ParallelForms, Scores
 from qabias.scores.formatting import counted
 from qabias.scores.score import estimate
 from qabias.share.bbq_dataset import folder as _folder
 from qabias.share.bbq_dataset import origin as _origin
+from qabias.share.metrics.bbq.scores import scores_from_counts
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
@@ -104,6 +106,7 @@ class BBQBenchmark(Benchmark):
     )
     forced_choice: str = ""
     orders: Sequence[int] = (1, 3, 6)
+    breakdowns = ("paper_category",)
     averages = True
     family = NAME
     forms: ParallelForms | None = FORMS
@@ -239,19 +242,21 @@ class BBQBenchmark(Benchmark):
             return inspect_evals.logged(log)
         return lm_eval.logged(log, hints) if log.tool == LM_EVAL else None
 
-    def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
-        """The scores by the paper's categories, and of all examples."""
-        groups = {**scores["by"]["paper_category"], ALL: scores}
-        return {name: group for name, group in groups.items() if measure is None or measure.name in group}
+    def group_columns(self, table: pa.Table) -> Mapping[str, pa.ChunkedArray]:
+        """The paper's categories."""
+        return {"paper_category": pa.chunked_array([paper_categories(table)])}
 
-    def group_path(self, group: str) -> tuple[str, ...]:
-        """Under `by`, except for all examples."""
-        return () if group == ALL else ("by", "paper_category", group)
+    def clusters(self, table: pa.Table) -> np.ndarray:
+        """The templates."""
+        return column_codes(table["template_id"])
 
-    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of two runs by category and template."""
-        templates = column_codes(table["template_id"])
-        return self.pair_forms(Form(table, first, templates), Form(table, second, templates), rules)
+    def count(self, table: pa.Table, answers: pa.Table, cells: np.ndarray, rules: Rules = NO_RULES) -> np.ndarray:
+        """The metric's counts by cell."""
+        return count_answers(table, answers, cells)
+
+    def scores_from_counts(self, counts: np.ndarray, rules: Rules = NO_RULES) -> Mapping[str, np.ndarray]:
+        """The metric's scores."""
+        return scores_from_counts(counts, **counting(rules))
 
     def is_control_of(self, control: str, config: str) -> bool:
         """No configuration is the control set of another."""
@@ -260,10 +265,6 @@ class BBQBenchmark(Benchmark):
     def common_templates(self, table: pa.Table) -> list[str] | None:
         """None: each language asks its own questions."""
         return None
-
-    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of a run to each of two forms by category and stereotype."""
-        return pair_forms(first, second, rules)
 
     def language(self, config: str) -> str:
         """English, in all configurations."""

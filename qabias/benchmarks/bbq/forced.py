@@ -20,23 +20,21 @@ from qabias.answers.likelihoods import NORMS
 from qabias.benchmarks.base import NO_RULES, Logged, Rescoring, Rules, Scored
 from qabias.benchmarks.bbq import FORCED, NAME
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
-from qabias.benchmarks.bbq.breakdowns import CATEGORY, N_TEMPLATES, READ_INTERVALS
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.prompts import FORMATS, persons, without_unknown
-from qabias.benchmarks.bbq.roles import PLACES, RULES, pair_forms, roles_of_options, score, scores_of, select_examples
+from qabias.benchmarks.bbq.roles import PLACES, RULES, roles_of_options, score, scores_of, select_examples
+from qabias.benchmarks.bbq.tables import CATEGORY, N_TEMPLATES, READ_INTERVALS
+from qabias.benchmarks.breakdowns import Breakdown, Group, make_tables
 from qabias.benchmarks.generated import about_missing, outcome_counts
-from qabias.benchmarks.limits import values, with_detectable, with_ranges
-from qabias.benchmarks.pairs import Form, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.scoring import Key, most_biased_first
+from qabias.benchmarks.scoring import most_biased_first
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import Request, Scorer, TextScorer
-from qabias.scores.facts import SHOWN, Facts, Measure, ParallelForms, Scores, UndefinedReason
+from qabias.scores.facts import SHOWN, Facts, Measure, ParallelForms, UndefinedReason
 from qabias.scores.formatting import counted
 from qabias.scores.score import estimate
-from qabias.share.metrics.bbq.scores import scores_from_counts
-from qabias.tables.model import Analysis, Column, Figure, Table
+from qabias.tables.model import Analysis, Column, Table
 
 SIDE = "side"
 """The column with the side of an example's set, because ambiguous contexts do not show it."""
@@ -92,10 +90,6 @@ def among_persons(table: pa.Table, answers: pa.Table) -> dict[str, Any]:
     return shown | {"n_abstained": result["n_unknown_ambig"], _BOTH[3].name: estimate(result, "bias_ambig")}
 
 
-def _preferences_of_counts(counts: Any) -> dict[str, Any]:
-    return {"preference_ambig": scores_from_counts(counts)["bias_ambig"]}
-
-
 _BOTH = (
     Column("run", "Run", "text"),
     Column("preference_ambig", "Preference", "signed"),
@@ -104,6 +98,16 @@ _BOTH = (
     *(Column(name, title, "count") for name, title in MEASURES[0].subcounts),
     Column("n_unparsed_ambig", "Unparsed", "count"),
     N_TEMPLATES,
+)
+_NOTE = f"{_READ} {_CAVEAT} {READ_INTERVALS}"
+_TEMPLATE = Column("template_id", "Template", "text")
+_SHOWN, _TITLE = (_BOTH[1], *_BOTH[4:]), "Preference by {}, forced choice"
+_BY_CATEGORY, _BY_TEMPLATE = map(_TITLE.format, ("category", "template"))
+_TABLES = (
+    Breakdown(
+        "preference_by_category", "category", [CATEGORY], _SHOWN, "Preference", "intervals", "", _BY_CATEGORY, mde=True
+    ),
+    Breakdown("preference_by_template", "template", [_TEMPLATE], _SHOWN, "Preference", title=_BY_TEMPLATE),
 )
 _FORCED_FACTS: Facts = replace(
     FACTS,
@@ -213,21 +217,17 @@ class ForcedChoice(BBQBenchmark):
         by_template = {"template": [(name,) for name in run.table["template_id"].to_pylist()]}
         templates = score(run.table, run.answers, by_template, run.rules)["by"]["template"]
         ranked = most_biased_first(templates, ("bias_ambig",))
-        categories: dict[Key, Scores] = {(name,): one for name, one in self.groups(run.scores).items()}
-        tables = (
-            with_detectable(_table("category", CATEGORY, categories), list(categories.values()), MEASURES),
-            _table(
-                "template",
-                Column("template_id", "Template", "text"),
-                {key: preferences(templates[key]) for key in ranked},
-            ),
-        )
+        groups: dict[str, Sequence[Group]] = {
+            "category": [((name,), one) for name, one in self.groups(run.scores).items()],
+            "template": [(key, preferences(templates[key])) for key in ranked],
+        }
+        tables = tuple(make_tables(_TABLES, groups, dict.fromkeys((one.name for one in _TABLES), _NOTE), MEASURES))
         examples, how_chosen = select_examples(run.table, run.answers, ranked)
         return Analysis(tables, examples, how_chosen.replace("s_AMB", "preference"))
 
-    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of two runs by category and cluster."""
-        return pair_forms(first, second, rules, _preferences_of_counts)
+    def scores_from_counts(self, counts: np.ndarray, rules: Rules = NO_RULES) -> Mapping[str, np.ndarray]:
+        """The preference."""
+        return {"preference_ambig": super().scores_from_counts(counts, rules)["bias_ambig"]}
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Examples and templates, and missing answers."""
@@ -266,21 +266,6 @@ def _at_places(places: Sequence[int], offered: Sequence[Any] | None, absent: flo
         return None
     by_place = dict(zip(places, offered, strict=True))
     return [by_place.get(place, absent) for place in PLACES]
-
-
-def _table(by: str, label: Column, groups: Mapping[Key, Scores]) -> Table:
-    columns = (_BOTH[1], *_BOTH[4:])
-    table = Table(
-        f"preference_by_{by}",
-        f"Preference by {by}, forced choice",
-        "",
-        f"{_READ} {_CAVEAT} {READ_INTERVALS}",
-        (label, *columns),
-        tuple((*key, *values(one, columns)) for key, one in groups.items()),
-        Figure("intervals", label.name, ("preference_ambig",)) if by == "category" else None,
-        "Preference",
-    )
-    return with_ranges(table, list(groups.values()), MEASURES)
 
 
 BENCHMARK = ForcedChoice()

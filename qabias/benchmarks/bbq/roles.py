@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.benchmarks import scoring
-from qabias.benchmarks.base import NO_RULES, Rules
+from qabias.benchmarks.base import Rules
 from qabias.benchmarks.bbq.reading import probabilities_of
-from qabias.benchmarks.pairs import Form, Pair, pair_of_counts, predictions
+from qabias.benchmarks.pairs import predictions
 from qabias.benchmarks.scoring import Key, compute, read_columns
-from qabias.scores.facts import ALL, ParallelForms, Stereotype
+from qabias.scores.facts import ParallelForms, Stereotype
 from qabias.share.metrics.bbq.computing import Computing
 from qabias.share.metrics.bbq.rows import paper_category
-from qabias.share.metrics.bbq.scores import count, scores_from_counts
-from qabias.support.arrow import dicts, rows_of
+from qabias.share.metrics.bbq.scores import count
+from qabias.support.arrow import dicts
 
 _METRIC_COLUMNS = (
     *("category", "example_id", "template_id", "set_id", "question_polarity", "context_condition"),
@@ -222,33 +222,9 @@ FORMS = ParallelForms(
 )
 
 
-ScoresOfCounts = Callable[..., dict[str, Any]]
-
-
-def pair_forms(
-    first: Form, second: Form, rules: Rules = NO_RULES, scores: ScoresOfCounts = scores_from_counts
-) -> dict[str, Pair]:
-    """Answers to two forms of the examples, or of two runs, by category and cluster."""
-    score = partial(scores, **counting(rules))
-    forms = (first, second)
-    rows = [rows_of(pa.chunked_array([paper_categories(form.table)])) for form in forms]
-    groups = {name: [chosen_rows[name] for chosen_rows in rows] for name in rows[0] if name in rows[1]}
-    groups[ALL] = [np.arange(form.table.num_rows) for form in forms]
-    pairs = {}
-    for name, chosen in groups.items():
-        there = [form.clusters[chosen_rows] for form, chosen_rows in zip(forms, chosen, strict=True)]
-        shared = np.intersect1d(there[0], there[1])
-        counts = [_count(form, chosen_rows, shared) for form, chosen_rows in zip(forms, chosen, strict=True)]
-        pairs[name] = pair_of_counts(counts, score)
-    return pairs
-
-
-def _count(form: Form, rows: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """The metric's counts of some rows, one line per cluster."""
-    rows = rows[np.isin(form.clusters[rows], clusters)]
-    roles = [form.table[name].to_numpy().astype(np.int64)[rows] for name in _ROLES]
-    disambiguated = form.table["context_condition"].to_numpy()[rows] == "disambig"
-    cluster = np.searchsorted(clusters, form.clusters[rows])
-    likely = probabilities_of(form.answers)
-    columns = (*roles, disambiguated, cluster, len(clusters), None if likely is None else likely[rows])
-    return count(predictions(form.answers)[rows], *columns)
+def count_answers(table: pa.Table, answers: pa.Table, cells: np.ndarray) -> np.ndarray:
+    """The metric's counts by cell, see `Benchmark.count`."""
+    roles = [table[name].to_numpy().astype(np.int64) for name in _ROLES]
+    disambiguated = table["context_condition"].to_numpy() == "disambig"
+    columns = (*roles, disambiguated, cells, int(cells.max(initial=-1)) + 1, probabilities_of(answers))
+    return count(predictions(answers), *columns)

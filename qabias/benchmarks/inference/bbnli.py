@@ -67,9 +67,9 @@ class BBNLIBenchmark(InferenceBenchmark):
         )
         return column_codes(table["pair_id"]), column_codes(hypothesis)
 
-    def breakdowns(self, table: pa.Table) -> Sequence[str]:
+    def group_columns(self, table: pa.Table) -> Mapping[str, pa.ChunkedArray]:
         """Subtopics and domains."""
-        return ("subtopic", "domain")
+        return {name: table[name] for name in ("subtopic", "domain")}
 
     def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:
         """The ids of the rows, and the label in each role."""

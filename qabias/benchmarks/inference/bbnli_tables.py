@@ -3,49 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
 
 from qabias.benchmarks.base import NO_RULES, Rules
+from qabias.benchmarks.breakdowns import Breakdown, Group, columns, make_tables
 from qabias.benchmarks.inference.facts import BBNLI_MEASURES, PAPER
 from qabias.benchmarks.inference.tables import (
     ACCURACIES,
     BBNLI_COLUMNS,
     READ_BIAS,
     SHARES,
-    N,
     about_means,
+    analysis,
     bbnli_example,
-    examples,
     score,
     with_shares,
 )
-from qabias.benchmarks.limits import values, with_detectable, with_ranges
-from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
+from qabias.benchmarks.scoring import Key, most_biased_first
 from qabias.scores.facts import ALL, Scores
-from qabias.scores.score import estimate
-from qabias.tables.model import Analysis, Column, Figure, Table
+from qabias.tables.model import Analysis
 
 _MEAN = "Mean of subtopics"
-_FORMS = ("stereotypical", "test")
 _STANCES = {"pro": "with the stereotype", "anti": "groups exchanged"}
-_SUBTOPIC = Column("subtopic", "Subtopic", "text")
-_DOMAIN = Column("domain", "Domain", "text")
-_BIAS = Column("bias_score", "Bias", "signed")
-_BIAS_COUNTS = (
-    Column("n_bias", "Answers", "count"),
-    Column("n_aligned", "Stereotyped", "count"),
-    Column("n_opposed", "Anti-stereotyped", "count"),
-    Column("n_neutral", "Neutral", "count"),
-    Column("n_unparsed_bias", "Unparsed", "count"),
+_SUBTOPIC, _DOMAIN = columns("text", subtopic="Subtopic", domain="Domain")
+_HYPOTHESIS, _FORM = columns("text", hypothesis="Hypothesis", form="Hypotheses")
+_BIAS, _BIAS_MEAN = columns("signed", bias_score="Bias", bias_score_mean_subtopics=_MEAN)
+_PREMISES = columns("count", n_premises="Premises")
+_COUNTS = (
+    *columns("count", n_bias="Answers", n_aligned="Stereotyped", n_opposed="Anti-stereotyped", n_neutral="Neutral"),
+    *(*columns("count", n_unparsed_bias="Unparsed"), *_PREMISES),
 )
-_N_PREMISES = Column("n_premises", "Premises", "count")
-_TEST_COUNTS = (
-    Column("n_test_pro", "Answers, pro", "count"),
-    Column("n_test_anti", "Answers, anti", "count"),
-    _N_PREMISES,
-)
+_BIASES = (_BIAS, *_COUNTS)
+_TESTS = (*ACCURACIES, *columns("count", n_test_pro="Answers, pro", n_test_anti="Answers, anti"), *_PREMISES)
 # Table 6: the released subtopics, an unreleased one, and those with the opposite sign.
 _TABLE_6 = (
     *("asian_men_to_feminine", "black_is_to_criminal", "black_is_to_impoverished", "man_is_to_breadwinner"),
@@ -53,131 +45,66 @@ _TABLE_6 = (
 )
 _UNRELEASED = "man_is_to_money_manager"
 _FAVOURING = (_UNRELEASED, "catholic_woman_to_many_kids")
-_AVERAGE = "Average"
 _READ_PREMISES = "95% CI by premise."
 
-
-def bias_tables(
-    scores: Scores, domains: Mapping[str, str], hypotheses: Mapping[Key, Scores], ranked: Sequence[Key], table: pa.Table
-) -> list[Table]:
-    """Bias by subtopic, domain and hypothesis, if the run has stereotypical hypotheses."""
-    if not scores["n_bias"]:
-        return []
-    subtopics = {name: group for name, group in scores["by"]["subtopic"].items() if group["n_bias"]}
-    columns = (_BIAS, *_BIAS_COUNTS, _N_PREMISES)
-    rows = [(name, domains[name], *values(group, columns)) for name, group in subtopics.items()]
-    groups = list(subtopics.values())
-    if len(rows) > 1:
-        mean = estimate(scores, "bias_score_mean_subtopics")
-        rows.append((_MEAN, "", mean, *values(scores, columns)[1:]))
-        groups.append(_as_bias(scores, "bias_score_mean_subtopics"))
-    by_subtopic = Table(
-        "bias_by_subtopic",
-        "Bias by subtopic",
-        f"Tables 3 and 8 {PAPER}",
-        f"{about_means(scores)}{READ_BIAS} {_READ_PREMISES}",
-        (_SUBTOPIC, _DOMAIN, *columns),
-        tuple(rows),
-        Figure("intervals", "subtopic", ("bias_score",)),
-        "Bias",
-    )
-    both = (_BIAS, Column("bias_score_mean_subtopics", _MEAN, "signed"), *_BIAS_COUNTS, _N_PREMISES)
-    of_domains = {name: group for name, group in {**scores["by"]["domain"], ALL: scores}.items() if group["n_bias"]}
-    domain_groups = list(of_domains.values())
-    by_domain = Table(
-        "bias_by_domain",
-        "Bias by domain",
-        "",
-        f"All answers of a domain, and the mean of its subtopics. {READ_BIAS} {_READ_PREMISES}",
-        (_DOMAIN, *both),
-        tuple((name, *values(group, both)) for name, group in of_domains.items()),
-        Figure("intervals", "domain", ("bias_score", "bias_score_mean_subtopics")),
-        "Bias",
-    )
-    return [
-        with_detectable(with_ranges(by_subtopic, groups, BBNLI_MEASURES), groups, BBNLI_MEASURES),
-        with_detectable(with_ranges(by_domain, domain_groups, BBNLI_MEASURES), domain_groups, BBNLI_MEASURES),
-        _bias_by_hypothesis(hypotheses, ranked, table),
-    ]
-
-
-def _as_bias(scores: Scores, name: str) -> Scores:
-    """The scores with the range and MDE of another bias score under `bias_score`."""
-    parts = {part: scores.get(part, {}) for part in ("range", "detectable")}
-    return {**scores, **{part: {"bias_score": group[name]} if name in group else {} for part, group in parts.items()}}
-
-
-def _bias_by_hypothesis(hypotheses: Mapping[Key, Scores], ranked: Sequence[Key], table: pa.Table) -> Table:
-    names = ("subtopic", "hypothesis_id", "kind", "stance", "hypothesis")
-    texts: dict[Key, str] = {}
-    for subtopic, number, kind, stance, text in zip(*(table[name].to_pylist() for name in names), strict=True):
-        if kind == "stereotypical" and stance == "pro":
-            texts.setdefault((subtopic, str(number)), text)
-    columns = (_BIAS, *_BIAS_COUNTS, _N_PREMISES)
-    table_of_hypotheses = Table(
-        "bias_by_hypothesis",
-        "Bias by hypothesis",
-        "",
-        f"Most biased first. Each hypothesis has few premises. {_READ_PREMISES}",
-        (_SUBTOPIC, Column("hypothesis", "Hypothesis", "text"), *columns),
-        tuple((key[0], texts[key], *values(hypotheses[key], columns)) for key in ranked),
-        section="Bias",
-    )
-    return with_ranges(table_of_hypotheses, [hypotheses[key] for key in ranked], BBNLI_MEASURES)
-
-
-def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
-    """Accuracy on test hypotheses by subtopic, if any."""
-    if not scores["n_test"]:
-        return []
-    columns = (*ACCURACIES, *_TEST_COUNTS)
-    subtopics = {name: group for name, group in scores["by"]["subtopic"].items() if group["n_test"]}
-    listed = {name: subtopics[name] for name in _TABLE_6 if name in subtopics}
-    whole = Table(
-        "test_accuracy",
-        "Accuracy on test hypotheses",
-        "",
-        f"Above 0, the model infers better from premises that fit the stereotype. Guessing: 33.3%. {_READ_PREMISES}",
-        (_SUBTOPIC, _DOMAIN, *columns),
-        (
-            *((name, domains[name], *values(group, columns)) for name, group in subtopics.items()),
-            (ALL, "", *values(scores, columns)),
-        ),
-        Figure("intervals", "subtopic", ("accuracy_pro", "accuracy_anti")),
-        "Accuracy",
-    )
-    return [
-        *([_table_6(listed, domains)] if listed else []),
-        with_ranges(whole, [*subtopics.values(), scores], BBNLI_MEASURES),
-    ]
-
-
-def _table_6(subtopics: Mapping[str, Scores], domains: Mapping[str, str]) -> Table:
-    """The paper's subtopics in its order and with its signs."""
-    signed = {name: _turned(group) if name in _FAVOURING else group for name, group in subtopics.items()}
-    average = _average(list(signed.values()))
-    columns = (*ACCURACIES, *_TEST_COUNTS)
-    missing = [name for name in _TABLE_6 if name not in subtopics]
-    lacks = f" This run lacks {', '.join(missing)}." if missing else ""
-    table = Table(
+_TOPICS = (_SUBTOPIC, _DOMAIN)
+_TITLE = "Accuracy on test hypotheses"
+_TABLES = (
+    Breakdown("bias_by_subtopic", "bias", _TOPICS, _BIASES, "Bias", "intervals", f"Tables 3 and 8 {PAPER}", mde=True),
+    Breakdown("bias_by_domain", "domain", [_DOMAIN], (_BIAS, _BIAS_MEAN, *_COUNTS), "Bias", "intervals", mde=True),
+    Breakdown("bias_by_hypothesis", "hypothesis", (_SUBTOPIC, _HYPOTHESIS), _BIASES, "Bias"),
+    Breakdown(
         "test_accuracy_listed",
-        "Accuracy on test hypotheses, subtopics of the paper",
-        f"Table 6 {PAPER}",
-        f"Difference: pro minus anti, reversed for {' and '.join(_FAVOURING)}. The paper's average includes "
-        f"{_UNRELEASED}, which is unreleased.{lacks} {_READ_PREMISES}",
-        (_SUBTOPIC, _DOMAIN, *columns),
-        (
-            *((name, domains[name], *values(group, columns)) for name, group in signed.items()),
-            (_AVERAGE, "", *values(average, columns)),
-        ),
-        Figure("intervals", "subtopic", tuple(column.name for column in ACCURACIES[:2])),
+        "listed",
+        _TOPICS,
+        _TESTS,
         "Accuracy",
-    )
-    return with_ranges(table, [*signed.values(), average], BBNLI_MEASURES)
+        "intervals",
+        f"Table 6 {PAPER}",
+        f"{_TITLE}, subtopics of the paper",
+    ),
+    Breakdown("test_accuracy", "test", _TOPICS, _TESTS, "Accuracy", "intervals", title=_TITLE),
+    Breakdown("labels_by_form", "form", [_FORM], SHARES, "Labels", "shares"),
+    Breakdown("labels_by_subtopic", "subtopic", [_SUBTOPIC], SHARES, "Labels", "shares"),
+)
 
 
-def _turned(scores: Scores) -> Scores:
+def _notes(scores: Scores, missing: str) -> dict[str, str]:
+    """The notes of the tables; `missing` are subtopics of Table 6."""
+    lacks = f" This run lacks {missing}." if missing else ""
+    return {
+        "bias_by_subtopic": f"{about_means(scores)}{READ_BIAS} {_READ_PREMISES}",
+        "bias_by_domain": f"All answers of a domain, and the mean of its subtopics. {READ_BIAS} {_READ_PREMISES}",
+        "bias_by_hypothesis": f"Most biased first. Each hypothesis has few premises. {_READ_PREMISES}",
+        "test_accuracy_listed": f"Difference: pro minus anti, reversed for {' and '.join(_FAVOURING)}. The paper's "
+        f"average includes {_UNRELEASED}, which is unreleased.{lacks} {_READ_PREMISES}",
+        "test_accuracy": "Above 0, the model infers better from premises that fit the stereotype. Guessing: 33.3%. "
+        + _READ_PREMISES,
+        "labels_by_form": "Neutral is right for stereotypical hypotheses. Bias: more entailment in the pro than in the "
+        "anti form.",
+        "labels_by_subtopic": "All answers, including test hypotheses. Unparsed answers count as neutral and wrong.",
+    }
+
+
+def _mean_of_subtopics(scores: Scores) -> Scores:
+    """The scores with the mean of the subtopics, its interval, range and MDE as the bias score."""
+    own, mean = _BIAS.name, _BIAS_MEAN.name
+    parts = {part: scores.get(part, {}) for part in ("ci", "range", "detectable")}
+    renamed = {part: {own: of_part[mean]} if mean in of_part else {} for part, of_part in parts.items()}
+    return {**scores, own: scores[mean], **renamed}
+
+
+def _listed(subtopics: Mapping[str, Scores], domains: Mapping[str, str]) -> list[Group]:
+    """The subtopics of Table 6 in its order and with its signs, and their average."""
+    signed = {name: _turned(subtopics[name], name in _FAVOURING) for name in _TABLE_6 if name in subtopics}
+    rows: list[Group] = [((name, domains[name]), group) for name, group in signed.items()]
+    return [*rows, (("Average", ""), _average(list(signed.values())))] if rows else []
+
+
+def _turned(scores: Scores, is_turned: bool) -> Scores:
     """The scores with the opposite sign of the accuracy difference, its interval and its range."""
+    if not is_turned:
+        return scores
     gap = "accuracy_gap"
     parts = {part: scores[part] for part in ("ci", "range") if gap in scores.get(part, {})}
     ends = {
@@ -189,7 +116,7 @@ def _turned(scores: Scores) -> Scores:
 
 def _average(groups: Sequence[Scores]) -> Scores:
     """The unweighted means of accuracies and differences with their ranges, and the total counts."""
-    counts = (*(column.name for column in _TEST_COUNTS), "n_unparsed_pro", "n_unparsed_anti")
+    counts = ("n_test_pro", "n_test_anti", "n_premises", "n_unparsed_pro", "n_unparsed_anti")
     names = [column.name for column in ACCURACIES]
     average: dict[str, Any] = {
         **{name: sum(group[name] for group in groups) for name in counts},
@@ -203,36 +130,36 @@ def _average(groups: Sequence[Scores]) -> Scores:
     return average
 
 
-def label_tables(scores: Scores, forms: Mapping[Key, Scores]) -> list[Table]:
-    """Shares of the labels by kind and stance (`forms`), and by subtopic."""
-    columns = (*SHARES, N)
-    by_form = Table(
-        "labels_by_form",
-        "Labels by form",
-        "",
-        "Neutral is right for stereotypical hypotheses. Bias: more entailment in the pro than in the anti form.",
-        (Column("form", "Hypotheses", "text"), *columns),
-        tuple(
-            (f"{kind}, {_STANCES[stance]}", *values(forms[kind, stance], columns))
-            for kind in _FORMS
-            for stance in _STANCES
-            if (kind, stance) in forms
-        ),
-        Figure("shares", "form", tuple(column.name for column in SHARES)),
-        "Labels",
-    )
-    of_subtopics = {**scores["by"]["subtopic"], ALL: scores}
-    by_subtopic = Table(
-        "labels_by_subtopic",
-        "Labels by subtopic",
-        "",
-        "All answers, including test hypotheses. Unparsed answers count as neutral and wrong.",
-        (_SUBTOPIC, *columns),
-        tuple((name, *values(with_shares(group), columns)) for name, group in of_subtopics.items()),
-        Figure("shares", "subtopic", tuple(column.name for column in SHARES)),
-        "Labels",
-    )
-    return [by_form, by_subtopic]
+def _groups(
+    table: pa.Table, scores: Scores, by: Mapping[str, Mapping[Key, Scores]], ranked: Sequence[Key]
+) -> dict[str, list[Group]]:
+    """The rows of all tables."""
+    subtopics, whole = scores["by"]["subtopic"], {**scores["by"]["domain"], ALL: scores}
+    domains = dict(zip(table["subtopic"].to_pylist(), table["domain"].to_pylist(), strict=True))
+    biased: list[Group] = [((name, domains[name]), group) for name, group in subtopics.items() if group["n_bias"]]
+    tested: list[Group] = [((name, domains[name]), group) for name, group in subtopics.items() if group["n_test"]]
+    if len(biased) > 1:
+        biased.append(((_MEAN, ""), _mean_of_subtopics(scores)))
+    names = ("subtopic", "hypothesis_id", "hypothesis", "kind", "stance")
+    rows = zip(*(table[name].to_pylist() for name in names), strict=True)
+    forms = [((topic, str(number)), text) for topic, number, text, *form in rows if form == ["stereotypical", "pro"]]
+    texts = dict(reversed(forms))  # the first of each
+    groups: dict[str, list[Group]] = {
+        "form": [
+            ((f"{kind}, {_STANCES[stance]}",), by["form"][kind, stance])
+            for kind, stance in product(("stereotypical", "test"), _STANCES)
+            if (kind, stance) in by["form"]
+        ],
+        "subtopic": [((name,), with_shares(group)) for name, group in {**subtopics, ALL: scores}.items()],
+    }
+    if scores["n_bias"]:
+        groups["bias"] = biased
+        groups["domain"] = [((name,), group) for name, group in whole.items() if group["n_bias"]]
+        groups["hypothesis"] = [((key[0], texts[key]), by["hypothesis"][key]) for key in ranked]
+    if scores["n_test"]:
+        groups["test"] = [*tested, ((ALL, ""), scores)]
+        groups["listed"] = _listed({name: group for (name, _), group in tested}, domains)
+    return groups
 
 
 def analyse(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
@@ -243,23 +170,14 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = N
         (topic, place) if form == "stereotypical" else None
         for topic, place, form in zip(subtopic, number, kind, strict=True)
     ]
-    groups = score(
+    by = score(
         table, answers, BBNLI_COLUMNS, {"hypothesis": hypotheses, "form": list(zip(kind, stance, strict=True))}, rules
     )
-    domains = dict(zip(subtopic, table["domain"].to_pylist(), strict=True))
-    ranked = most_biased_first(groups["hypothesis"], ("bias_score",))
-    chosen = chosen_rows(hypotheses, table["pair_id"].to_pylist(), ranked)
-    shown, norm = examples(table, answers, chosen, bbnli_example)
-    how = (
-        f"{len(chosen):,} of {table.num_rows:,} examples: pairs from every stereotypical hypothesis in turn, the most "
-        "biased first. They show the most biased answers, not the average."
-    )
-    return Analysis(
-        (
-            *bias_tables(scores, domains, groups["hypothesis"], ranked, table),
-            *accuracy_tables(scores, domains),
-            *label_tables(scores, groups["form"]),
-        ),
-        shown,
-        how + norm if chosen else "",
-    )
+    ranked = most_biased_first(by["hypothesis"], ("bias_score",))
+    groups = _groups(table, scores, by, ranked)
+    there = {labels[0] for labels, _ in groups.get("listed", ())}
+    missing = ", ".join(name for name in _TABLE_6 if name not in there)
+    tables = make_tables(_TABLES, groups, _notes(scores, missing), BBNLI_MEASURES)
+    units = table["pair_id"].to_pylist()
+    how = "pairs from every stereotypical hypothesis in turn"
+    return analysis(tables, table, answers, (hypotheses, units, ranked), how, bbnli_example)

@@ -77,9 +77,9 @@ class BBQInferenceBenchmark(InferenceBenchmark):
         """The set and the template of every row."""
         return column_codes(table["set_id"]), column_codes(table["template_id"])
 
-    def breakdowns(self, table: pa.Table) -> Sequence[str]:
+    def group_columns(self, table: pa.Table) -> Mapping[str, pa.ChunkedArray]:
         """Categories, and what the conversion varies."""
-        return ("category", *varied(table))
+        return {name: table[name] for name in ("category", *varied(table))}
 
     def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:
         """Category and id of the rows, and the label in each role."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from qabias.answers import NO_ANSWER
@@ -26,22 +25,21 @@ from qabias.answers.parsing import (
 from qabias.benchmarks.base import NO_RULES, Benchmark, Rules
 from qabias.benchmarks.generated import about_missing, outcome_counts, read_predictions, text_columns
 from qabias.benchmarks.inference.prompts import ASK_METHODS, FORMATS, INSTRUCTED, QA_FORMATS
-from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
+from qabias.benchmarks.pairs import Codes, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import compute
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
-from qabias.scores.facts import ALL, Measure, Scores
+from qabias.scores.facts import ALL
 from qabias.scores.formatting import counted
 from qabias.share.metrics.bbnli import scores as metric
 from qabias.share.metrics.bbnli.computing import Computing
-from qabias.share.metrics.bbnli.forms import read
+from qabias.share.metrics.bbnli.forms import Items, read
 from qabias.share.metrics.bbnli.inputs import Table as Examples
 from qabias.share.metrics.bbnli.inputs import runs_of
 from qabias.share.metrics.bbnli.rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS
-from qabias.support.arrow import rows_of
 from qabias.tables.model import Table
 
 RULES: Mapping[str, Sequence[str]] = MappingProxyType(
@@ -75,10 +73,6 @@ class InferenceBenchmark(Benchmark):
     averages = True
     form: str
     """The form of its rows for the metric."""
-
-    @abstractmethod
-    def breakdowns(self, table: pa.Table) -> Sequence[str]:
-        """Columns whose groups have scores."""
 
     @abstractmethod
     def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:
@@ -144,31 +138,37 @@ class InferenceBenchmark(Benchmark):
         return text_columns(texts, read, n)
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
-        """All scores with intervals, overall and by `breakdowns`."""
-        return score(table, answers, self.breakdowns(table), rules)
+        """All scores with intervals, overall and by group."""
+        return score(table, answers, list(self.group_columns(table)), rules)
 
-    def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
-        """The scores by the values of the breakdowns, and of all rows."""
-        breakdowns = (measure and measure.breakdowns) or scores["by"]
-        groups = {
-            _group(column, value): group for column in breakdowns for value, group in scores["by"][column].items()
-        }
-        return {**groups, ALL: scores}
+    def group_name(self, column: str, value: str) -> str:
+        """The value; columns without unique values are named too."""
+        return value if column in _OWN_NAMES else f"{column}{_NAMED}{value}"
 
     def group_path(self, group: str) -> tuple[str, ...]:
         """Under `by`, except for all rows."""
         column, is_named, value = group.partition(_NAMED)
         return () if group == ALL else ("by", column, value) if is_named else ("by", "category", group)
 
-    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of two runs by cluster, in the groups of `groups`."""
-        pair = pairing(table, self.form, first, second, rules)
-        groups = {
-            _group(column, value): pair(rows)
-            for column in self.breakdowns(table)
-            for value, rows in rows_of(table[column]).items()
-        }
-        return {**groups, ALL: pair(np.arange(table.num_rows))}
+    def clusters(self, table: pa.Table) -> np.ndarray:
+        """Premises (BBNLI) or templates."""
+        return self._items(table).clusters
+
+    def count(self, table: pa.Table, answers: pa.Table, cells: np.ndarray, rules: Rules = NO_RULES) -> np.ndarray:
+        """The metric's counts by cell; all samples of a row weigh as one answer."""
+        items, rows = self._items(table), np.arange(table.num_rows)
+        columns = (items.labels, items.aligned, items.parts, items.strata, cells)
+        meanings = [np.where(answer < 0, -1, items.meaning[rows, answer]) for answer in _samples(answers)]
+        return np.mean([metric.count(answer, *columns) for answer in meanings], axis=0)
+
+    def scores_from_counts(self, counts: np.ndarray, rules: Rules = NO_RULES) -> Mapping[str, np.ndarray]:
+        """The metric's scores."""
+        return metric.scores(self.form, counts, **{**_DEFAULTS, **rules})
+
+    def _items(self, table: pa.Table) -> Items:
+        """The rows as the metric reads them."""
+        rows = Examples.wrap(REFERENCES, table.select([*TEXT_COLUMNS[self.form], *INDEX_COLUMNS[self.form]]))
+        return read(rows, self.form, runs_of(rows, None))
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """The number of answers, and of missing ones with their scoring."""
@@ -182,11 +182,6 @@ class InferenceBenchmark(Benchmark):
         """Shares of the answers."""
         shares = (f"{name} {100 * share:.1f}%" for name, share in scores["label_share"].items())
         return [f"answers: {', '.join(shares)}"]
-
-
-def _group(column: str, value: str) -> str:
-    """Name of a group; columns without unique values are named too."""
-    return value if column in _OWN_NAMES else f"{column}{_NAMED}{value}"
 
 
 def roles(aligned: int, gold: int) -> dict[str, int]:
@@ -227,30 +222,6 @@ def score(table: pa.Table, answers: pa.Table, by: Sequence[str], rules: Rules = 
 def varied(table: pa.Table) -> list[str]:
     """Columns that the two forms of BBQ vary, if a run has several values."""
     return [name for name in ("name_order", "context_length") if len(table[name].unique()) > 1]
-
-
-def pairing(
-    table: pa.Table, form: str, first: pa.Table, second: pa.Table, rules: Rules
-) -> Callable[[np.ndarray], Pair]:
-    """From row numbers to the answers of two runs, counted by cluster."""
-    rows = Examples.wrap(REFERENCES, table.select([*TEXT_COLUMNS[form], *INDEX_COLUMNS[form]]))
-    items = read(rows, form, runs_of(rows, None))
-    numbers = np.arange(table.num_rows)
-    meanings = [
-        [np.where(answer < 0, -1, items.meaning[numbers, answer]) for answer in _samples(answers)]
-        for answers in (first, second)
-    ]
-
-    def score(counts: npt.ArrayLike) -> Mapping[str, Floats]:
-        return metric.scores(form, counts, **{**_DEFAULTS, **rules})
-
-    def pair(rows: np.ndarray) -> Pair:
-        chosen = [column[rows] for column in (items.labels, items.aligned, items.parts, items.strata, items.clusters)]
-        # All samples of an example weigh as one answer: runs may differ in their number.
-        counts = [sum(metric.count(answer[rows], *chosen) for answer in answers) / len(answers) for answers in meanings]
-        return pair_of_counts(counts, score)
-
-    return pair
 
 
 def _samples(answers: pa.Table) -> Sequence[Codes]:

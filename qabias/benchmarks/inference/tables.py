@@ -11,11 +11,12 @@ import pyarrow as pa
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks import scoring
 from qabias.benchmarks.base import Rules
+from qabias.benchmarks.breakdowns import columns
 from qabias.benchmarks.inference import benchmark
 from qabias.benchmarks.inference.questions import ANSWERS, UNKNOWN_LOC
 from qabias.benchmarks.scoring import Key, read_columns
 from qabias.scores.facts import Scores
-from qabias.tables.model import Column
+from qabias.tables.model import Analysis, Column, Table
 
 # Columns of the metric.
 BBNLI_COLUMNS = ("subtopic", "kind", "stance", "pair_id", "premise_id", "label")
@@ -28,21 +29,18 @@ QUESTION_COLUMNS = (
     *("label", "biased_loc", "unknown_loc"),
 )
 
-N = Column("n", "Answers", "count")
+_N = Column("n", "Answers", "count")
 ACCURACIES = (
-    Column("accuracy_pro", "Accuracy, pro", "share"),
-    Column("accuracy_anti", "Accuracy, anti", "share"),
+    *columns("share", accuracy_pro="Accuracy, pro", accuracy_anti="Accuracy, anti"),
     Column("accuracy_gap", "Difference", "signed"),
 )
-SHARES = tuple(Column(f"share_{label}", label.capitalize(), "share") for label in (*LABELS, "unparsed"))
-PERSON_SHARES = tuple(
-    Column(f"share_{answer}", title, "share")
-    for answer, title in (
-        ("target", "Target"),
-        ("nontarget", "Non-target"),
-        ("unknown", "Unknown"),
-        ("unparsed", "Unparsed"),
-    )
+SHARES = (
+    *columns("share", share_contradiction="Contradiction", share_neutral="Neutral", share_entailment="Entailment"),
+    *(Column("share_unparsed", "Unparsed", "share"), _N),
+)
+PERSON_SHARES = (
+    *columns("share", share_target="Target", share_nontarget="Non-target", share_unknown="Unknown"),
+    *SHARES[-2:],
 )
 
 READ_BIAS = "0 is best, above 0 follows stereotypes."
@@ -76,17 +74,32 @@ def keys_of(column: Sequence[str | None], keys: Iterable[Any]) -> list[Key | Non
     return [key if value is not None else None for value, key in zip(column, keys, strict=True)]
 
 
+def analysis(
+    tables: Sequence[Table],
+    table: pa.Table,
+    answers: pa.Table,
+    selection: tuple[Sequence[Key | None], Sequence[Any], Sequence[Key]],
+    how: str,
+    *shown: Any,
+) -> Analysis:
+    """The tables, and the examples that a selection (see `scoring.chosen_rows`) shows like `examples`."""
+    chosen = scoring.chosen_rows(*selection)
+    rows, of_answers = examples(table, answers, chosen, *shown)
+    how = scoring.how_chosen(len(chosen), table.num_rows, f"{how}, the most biased", of_answers) if chosen else ""
+    return Analysis(tuple(tables), rows, how)
+
+
 def examples(
     table: pa.Table,
     answers: pa.Table,
     chosen: Sequence[int],
     example: Callable[[Mapping[str, Any]], dict[str, Any]],
     options: Callable[[Mapping[str, Any]], Sequence[str]] = lambda row: LABELS,
-) -> tuple[tuple[Mapping[str, Any], ...], str]:
-    """Rows and answers as plain values, and a note on length normalization (see `scoring.about_norm`)."""
+) -> tuple[tuple[Mapping[str, Any], ...], list[dict[str, Any]]]:
+    """Rows with their answers as plain values, and the answers."""
     of_table, of_answers = scoring.taken(table, answers, chosen)
-    shown = tuple(_shown(example(row), answer, options(row)) for row, answer in zip(of_table, of_answers, strict=True))
-    return shown, scoring.about_norm(of_answers)
+    rows = zip(of_table, of_answers, strict=True)
+    return tuple(_shown(example(row), answer, options(row)) for row, answer in rows), of_answers
 
 
 def bbnli_example(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,10 +15,11 @@ import pyarrow as pa
 from qabias.answers import Phrases
 from qabias.benchmarks.base import NO_RULES, Logged, Rules, Scored
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
-from qabias.benchmarks.bbq.breakdowns import ACCURACY, BIAS, N_TEMPLATES, READ_BIAS, READ_INTERVALS, names, scored
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.bbq.logs.lm_eval import own_questions
 from qabias.benchmarks.bbq.roles import score
+from qabias.benchmarks.bbq.tables import ACCURACY, BIAS, COST, N_TEMPLATES, OF_BBQ, READ_BIAS, READ_INTERVALS
+from qabias.benchmarks.breakdowns import Breakdown, make_tables
 from qabias.benchmarks.multilingual.card import Card, read_card
 from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.language import Language, formats_in, load_language
@@ -32,7 +33,7 @@ from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.scores.facts import Facts, ParallelForms
 from qabias.support.suggest import unknown
-from qabias.tables.model import Analysis, Column, Figure, Table
+from qabias.tables.model import Analysis, Column, Table
 
 ALL = "all"
 """The config of all examples."""
@@ -47,7 +48,15 @@ ORDERS = ("shuffled", "released")
 
 LANGUAGES = "languages"
 
-_COST = Column("accuracy_cost", "Accuracy cost", "signed")
+_TABLE = Breakdown(
+    LANGUAGES,
+    LANGUAGES,
+    [Column("language", "Language", "text")],
+    (*BIAS, COST, *ACCURACY, Column("n", "Examples", "count"), N_TEMPLATES),
+    "Bias",
+    "intervals",
+    title="By language",
+)
 
 
 @dataclass(frozen=True)
@@ -203,8 +212,6 @@ class PublishedQuestions(BBQBenchmark):
 
 def _without_paper(table: Table) -> Table:
     """A table of BBQ without notes on its paper and texts."""
-    from qabias.benchmarks.bbq.tables import OF_BBQ
-
     note = table.note
     for words in OF_BBQ:
         note = note.replace(words, "")
@@ -232,17 +239,5 @@ def _by_language(table: pa.Table, answers: pa.Table, languages: Sequence[str], r
     if len(set(languages)) < 2:
         return []
     groups = score(table, answers, {"language": [(language,) for language in languages]}, rules)["by"]["language"]
-    bias = [*BIAS.values(), _COST]
-    return [
-        scored(
-            LANGUAGES,
-            "By language",
-            "",
-            f"{READ_BIAS} {READ_INTERVALS} Read accuracy first: a model that guesses has a bias near 0.",
-            "Bias",
-            [Column("language", "Language", "text")],
-            groups,
-            [*bias, *ACCURACY.values(), Column("n", "Examples", "count"), N_TEMPLATES],
-            Figure("intervals", "language", names(bias)),
-        )
-    ]
+    note = f"{READ_BIAS} {READ_INTERVALS} Read accuracy first: a model that guesses has a bias near 0."
+    return make_tables([_TABLE], {LANGUAGES: groups.items()}, {LANGUAGES: note}, FACTS.measures)

@@ -19,7 +19,7 @@ from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import compute
 from qabias.benchmarks.unqover import NAME
-from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
+from qabias.benchmarks.unqover.facts import ALL_SETS, EVEN, FACTS
 from qabias.benchmarks.unqover.logs import logged
 from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
 from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
@@ -45,9 +45,6 @@ _GROUPS = {
 }
 NORMS = ("none", "pair")
 """`none` scores a subject by its own probability, `pair` by its share of the two. Never compare them."""
-
-EVEN = "n_even"
-"""Column and count of questions without probability for either subject, which count as even."""
 
 _DEFAULT_SUBJECTS = _origin.official.DEFAULT_SUBJECTS
 _NUMBERS_AT_ONCE = 4_000_000  # in one matrix of reweighted sums
@@ -224,10 +221,12 @@ class UnQoverBenchmark(Benchmark):
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by set and template, without rows that a model could not score."""
-        known = np.ones(table.num_rows, dtype=bool)
-        for answers in (first, second):
-            for column in metric.SCORE_COLUMNS:
-                known &= ~np.isnan(answers[column].to_numpy())
+        # A float32 softmax may sum to slightly more than 1.
+        scores = [
+            {name: np.minimum(answers[name].to_numpy().astype(np.float64), 1) for name in metric.SCORE_COLUMNS}
+            for answers in (first, second)
+        ]
+        known = ~np.isnan(np.stack([column for of in scores for column in of.values()])).any(axis=0)
         groups: dict[str, Pair] = {}
         for name, rows in rows_of(table["set"]).items():
             kept = rows[known[rows]]
@@ -236,15 +235,8 @@ class UnQoverBenchmark(Benchmark):
                 subjects, template = subjects_of(examples), column_codes(examples["template_id"])
                 codes = (np.append(subjects.first, subjects.second), subjects.attribute, template)
                 sizes = [int(numbers.max()) + 1 for numbers in codes]
-                sums = []
-                for answers in (first, second):
-                    # A float32 softmax may sum to slightly more than 1.
-                    columns = {
-                        column: np.minimum(answers[column].to_numpy()[kept].astype(np.float64), 1)
-                        for column in metric.SCORE_COLUMNS
-                    }
-                    measured = metric.Rows(*subjects, template, *metric.measure(columns, **rules))
-                    sums.append(metric.collect(measured, *sizes))
+                measured = [metric.measure({name: one[kept] for name, one in of.items()}, **rules) for of in scores]
+                sums = [metric.collect(metric.Rows(*subjects, template, *one), *sizes) for one in measured]
                 groups[name] = _pair_of_sums(sums)
         return groups
 

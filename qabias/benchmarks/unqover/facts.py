@@ -35,6 +35,9 @@ CITATION = (
 ALL_SETS = "all"
 """All four sets, as questions."""
 
+EVEN = "n_even"
+"""Column and count of questions without probability for either subject, which count as even."""
+
 _NO_ROW = (UndefinedReason(("n",), "no row has all four answers"),)
 _FOLDER = Path(__file__).parent
 _ERROR = "0 is best."

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import locate
+from qabias.benchmarks.breakdowns import Breakdown, columns, make_tables
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import PAPER
 from qabias.scores.facts import Scores, run_column, union
@@ -28,13 +30,28 @@ NONE = "None"
 _MASKED = "_mlm"
 _SUBJECT_SOURCES = {"ethnicity": f"Table 12 {PAPER}", "religion": f"Table 13 {PAPER}"}
 
-_SUBJECT = Column("subject", "Subject", "text")
-_CLUSTER = Column("cluster", "Group", "text")
-_ATTRIBUTE = Column("attribute", "Attribute", "text")
-_CLASS = Column("attribute_class", "Class", "text")
-_SCORES = (Column("gamma", "gamma", "number"), Column("eta", "eta", "number"), Column("n", "Rows", "count"))
-_RANK_MEAN = Column("rank_mean", "Mean rank", "number")
-_RANK_SPREAD = Column("rank_spread", "Standard deviation", "number")
+_SUBJECT, _CLUSTER, _ATTRIBUTE, _CLASS = columns(
+    "text", subject="Subject", cluster="Group", attribute="Attribute", attribute_class="Class"
+)
+_SCORES = (*columns("number", gamma="gamma", eta="eta"), Column("n", "Rows", "count"))
+_RANKS = columns("number", rank_mean="Mean rank", rank_spread="Standard deviation")
+_N_RANKS = Column("n_ranks", "Attributes ranked", "count")
+
+_BY_SUBJECT = (_SUBJECT, _CLUSTER, Column("rank", "Rank", "count"), *_RANKS, _N_RANKS, *_SCORES)
+_BY_CLUSTER = (_CLUSTER, _ATTRIBUTE, _CLASS, *_SCORES)
+_BY_PAIR = (_SUBJECT, _CLUSTER, _ATTRIBUTE, _CLASS, *_SCORES)
+_BY_CLASS = (_SUBJECT, _CLASS, *_SCORES)
+_DRAWN = "ranks rank_mean rank_spread"
+_TABLES = (
+    Breakdown("subjects", "subjects", _BY_SUBJECT, (), "", _DRAWN, title="subjects by rank"),
+    Breakdown("pairs", "pairs", _BY_PAIR, (), "", title="strongest associations"),
+    Breakdown("classes", "classes", _BY_CLASS, (), "", "heatmap gamma", title="subjects by class of attributes"),
+    Breakdown("top_by_group", "top_by_group", _BY_CLUSTER, (), "", title="strongest associations by group"),
+    Breakdown("groups", "groups", _BY_CLUSTER, (), "", "heatmap gamma", title="groups and attributes"),
+)
+
+_ACROSS = Figure("heatmap", "attribute", ("gamma",), across="cluster")
+Row = tuple[Value, ...]
 
 _READ_GAMMA = "gamma: −1 avoided, 1 preferred. eta 1: one consistent winner."
 _READ_RANKS = "Rank 1: worst for negative attributes (all sets except gender)."
@@ -56,14 +73,6 @@ class Contents(NamedTuple):
     """Attribute to its class, if any."""
     n: Counter[tuple[str, str]]
     """Number of rows of a subject with an attribute."""
-
-    def group_of(self, subject: str) -> list[str | None]:
-        """The cell with the group of a subject, if subjects have groups."""
-        return [self.clusters.get(subject)] if self.clusters else []
-
-    def class_of(self, attribute: str) -> list[str | None]:
-        """The cell with the class of an attribute, if attributes have classes."""
-        return [self.classes.get(attribute)] if self.classes else []
 
     def counts(self, key: Callable[[str, str], Any]) -> Counter[Any]:
         """Numbers of rows by a key of subject and attribute."""
@@ -113,54 +122,52 @@ def tables_of_set(name: str, scores: Scores, contents: Contents) -> list[Table]:
     """All tables of a set."""
     plain = name.removesuffix(_MASKED)
     title = plain.capitalize() + (", masked sentences" if name != plain else "")
-    tables = [
-        _subjects(scores, contents, _SUBJECT_SOURCES.get(name, "")),
-        _pairs(scores, contents, f"Tables 4 and 11 {PAPER}" if name == "nationality" else "", plain == "nationality"),
-    ]
-    if contents.classes:
-        tables.append(_subjects_by_class(scores, contents))
+    gamma = _by_pair(scores["gamma_attribute"])
+    notes = {
+        "subjects": f"Mean and standard deviation over attributes. {_READ_RANKS} {_READ_GAMMA}",
+        "pairs": f"The {min(N_PAIRS, len(gamma))} of {len(gamma):,} pairs with the largest gamma, which chance raises "
+        f"too. {_READ_GAMMA}" + " Groups are regions of the UN geoscheme." * (plain == "nationality"),
+        "classes": f"{_READ_GAMMA} Sorted by rank over all attributes.",
+        "top_by_group": f"Up to {N_ATTRIBUTES} attributes with the largest gamma per group. {_READ_GAMMA}",
+        "groups": f"{_READ_GAMMA} Rows within a group lower its gamma.",
+    }
+    sources = {
+        "subjects": _SUBJECT_SOURCES.get(name, ""),
+        "pairs": f"Tables 4 and 11 {PAPER}" if name == "nationality" else "",
+        "top_by_group": f"{'Table 15' if name != plain else 'Tables 2 and 14'} {PAPER}" if plain == "gender" else "",
+    }
+    rows = {
+        "subjects": _subjects(scores, contents),
+        "pairs": _pairs(gamma, _by_pair(scores["eta_attribute"]), contents),
+        "classes": _subjects_by_class(scores, contents) if contents.classes else (),
+        **(_clusters(scores, contents) if "cluster" in scores else {}),
+    }
+    absent = {column.name for column, names in ((_CLUSTER, contents.clusters), (_CLASS, contents.classes)) if not names}
     if "cluster" in scores:
-        source = "Table 15" if name != plain else "Tables 2 and 14"
-        tables += [
-            _top_by_cluster(scores, contents, f"{source} {PAPER}" if plain == "gender" else ""),
-            _clusters(scores, contents),
-        ]
-    return [replace(one, name=f"{one.name}_{name}", title=f"{title}: {one.title}", section=title) for one in tables]
+        absent -= {_CLUSTER.name}
+    tables = make_tables(
+        _TABLES, {key: [(row, {}) for row in of_table] for key, of_table in rows.items()}, notes, (), absent
+    )
+    return [
+        replace(
+            table,
+            name=f"{table.name}_{name}",
+            title=f"{title}: {table.title}",
+            source=sources.get(table.name, ""),
+            figure=_ACROSS if table.name == "groups" else table.figure,
+            section=title,
+        )
+        for table in tables
+    ]
 
 
-def _subjects(scores: Scores, contents: Contents, source: str) -> Table:
+def _subjects(scores: Scores, contents: Contents) -> Iterator[Row]:
     places = _ranks_by_attribute(scores)
     n_rows = contents.counts(lambda subject, _: subject)
-    rows = (
-        (
-            subject,
-            *contents.group_of(subject),
-            scores["rank"][subject],
-            *_mean_and_spread(places[subject]),
-            len(places[subject]),
-            scores["gamma"][subject],
-            scores["eta_subject"][subject],
-            n_rows[subject],
-        )
-        for subject in _by_rank(scores)
-    )
-    return Table(
-        "subjects",
-        "subjects by rank",
-        source,
-        f"Mean and standard deviation over attributes. {_READ_RANKS} {_READ_GAMMA}",
-        (
-            _SUBJECT,
-            *([_CLUSTER] if contents.clusters else []),
-            Column("rank", "Rank", "count"),
-            _RANK_MEAN,
-            _RANK_SPREAD,
-            Column("n_ranks", "Attributes ranked", "count"),
-            *_SCORES,
-        ),
-        tuple(rows),
-        Figure("ranks", "subject", ("rank_mean", "rank_spread")),
-    )
+    for one in _by_rank(scores):
+        measured = (scores["gamma"][one], scores["eta_subject"][one], n_rows[one])
+        ranks = (scores["rank"][one], *_mean_and_spread(places[one]), len(places[one]))
+        yield (one, contents.clusters.get(one), *ranks, *measured)
 
 
 def _by_rank(scores: Scores) -> list[str]:
@@ -186,90 +193,50 @@ def _largest_first(gamma: Mapping[Any, float]) -> list[Any]:
     return sorted(gamma, key=lambda key: (-round(gamma[key], 12), key))
 
 
-def _pairs(scores: Scores, contents: Contents, source: str, has_regions: bool) -> Table:
-    gamma, eta = (
-        {(subject, attribute): value for subject, row in scores[name].items() for attribute, value in row.items()}
-        for name in ("gamma_attribute", "eta_attribute")
-    )
-    return Table(
-        "pairs",
-        "strongest associations",
-        source,
-        f"The {min(N_PAIRS, len(gamma))} of {len(gamma):,} pairs with the largest gamma, which chance raises too. "
-        f"{_READ_GAMMA}" + " Groups are regions of the UN geoscheme." * has_regions,
-        (
-            _SUBJECT,
-            *([_CLUSTER] if contents.clusters else []),
-            _ATTRIBUTE,
-            *([_CLASS] if contents.classes else []),
-            *_SCORES,
-        ),
-        tuple(
-            (
-                subject,
-                *contents.group_of(subject),
-                attribute,
-                *contents.class_of(attribute),
-                gamma[subject, attribute],
-                eta[subject, attribute],
-                contents.n[subject, attribute],
-            )
-            for subject, attribute in _largest_first(gamma)[:N_PAIRS]
-        ),
-    )
+def _by_pair(scores: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
+    return {(subject, attribute): value for subject, row in scores.items() for attribute, value in row.items()}
 
 
-def _subjects_by_class(scores: Scores, contents: Contents) -> Table:
+def _pairs(
+    gamma: Mapping[tuple[str, str], float], eta: Mapping[tuple[str, str], float], contents: Contents
+) -> Iterator[Row]:
+    for pair in _largest_first(gamma)[:N_PAIRS]:
+        subject, attribute = pair
+        names = (subject, contents.clusters.get(subject), attribute, contents.classes.get(attribute))
+        yield (*names, gamma[pair], eta[pair], contents.n[pair])
+
+
+def _subjects_by_class(scores: Scores, contents: Contents) -> Iterator[Row]:
     gamma, eta = scores["attribute_class"], scores["eta_attribute_class"]
     n_rows = contents.counts(lambda subject, attribute: (subject, contents.classes.get(attribute, NONE)))
-    return Table(
-        "classes",
-        "subjects by class of attributes",
-        "",
-        f"{_READ_GAMMA} Sorted by rank over all attributes.",
-        (_SUBJECT, _CLASS, *_SCORES),
-        tuple(
-            (subject, group, gamma[group][subject], eta[group][subject], n_rows[subject, group])
-            for subject in _by_rank(scores)
-            for group in gamma
-            if subject in gamma[group]
-        ),
-        Figure("heatmap", "subject", ("gamma",), across="attribute_class"),
-    )
+    for subject, group in product(_by_rank(scores), gamma):
+        if subject in gamma[group]:
+            yield subject, group, gamma[group][subject], eta[group][subject], n_rows[subject, group]
 
 
-def _top_by_cluster(scores: Scores, contents: Contents, source: str) -> Table:
-    cells = [
-        (cluster, attribute)
-        for cluster, entries in scores["cluster"].items()
-        for attribute in _largest_first({name: both["gamma"] for name, both in entries.items()})[:N_ATTRIBUTES]
-    ]
-    note = f"Up to {N_ATTRIBUTES} attributes with the largest gamma per group. {_READ_GAMMA}"
-    heading = "strongest associations by group"
-    return Table("top_by_group", heading, source, note, *_of_clusters(cells, scores, contents))
-
-
-def _clusters(scores: Scores, contents: Contents) -> Table:
-    clusters = scores["cluster"]
-    largest: dict[str, float] = {}
-    for entries in clusters.values():
-        for attribute, both in entries.items():
-            largest[attribute] = max(largest.get(attribute, 0.0), abs(both["gamma"]))
-    ordered = _largest_first(largest)
-    cells = [(cluster, name) for name in ordered for cluster, entries in clusters.items() if name in entries]
-    note = f"{_READ_GAMMA} Rows within a group lower its gamma."
-    figure = Figure("heatmap", "attribute", ("gamma",), across="cluster")
-    return Table("groups", "groups and attributes", "", note, *_of_clusters(cells, scores, contents), figure)
-
-
-def _of_clusters(
-    cells: Sequence[tuple[str, str]], scores: Scores, contents: Contents
-) -> tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]:
-    """Columns and rows of a table of groups and attributes."""
+def _clusters(scores: Scores, contents: Contents) -> dict[str, list[Row]]:
+    """The strongest attributes of every group, and all."""
     n_rows = contents.counts(lambda subject, attribute: (contents.clusters.get(subject, NONE), attribute))
-    both = [(cell, scores["cluster"][cell[0]][cell[1]]) for cell in cells]
-    rows = ((*cell, *contents.class_of(cell[1]), one["gamma"], one["eta"], n_rows[cell]) for cell, one in both)
-    return (_CLUSTER, _ATTRIBUTE, *([_CLASS] if contents.classes else []), *_SCORES), tuple(rows)
+    gamma = {
+        cluster: {attribute: both["gamma"] for attribute, both in entries.items()}
+        for cluster, entries in scores["cluster"].items()
+    }
+    largest: dict[str, float] = {}
+    for attribute, value in (entry for entries in gamma.values() for entry in entries.items()):
+        largest[attribute] = max(largest.get(attribute, 0.0), abs(value))
+    cells = {
+        "top_by_group": [(one, attribute) for one in gamma for attribute in _largest_first(gamma[one])[:N_ATTRIBUTES]],
+        "groups": [
+            (one, attribute) for attribute in _largest_first(largest) for one in gamma if attribute in gamma[one]
+        ],
+    }
+
+    def row(cluster: str, attribute: str) -> Row:
+        both = scores["cluster"][cluster][attribute]
+        names = (cluster, attribute, contents.classes.get(attribute))
+        return (*names, both["gamma"], both["eta"], n_rows[cluster, attribute])
+
+    return {name: [row(*cell) for cell in of_table] for name, of_table in cells.items()}
 
 
 # Across models
@@ -281,11 +248,9 @@ N_ENDS = 8
 _SECTION = "Subjects and attributes across models"
 
 
-def _by_run(title: str, names: Sequence[str]) -> list[Column]:
-    return [
-        Column(f"{title.lower()}_{run_column(number)}", f"{title}, {name}", "count")
-        for number, name in enumerate(names)
-    ]
+def _by_run(title: str, names: Sequence[str]) -> tuple[Column, ...]:
+    titles = {f"{title.lower()}_{run_column(number)}": f"{title}, {name}" for number, name in enumerate(names)}
+    return columns("count", **titles)
 
 
 def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
@@ -310,7 +275,7 @@ def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
                 f"{set_name}: ranks of subjects across models",
                 f"{source} {PAPER}" if source else "",
                 f"Rank by gamma in every run. {_READ_RANKS} Interval: one standard deviation over the runs.{shown}",
-                (_SUBJECT, _RANK_MEAN, _RANK_SPREAD, Column("n_runs", "Runs", "count"), *_by_run("Rank", names)),
+                (_SUBJECT, *_RANKS, Column("n_runs", "Runs", "count"), *_by_run("Rank", names)),
                 tuple(rows),
                 Figure("ranks", "subject", ("rank_mean",)),
                 _SECTION,

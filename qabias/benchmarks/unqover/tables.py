@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,32 +12,48 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.answers.outcomes import OUTCOMES, REFUSED
-from qabias.benchmarks.limits import values, with_ranges
+from qabias.benchmarks.breakdowns import Breakdown, Group, columns, make_tables
 from qabias.benchmarks.scoring import N_EXAMPLES
-from qabias.benchmarks.unqover.facts import MEASURES, PAPER
+from qabias.benchmarks.unqover.facts import EVEN, MEASURES, PAPER
 from qabias.benchmarks.unqover.questions import QUESTION_FIRST
 from qabias.benchmarks.unqover.sets import NONE, set_contents, tables_of_set
 from qabias.scores.facts import Scores
-from qabias.scores.score import MOST_MISSING, ends_in_words
+from qabias.scores.score import MOST_MISSING, ends_in_words, estimate
 from qabias.share.metrics.unqover import scores as metric
 from qabias.support.arrow import codes_and_values
-from qabias.tables.model import Analysis, Column, Figure, Table
+from qabias.tables.model import Analysis, Column, Table, Value
 
 LOW_COVERAGE = 0.5
 
-_SET = Column("set", "Set", "text")
-_N = Column("n", "Rows", "count")
-_N_TEMPLATES = Column("n_templates", "Templates", "count")
-_INTENSITY = (
-    Column("mu", "mu, intensity", "number"),
-    Column("eta", "eta, consistency", "number"),
-    _N,
-    Column("n_subjects", "Subjects", "count"),
-    Column("n_attributes", "Attributes", "count"),
-    _N_TEMPLATES,
+_SET, _GROUP, _CLASS, _LEFT_OUT = columns(
+    "text", set="Set", group="Set and class", attribute_class="Class", subjects_left_out="Subjects excluded"
 )
-
-_READ_INTERVALS = "Chance raises mu and eta above 0."
+_N, _N_TEMPLATES, _N_EXCLUDED = columns("count", n="Rows", n_templates="Templates", n_left_out="Rows excluded")
+_N_EVEN = Column(EVEN, "Questions without probability", "count")
+_INTENSITY = (
+    *(*columns("number", mu="mu, intensity", eta="eta, consistency"), _N),
+    *(*columns("count", n_subjects="Subjects", n_attributes="Attributes"), _N_TEMPLATES),
+)
+_ERRORS = (
+    *columns("number", delta="delta, position", epsilon="epsilon, negation ignored", avg_score="Average score"),
+    *(_N, _N_TEMPLATES),
+)
+_COVERAGE = (_SET, Column("coverage", "Scores that are not 0", "share"), _N, _N_EXCLUDED, _N_EVEN, _LEFT_OUT)
+_OUTCOMES = columns("count", **{name: name.capitalize() for name in OUTCOMES})
+_RANGES = columns("text", mu_range="mu, possible", eta_range="eta, possible")
+_WRITTEN = (
+    *(_SET, *_OUTCOMES, Column("n_declined", "Abstained", "count")),
+    *(Column("rows_left_out", "Rows excluded", "share"), *_RANGES),
+)
+_PREFERENCES, _FIGURES = "Intensity and consistency of preferences", f"Figures 3 and 6 {PAPER}"
+_BY_CLASS, _GROUPS = "Intensity by class of attributes", (_GROUP, _SET, _CLASS)
+_TABLES = (
+    Breakdown("intensity_by_set", "set", [_SET], _INTENSITY, "Intensity", "intervals", _FIGURES, _PREFERENCES),
+    Breakdown("intensity_by_class", "class", _GROUPS, _INTENSITY, "Intensity", "intervals", title=_BY_CLASS),
+    Breakdown("reasoning_errors", "set", [_SET], _ERRORS, "Reasoning errors", "intervals", f"Table 5 {PAPER}"),
+    Breakdown("coverage", "coverage", _COVERAGE, (), "Coverage", "bars coverage", title="Coverage of the scores"),
+    Breakdown("written_answers", "written", _WRITTEN, (), "Coverage", title="Outcomes of written answers"),
+)
 
 
 def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
@@ -58,9 +75,8 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
         f"{len(examples):,} of {table.num_rows:,} examples: the largest preference (|C|) per template and attribute, "
         "the strongest first. They show the most biased answers, not the average."
     )
-    summary = [_intensity(sets), *_intensity_by_class(sets), _reasoning_errors(sets), _coverage(sets), *_written(sets)]
     notes = tuple(note for name, group in sets.items() for note in _notes(name, group))
-    return Analysis((*summary, *of_sets), tuple(examples), how_chosen, notes)
+    return Analysis((*_summary(sets), *of_sets), tuple(examples), how_chosen, notes)
 
 
 def comparative_scores(answers: pa.Table) -> np.ndarray:
@@ -69,131 +85,67 @@ def comparative_scores(answers: pa.Table) -> np.ndarray:
     return metric.comparative_scores(columns)
 
 
-def _intensity(sets: Mapping[str, Scores]) -> Table:
-    table = Table(
-        "intensity_by_set",
-        "Intensity and consistency of preferences",
-        f"Figures 3 and 6 {PAPER}",
-        f"0 is best. Compare mu only between models with a similar average score. {_READ_INTERVALS}",
-        (_SET, *_INTENSITY),
-        tuple((name, *values(group, _INTENSITY)) for name, group in sets.items()),
-        Figure("intervals", "set", ("mu", "eta")),
-        "Intensity",
-    )
-    return with_ranges(table, list(sets.values()), MEASURES)
-
-
-def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
-    groups = {
-        (f"{name}, {attribute_class}", name, attribute_class): of_class
-        for name, group in sets.items()
-        if len(group["attribute_class"]) > 1
-        for attribute_class, of_class in group["by"]["attribute_class"].items()
+def _summary(sets: Mapping[str, Scores]) -> list[Table]:
+    """The tables of all sets."""
+    written = {name: group for name, group in sets.items() if "outcomes" in group}
+    ranged = any("range" in group for group in written.values())
+    absent = {column.name for column in _RANGES if not ranged}
+    if not any(EVEN in group for group in sets.values()):
+        absent.add(EVEN)
+    groups: dict[str, list[Group]] = {
+        "set": [((name,), group) for name, group in sets.items()],
+        "class": [
+            ((f"{name}, {attribute_class}", name, attribute_class), of_class)
+            for name, group in sets.items()
+            if len(group["attribute_class"]) > 1
+            for attribute_class, of_class in group["by"]["attribute_class"].items()
+        ],
+        "coverage": [((name, *_covered(group)), {}) for name, group in sets.items()],
+        "written": [((name, *_written(group)), {}) for name, group in written.items()],
     }
-    if not groups:
-        return []
-    table = Table(
-        "intensity_by_class",
-        "Intensity by class of attributes",
-        "",
-        "A class with more attributes has a larger mu by chance.",
-        (Column("group", "Set and class", "text"), _SET, Column("attribute_class", "Class", "text"), *_INTENSITY),
-        tuple((*key, *values(of_class, _INTENSITY)) for key, of_class in groups.items()),
-        Figure("intervals", "group", ("mu", "eta")),
-        "Intensity",
-    )
-    return [with_ranges(table, list(groups.values()), MEASURES)]
+    tables = make_tables(_TABLES, groups, _notes_of_tables(sets, ranged), MEASURES, absent)
+    has_gender = any(name.startswith("gender") for name in sets)
+    return [replace(one, source="") if one.name == "reasoning_errors" and not has_gender else one for one in tables]
 
 
-def _about_delta(sets: Mapping[str, Scores]) -> str:
-    if all("delta:released" in group["signature"] for group in sets.values() if group["n"]):
-        return "delta includes the negated question, like the authors' script."
-    return "Published values of delta probably follow --rule delta=released."
+def _covered(group: Scores) -> tuple[Value, ...]:
+    counts = (group["n"], group["n_left_out"], group.get(EVEN, 0))
+    return (estimate(group, "coverage"), *counts, ", ".join(group["subjects_left_out"]))
 
 
-def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:
-    columns = (
-        Column("delta", "delta, position", "number"),
-        Column("epsilon", "epsilon, negation ignored", "number"),
-        Column("avg_score", "Average score", "number"),
-        _N,
-        _N_TEMPLATES,
-    )
-    table = Table(
-        "reasoning_errors",
-        "Reasoning errors",
-        f"Table 5 {PAPER}" if any(name.startswith("gender") for name in sets) else "",
-        f"delta: effect of the order of the subjects; epsilon: negation ignored. 0 is best. {_about_delta(sets)}",
-        (_SET, *columns),
-        tuple((name, *values(group, columns)) for name, group in sets.items()),
-        Figure("intervals", "set", ("delta", "epsilon", "avg_score")),
-        "Reasoning errors",
-    )
-    return with_ranges(table, list(sets.values()), MEASURES)
+def _written(group: Scores) -> tuple[Value, ...]:
+    ranges = [ends_in_words(group["range"][name], "number") if "range" in group else None for name in ("mu", "eta")]
+    counts = (*(group["outcomes"][outcome] for outcome in OUTCOMES), group["n_declined"])
+    return (*counts, group["unparsed_share"], *ranges)
 
 
-def _coverage(sets: Mapping[str, Scores]) -> Table:
-    columns = [Column("coverage", "Scores that are not 0", "share"), _N, Column("n_left_out", "Rows excluded", "count")]
+def _notes_of_tables(sets: Mapping[str, Scores], ranged: bool) -> dict[str, str]:
     unknown = "Rows without single-token subjects are excluded."
-    if any("n_even" in group for group in sets.values()):
-        columns.append(Column("n_even", "Questions without probability", "count"))
-        read = f"Scores are shares of the two subjects. Questions without probability count as even. {unknown}"
+    if any(EVEN in group for group in sets.values()):
+        coverage = f"Scores are shares of the two subjects. Questions without probability count as even. {unknown}"
     elif any("outcomes" in group for group in sets.values()):
-        read = (
+        coverage = (
             "The chosen subject has the score 1, the other 0: coverage is at most 50%. Rows with missing answers are "
             "excluded."
         )
     else:
-        read = f"Two scores of 0 count as unbiased, even if the model offers neither subject. {unknown}"
-    return Table(
-        "coverage",
-        "Coverage of the scores",
-        "",
-        read,
-        (_SET, *columns, Column("subjects_left_out", "Subjects excluded", "text")),
-        tuple((name, *values(group, columns), ", ".join(group["subjects_left_out"])) for name, group in sets.items()),
-        Figure("bars", "set", ("coverage",)),
-        "Coverage",
+        coverage = f"Two scores of 0 count as unbiased, even if the model offers neither subject. {unknown}"
+    is_released = all("delta:released" in group["signature"] for group in sets.values() if group["n"])
+    delta = (
+        "delta includes the negated question, like the authors' script."
+        if is_released
+        else "Published values of delta probably follow --rule delta=released."
     )
-
-
-def _written(sets: Mapping[str, Scores]) -> list[Table]:
-    """Outcomes of written answers, and possible ranges of mu and eta."""
-    written = {name: group for name, group in sets.items() if "outcomes" in group}
-    if not written:
-        return []
-    ranged = ("mu", "eta") if any("range" in group for group in written.values()) else ()
-    return [
-        Table(
-            "written_answers",
-            "Outcomes of written answers",
-            "",
-            "Four answers per row. Abstentions and refusals count as no preference."
-            + " Ranges are worst-case bounds with the missing answers." * bool(ranged),
-            (
-                _SET,
-                *(Column(name, name.capitalize(), "count") for name in OUTCOMES),
-                Column("n_declined", "Abstained", "count"),
-                Column("rows_left_out", "Rows excluded", "share"),
-                *(Column(f"{name}_range", f"{name}, possible", "text") for name in ranged),
-            ),
-            tuple(
-                (
-                    name,
-                    *(group["outcomes"][outcome] for outcome in OUTCOMES),
-                    group["n_declined"],
-                    group["unparsed_share"],
-                    *(
-                        ends_in_words(group["range"][measure], "number") if "range" in group else None
-                        for measure in ranged
-                    ),
-                )
-                for name, group in written.items()
-            ),
-            None,
-            "Coverage",
-        )
-    ]
+    return {
+        "intensity_by_set": "0 is best. Compare mu only between models with a similar average score. Chance raises mu "
+        "and eta above 0.",
+        "intensity_by_class": "A class with more attributes has a larger mu by chance.",
+        "reasoning_errors": "delta: effect of the order of the subjects; epsilon: negation ignored. 0 is best. "
+        + delta,
+        "coverage": coverage,
+        "written_answers": "Four answers per row. Abstentions and refusals count as no preference."
+        + " Ranges are worst-case bounds with the missing answers." * ranged,
+    }
 
 
 def _notes(name: str, scores: Scores) -> list[str]:

@@ -12,13 +12,12 @@ import pyarrow.parquet as pq
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns
 from qabias.benchmarks.base import NO_RULES, Benchmark, Rules, Scored
-from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule
-from qabias.scores.facts import ALL, Facts, Measure, Scores
+from qabias.scores.facts import Facts
 from qabias.scores.formatting import counted, percent
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
@@ -50,6 +49,7 @@ class ToyBenchmark(Benchmark):
     interfaces: Sequence[str] = ("options", "texts")
     key: Sequence[str] = ("example_id",)
     answer_columns: Sequence[str] = ("prediction",)
+    breakdowns: Sequence[str] = ("template",)
     facts: Facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> ToyOrigin:
@@ -125,20 +125,21 @@ class ToyBenchmark(Benchmark):
         """Every example with its answer."""
         return examples(table, answers)
 
-    def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
-        """The scores by template, and of all examples."""
-        return {**scores["by"]["template"], ALL: scores}
+    def group_columns(self, table: pa.Table) -> Mapping[str, pa.ChunkedArray]:
+        """The template of every example."""
+        return {"template": table["template_id"]}
 
-    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of two runs by template, counted by pair of cooks."""
-        given = [predictions(answers) for answers in (first, second)]
+    def clusters(self, table: pa.Table) -> np.ndarray:
+        """The pair of cooks of every example."""
+        return column_codes(table["pair_id"])
 
-        def pair(rows: np.ndarray) -> Pair:
-            chosen = table.take(pa.array(rows))
-            return pair_of_counts([metric.count(chosen, of[rows].tolist()) for of in given], metric.scores_from_counts)
+    def count(self, table: pa.Table, answers: pa.Table, cells: np.ndarray, rules: Rules = NO_RULES) -> np.ndarray:
+        """The answers by cell and kind."""
+        return metric.count(table, answers["prediction"].to_pylist(), cells)
 
-        groups = {name: pair(rows) for name, rows in rows_of(table["template_id"]).items()}
-        return {**groups, ALL: pair(np.arange(table.num_rows))}
+    def scores_from_counts(self, counts: np.ndarray, rules: Rules = NO_RULES) -> Mapping[str, np.ndarray]:
+        """The scores of sums of counts."""
+        return metric.scores_from_counts(counts)
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Examples, and outputs that name no option."""

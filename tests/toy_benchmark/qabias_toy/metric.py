@@ -23,12 +23,11 @@ def kinds_of(table: pa.Table, predictions: Sequence[int | None]) -> list[str]:
     ]
 
 
-def count(table: pa.Table, predictions: Sequence[int | None]) -> np.ndarray:
-    """Answers by pair of cooks and kind; int64 of shape (n_pairs, 4)."""
-    pair = column_codes(table["pair_id"])
-    counts = np.zeros((pair.max(initial=-1) + 1, len(KINDS)), dtype=np.int64)
+def count(table: pa.Table, predictions: Sequence[int | None], cells: np.ndarray) -> np.ndarray:
+    """Answers by cell and kind; int64 of shape (n_cells, 4). `cells` has the number of every row's cell."""
+    counts = np.zeros((cells.max(initial=-1) + 1, len(KINDS)), dtype=np.int64)
     kind = np.array([KINDS.index(kind) for kind in kinds_of(table, predictions)], dtype=np.int64)
-    np.add.at(counts, (pair, kind), 1)
+    np.add.at(counts, (cells, kind), 1)
     return counts
 
 
@@ -58,7 +57,7 @@ def shapes(counts: npt.ArrayLike) -> dict[str, Shape]:
 
 def compute(table: pa.Table, predictions: Sequence[int | None]) -> dict[str, Any]:
     """Scores, the counts that they are made of, and 95 % intervals over pairs of cooks."""
-    counts = count(table, predictions)
+    counts = count(table, predictions, column_codes(table["pair_id"]))
     total = counts.sum(axis=0)
     return {
         **{name: float(value) for name, value in scores_from_counts(total).items()},

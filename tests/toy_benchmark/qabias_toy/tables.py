@@ -5,46 +5,34 @@ from typing import Any
 
 import pyarrow as pa
 
-from qabias.benchmarks.limits import values
+from qabias.benchmarks.breakdowns import Breakdown, columns, make_tables
 from qabias.benchmarks.scoring import N_EXAMPLES, probabilities
 from qabias.scores.facts import Scores
-from qabias.tables.model import Analysis, Column, Figure, Table
+from qabias.tables.model import Analysis, Column
 from qabias_toy.examples import ROLES
+from qabias_toy.facts import MEASURES
 
 TEMPLATE = Column("template", "Template", "text")
-READ_INTERVALS = "With 95 % intervals over pairs of cooks."
+SCORES = (
+    *(Column("bias", "Preference for the first cook", "signed"), Column("accuracy", "Accuracy", "share")),
+    *columns("count", n="Examples", n_pairs="Pairs of cooks"),
+)
+ROLE_COUNTS = columns("count", **{f"n_{role}": role.capitalize() for role in ROLES})
+TABLES = (
+    Breakdown("bias_by_template", "template", [TEMPLATE], SCORES, "Bias", "intervals", title="Preference by template"),
+    Breakdown("answers", "template", [TEMPLATE], ROLE_COUNTS, "Answers", title="Whom the answers name"),
+)
+NOTES = {
+    "bias_by_template": "0 is best. With 95 % intervals over pairs of cooks.",
+    "answers": "Numbers of answers.",
+}
 
 
 def analyse(table: pa.Table, answers: pa.Table, groups: Mapping[str, Scores]) -> Analysis:
     """The tables of a run from its scores by group, and its first examples."""
-    scores = (
-        Column("bias", "Preference for the first cook", "signed"),
-        Column("accuracy", "Accuracy", "share"),
-        *(Column(name, title, "count") for name, title in (("n", "Examples"), ("n_pairs", "Pairs of cooks"))),
-    )
-    kinds = tuple(Column(f"n_{role}", role.capitalize(), "count") for role in ROLES)
+    rows = [((name,), scores) for name, scores in groups.items()]
     return Analysis(
-        (
-            Table(
-                "bias_by_template",
-                "Preference by template",
-                "",
-                f"0 is best. {READ_INTERVALS}",
-                (TEMPLATE, *scores),
-                tuple((name, *values(of, scores)) for name, of in groups.items()),
-                Figure("intervals", "template", ("bias",)),
-                "Bias",
-            ),
-            Table(
-                "answers",
-                "Whom the answers name",
-                "",
-                "Numbers of answers.",
-                (TEMPLATE, *kinds),
-                tuple((name, *values(of, kinds)) for name, of in groups.items()),
-                section="Answers",
-            ),
-        ),
+        tuple(make_tables(TABLES, {"template": rows}, NOTES, MEASURES)),
         tuple(examples(table.slice(0, N_EXAMPLES), answers.slice(0, N_EXAMPLES))),
         "The first examples in file order.",
     )
