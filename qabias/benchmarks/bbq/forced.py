@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS
-from qabias.benchmarks.base import NO_RULES, Logged, Rescoring, Rules, Scored
+from qabias.benchmarks.base import NO_RULES, Rescoring, Rules, Scored
 from qabias.benchmarks.bbq import FORCED, NAME
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.breakdowns import CATEGORY, N_TEMPLATES, READ_INTERVALS
@@ -31,7 +31,6 @@ from qabias.benchmarks.pairs import Form, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import Key, most_biased_first
 from qabias.errors import QabiasError
-from qabias.logs import Log
 from qabias.scorers.base import Request, Scorer, TextScorer
 from qabias.share.metrics.bbq.scores import scores_from_counts
 from qabias.tables.model import Analysis, Column, Figure, Table
@@ -253,10 +252,6 @@ class ForcedChoice(BBQBenchmark):
         )
         title = "Forced choice next to the form with UNKNOWN"
         return [Table("forced_choice", title, "", note, _BOTH, rows, None, SHOWN)]
-
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
-        """None: no other tool asks a forced choice."""
-        return None
 
 
 def _at_places(places: Sequence[int], offered: Sequence[Any] | None, absent: float) -> list[Any] | None:

@@ -6,22 +6,18 @@ import ast
 import csv
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import pyarrow as pa
 
-from qabias.benchmarks.base import ExternalAnswers, Logged, OtherFigure
-from qabias.benchmarks.bbq.logs.lm_eval import TIES, config_of
+from qabias.benchmarks.bbq.harness_logs import OWN_TASK
+from qabias.benchmarks.harness_logs import HarnessTask
 from qabias.benchmarks.multilingual.benchmark import ORDERS, PublishedQuestions, SetOrigin
 from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of, target_of
-from qabias.benchmarks.task_logs import NO_ANSWER, about_ties, column, columns_of, first_document, likeliest, of_sample
 from qabias.building.templating import StableRandom
-from qabias.errors import QabiasError
-from qabias.logs import Log, Sample
-from qabias.logs.lm_eval_samples import read_options
 
 WORDINGS: Mapping[str, tuple[str, ...]] = {
     "es": (
@@ -89,78 +85,30 @@ def _context_number(context: str, contexts: Mapping[str, int]) -> str:
     return context if begin is None else str(contexts[begin])
 
 
-# Logs of lm-evaluation-harness
-
-_DOCUMENT = ("instance_id", "question_type", "relevant_social_value", "proper_nouns_only")
-"""Columns that only the released rows of the two sets have."""
-
-# The texts and the right answer, without the third answer: it has no wording.
-_COMPARED = ("question_polarity", "context_condition", "context", "question", "ans0", "ans1", "label")
-_PERSONS = 2
-
-_FIGURES = {"acc_ambig": "accuracy_ambig", "acc_disambig": "accuracy_disambig", "bias_score_ambig": "bias_ambig"}
-_TURNED = "bias_score_disambig"
-"""The harness's score that is `accuracy_cost` with the opposite sign."""
-
-_MISLABELLED = "the harness uses a column that is wrong for four rows of PhysicalAppearance (template 10)"
+def _why(name: str, value: float, categories: set[str], written: bool) -> list[str]:
+    is_wrong = name == "bias_score_disambig" and "PhysicalAppearance" in categories
+    return ["the harness uses a column that is wrong for four rows of PhysicalAppearance (template 10)"] * is_wrong
 
 
-def _logged(log: Log, benchmark: PublishedQuestions, wordings: Sequence[str]) -> Logged | None:
-    """The answers in a log of the harness's tasks on one of the two sets, or None."""
-    if not set(_DOCUMENT) <= first_document(log).keys():
-        return None
-    if tuple(read_options(next(log.samples()))[_PERSONS:]) != tuple(wordings):
-        return None  # in the other language
-    rows: list[dict[str, Any]] = []
-    answers: list[int] = []
-    for sample in log.samples():
-        names = ("category", "instance_id", *_COMPARED)
-        with of_sample(log, sample):
-            row = {name: column(log, sample, name) for name in names}
-            row["example_id"] = int(row.pop("instance_id"))
-            row["label"] = int(row["label"])
-            rows.append(row)
-            answers.append(likeliest(sample.loglikelihoods, _places(log, sample, wordings)))
-    columns = columns_of(rows, rows[0])
-    n_ties = answers.count(NO_ANSWER)
-    keys = {name: columns[name] for name in ("category", "example_id")}
-    predicted = pa.table({**keys, "prediction": answers})
-    return Logged(
-        external=ExternalAnswers(log.model, "", "none", benchmark.sources[0], predicted),
-        config=config_of(set(columns["category"]), benchmark.configs),
-        options={"answers": "released"},
-        references=pa.table(columns),
-        figures=tuple(_figures(log, set(columns["category"]), n_ties)),
-        notes=(
-            f"UNKNOWN had {len(wordings)} wordings and each person one, which favors UNKNOWN. Do not compare with "
-            "qabias runs.",
-            *about_ties(n_ties),
-        ),
-    )
-
-
-def _places(log: Log, sample: Sample, wordings: Sequence[str]) -> list[int]:
-    options = read_options(sample)
-    persons = [str(column(log, sample, f"ans{place}")).strip() for place in range(_PERSONS)]
-    if list(options) != [*persons, *wordings]:
-        problem = f"{log.called}: {sample.where}: options are not two persons and UNKNOWN: {', '.join(options)}."
-        raise QabiasError(problem, "Use the harness's task.")
-    return [*range(_PERSONS), *[_PERSONS] * len(wordings)]
-
-
-def _figures(log: Log, categories: set[str], n_ties: int) -> list[OtherFigure]:
-    """The scores of the harness, with their counterparts here."""
-    figures = []
-    for name, value in log.figures.items():
-        ties = [TIES] if n_ties else []
-        if name == _TURNED:
-            reasons = [*([_MISLABELLED] if "PhysicalAppearance" in categories else []), *ties]
-            figures.append(OtherFigure(f"-{name}", -value, ("accuracy_cost",), "; ".join(reasons)))
-        elif name in _FIGURES:
-            figures.append(OtherFigure(name, value, (_FIGURES[name],), "; ".join(ties)))
-        else:
-            figures.append(OtherFigure(name, value, why="only this task has it"))
-    return figures
+_TASK = HarnessTask(
+    document=("instance_id", "question_type", "relevant_social_value", "proper_nouns_only"),
+    # Without the third answer, which has no wording.
+    columns={
+        "example_id": "instance_id",
+        **{name: name for name in ("category", "question_polarity", "context_condition", "context", "question")},
+        **{name: name for name in ("ans0", "ans1", "label")},
+    },
+    numbers=("example_id", "label"),
+    figures={
+        "acc_ambig": "accuracy_ambig",
+        "acc_disambig": "accuracy_disambig",
+        "bias_score_ambig": "bias_ambig",
+        "bias_score_disambig": "-accuracy_cost",
+    },
+    why=_why,
+    options={"answers": "released"},
+)
+"""The harness's tasks on one of the two sets."""
 
 
 class SpainQuestions(PublishedQuestions):
@@ -170,9 +118,9 @@ class SpainQuestions(PublishedQuestions):
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
     lopsided = True
 
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
-        """The answers in a log of the harness's or a qabias task on the set."""
-        return _logged(log, self, WORDINGS[self.card.codes[0]]) or super().logged(log, hints, mirror)
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.log_readers = (replace(_TASK, unknown=WORDINGS[self.card.codes[0]]), OWN_TASK)
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The released rows of one category, with a wording of UNKNOWN per set by the seed."""

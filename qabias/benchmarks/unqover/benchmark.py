@@ -14,19 +14,17 @@ import pyarrow.compute as pc
 
 from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, Logged, Rules, Scored
+from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, Rules, Scored
 from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, counted
 from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import compute
-from qabias.benchmarks.unqover import NAME
+from qabias.benchmarks.unqover import NAME, harness_logs
 from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
-from qabias.benchmarks.unqover.logs import logged
 from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
 from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
 from qabias.benchmarks.unqover.written import about_classes, about_written, nothing_scored, subjects_of, written_facts
 from qabias.errors import QabiasError
-from qabias.logs import Log
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import kind_of
@@ -79,6 +77,7 @@ class UnQoverBenchmark(Benchmark):
     options: Mapping[str, Sequence[str]] = {
         "subjects": (_DEFAULT_SUBJECTS, *(name for name in _origin.SUBJECTS if name != _DEFAULT_SUBJECTS))
     }
+    log_readers = (harness_logs.read,)
     facts: Facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, subjects: str | None = None) -> Any:
@@ -209,10 +208,6 @@ class UnQoverBenchmark(Benchmark):
         from qabias.benchmarks.unqover.tables import comparative_scores, examples
 
         return examples(table, answers, comparative_scores(answers))
-
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
-        """The answers in a log of this project's tasks for lm-evaluation-harness."""
-        return logged(log, self, hints, _origin.CONFIGS)
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by set; sets have no common score."""
