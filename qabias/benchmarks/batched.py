@@ -29,12 +29,12 @@ def batched(benchmark: Benchmark, log: Log, asked: Mapping[str, Any], mirror: st
             f"Run it with a local model, or score a table with these columns: qabias list {benchmark.name}.",
         )
     stated = {name: asked[name] for name in ("config", "source", "norm", "seed", "fixes", "options") if name in asked}
-    given = External(pa.table({}), benchmark.name, config=benchmark.configs[-1], source=benchmark.sources[0])
-    given = replace(given, **stated)
+    external = External(pa.table({}), benchmark.name, config=benchmark.configs[-1], source=benchmark.sources[0])
+    external = replace(external, **stated)
     prompt_format = choose_format(benchmark.formats, asked["format"]) if "format" in asked else None
-    benchmark.check_config(given.config)
-    origin = make_origin(benchmark, given.source, given.seed, given.fixes, mirror, given.options)
-    table = benchmark.load(given.config, origin)
+    benchmark.check_config(external.config)
+    origin = make_origin(benchmark, external.source, external.seed, external.fixes, mirror, external.options)
+    table = benchmark.load(external.config, origin)
     results = _by_row(log, _rows_by_id(benchmark, table))
     if not results.texts:
         first = next(iter(results.failures.values()), "it is empty")
@@ -46,12 +46,12 @@ def batched(benchmark: Benchmark, log: Log, asked: Mapping[str, Any], mirror: st
     answers = pa.table({"prediction": pa.array(texts, pa.string())})
     if "outcome" in benchmark.optional_columns:
         with at_place(log.path):
-            answers = _with_outcomes(benchmark.read_given(examples, answers, prompt_format, given.norm), texts)
+            answers = _with_outcomes(benchmark.read_given(examples, answers, prompt_format, external.norm), texts)
     for name in reversed(benchmark.key):
         answers = answers.add_column(0, name, examples[name])
-    assumed = f"Results do not name the source of the texts. qabias assumes {given.source} (--source)."
+    assumed = f"Results do not name the source of the texts. qabias assumes {external.source} (--source)."
     notes = () if "source" in asked else (assumed,)
-    return replace(given, answers=answers, format=prompt_format.name if prompt_format else "", notes=notes)
+    return replace(external, answers=answers, format=prompt_format.name if prompt_format else "", notes=notes)
 
 
 @dataclass

@@ -288,8 +288,8 @@ def _recorded(
     if not all(isinstance(value, str) for value in values):
         problem = f"{log.called}: its metadata {_OURS!r} has values other than texts: {dict(metadata)}."
         raise QabiasError(problem, "Restore the metadata that the task wrote.")
-    given = {name: asked[name] for name in _RECORDED if asked.get(name)}
-    return {**given, **of_dataset, **recorded, "options": options}
+    stated = {name: asked[name] for name in _RECORDED if asked.get(name)}
+    return {**stated, **of_dataset, **recorded, "options": options}
 
 
 def own_answers(
