@@ -159,6 +159,10 @@ class Benchmark(Protocol):
     facts: Facts
     card: Card | None = None
 
+    def formats_from(self, origin: Any) -> Mapping[str, PromptFormat]:
+        """The prompt formats, whose texts may come from an origin."""
+        return self.formats
+
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Origin:
         """Check the choice of a source. An unknown one is a `QabiasError`."""
         ...

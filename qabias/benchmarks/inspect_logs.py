@@ -117,7 +117,7 @@ def _read(
     seed = 0 if facts["source"] == BUNDLED else facts["seed"]
     origin = make_origin(benchmark, facts["source"], seed, facts["fixes"], mirror, facts["options"])
     name = facts["format"].partition("@")[0]
-    prompt_format = written_format(benchmark, name, facts["orders"])
+    prompt_format = written_format(benchmark, name, facts["orders"], origin)
     now = {"texts": origin.version, "format": prompt_format.signature}
     for what, version in now.items():
         if facts[what] != version:

@@ -172,6 +172,6 @@ def _load(arguments: str, mirror: str | None) -> TaskQuestions:
     """The questions of a task, loaded once for its samples, scorer and metrics."""
     asked = RunArguments(**json.loads(arguments))
     examples = load_examples(asked, mirror)
-    prompt_format = written_format(examples.benchmark, asked.format, asked.permutations)
+    prompt_format = written_format(examples.benchmark, asked.format, asked.permutations, examples.origin)
     questions = questions_of(examples.benchmark, examples.table, prompt_format, asked.norm)
     return TaskQuestions(asked, examples, prompt_format, questions)
