@@ -182,7 +182,7 @@ def test_the_facts_are_whole(case):
     assert all(isinstance(text, str) and "<cite>" in text for text in facts.citations)
     assert facts.intro.is_file()
     assert set(case.benchmark.default_configs.values()) <= set(case.benchmark.configs)
-    assert set(base.rescored_by(case.benchmark)) <= set(benchmark_names())
+    assert set(case.benchmark.rescored) <= set(benchmark_names())
     if facts.suite is not None:
         suite = load_suite(case.benchmark.name)
         for experiment in suite.experiments:

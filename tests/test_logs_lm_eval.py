@@ -17,10 +17,10 @@ import qabias
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.harness_logs import config_of, likeliest
 from qabias.errors import QabiasError
-from qabias.logs.detect import logs_in, read_log
+from qabias.logs.detect import find_logs, read_log
 from qabias.logs.lm_eval_samples import read as read_samples
 from qabias.runs.collected import collect
-from qabias.runs.external import find_logs, read_external
+from qabias.runs.external import read_external
 
 from .conftest import ROOT
 from .lm_eval_logs import Doc, ask, at, claimed_by, harness_task, read, read_by, scored
@@ -323,8 +323,7 @@ def test_a_mixed_folder_and_a_log_of_another_task(of_random, tmp_path):
     path = ask([other], folder)["capitals"]
     shutil.copy(of_random["bbq"], folder)
     (folder / "rows.jsonl").write_text('{"doc_id": 1, "doc": {}}\n')
-    kinds = {path.name: found for path, found in logs_in(folder, "run.json")}
-    assert kinds["rows.jsonl"] is None
+    kinds = {log.path.name: log for log in find_logs(folder).logs}
     with pytest.raises(QabiasError, match=r"task capitals\): no benchmark here reads this task"):
         read_external(kinds[path.name], {})
     # Results belong to their samples, and are no file that nobody knows.

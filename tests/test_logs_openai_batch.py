@@ -8,7 +8,7 @@ from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.batched import batched
 from qabias.errors import QabiasError
-from qabias.logs.detect import logs_in, read_log
+from qabias.logs.detect import read_log
 from qabias.runs.collected import collect, join_answers
 from qabias.runs.external import read_external
 from qabias.scorers.journal import request_hash
@@ -241,4 +241,4 @@ def test_other_files_are_no_batches(tmp_path):
     (tmp_path / "c.json").write_text('{\n "custom_id": "Age/1"}\n', "utf-8")
     (tmp_path / "d.json").write_bytes(b'{"custom_id":\xff\xfe')
     (tmp_path / "e").write_bytes(b"")
-    assert [log for _, log in logs_in(tmp_path, "run.json")] == [None] * 5
+    assert [read_log(path) for path in tmp_path.iterdir()] == [None] * 5

@@ -17,8 +17,9 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.base import External, OtherFigure
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, detect
+from qabias.logs.detect import find_logs
 from qabias.report.writing import write_report_of
-from qabias.runs.external import find_logs, log_at
+from qabias.runs.external import log_at
 from qabias.runs.scored import read_other_tool
 
 BBQ = load_benchmark("bbq")

@@ -131,6 +131,7 @@ class Benchmark(Protocol):
         orders: Possible numbers of answer orders, see `qabias.benchmarks.orders`.
         options: Options that choose the texts, with their values, the default first; keywords of `origin`.
         strata: Plural noun for the strata of `units`.
+        rescored: Scores of the runs of other benchmarks, for a comparison, by their names.
         log_readers: Recognize its questions in logs of other tools.
         card: The card of a dataset that only its authors publish. None for a benchmark with a dataset folder.
     """
@@ -156,6 +157,7 @@ class Benchmark(Protocol):
     default_configs: Mapping[str, str] = MappingProxyType({})
     strata: str = "templates"
     log_readers: Sequence[LogReader] = ()
+    rescored: Mapping[str, Rescoring] = MappingProxyType({})
     facts: Facts
     card: Card | None = None
 
@@ -310,17 +312,6 @@ class InFamily(Protocol):
 
 
 @runtime_checkable
-class Rescores(Protocol):
-    """A benchmark that can score the runs of other benchmarks, for a comparison.
-
-    Attributes:
-        rescored: The scoring function by the name of the other benchmark.
-    """
-
-    rescored: Mapping[str, Rescoring]
-
-
-@runtime_checkable
 class KnowsPublished(Protocol):
     """A benchmark with scores that makers of models print."""
 
@@ -364,11 +355,6 @@ def language_of(benchmark: Benchmark, config: str) -> str:
 def forms_of(benchmark: Benchmark) -> ParallelForms | None:
     """The sources of a benchmark that test the same stereotypes, if any."""
     return benchmark.forms if isinstance(benchmark, InFamily) else None
-
-
-def rescored_by(benchmark: Benchmark) -> Mapping[str, Rescoring]:
-    """How a benchmark scores the runs of others, by their names."""
-    return benchmark.rescored if isinstance(benchmark, Rescores) else {}
 
 
 def is_grouped(benchmark: Benchmark, config: str) -> bool:

@@ -143,7 +143,8 @@ def _print_other(other: "OtherTool | None", scores: Mapping[str, object]) -> Non
 
 def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, Path | None], None]") -> None:
     """Score every log in a folder into its own run folder, and report on every other file."""
-    from qabias.runs.external import find_logs, folder_name
+    from qabias.logs.detect import find_logs
+    from qabias.runs.external import folder_name
 
     content = find_logs(folder)
     n_logs = len(content.logs) + len(content.unreadable)

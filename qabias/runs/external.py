@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ from qabias.benchmarks.batched import batched
 from qabias.benchmarks.registry import default_name
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, openai_batch
-from qabias.logs.detect import logs_in, read_log, refuse_others
+from qabias.logs.detect import find_logs, read_log, refuse_others
 from qabias.logs.model import as_written
 from qabias.models.loading import check_name
 from qabias.runs.arguments import norm_of
 from qabias.runs.collected import keys_of, spelled
-from qabias.runs.folder import RUN_FILE
 from qabias.support.suggest import choose, unknown
 from qabias.support.table_files import check_columns, is_table, origin_of, read_table, to_table
 
@@ -164,38 +163,6 @@ def _choose(benchmark: Benchmark, table: pa.Table, name: str | None, where: str)
 
 
 # Logs
-
-
-@dataclass
-class FoundLogs:
-    """Content of a folder."""
-
-    logs: list[Log] = field(default_factory=list)
-    unreadable: list[QabiasError] = field(default_factory=list)
-    others: list[Path] = field(default_factory=list)
-    runs: list[Path] = field(default_factory=list)
-
-
-def find_logs(folder: Path) -> FoundLogs:
-    """Sort the files of a folder by type. Without any log this is a `QabiasError`."""
-    content = FoundLogs()
-    for path, log in logs_in(folder, RUN_FILE):
-        if path.is_dir():
-            content.runs.append(path)
-        elif isinstance(log, QabiasError):
-            content.unreadable.append(log)
-        elif log is None:
-            content.others.append(path)
-        else:
-            content.logs.append(log)
-    content.others = [path for path in content.others if not any(log.owns(path) for log in content.logs)]
-    if not content.logs and not content.unreadable:
-        raise QabiasError(
-            f"{folder}: holds no run (no {RUN_FILE}), and none of its {len(content.others):,} files is a log of "
-            "another tool.",
-            "Name a folder that `qabias run` wrote, or one with logs.",
-        )
-    return content
 
 
 def log_at(path: Path) -> Log | None:
