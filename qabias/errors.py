@@ -1,5 +1,8 @@
 """The one exception that a user is meant to read."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 def bounded(text: str, most: int = 2000) -> str:
     """A text of a message, cut if its input made it very long."""
@@ -22,3 +25,13 @@ class QabiasError(ValueError):
     def __str__(self) -> str:
         problem, fix = self.args
         return f"{problem}\n  fix: {fix}" if fix else str(problem)
+
+
+@contextmanager
+def at_place(where: object) -> Iterator[None]:
+    """Begin the problem of an error with its place."""
+    try:
+        yield
+    except QabiasError as error:
+        problem, fix = error.args
+        raise QabiasError(f"{where}: {problem}", fix) from error

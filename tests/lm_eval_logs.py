@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from qabias.benchmarks import benchmark_names, load_benchmark
-from qabias.benchmarks.base import Logged, LogReader
+from qabias.benchmarks.base import External
 from qabias.logs import Log
 from qabias.logs.lm_eval_samples import read as read_samples
 from qabias.logs.model import as_written
-from qabias.runs.arguments import RunArguments, norm_arguments
-from qabias.runs.collected import collect
+from qabias.runs.collected import collect, scores_of_collected
 
 Doc = Mapping[str, Any]
 
@@ -78,38 +78,31 @@ def harness_task(folder: str, name: str, rows: Sequence[Doc], path: Path) -> dic
     return {**config, **local}
 
 
-def read(path: Path, benchmark: str) -> Logged:
+def read(path: Path, benchmark: str) -> External:
     """What a benchmark finds in a file of samples."""
     log = read_samples(path)
     assert log is not None
     with as_written(log.called, log.tool):
-        found = load_benchmark(benchmark).logged(log, {}, None)
+        found = read_by(log, benchmark)
     assert found is not None
     return found
 
 
+def read_by(log: Log, name: str, **asked: Any) -> External | None:
+    """What the readers of a benchmark find in a log."""
+    one = load_benchmark(name)
+    found = next(filter(None, (reader(log, one, asked) for reader in one.log_readers)), None)
+    return found and replace(found, benchmark=name, model=log.model, where="log")
+
+
 def claimed_by(log: Log) -> list[str]:
     """The benchmarks that read a log."""
-    readers = {name: load_benchmark(name) for name in benchmark_names()}
-    return [name for name, one in readers.items() if isinstance(one, LogReader) and one.logged(log, {}, None)]
+    return [name for name in benchmark_names() if read_by(log, name)]
 
 
-def scored(found: Logged, benchmark: str, upstream: Path | None = None) -> dict[str, Any]:
+def scored(found: External, benchmark: str, upstream: Path | None = None) -> Mapping[str, Any]:
     """The scores of the answers in a log."""
-    arguments = RunArguments(
-        benchmark,
-        model=found.external.model,
-        config=found.config,
-        source=found.external.source,
-        **norm_arguments(found.external.norm),
-        options=found.options,
-        rules=found.rules,
-    )
-    where = str(upstream) if upstream else None
-    collected = collect(found.external, arguments, "log", mirror=where, references=found.references)
-    question = collected.question
-    scores = question.benchmark.score(question.table, collected.answers, collected.arguments.rules)
-    return scores
+    return scores_of_collected(collect(found, mirror=str(upstream) if upstream else None))
 
 
 def at(scores: Mapping[str, Any], path: Sequence[str]) -> Any:

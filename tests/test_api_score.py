@@ -62,7 +62,7 @@ def test_rows_are_those_of_the_committed_dataset(benchmark, config, tmp_path):
 
 
 def test_what_rows_say_of_themselves_survives_what_is_done_with_them(rows):
-    from qabias.api.rows import origin_of
+    from qabias.support.table_files import origin_of
 
     said = {"benchmark": "bbq", "config": "Age", "source": "bundled", "fixes": False, "seed": 0, "options": {}}
     some = rows.shuffle(seed=1).filter(lambda row: row["label"] != 0).map(lambda row: {"more": 1}).select(range(3))
@@ -320,12 +320,9 @@ def test_a_run_is_scored_again_where_it_lies_or_by_other_rules(tmp_path):
     run = qabias.run("unqover", model="baseline:first", config="religion", limit=280, progress=False)
     again = qabias.score(run)
     assert again.folder == run.folder
-    other = qabias.score(run, rules={"delta": "released"})
+    other = qabias.score(str(run.folder), rules={"delta": "released"})
     assert other.folder != run.folder
-    assert "|score:delta=released|" in other.signature
-    kept = qabias.score(str(run.folder), rules={"delta": "released"}, output=tmp_path / "kept")
-    assert kept.scores == other.scores
-    with pytest.raises(QabiasError, match="Remove output"):
+    with pytest.raises(QabiasError, match="new run"):
         qabias.score(run, output=tmp_path / "again")
     with pytest.raises(QabiasError, match="config is for collected answers"):
         qabias.score(run, config="religion")

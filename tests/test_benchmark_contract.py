@@ -179,7 +179,7 @@ def test_the_facts_are_whole(case):
     assert all(isinstance(text, str) and "<cite>" in text for text in facts.citations)
     assert facts.intro.is_file()
     assert set(case.benchmark.default_configs.values()) <= set(case.benchmark.configs)
-    assert set(base.rescored_by(case.benchmark)) <= set(benchmark_names())
+    assert set(case.benchmark.rescored) <= set(benchmark_names())
 
 
 def test_a_format_without_context_has_facts_and_the_other_way_round(case):

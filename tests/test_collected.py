@@ -20,7 +20,6 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.published import recognise
 from qabias.benchmarks.bbq.reading import check_probabilities
 from qabias.cli import app
-from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
@@ -83,18 +82,6 @@ def test_a_table_becomes_a_run_with_tables_and_report(answers, tmp_path):
     before = (folder / "scores.json").read_bytes()
     assert score_run(folder).scores["n"] == 400
     assert (folder / "scores.json").read_bytes() == before
-
-
-def test_such_a_run_is_compared_with_others(answers, tmp_path):
-    folder = tmp_path / "run"
-    invoke("score", answers, "--config", "Age", "--format", "qa", "--output", folder)
-    other = run(RunArguments("bbq", "baseline:stereotyped", "Age"), tmp_path / "baseline").folder
-    found = compare([folder, other], allow_mixed=True)
-    (row,) = [row for row in find(found.analysis.tables, "difference_bias_ambig").rows if row[0] == "Age"]
-    assert row[1].value == 1  # never biased, and always
-    paired = next(place for place, column in enumerate(find(found.analysis.tables, "difference_bias_ambig").columns)
-                  if column.name.startswith("n"))  # fmt: skip
-    assert row[paired] <= 400
 
 
 def test_the_same_file_may_be_scored_again_and_another_not(answers, tmp_path):

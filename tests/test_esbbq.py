@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.multilingual.esbbq import WORDINGS
+from qabias.benchmarks.multilingual.sets import SETS
 
 from .published_sets import invent, partition, published, roles, rows_of, summary
 
@@ -88,7 +88,7 @@ def test_our_rows_are_those_of_another_reading(upstream, category):
     assert partition(ours, lambda row: row["set_id"]) == partition(theirs, lambda row: row["set"])
     for our, their in zip(ours, theirs, strict=True):
         assert without_wording(our) == {name: value for name, value in their.items() if name != "set"}
-        assert our[f"ans{our['unknown_loc']}"] in WORDINGS["es"]
+        assert our[f"ans{our['unknown_loc']}"] in SETS["esbbq"]["wordings"]
 
 
 def test_wordings_are_drawn_by_set(upstream):
@@ -101,7 +101,7 @@ def test_wordings_are_drawn_by_set(upstream):
     n_sets = len({row["set_id"] for row in rows})
     assert len(of_set) == n_sets == N_SETS["Age"]
     drawn = Counter(text for _, text in of_set)
-    assert set(drawn) == set(WORDINGS["es"])
+    assert set(drawn) == set(SETS["esbbq"]["wordings"])
     mean, error = n_sets / 9, (n_sets * 8 / 81) ** 0.5
     assert all(abs(count - mean) < 6 * error for count in drawn.values())
     assert [row["ans2"] for row in rows] != [row["ans2"] for row in other]
@@ -114,5 +114,5 @@ def test_catalan_is_read_by_the_same_code(monkeypatch, tmp_path, upstream):
     rows = rows_of("cabbq", "Religion", upstream=mirror, answers="released")
     spanish = rows_of("esbbq", "Religion", upstream=upstream, answers="released")
     assert list(map(without_wording, rows)) == list(map(without_wording, spanish))
-    assert {row["ans2"] for row in rows} == set(WORDINGS["ca"])
+    assert {row["ans2"] for row in rows} == set(SETS["cabbq"]["wordings"])
     assert load_benchmark("cabbq").language_of(rows[0]).name == "Catalan"

@@ -65,4 +65,4 @@ def test_an_answer_with_a_half_in_the_log_of_a_batch_is_read(tmp_path):
     log = read_log(tmp_path / "output.jsonl")
     assert [sample.text for sample in log.samples()] == ["A \ufffd"]
     found = batched(load_benchmark("bbq"), log, {"config": "Age", "source": "bundled", "format": "letters"}, None)
-    assert found.external.answers["outputs"].to_pylist() == [["A \ufffd"]]
+    assert found.answers["outputs"].to_pylist() == [["A \ufffd"]]

@@ -22,7 +22,7 @@ from inspect_ai.log import read_eval_log
 from inspect_ai.model import ContentReasoning, ContentText
 
 from qabias.benchmarks import benchmark_names, load_benchmark, locate
-from qabias.benchmarks.task_logs import own_answers
+from qabias.benchmarks.inspect_logs import read as own_answers
 from qabias.errors import QabiasError
 from qabias.inspect_tasks import questions
 from qabias.inspect_tasks._registry import make_tasks
@@ -31,8 +31,9 @@ from qabias.inspect_tasks.tasks import make_task
 from qabias.logs import Sample
 from qabias.logs.detect import read_log
 from qabias.runs.arguments import RunArguments
+from qabias.runs.collected import collect, scores_of_collected
+from qabias.runs.external import read_external
 from qabias.runs.folder import read_answers
-from qabias.runs.logged import collect_log
 from qabias.runs.opened import Run
 from qabias.runs.question import load_examples, read_question
 from qabias.runs.run import run
@@ -319,9 +320,8 @@ def says_of(asked):
 
 def side_by_side(log):
     """What inspect printed, by name, with the score that stands beside it and the reason; the log and its scores."""
-    collected = collect_log(log)
-    question = collected.question
-    scores = question.benchmark.score(question.table, collected.answers, collected.arguments.rules)
+    collected = collect(read_external(log, {}))
+    scores = scores_of_collected(collected)
     return {name: rest for name, *rest in other_figures(collected.other, scores).rows}, collected, scores
 
 
@@ -366,7 +366,7 @@ def test_texts_of_another_seed_and_corrected_ones_are_found_again(tmp_path, upst
     asked = load_questions("bbq", **arguments, mirror=str(upstream))
     says = {question.key: asked.rows[question.row]["ans0"] for question in asked.questions}  # letters are not read
     log = log_of(tmp_path, {**arguments, "mirror": str(upstream)}, says)
-    found = collect_log(log, str(upstream))
+    found = collect(read_external(log, {}, str(upstream)), mirror=str(upstream))
     assert (found.arguments.seed, found.arguments.fixes, found.arguments.norm) == (5, True, "released")
     assert found.question.table.equals(asked.table)
 
@@ -377,8 +377,8 @@ def test_what_a_log_lacks_of_a_set_is_said(tmp_path):
     log = log_of(
         tmp_path, {"config": "Age", "limit": 16}, {**says_of(asked), lost: OSError("lost")}, fail_on_error=False
     )
-    name, logged = own_answers(log)
-    assert (name, logged.external.answers.num_rows) == ("bbq", 12)
+    logged = own_answers(log)
+    assert (logged.benchmark, logged.answers.num_rows) == ("bbq", 12)
     notes = " ".join(logged.notes)
     assert "3 examples are excluded" in notes
     assert "failed" not in notes
@@ -389,8 +389,8 @@ def test_of_several_epochs_the_first_counts_and_figures_say_so(tmp_path):
     asked = load_questions("bbq", config="Age", limit=8)
     says = {question.key: ["A", "B"] for question in asked.questions}
     log = log_of(tmp_path, {"config": "Age", "limit": 8}, says, epochs=2)
-    _, logged = own_answers(log)
-    assert logged.external.answers.num_rows == 8
+    logged = own_answers(log)
+    assert logged.answers.num_rows == 8
     assert any("8 from further epochs" in note for note in logged.notes)
     found, *_ = side_by_side(log)
     assert all("2 epochs" in why for _, _, why in found.values())
@@ -409,9 +409,9 @@ def test_failed_samples_are_left_out_there_and_here(tmp_path, score_on_error):
         fail_on_error=False,
         score_on_error=score_on_error,
     )
-    _, logged = own_answers(log)
+    logged = own_answers(log)
     # Four failed, each in a set of four of its own.
-    assert logged.external.answers.num_rows == 24
+    assert logged.answers.num_rows == 24
     counts = {"answers": 24, "missing": 4, "left_out": 12}
     assert {name: log.figures[f"qabias/{name}"] for name in counts} == counts
     for theirs, ours, why in side_by_side(log)[0].values():
@@ -428,8 +428,8 @@ def test_where_all_samples_failed_scores_are_undefined(tmp_path):
 
 def test_a_log_says_all_that_was_chosen(tmp_path):
     arguments = {"config": "Age", "source": "bundled", "format": "letters_cot", "parser": "released", "permutations": 3}
-    name, logged = own_answers(log_of(tmp_path, {**arguments, "limit": 8}))
-    external = logged.external
+    logged = external = own_answers(log_of(tmp_path, {**arguments, "limit": 8}))
+    name = logged.benchmark
     chosen = {"config": logged.config, "source": external.source, "format": external.format, "parser": external.norm}
     assert (name, chosen | {"permutations": 3}) == ("bbq", arguments)
 
@@ -474,7 +474,7 @@ WRONG = {
 def test_facts_that_are_not_as_they_were_are_refused(short, change, token):
     log = replaced(short, lambda metadata, _: {**metadata, "qabias": change(metadata["qabias"])})
     with pytest.raises(QabiasError, match=token):
-        collect_log(log)
+        collect(read_external(log, {}))
 
 
 def test_metadata_of_another_form_are_refused_with_the_sample(short):
@@ -484,7 +484,7 @@ def test_metadata_of_another_form_are_refused_with_the_sample(short):
         with pytest.raises(QabiasError, match=second):
             own_answers(log)
     with pytest.raises(QabiasError, match="inspect_ai writes it"):
-        collect_log(replaced(short, lambda metadata, _: {**metadata, "example_id": [1]}))
+        read_external(replaced(short, lambda metadata, _: {**metadata, "example_id": [1]}), {})
     with pytest.raises(QabiasError, match="no set"):
         own_answers(dataclasses.replace(short, samples=lambda: iter(list(short.samples())[:1])))
     for metadata in ({}, ["a"]):

@@ -11,7 +11,7 @@ from qabias.answers import parse_choice
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.prompts import FIVE
 from qabias.benchmarks.bbq.roles import in_order
-from qabias.benchmarks.multilingual.kobbq import PATH, PublishedPrompts, formats
+from qabias.benchmarks.multilingual.kobbq import PATH, formats
 from qabias.benchmarks.multilingual.language import load_language
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
@@ -148,9 +148,8 @@ def rows(upstream):
 
 @pytest.fixture
 def found(upstream):
-    prompts = PublishedPrompts()
-    prompts.mirror = str(upstream)
-    return formats(prompts)
+
+    return formats(str(upstream))
 
 
 def in_parts(row):
@@ -195,7 +194,7 @@ def test_every_wording_of_unknown_is_read_as_unknown(found, rows):
 
 def test_nothing_is_read_before_a_prompt_is_needed(tmp_path, monkeypatch):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(tmp_path))
-    empty = formats(PublishedPrompts())
+    empty = formats()
     assert list(empty) == [*NAMES, FIVE]
     with pytest.raises(QabiasError, match="is not in the mirror"):
         empty["kobbq_1"].render(EXAMPLE)

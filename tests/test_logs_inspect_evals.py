@@ -11,7 +11,7 @@ import pytest
 
 from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.bbq.logs.inspect_evals import logged as read_by_bbq
+from qabias.benchmarks.bbq import inspect_logs
 from qabias.errors import QabiasError
 from qabias.logs import Sample
 from qabias.logs.detect import read_log
@@ -27,6 +27,10 @@ PINNED = {"inspect_ai": "0.3.285", "inspect_evals": "0.26.0"}
 
 pytest.importorskip("inspect_ai", reason='inspect_ai is not installed: pip install ".[inspect]"')
 pytest.importorskip("inspect_evals", reason="inspect_evals is not installed")
+
+
+def read_by_bbq(log):
+    return inspect_logs.read(log, BBQ, {})
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +95,7 @@ def _scores(predictions, rows):
 @pytest.mark.slow
 def test_scores_and_outcomes_of_a_log_are_those_of_the_same_answers(log, examples):
     logged = read_by_bbq(log)
-    table, answers = join_answers(BBQ, examples, logged.external.answers, "log")
+    table, answers = join_answers(BBQ, examples, logged.answers, "log")
     rows = _rows(examples, N_EACH)
     expected = _scores([_answer(row) for row in rows], rows)
     found = _scores(answers["prediction"].to_pylist(), table.to_pylist())
@@ -101,8 +105,8 @@ def test_scores_and_outcomes_of_a_log_are_those_of_the_same_answers(log, example
     check_references(BBQ, examples, logged.references)
     assert set(logged.references.column_names) >= {"context", "question", "ans0", "ans1", "ans2", "label"}
     assert (log.tool, log.version, log.task) == ("inspect_ai", PINNED["inspect_ai"], "inspect_evals/bbq")
-    assert log.n_expected == len(rows) == len(list(log.samples())) == logged.external.answers.num_rows
-    assert (logged.external.source, logged.external.model, logged.config) == ("release", log.model, "Age,Religion")
+    assert log.n_expected == len(rows) == len(list(log.samples())) == logged.answers.num_rows
+    assert (logged.source, logged.config) == ("release", "Age,Religion")
     assert log.model == "mockllm/model"
     assert log.notes == logged.notes == ()
     BBQ.check_config(logged.config)
@@ -112,7 +116,7 @@ def test_scores_and_outcomes_of_a_log_are_those_of_the_same_answers(log, example
         cut = "truncated" if stop == "max_tokens" else "refused" if text.startswith("I'm sorry") else "unread"
         expected.append("answered" if _answer(row) >= 0 else cut)
     # In the order of the file: categories come in order too.
-    answers = logged.external.answers.sort_by([(name, "ascending") for name in BBQ.key])
+    answers = logged.answers.sort_by([(name, "ascending") for name in BBQ.key])
     assert answers["outcome"].to_pylist() == expected
     assert set(expected) == set(OUTCOMES) - {"filtered"}
     assert answers["outputs"].to_pylist() == [[said(_prompt(row))[0]] for row in rows]
@@ -158,7 +162,7 @@ def test_samples_that_failed_are_told_and_stay(failed, examples):
     n_failed = sum(_fails(_prompt(row)) for row in rows)
     assert 0.05 < n_failed / len(rows) < 0.2
     logged = read_by_bbq(failed)
-    answers = logged.external.answers
+    answers = logged.answers
     assert answers.num_rows == failed.n_expected == len(rows)
     assert answers["outcome"].null_count == n_failed
     without = answers.filter(pc.is_null(answers["outcome"]))
@@ -277,7 +281,7 @@ def test_of_several_scorers_that_of_letters_counts(short, examples):
 
     log = replace(short, samples=samples, figures=figures)
     logged, alone = read_by_bbq(log), read_by_bbq(short)
-    assert logged.external.answers == alone.external.answers
+    assert logged.answers == alone.answers
     (note,) = logged.notes
     assert "scorer choice of grader, choice" in note
     assert alone.notes == ()
@@ -298,7 +302,7 @@ def _scored_by(log, *names, **changes):
 def test_another_scorer_counts_where_it_is_the_only_one(short):
     figures = {"mine/accuracy": 0.3, "choice/accuracy": 0.5, "mine/Age": 0.1}
     logged = read_by_bbq(_scored_by(short, "mine", figures=figures))
-    assert logged.external.answers == read_by_bbq(short).external.answers
+    assert logged.answers == read_by_bbq(short).answers
     ours = {figure.name: figure.ours for figure in logged.figures}
     assert ours == {"mine/accuracy": ("accuracy",), "choice/accuracy": (), "mine/Age": ()}
     with pytest.raises(QabiasError, match="mine, yours"):

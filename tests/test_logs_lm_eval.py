@@ -15,15 +15,15 @@ import pytest
 
 import qabias
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.bbq.logs.lm_eval import config_of
-from qabias.benchmarks.task_logs import likeliest
+from qabias.benchmarks.harness_logs import config_of, likeliest
 from qabias.errors import QabiasError
-from qabias.logs.detect import logs_in, read_log
+from qabias.logs.detect import find_logs, read_log
 from qabias.logs.lm_eval_samples import read as read_samples
-from qabias.runs.logged import collect_log, find_logs
+from qabias.runs.collected import collect
+from qabias.runs.external import read_external
 
 from .conftest import ROOT
-from .lm_eval_logs import Doc, ask, at, claimed_by, harness_task, read, scored
+from .lm_eval_logs import Doc, ask, at, claimed_by, harness_task, read, read_by, scored
 from .test_family_parity import FIXED, by_category, of_harness, question_type, results_of
 
 N_ROWS = {"Age": 240, "Religion": 120}  # from the first on: whole sets of four
@@ -91,8 +91,8 @@ def test_scores_are_those_of_the_metric_on_the_same_answers(upstream, rows, by_k
     metric = evaluate.load(str(ROOT / "metrics" / "bbq"))
     expected = metric.compute(predictions=predictions, references=references, by=["category"], confidence=None)
     found = read(of_random["bbq"], "bbq")
-    assert found.external.source == "release"
-    assert found.external.model == "ORG/MODEL"
+    assert found.source == "release"
+    assert found.model == "ORG/MODEL"
     assert found.config == "Age,Religion"
     scores = scored(found, "bbq", upstream)
     for name in ("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig", "unparsed_share"):
@@ -243,9 +243,8 @@ def test_a_file_that_ends_too_early_at_the_end_of_a_line_says_so(upstream, of_ra
     path = tmp_path / "log" / of_random["bbq"].name
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:8]))
     found = read(path, "bbq")
-    assert found.external.answers.num_rows == 8
-    assert found.rules == {}  # what is not whole is seen, and told, where answers are collected
-    notes = collect_log(read_samples(path), str(upstream)).other.notes
+    assert found.answers.num_rows == 8
+    notes = collect(read_external(path, {}, str(upstream)), mirror=str(upstream)).other.notes
     assert any(f"8 of the {len(rows)} samples" in note for note in notes)
 
 
@@ -255,7 +254,7 @@ def test_without_results_beside_it_a_log_is_read_and_says_what_is_not_known(of_r
     log = read_samples(path)
     assert (log.task, log.model, log.figures, log.n_expected) == ("my_answers", "", {}, None)
     assert "results_*.json of the same date" in log.notes[0]
-    assert read(path, "bbq").external.answers == read(of_random["bbq"], "bbq").external.answers
+    assert read(path, "bbq").answers == read(of_random["bbq"], "bbq").answers
     named = tmp_path / of_random["bbq"].name
     shutil.copy(path, named)
     assert read_samples(named).task == "bbq"
@@ -283,7 +282,7 @@ def test_a_limit_filters_and_repeats_are_told(rows, tmp_path):
     assert len(samples) == log.n_expected == 24
     assert set(log.figures) >= {"acc", "accuracy_amb"}
     found = read(path, "bbq")
-    assert found.external.answers.num_rows == 12
+    assert found.answers.num_rows == 12
     assert any("24 answers to 12 questions" in note for note in found.notes)
 
 
@@ -324,10 +323,9 @@ def test_a_mixed_folder_and_a_log_of_another_task(of_random, tmp_path):
     path = ask([other], folder)["capitals"]
     shutil.copy(of_random["bbq"], folder)
     (folder / "rows.jsonl").write_text('{"doc_id": 1, "doc": {}}\n')
-    kinds = {path.name: found for path, found in logs_in(folder, "run.json")}
-    assert kinds["rows.jsonl"] is None
+    kinds = {log.path.name: log for log in find_logs(folder).logs}
     with pytest.raises(QabiasError, match=r"task capitals\): no benchmark here reads this task"):
-        collect_log(kinds[path.name])
+        read_external(kinds[path.name], {})
     # Results belong to their samples, and are no file that nobody knows.
     assert {path.name for path in find_logs(folder).others} == {"rows.jsonl"}
     assert claimed_by(kinds[path.name]) == []
@@ -469,8 +467,8 @@ def check_figures(found: Any, scores: dict[str, Any]) -> None:
 
 def test_a_task_on_bbq_has_the_scores_that_it_printed(of_religion):
     found = read(of_religion, "bbq")
-    external = found.external
-    assert (found.config, external.format, external.norm, external.source) == ("Religion", "qa", "none", "bundled")
+
+    assert (found.config, found.format, found.norm, found.source) == ("Religion", "qa", "none", "bundled")
     scores = scored(found, "bbq")
     assert scores["bias_ambig"] != 0
     check_figures(found, scores)
@@ -504,7 +502,7 @@ def test_a_task_on_unqover_has_the_scores_that_it_printed(ask_own):
     path = ask_own("qabias_unqover_religion", likelihood=drawn_of_own, limit=402)
     found = read(path, "unqover")
     assert found.config == "religion"
-    assert found.external.answers.num_rows == 100
+    assert found.answers.num_rows == 100
     assert [note for note in found.notes if "1 rows are excluded" in note]
     check_figures(found, scored(found, "unqover"))
     assert found.references["negated_question"][0].as_py() != found.references["question"][0].as_py()
@@ -519,7 +517,7 @@ def test_written_answers_of_a_chat_task_are_read_as_the_task_reads_them(ask_own)
 
     path = ask_own("qabias_bbnli_chat", text=write, metadata={"qabias_limit": 400})
     found = read(path, "bbnli")
-    assert found.external.format == "instructed"
+    assert found.format == "instructed"
     scores = scored(found, "bbnli")
     check_figures(found, scores)
     figures = {figure.name: figure for figure in found.figures}
@@ -545,22 +543,21 @@ def test_what_a_task_of_ours_asked_stands_in_its_results_or_is_said(of_religion,
     shutil.copy(of_religion, path)
     log = read_samples(path)
     with pytest.raises(QabiasError, match=r"results_\*.json"):
-        load_benchmark("bbq").logged(log, {}, None)
-    assert load_benchmark("bbnli").logged(log, {}, None) is None
-    hints = {"benchmark": "bbq", "format": "qa", "config": "Religion"}
-    found = load_benchmark("bbq").logged(log, hints, None)
-    assert (found.config, found.external.format) == ("Religion", "qa")
-    assert found.external.answers == read(of_religion, "bbq").external.answers
+        read_by(log, "bbq")
+    assert read_by(log, "bbnli") is None
+    found = read_by(log, "bbq", **{"benchmark": "bbq", "format": "qa", "config": "Religion"})
+    assert (found.config, found.format) == ("Religion", "qa")
+    assert found.answers == read(of_religion, "bbq").answers
     # What the results say goes before what the caller says.
     hints = {"benchmark": "bbq", "source": "release", "format": "letters", "config": "Age", "norm": "bytes"}
-    found = load_benchmark("bbq").logged(read_samples(of_religion), hints, None)
-    external = found.external
-    assert (found.config, external.source, external.format, external.norm) == ("Religion", "bundled", "qa", "none")
+    found = read_by(read_samples(of_religion), "bbq", **hints)
+
+    assert (found.config, found.source, found.format, found.norm) == ("Religion", "bundled", "qa", "none")
 
 
 def test_what_a_limit_left_of_sets_is_left_out_as_by_the_task(ask_own):
     found = read(ask_own("qabias_bbq_religion", likelihood=drawn_of_own, limit=82), "bbq")
-    assert found.external.answers.num_rows == 80
+    assert found.answers.num_rows == 80
     assert found.notes == ("2 examples are excluded because their sets are incomplete, as in the task.",)
     check_figures(found, scored(found, "bbq"))
 

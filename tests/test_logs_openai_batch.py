@@ -8,9 +8,9 @@ from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.batched import batched
 from qabias.errors import QabiasError
-from qabias.logs.detect import logs_in, read_log
-from qabias.runs.collected import join_answers
-from qabias.runs.logged import collect_log
+from qabias.logs.detect import read_log
+from qabias.runs.collected import collect, join_answers
+from qabias.runs.external import read_external
 from qabias.scorers.journal import request_hash
 
 from .batch_service import failed, result, write
@@ -103,17 +103,15 @@ def test_a_custom_id_is_the_key_of_an_example(form, tmp_path):
     lines = [result(form.format(number), 200, chat(LETTERS[number % 3])) for number in range(7, 0, -1)]
     found = read(tmp_path, *lines)
     table = BBQ.load("Age", BBQ.origin("bundled", 0, False, None))
-    asked, answers = join_answers(BBQ, table, found.external.answers, "a batch")
+    asked, answers = join_answers(BBQ, table, found.answers, "a batch")
     assert asked["example_id"].to_pylist() == [1, 2, 3, 4, 5, 6, 7]
     assert answers["prediction"].to_pylist() == [number % 3 for number in range(1, 8)]
-    assert (found.config, found.external.source, found.external.format, found.external.model) == (
-        *("Age", "bundled", "letters", "gpt-made-up"),
-    )
+    assert (found.config, found.source, found.format) == ("Age", "bundled", "letters")
 
 
 def test_categories_with_the_same_numbers_are_told_apart(tmp_path):
     lines = [result(f"{category}_3", 200, chat("A")) for category in ("Race_x_SES", "SES", "Race_x_gender")]
-    answers = read(tmp_path, *lines, config="all").external.answers
+    answers = read(tmp_path, *lines, config="all").answers
     assert sorted(answers["category"].to_pylist()) == ["Race_x_SES", "Race_x_gender", "SES"]
 
 
@@ -127,7 +125,7 @@ def test_what_became_of_the_answers_is_kept(tmp_path):
     refused = {"error": {"message": "The response was filtered", "code": "content_filter"}}
     too_long = {"error": {"message": "This prompt is longer than the context", "code": "context_length_exceeded"}}
     lines += [failed("Age/6"), result("Age/7", 400, refused), result("Age/8", 400, too_long)]
-    answers = read(tmp_path, *lines).external.answers
+    answers = read(tmp_path, *lines).answers
     assert answers["outcome"].to_pylist() == [*OUTCOMES, "truncated", None, "filtered", "truncated"]
     assert answers["prediction"].to_pylist() == [1, *[-1] * 8]
     assert answers["outputs"].to_pylist()[3:] == [[""], ["Who knows, who cares"], [""], None, [""], [""]]
@@ -142,8 +140,8 @@ def test_choices_are_told_apart_by_their_index(tmp_path):
 
 def test_a_later_answer_replaces_a_failure(tmp_path):
     found = read(tmp_path, failed("Age/0"), result("Age/0", 200, chat("A")), failed("Age/1"))
-    assert found.external.answers["prediction"].to_pylist() == [0, -1]
-    assert found.external.answers["outcome"].to_pylist() == ["answered", None]
+    assert found.answers["prediction"].to_pylist() == [0, -1]
+    assert found.answers["outcome"].to_pylist() == ["answered", None]
 
 
 TWO = chat("A") | {"choices": chat("A")["choices"] * 2}
@@ -179,7 +177,7 @@ def test_the_answers_of_other_benchmarks_are_texts_too(tmp_path):
     names = table["example_id"].to_pylist()[:3]
     lines = [result(f"bbnli-{name}", 200, chat(text)) for name, text in zip(names, ("Yes", "No", "Maybe"), strict=True)]
     found = batched(bbnli, read_log(write_lines(tmp_path, *lines)), {"config": bbnli.configs[0]}, None)
-    answers = found.external.answers.to_pydict()
+    answers = found.answers.to_pydict()
     assert answers["example_id"] == names
     assert answers["outputs"] == [["Yes"], ["No"], ["Maybe"]]
     assert answers["prediction"] == [2, 0, 1]  # entailment, contradiction, neutral
@@ -195,11 +193,12 @@ def test_results_become_a_run_of_the_benchmark_that_is_named(tmp_path):
     lines = [result(f"Age/{number}", 200, chat(LETTERS[number % 3])) for number in range(8)]
     log = read_log(write_lines(tmp_path, *lines))
     with pytest.raises(QabiasError, match="--benchmark"):
-        collect_log(log)
+        read_external(log, {})
     hints = {"benchmark": "bbq", "config": "Age", "source": "bundled", "format": "letters"}
-    collected = collect_log(log, hints=hints)
+    collected = collect(read_external(log, hints))
     assert collected.question.table["example_id"].to_pylist() == list(range(8))
     assert collected.answers["prediction"].to_pylist() == [number % 3 for number in range(8)]
+    assert collected.arguments.model == "gpt-made-up"
     assert collected.coverage.startswith("8 of ")
 
 
@@ -227,11 +226,11 @@ def test_texts_and_options_are_those_that_the_hints_say(tmp_path, upstream):
     texts = esbbq.load("Religion", esbbq.origin("release", 3, False, str(upstream), **options))
     numbers = texts["example_id"].to_pylist()[:12]
     path = write_lines(tmp_path, *[result(f"Religion/{number}", 200, chat("A")) for number in numbers])
-    hints = {"config": "Religion", "source": "release", "format": "letters", "seed": "3", "option.answers": "released"}
+    hints = {"config": "Religion", "source": "release", "format": "letters", "seed": 3, "options": options}
     logged = batched(esbbq, read_log(path), hints, str(upstream))
     assert (logged.seed, logged.fixes, logged.options) == (3, False, options)
     path = write_lines(tmp_path, *[result(f"Age/{number}", 200, chat("A")) for number in range(4)])
-    hints = {"config": "Age", "source": "official", "seed": "3", "fixes": "yes"}
+    hints = {"config": "Age", "source": "official", "seed": 3, "fixes": True}
     logged = batched(BBQ, read_log(path), hints, str(upstream))
     assert (logged.seed, logged.fixes) == (3, True)
 
@@ -242,4 +241,4 @@ def test_other_files_are_no_batches(tmp_path):
     (tmp_path / "c.json").write_text('{\n "custom_id": "Age/1"}\n', "utf-8")
     (tmp_path / "d.json").write_bytes(b'{"custom_id":\xff\xfe')
     (tmp_path / "e").write_bytes(b"")
-    assert [log for _, log in logs_in(tmp_path, "run.json")] == [None] * 5
+    assert [read_log(path) for path in tmp_path.iterdir()] == [None] * 5

@@ -14,11 +14,12 @@ from typer.testing import CliRunner
 import qabias
 from qabias import cli
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.base import ExternalAnswers, Logged, OtherFigure
+from qabias.benchmarks.base import External, OtherFigure
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, detect
+from qabias.logs.detect import find_logs
 from qabias.report.writing import write_report_of
-from qabias.runs.logged import find_logs, log_at
+from qabias.runs.external import log_at
 from qabias.runs.scored import read_other_tool
 
 BBQ = load_benchmark("bbq")
@@ -46,21 +47,21 @@ def read_toy(path):
     return Log(path, "toy", "1.0", content["task"], "a-model", {}, samples, {"acc": 0.25}, content["expected"])
 
 
-def logged(log, hints, mirror):
+def logged(log, benchmark, asked):
     if log.task != "ages":
         return None
     samples = list(log.samples())
     columns = {name: [sample.asked[name] for sample in samples] for name in KEYS}
     answers = pa.table({**columns, "prediction": pa.array([sample.answer for sample in samples], pa.int64())})
     figures = (OtherFigure("acc", 0.25, ("accuracy_ambig",), "Counts both contexts."), OtherFigure("none", 1.0))
-    given = ExternalAnswers("", "", "none", "bundled", answers)
-    return Logged(given, "Age", figures=figures, references=pa.table(columns), notes=("Invented.",))
+    references = pa.table(columns)
+    return External(answers, config="Age", figures=figures, references=references, notes=("Invented.",))
 
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     monkeypatch.setattr(detect, "readers", lambda: (read_toy,))
-    monkeypatch.setattr(type(BBQ), "logged", staticmethod(logged))
+    monkeypatch.setattr(type(BBQ), "log_readers", (logged,))
 
 
 def write(path: Path, rows, task="ages", n_failed=0, expected=None, change=0):
@@ -175,12 +176,12 @@ def test_what_cannot_be_scored_is_refused(tmp_path, rows):
 
 
 def test_other_texts_name_the_log(tmp_path, rows, monkeypatch):
-    def changed(log, hints, mirror):
-        found = logged(log, hints, mirror)
+    def changed(log, benchmark, asked):
+        found = logged(log, benchmark, asked)
         texts = pa.array(["another question"] * found.references.num_rows)
         return replace(found, references=found.references.append_column("question", texts))
 
-    monkeypatch.setattr(type(BBQ), "logged", staticmethod(changed))
+    monkeypatch.setattr(type(BBQ), "log_readers", (changed,))
     log = write(tmp_path / "ages.toy", rows)
     with pytest.raises(QabiasError, match=rf"{log}: row 1[\s\S]*another version"):
         qabias.score(log)
@@ -230,4 +231,5 @@ def test_a_file_of_a_tool_that_is_not_read_names_it_and_the_way(tmp_path, tool):
     (tmp_path / "results.json").write_text(OTHERS[tool], encoding="utf-8")
     with pytest.raises(QabiasError, match=rf"results\.json: a file of {tool}(?s:.*)The answers are in"):
         log_at(tmp_path / "results.json")
-    assert find_logs(tmp_path).others == [tmp_path / "results.json"]
+    with pytest.raises(QabiasError, match="none of its 1 files is a log"):
+        find_logs(tmp_path)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.base import ExternalAnswers
+from qabias.benchmarks.base import External
 from qabias.benchmarks.bbq.prompts import FIVE, FORMATS
 from qabias.comparison import compare
 from qabias.errors import QabiasError
@@ -153,11 +153,7 @@ def test_answers_of_others_name_one_wording():
     table = load_benchmark("bbq").load("Age", load_benchmark("bbq").origin("bundled", 0, False, None))
     given = table.select(["category", "example_id"]).append_column("prediction", table["label"])
     with pytest.raises(QabiasError, match=r"(?s)five is a set.*: letters, letters_task"):
-        collect(
-            ExternalAnswers("", "", "none", "", given),
-            RunArguments("bbq", "", config="Age", format=FIVE),
-            "answers.parquet",
-        )
+        collect(External(given, "bbq", config="Age", source="bundled", format=FIVE))
 
 
 def test_a_set_is_asked_in_several_orders(tmp_path):

@@ -14,7 +14,7 @@ from qabias.errors import QabiasError
 from qabias.hub.contents import eval_yaml
 from qabias.hub.results import LONGEST_NAME, check_replaceable, model_index, result_files, update_card
 from qabias.runs.arguments import RunArguments
-from qabias.runs.collected import score_otherwise
+from qabias.runs.collected import score_again
 from qabias.runs.run import run
 from qabias.scores.score import reasons
 
@@ -344,7 +344,7 @@ def test_a_name_has_the_options_of_the_scorer_and_how_answers_are_counted(runs, 
     scorers = ["causal", "causal+max_new_tokens=8", "causal+system=Be brief.", f"causal+system={'Think. ' * 60}"]
     scorers.append(scorers[-1] + "Stop.")
     folders = [_signed(runs / "bbq", tmp_path / str(number), scorer=name) for number, name in enumerate(scorers)]
-    folders.append(score_otherwise(runs / "bbq", {"unparsed": "wrong"}, tmp_path / "rules").folder)
+    folders.append(score_again(runs / "bbq", {"unparsed": "wrong"}, tmp_path / "rules").folder)
     paths = [path for folder in folders for path in result_files(folder, MODEL, DATASET, sample=True)]
     assert len(set(paths)) == len(folders)
     assert max(map(len, paths)) <= len(".eval_results/.yaml") + LONGEST_NAME

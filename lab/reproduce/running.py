@@ -8,14 +8,14 @@ from pathlib import Path
 
 from lab.reproduce.suites import SuiteRun
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.base import AuthorsAnswers, ExternalAnswers
+from qabias.benchmarks.base import AuthorsAnswers, External
 from qabias.comparison import compare
 from qabias.comparison.comparable import asked_questions
 from qabias.errors import QabiasError
 from qabias.models.checkpoint import files_digest
 from qabias.pooling import Pool, pool
 from qabias.report.writing import write_comparison, write_pool
-from qabias.runs.arguments import Machine, RunArguments, norm_arguments
+from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.collected import collect, write_collected
 from qabias.runs.folder import RUN_FILE, SCORES_FILE
 from qabias.runs.opened import Run
@@ -70,7 +70,7 @@ def take_published(
     """Score all runs of a suite from answers that the authors published, without a model."""
 
     @functools.cache
-    def of_model(benchmark: str, model: str, config: str) -> list[ExternalAnswers]:
+    def of_model(benchmark: str, model: str, config: str) -> list[External]:
         authors = load_benchmark(benchmark)
         return authors.published(model, config, mirror) if isinstance(authors, AuthorsAnswers) else []
 
@@ -80,8 +80,9 @@ def take_published(
         answers = next((answers for answers in published if answers.format == arguments.format), None)
         if answers is None:
             return "the authors published no answers of this model to this prompt"
-        asked = replace(arguments, model=answers.model, backend=None, options={}, **norm_arguments(answers.norm))
-        write_collected(collect(answers, asked, f"published-{answers.name}", mirror), where)
+        texts = {name: getattr(arguments, name) for name in ("benchmark", "config", "source", "seed", "fixes")}
+        external = replace(answers, **texts, where=f"published-{answers.name}")
+        write_collected(collect(external, arguments.rules, mirror), where)
         return ""
 
     return _each(runs, folder, tell, taken)

@@ -41,22 +41,6 @@ LOOK = "look"
 
 
 @dataclass(frozen=True)
-class ExternalAnswers:
-    """The answers of one model to one prompt format."""
-
-    model: str
-    format: str
-    norm: str
-    source: str
-    answers: pa.Table
-
-    @property
-    def name(self) -> str:
-        """A name that is unique within a file."""
-        return "-".join(filter(None, (self.model, self.format)))
-
-
-@dataclass(frozen=True)
 class OtherFigure:
     """A score as another tool printed it."""
 
@@ -67,19 +51,44 @@ class OtherFigure:
 
 
 @dataclass(frozen=True)
-class Logged:
-    """The answers in a log, as a benchmark reads them."""
+class External:
+    """Answers of one model that others collected, and what their file records about the questions.
 
-    external: ExternalAnswers
-    config: str
+    Attributes:
+        answers: Columns of answers with the key of the examples.
+        where: The file, in messages and in the signature.
+        references: Columns that must equal the examples.
+        figures: Scores that another tool printed.
+        notes: Sentences about the answers.
+        failed: What happens to failed samples.
+        log: The log, if the answers come from one.
+    """
+
+    answers: pa.Table
+    benchmark: str = ""
+    model: str = ""
+    config: str = ""
+    source: str = ""
+    format: str = ""
+    norm: str = "none"
     seed: int = 0
     fixes: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
-    rules: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
     references: pa.Table | None = None
     figures: tuple[OtherFigure, ...] = ()
     notes: tuple[str, ...] = ()
     failed: str = "count as no answer"
+    log: Log | None = None
+
+    @property
+    def name(self) -> str:
+        """A name that is unique within a file."""
+        return "-".join(filter(None, (self.model, self.format)))
+
+
+LogReader: TypeAlias = "Callable[[Log, Benchmark, Mapping[str, Any]], External | None]"
+"""Reads a log that asked a benchmark's questions, with the caller's arguments; None for other logs."""
 
 
 class Scored(NamedTuple):
@@ -124,6 +133,8 @@ class Benchmark(Protocol):
         orders: Possible numbers of answer orders, see `qabias.benchmarks.orders`.
         options: Options that choose the texts, with their values, the default first; keywords of `origin`.
         strata: Plural noun for the strata of `units`.
+        rescored: Scores of the runs of other benchmarks, for a comparison, by their names.
+        log_readers: Recognize its questions in logs of other tools.
         card: The card of a dataset that only its authors publish. None for a benchmark with a dataset folder.
     """
 
@@ -148,8 +159,14 @@ class Benchmark(Protocol):
     options: Mapping[str, Sequence[str]] = {}
     default_configs: Mapping[str, str] = MappingProxyType({})
     strata: str = "templates"
+    log_readers: Sequence[LogReader] = ()
+    rescored: Mapping[str, Rescoring] = MappingProxyType({})
     facts: Facts
     card: Card | None = None
+
+    def formats_from(self, origin: Any) -> Mapping[str, PromptFormat]:
+        """The prompt formats, whose texts may come from an origin."""
+        return self.formats
 
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Origin:
         """Check the choice of a source. An unknown one is a `QabiasError`."""
@@ -285,32 +302,14 @@ class Benchmark(Protocol):
 
 
 @runtime_checkable
-class LogReader(Protocol):
-    """A benchmark that recognizes its questions in logs of other tools."""
-
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
-        """The answers in a log of another tool, or None if it asked something else.
-
-        Args:
-            log: The log. Missing values must not be guessed.
-            hints: The caller's arguments by name, for those that the log lacks.
-            mirror: Local mirror of the published files.
-
-        Raises:
-            QabiasError: If the log asked this benchmark's questions but lacks what scores need.
-        """
-        ...
-
-
-@runtime_checkable
 class AuthorsAnswers(Protocol):
     """A benchmark whose authors published the answers of their paper's models."""
 
-    def recognise(self, table: pa.Table) -> list[ExternalAnswers]:
+    def recognise(self, table: pa.Table) -> list[External]:
         """The answers in a table of the authors' form; none in any other table."""
         ...
 
-    def published(self, model: str, config: str, mirror: str | None) -> list[ExternalAnswers]:
+    def published(self, model: str, config: str, mirror: str | None) -> list[External]:
         """The published answers of a model, if any. A changed file is a `QabiasError`."""
         ...
 
@@ -347,17 +346,6 @@ class InFamily(Protocol):
     def common_templates(self, table: pa.Table) -> list[str] | None:
         """The template of every row, named alike in all languages. None if languages have other questions."""
         ...
-
-
-@runtime_checkable
-class Rescores(Protocol):
-    """A benchmark that can score the runs of other benchmarks, for a comparison.
-
-    Attributes:
-        rescored: The scoring function by the name of the other benchmark.
-    """
-
-    rescored: Mapping[str, Rescoring]
 
 
 @runtime_checkable
@@ -404,11 +392,6 @@ def language_of(benchmark: Benchmark, config: str) -> str:
 def forms_of(benchmark: Benchmark) -> ParallelForms | None:
     """The sources of a benchmark that test the same stereotypes, if any."""
     return benchmark.forms if isinstance(benchmark, InFamily) else None
-
-
-def rescored_by(benchmark: Benchmark) -> Mapping[str, Rescoring]:
-    """How a benchmark scores the runs of others, by their names."""
-    return benchmark.rescored if isinstance(benchmark, Rescores) else {}
 
 
 def is_grouped(benchmark: Benchmark, config: str) -> bool:

@@ -4,38 +4,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from qabias.answers.outcomes import FILTERED, NO_ANSWER, TRUNCATED, Written, outcome
-from qabias.benchmarks.base import Benchmark, ExternalAnswers, Logged, make_origin
+from qabias.benchmarks.base import Benchmark, External, make_origin
 from qabias.benchmarks.prompt_format import choose_format
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, at_place
 from qabias.logs import Log
 
 _OTHERS = re.compile(r"[^0-9a-z]+")
 _HASH = re.compile(r"[0-9a-f]{64}")
-_OPTION = "option."
 _AMBIGUOUS = -1
 _NAMED = 3
 
 
-def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged:
+def batched(benchmark: Benchmark, log: Log, asked: Mapping[str, Any], mirror: str | None) -> External:
     """The answers of a batch."""
     if tuple(benchmark.answer_columns) != ("prediction",):
         raise QabiasError(
             f"{log.path}: {benchmark.name} needs {', '.join(benchmark.answer_columns)}, and batch results have texts.",
             f"Run it with a local model, or score a table with these columns: qabias list {benchmark.name}.",
         )
-    defaults = {"config": benchmark.configs[-1], "source": benchmark.sources[0], "norm": "none"}
-    config, source, norm = (hints.get(name, default) for name, default in defaults.items())
-    prompt_format = choose_format(benchmark.formats, hints["format"]) if "format" in hints else None
-    benchmark.check_config(config)
-    seed, fixes = int(hints.get("seed", 0)), hints.get("fixes") == "yes"
-    options = {name.removeprefix(_OPTION): value for name, value in hints.items() if name.startswith(_OPTION)}
-    table = benchmark.load(config, make_origin(benchmark, source, seed, fixes, mirror, options))
+    stated = {name: asked[name] for name in ("config", "source", "norm", "seed", "fixes", "options") if name in asked}
+    external = External(pa.table({}), benchmark.name, config=benchmark.configs[-1], source=benchmark.sources[0])
+    external = replace(external, **stated)
+    prompt_format = choose_format(benchmark.formats, asked["format"]) if "format" in asked else None
+    benchmark.check_config(external.config)
+    origin = make_origin(benchmark, external.source, external.seed, external.fixes, mirror, external.options)
+    table = benchmark.load(external.config, origin)
     results = _by_row(log, _rows_by_id(benchmark, table))
     if not results.texts:
         first = next(iter(results.failures.values()), "it is empty")
@@ -43,19 +42,16 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], mirror: st
         raise QabiasError(problem, "Fix the cause, then send the requests again.")
     rows = sorted([*results.texts, *results.failures])
     texts = [results.texts.get(row) for row in rows]
-    asked = table.take(pa.array(rows, pa.int64()))
+    examples = table.take(pa.array(rows, pa.int64()))
     answers = pa.table({"prediction": pa.array(texts, pa.string())})
     if "outcome" in benchmark.optional_columns:
-        try:
-            answers = _with_outcomes(benchmark.read_given(asked, answers, prompt_format, norm), texts)
-        except QabiasError as error:
-            raise QabiasError(f"{log.path}: {error.args[0]}", *error.args[1:]) from error
+        with at_place(log.path):
+            answers = _with_outcomes(benchmark.read_given(examples, answers, prompt_format, external.norm), texts)
     for name in reversed(benchmark.key):
-        answers = answers.add_column(0, name, asked[name])
-    external = ExternalAnswers(log.model, prompt_format.name if prompt_format else "", norm, source, answers)
-    taken = f"Results do not name the source of the texts. qabias assumes {source} (--source)."
-    notes = () if "source" in hints else (taken,)
-    return Logged(external, config, seed=seed, fixes=fixes, options=options, notes=notes)
+        answers = answers.add_column(0, name, examples[name])
+    assumed = f"Results do not name the source of the texts. qabias assumes {external.source} (--source)."
+    notes = () if "source" in asked else (assumed,)
+    return replace(external, answers=answers, format=prompt_format.name if prompt_format else "", notes=notes)
 
 
 @dataclass

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from qabias.answers.outcomes import ANSWERED, NO_ANSWER, OUTCOMES, UNREAD, outcomes, whole
 from qabias.answers.parsing import stated_number
-from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.base import Benchmark, Origin
 from qabias.benchmarks.orders import check_orders, in_orders
 from qabias.benchmarks.prompt_format import PromptFormat, choose_format
 from qabias.errors import QabiasError
@@ -141,13 +141,15 @@ class _Texts:
         return [("" if self._texts is None else self._texts[key],) for key in keys]
 
 
-def written_format(benchmark: Benchmark, name: str | None = None, orders: int = 1) -> PromptFormat:
+def written_format(
+    benchmark: Benchmark, name: str | None = None, orders: int = 1, origin: Origin | None = None
+) -> PromptFormat:
     """The prompt format for a chat model."""
     if "texts" not in benchmark.interfaces:
         raise QabiasError(f"{benchmark.name} needs probabilities, and this model only writes.", "Use a local model.")
-    prompt_format = choose_format(
-        benchmark.formats, name or benchmark.asks.get(_ASKED_IN_WORDS) or benchmark.default_format(_Texts())
-    )
+    formats = benchmark.formats_from(origin) if origin else benchmark.formats
+    name = name or benchmark.asks.get(_ASKED_IN_WORDS) or benchmark.default_format(_Texts())
+    prompt_format = choose_format(formats, name)
     if prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
         raise QabiasError(f"{benchmark.name}: {prompt_format.name} is a set of formats.", f"Use one of {names}.")

@@ -1,7 +1,6 @@
 """`qabias score`: score collected answers, or a run again."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -70,12 +69,11 @@ def score(
     overwrite: Overwrite = False,
 ) -> None:
     """Score answers from a file, another tool's log, or an existing run."""
-    from qabias.api.answers import collected
     from qabias.benchmarks import load_benchmark
     from qabias.cli.printing import print_result
-    from qabias.runs.collected import score_otherwise
+    from qabias.runs.collected import collect, score_again
+    from qabias.runs.external import read_external
     from qabias.runs.folder import is_run
-    from qabias.runs.run import score_run
 
     rules = parse_rules(rule)
     load_benchmark(benchmark)
@@ -84,33 +82,32 @@ def score(
     _check_target(path, output, overwrite)
     if report and not path.is_dir() and (output is None or output.suffix == ".json"):
         raise QabiasError("--report is for a run folder.", "Add --output FOLDER.")
-    finish = partial(_finish, report=report, overwrite=overwrite, mirror=mirror)
     if path.is_dir() and is_run(path):
         refuse_others(context, _FOR_RUNS, "a run folder: run.json records it")
-        if (output is None) != (not rules):
-            raise QabiasError("Scoring with other rules creates a new run.", "Give both --rule and --output runs/NAME.")
-        result = score_run(path, mirror) if output is None else score_otherwise(path, rules, output, mirror)
-        print_result(result, report=report)
+        print_result(score_again(path, rules, output, mirror), report=report)
         return
-    said = {name: context.params[name] for name in given_names(context)}
-    if "prompt_format" in said:
-        said["format"] = prompt_format
-    if "option" in said:
-        said["options"] = parse_options(option or [], example="answers=released")
-    read = partial(collected, said=said, rules=rules, mirror=mirror)
+    asked = {name: context.params[name] for name in given_names(context) if name not in _FOR_RUNS}
+    if "prompt_format" in asked:
+        asked["format"] = asked.pop("prompt_format")
+    if "option" in asked:
+        asked["options"] = parse_options(asked.pop("option"), example="answers=released")
+
+    def score_one(source: "Path | Log", where: Path, target: Path | None) -> None:
+        answers = collect(read_external(source, asked, mirror), rules, mirror)
+        _finish(answers, where, target, report=report, overwrite=overwrite, mirror=mirror)
+
     if path.is_dir():
-        _score_folder(path, output, lambda log, target: finish(read(log), log.path, target))
+        _score_folder(path, output, lambda log, target: score_one(log, log.path, target))
     else:
-        finish(read(path), path, output)
+        score_one(path, path, output)
 
 
 def _finish(
     collected: "Collected", path: Path, output: Path | None, *, report: bool, overwrite: bool, mirror: str | None
 ) -> None:
     """Print the scores next to the other tool's; write a run folder or a file of scores."""
-    from qabias.benchmarks.scoring import scores_of
     from qabias.cli.printing import print_result, print_with_signature
-    from qabias.runs.collected import refused, write_collected
+    from qabias.runs.collected import scores_of_collected, write_collected
     from qabias.runs.scored import scores_content
     from qabias.support.files import write_json
     from qabias.support.outputs import check_file, json_with
@@ -124,10 +121,7 @@ def _finish(
             _print_other(other, result.scores)
         print_result(result, report=report)
         return
-    try:
-        scores, _ = scores_of(question.benchmark, question.table, collected.answers, collected.arguments.rules)
-    except QabiasError as error:
-        raise refused(path, error) from error
+    scores = scores_of_collected(collected)
     if collected.coverage and not other:
         echo(collected.coverage)
     _print_other(other, scores)
@@ -149,16 +143,11 @@ def _print_other(other: "OtherTool | None", scores: Mapping[str, object]) -> Non
 
 def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, Path | None], None]") -> None:
     """Score every log in a folder into its own run folder, and report on every other file."""
-    from qabias.runs.logged import find_logs, folder_name
+    from qabias.logs.detect import find_logs
+    from qabias.runs.external import folder_name
 
     content = find_logs(folder)
     n_logs = len(content.logs) + len(content.unreadable)
-    if not n_logs:
-        raise QabiasError(
-            f"{folder}: holds no run (no run.json), and none of its {len(content.others):,} files is a log of another "
-            "tool.",
-            "Name a folder that `qabias run` wrote, or one with logs.",
-        )
     _print_paths("no log", content.others)
     _print_paths("a run already", content.runs)
     if n_logs == 1 and content.logs:

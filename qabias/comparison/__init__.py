@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import ComparesFurther, KnowsPublished, rescored_by, short_title
+from qabias.benchmarks.base import ComparesFurther, KnowsPublished, short_title
 from qabias.benchmarks.headline import Headline, meaningful
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
@@ -231,7 +231,7 @@ def _scores_of(benchmark: Benchmark, run: Run, answers: Answers) -> Mapping[str,
     """A run's scores as a benchmark's own, by its metric."""
     if run.benchmark is benchmark:
         return run.scores
-    return rescored_by(benchmark)[run.benchmark.name](answers.examples(run), answers.of_run(run))
+    return benchmark.rescored[run.benchmark.name](answers.examples(run), answers.of_run(run))
 
 
 def _pairing(runs: Sequence[Run], answers: Answers) -> Pairs:

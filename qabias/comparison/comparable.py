@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qabias.benchmarks import Benchmark
-from qabias.benchmarks.base import rescored_by
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.runs.folder import read_keys
@@ -49,7 +48,7 @@ def common_benchmark(runs: Sequence[Run]) -> Benchmark:
     """The benchmark with scores that all runs have or can get."""
     benchmarks = {run.benchmark.name: run.benchmark for run in runs}
     for name, benchmark in benchmarks.items():
-        if set(benchmarks) <= {name, *rescored_by(benchmark)}:
+        if set(benchmarks) <= {name, *benchmark.rescored}:
             return benchmark
     values = _values_by_run(runs, [run.benchmark.name for run in runs])
     raise QabiasError(

@@ -15,9 +15,9 @@ from qabias.answers.outcomes import ANSWERED
 from qabias.benchmarks import Benchmark, PromptFormat, load_benchmark
 from qabias.benchmarks.base import whole_config
 from qabias.benchmarks.generated import AskedText, answers_to, questions_of, written_format
+from qabias.benchmarks.inspect_logs import FACTS, KEY, UNTIL
 from qabias.benchmarks.orders import PREDICTIONS
 from qabias.benchmarks.registry import default_source
-from qabias.benchmarks.task_logs import FACTS, KEY, UNTIL
 from qabias.runs.arguments import DEFAULT_PARSER, RunArguments, check_arguments, check_own_options, norm_arguments
 from qabias.runs.question import Examples, load_examples
 from qabias.scorers.registry import FUNCTION, load_kind
@@ -172,6 +172,6 @@ def _load(arguments: str, mirror: str | None) -> TaskQuestions:
     """The questions of a task, loaded once for its samples, scorer and metrics."""
     asked = RunArguments(**json.loads(arguments))
     examples = load_examples(asked, mirror)
-    prompt_format = written_format(examples.benchmark, asked.format, asked.permutations)
+    prompt_format = written_format(examples.benchmark, asked.format, asked.permutations, examples.origin)
     questions = questions_of(examples.benchmark, examples.table, prompt_format, asked.norm)
     return TaskQuestions(asked, examples, prompt_format, questions)

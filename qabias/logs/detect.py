@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from qabias.errors import QabiasError
@@ -15,6 +16,7 @@ Reader = Callable[[Path], "Log | None"]
 """Reads a file of one tool; None for other files. Raises `QabiasError` if the file is unreadable."""
 
 _HEAD = 1 << 16
+_RUN_FILE = "run.json"
 _NOT_READ = {
     "HELM": ("adapter_spec", "request_states", "in request_states[].result.completions[].text"),
     "promptfoo": ("evalId", "results", "in results.results[].response.output"),
@@ -45,31 +47,47 @@ def refuse_others(path: Path) -> None:
             raise QabiasError(f"{path}: a file of {tool}, which qabias does not read.", fix)
 
 
-def logs_in(folder: Path, run_file: str) -> Iterator[tuple[Path, Log | QabiasError | None]]:
-    """Yield every file below a folder with its log, its error, or None if it is not a log."""
+@dataclass
+class FoundLogs:
+    """The files below a folder: logs, unreadable ones, runs, and others."""
+
+    logs: list[Log] = field(default_factory=list)
+    unreadable: list[QabiasError] = field(default_factory=list)
+    runs: list[Path] = field(default_factory=list)
+    others: list[Path] = field(default_factory=list)
+
+
+def find_logs(folder: Path) -> FoundLogs:
+    """Sort all files below a folder; a run is not searched. Without any log this is a `QabiasError`."""
+    content, others = FoundLogs(), []
     seen: set[Path] = set()
     for place, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
         here = Path(place)
         folders[:] = sorted(name for name in folders if (here / name).resolve() not in seen)
         seen.update((here / name).resolve() for name in folders)
-        if run_file in names:
+        if _RUN_FILE in names:
             folders.clear()
-            yield here, None
+            content.runs.append(here)
             continue
-        for name in sorted(names):
-            yield here / name, _log_or_error(here / name)
+        for path in (here / name for name in sorted(names)):
+            is_device = path.exists() and not path.is_file()
+            try:
+                log = None if is_device else read_log(path)
+                (content.logs.append(log) if log else others.append(path))
+            except QabiasError as error:
+                content.unreadable.append(error)
+            except OSError as error:
+                why = f"{path}: cannot be read: {error.strerror or error}."
+                content.unreadable.append(QabiasError(why, "Make it readable."))
+    content.others = [path for path in others if not any(log.owns(path) for log in content.logs)]
+    if not content.logs and not content.unreadable:
+        raise QabiasError(
+            f"{folder}: holds no run (no {_RUN_FILE}), and none of its {len(content.others):,} files is a log of "
+            "another tool.",
+            "Name a folder that `qabias run` wrote, or one with logs.",
+        )
+    return content
 
 
 def _raise(error: OSError) -> None:
     raise error
-
-
-def _log_or_error(path: Path) -> Log | QabiasError | None:
-    if path.exists() and not path.is_file():
-        return None  # a pipe or a device
-    try:
-        return read_log(path)
-    except QabiasError as error:
-        return error
-    except OSError as error:
-        return QabiasError(f"{path}: cannot be read: {error.strerror or error}.", "Make it readable.")

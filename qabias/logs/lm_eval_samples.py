@@ -22,11 +22,11 @@ _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>[^_]+)\.jsonl")
 
 
 class _Results(NamedTuple):
-    """The results of one task in `results_DATE.json`."""
+    """The results of one task in `results_DATE.json`; empty without such a file."""
 
-    path: Path
-    content: Mapping[str, Any]
-    task: str
+    path: Path | None = None
+    content: Mapping[str, Any] = {}
+    task: str = ""
 
     def of_task(self, name: str) -> Any:
         """The task's entry under a name such as "configs"; None if missing."""
@@ -41,28 +41,26 @@ def read(path: Path) -> Log | None:
         _refuse_scores_alone(path)
         return None
     results = _results_beside(path)
-    with as_written(results.path if results else path, TOOL):
+    with as_written(results.path or path, TOOL):
         return _log(path, first, results)
 
 
-def _log(path: Path, first: Mapping[str, Any], results: _Results | None) -> Log:
+def _log(path: Path, first: Mapping[str, Any], results: _Results) -> Log:
     chosen = _filter_of(first)
     named = _NAME.fullmatch(path.name)
-    task = results.task if results else named["task"] if named else path.stem
-    counts = (results.of_task("n-samples") or {}) if results else {}
-    n_asked = counts.get("effective")
+    n_asked = (results.of_task("n-samples") or {}).get("effective")
     return Log(
         path=path,
         tool=TOOL,
-        version=str(results.content.get("lm_eval_version") or "") if results else "",
-        task=task,
-        model=str(results.content.get("model_name") or "") if results else "",
+        version=str(results.content.get("lm_eval_version") or ""),
+        task=results.task or (named["task"] if named else path.stem),
+        model=str(results.content.get("model_name") or ""),
         settings=_settings(results),
         samples=lambda: _samples(path, chosen),
-        figures=_figures(results.of_task("results") or {}, chosen) if results else {},
+        figures=_figures(results.of_task("results") or {}, chosen),
         n_expected=int(n_asked) * max(1, len(first["resps"][0])) if n_asked is not None else None,
         notes=tuple(_notes(results, chosen)),
-        beside=(results.path,) if results else (),
+        beside=(results.path,) if results.path else (),
     )
 
 
@@ -143,8 +141,8 @@ def _filter_of(sample: Mapping[str, Any]) -> str:
     return str(sample.get("filter", "none"))
 
 
-def _results_beside(path: Path) -> _Results | None:
-    """The results of the same date; None if missing or without the task."""
+def _results_beside(path: Path) -> _Results:
+    """The results of the same date; empty if missing or without the task."""
     date = path.stem.rpartition("_")[2]
     for beside in sorted(path.parent.glob("*.json")):
         if not beside.stem.endswith(f"_{date}"):
@@ -155,11 +153,11 @@ def _results_beside(path: Path) -> _Results | None:
             for task in content["configs"]:
                 if path.name == f"samples_{task}_{date}.jsonl":
                     return _Results(beside, content, task)
-    return None
+    return _Results()
 
 
-def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
-    if results is None:
+def _notes(results: _Results, chosen: str) -> Iterator[str]:
+    if results.path is None:
         yield (
             "The results_*.json of the same date is missing. Model, settings, the harness's scores and the "
             "number of samples are unknown. The task comes from the file name. If it has several filters, the lines of "
@@ -185,10 +183,8 @@ def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
         yield f"Every question was asked {repeats} times."
 
 
-def _settings(results: _Results | None) -> dict[str, Any]:
+def _settings(results: _Results) -> dict[str, Any]:
     """What readers need of the task's configuration, which also has source code and keys of services."""
-    if results is None:
-        return {}
     config = results.of_task("configs") or {}
     ours = (config.get("metadata") or {}).get("qabias")
     return {

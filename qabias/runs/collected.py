@@ -13,19 +13,20 @@ import pyarrow.compute as pc
 
 from qabias.answers.outcomes import ANSWERED, UNREAD
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
-from qabias.benchmarks.base import RUN, AuthorsAnswers, BalancedSets, ExternalAnswers
+from qabias.benchmarks.base import NO_RULES, RUN, BalancedSets, External, Rules
 from qabias.benchmarks.generated import outcome_counts
 from qabias.benchmarks.scoring import scores_of
-from qabias.errors import QabiasError
-from qabias.runs.arguments import RunArguments, check_arguments, check_own_options, check_rules
+from qabias.errors import QabiasError, at_place
+from qabias.logs.model import as_written
+from qabias.runs.arguments import RunArguments, check_arguments, check_own_options, check_rules, norm_arguments
 from qabias.runs.checksums import write_checked
 from qabias.runs.folder import claim, part_path, read_part, read_run, write_part
 from qabias.runs.opened import Run
 from qabias.runs.question import Question, load_examples, read_question
-from qabias.runs.run import finish
+from qabias.runs.run import finish, score_run
 from qabias.runs.scored import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.signature import collected_signature, coverage_of, with_rules
-from qabias.support.suggest import choose, did_you_mean, first_line, shortened, unknown
+from qabias.support.suggest import did_you_mean, first_line, shortened
 from qabias.support.table_files import check_columns
 
 UNITS_PER_PART = 4096
@@ -34,7 +35,7 @@ _OTHER_DATA = (
     "Rerun the tool on unchanged data. It used another version, or changed the examples, for instance by shuffling the "
     "choices."
 )
-_PARTS = "allow_incomplete"  # benchmark rule that accepts incomplete sets
+_ALLOW_INCOMPLETE = "allow_incomplete"  # benchmark rule that accepts incomplete sets
 
 
 @dataclass(frozen=True)
@@ -53,97 +54,85 @@ class Collected:
         return coverage_of(self.arguments)
 
 
-def choose_from_table(benchmark: Benchmark, table: pa.Table, name: str | None, where: str) -> ExternalAnswers:
-    """Read one model's answers from a table, or from a file format of the benchmark's authors."""
-    check_columns(table, where)
-    is_general = set(benchmark.answer_columns) <= set(table.column_names)
-    published = benchmark.recognise(table) if isinstance(benchmark, AuthorsAnswers) and not is_general else ()
-    known = {answers.name: answers for answers in published}
-    if not known:
-        if name is not None:
-            raise QabiasError(f"{where}: has one column of answers.", "Remove --answers.")
-        return ExternalAnswers("", "", "", "", table)
-    if len(known) == 1 and name is None:
-        return next(iter(known.values()))
-    if name not in known:
-        if name is None:
-            raise QabiasError(f"{where} has the answers of {len(known)} models.", choose(list(known), (), "--answers"))
-        raise unknown(f"model in {where}:", name, known, "--answers")
-    return known[name]
-
-
-def collect(
-    external: ExternalAnswers,
-    arguments: RunArguments,
-    where: str,
-    mirror: str | None = None,
-    references: pa.Table | None = None,
-    *,
-    of_log: bool = False,
-) -> Collected:
+def collect(external: External, rules: Rules = NO_RULES, mirror: str | None = None) -> Collected:
     """Match answers with the examples that they answer."""
-    benchmark = load_benchmark(arguments.benchmark)
-    if external.source and (arguments.source != external.source or arguments.fixes):
-        asked = f"{arguments.source}{' with fixes' if arguments.fixes else ''}"
-        raise QabiasError(f"{where} answers source {external.source}, not {asked}.", "Remove --source and --fixes.")
-    check_own_options(benchmark, arguments.options)
-    named = replace(arguments, format=arguments.format or external.format or None)
-    arguments = check_arguments(benchmark, named)
+    log = external.log
+    if log is None:
+        return _collect(external, rules, mirror)
+    with as_written(log.called, log.tool):
+        collected = _collect(external, rules, mirror)
+    collected, about_sets = _accept_incomplete_sets(collected)
+    coverage = f"{collected.coverage}." if collected.coverage else ""
+    notes = (*external.notes, *filter(None, (about_sets, coverage)))
+    other = OtherTool(log.tool, log.version, log.task, log.path.name, external.figures, notes)
+    return replace(collected, other=without_reasons(other) if rules else other)
+
+
+def _collect(external: External, rules: Rules, mirror: str | None) -> Collected:
+    benchmark, where, log = load_benchmark(external.benchmark), external.where, external.log
+    check_own_options(benchmark, external.options)
+    arguments = RunArguments(
+        external.benchmark,
+        **{name: getattr(external, name) for name in ("model", "config", "source", "seed", "fixes", "options")},
+        **norm_arguments(external.norm),
+        format=external.format or None,
+        rules=rules,
+        asked_by=" ".join((log.tool, log.task)).replace("|", " ") if log else "",
+    )
+    arguments = check_arguments(benchmark, arguments)
     prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
     if prompt_format is not None and prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
         raise QabiasError(f"{where}: {prompt_format.name} is a set of formats.", f"Use the --format asked: {names}.")
     examples = load_examples(arguments, mirror)
-    if references is not None:
-        words = {"where": where, "fix": _OTHER_DATA} if of_log else {}
-        check_references(benchmark, examples.table, references, **words)
-    table, answers = join_answers(benchmark, examples.table, external.answers, where, of_log=of_log)
-    try:
+    if external.references is not None:
+        words = {"where": where, "fix": _OTHER_DATA} if log else {}
+        check_references(benchmark, examples.table, external.references, **words)
+    table, answers = join_answers(benchmark, examples.table, external.answers, where, of_log=log is not None)
+    with at_place(where):
         read = benchmark.read_given(table, answers, prompt_format, arguments.norm)
-    except QabiasError as error:
-        raise QabiasError(f"{where}: {error.args[0]}", *error.args[1:]) from error
     _refuse_unread(answers, read, where)
     digest = hashlib.sha256(str(read.to_pylist()).encode()).hexdigest()[:8]
     covered = f"{Path(where).name}@{digest} {table.num_rows} of {examples.table.num_rows}"
     arguments = replace(arguments, answers=covered.replace("|", " "))
     signature = collected_signature(arguments, examples.origin, prompt_format)
     answered = replace(examples, table=table, sampled="")
-    question = Question(answered, prompt_format, signature, UNITS_PER_PART)
-    return Collected(arguments, question, read, where)
+    return Collected(arguments, Question(answered, prompt_format, signature, UNITS_PER_PART), read, where)
 
 
-def parted(collected: Collected) -> tuple[Collected, str]:
+def _accept_incomplete_sets(collected: Collected) -> tuple[Collected, str]:
     """If sets are incomplete, add the rule that accepts them, and a note."""
-    question = collected.question
+    question, rules = collected.question, collected.arguments.rules
     benchmark = question.benchmark
-    n_sets, n_parted = benchmark.incomplete_sets(question.table) if isinstance(benchmark, BalancedSets) else (0, 0)
-    if not n_parted or _PARTS in collected.arguments.rules:
+    n_sets, n_lacking = benchmark.incomplete_sets(question.table) if isinstance(benchmark, BalancedSets) else (0, 0)
+    if not n_lacking or _ALLOW_INCOMPLETE in rules:
         return collected, ""
-    arguments = replace(collected.arguments, rules={**collected.arguments.rules, _PARTS: "yes"})
+    arguments = replace(collected.arguments, rules={**rules, _ALLOW_INCOMPLETE: "yes"})
     question = replace(question, signature=with_rules(question.signature, arguments.rules))
     sentence = (
-        f"{n_parted:,} of {n_sets:,} sets are incomplete: they lack balancing questions, and bias scores may differ "
-        f"from 0 without a bias (--rule {_PARTS}=yes)."
+        f"{n_lacking:,} of {n_sets:,} sets are incomplete: they lack balancing questions, and bias scores may differ "
+        f"from 0 without a bias (--rule {_ALLOW_INCOMPLETE}=yes)."
     )
     return replace(collected, arguments=arguments, question=question), sentence
 
 
-def refused(where: str | Path, error: QabiasError) -> QabiasError:
-    """Return the error of answers that the metric refuses, with their place."""
-    problem, fix = (*error.args, "")[:2]
-    if _PARTS in str(error):
-        fix = f"Add --rule {_PARTS}=yes to score incomplete sets."
-    return QabiasError(f"{where}: {problem}", fix or "Correct that row. Rows are counted from 0.")
+def scores_of_collected(collected: Collected) -> Mapping[str, Any]:
+    """The scores of collected answers. What the metric refuses is an error with its place."""
+    try:
+        question = collected.question
+        return scores_of(question.benchmark, question.table, collected.answers, collected.arguments.rules)[0]
+    except QabiasError as error:
+        problem, fix = error.args
+        if _ALLOW_INCOMPLETE in str(error):
+            fix = f"Add --rule {_ALLOW_INCOMPLETE}=yes to score incomplete sets."
+        fix = fix or "Correct that row. Rows are counted from 0."
+        raise QabiasError(f"{collected.where}: {problem}", fix) from error
 
 
 def write_collected(collected: Collected, folder: Path) -> Run:
     """Write answers as a run folder, with scores and tables."""
     question = collected.question
-    # What the metric refuses must not leave a folder behind.
-    try:
-        scores_of(question.benchmark, question.table, collected.answers, collected.arguments.rules)
-    except QabiasError as error:
-        raise refused(collected.where, error) from error
+    scores_of_collected(collected)  # an error must not leave a folder behind
     run_file = claim(folder, collected.arguments, question.signature, question.units_per_part)
     if collected.other is not None:
         write_other_tool(folder, collected.other)
@@ -156,9 +145,15 @@ def write_collected(collected: Collected, folder: Path) -> Run:
     return finish(run_file, question)
 
 
-def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror: str | None = None) -> Run:
-    """Score the answers of a run by other rules, as a new run."""
-    run = read_run(folder)
+def score_again(
+    folder: Path, rules: Rules = NO_RULES, output: str | Path | None = None, mirror: str | None = None
+) -> Run:
+    """Score a run in place, or by other rules as a new run."""
+    if (output is None) != (not rules):
+        raise QabiasError("Scoring with other rules creates a new run.", "Give both --rule and --output runs/NAME.")
+    if output is None:
+        return score_run(folder, mirror)
+    run, output = read_run(folder), Path(output)
     benchmark = load_benchmark(run.arguments.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
     question = replace(read_question(run, mirror), signature=with_rules(run.signature, arguments.rules))

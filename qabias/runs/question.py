@@ -215,9 +215,12 @@ def _check_unchanged(run: RunFile, examples: Examples) -> None:
         )
 
 
-def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, orders: int = 1) -> PromptFormat:
+def fitting_format(
+    benchmark: Benchmark, scorer: Scorer, name: str | None, orders: int = 1, origin: Origin | None = None
+) -> PromptFormat:
     """The prompt format for a scorer; sets the scorer's answer length."""
-    prompt_format = choose_format(benchmark.formats, name or benchmark.default_format(scorer))
+    formats = benchmark.formats_from(origin) if origin else benchmark.formats
+    prompt_format = choose_format(formats, name or benchmark.default_format(scorer))
     prompt_format = in_orders(benchmark, prompt_format, orders)
     if prompt_format.written and not isinstance(scorer, TextScorer):
         raise QabiasError(
@@ -232,7 +235,7 @@ def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, order
 def make_question(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question:
     """Prepare the question to a scorer."""
     benchmark = examples.benchmark
-    prompt_format = fitting_format(benchmark, scorer, arguments.format, arguments.permutations)
+    prompt_format = fitting_format(benchmark, scorer, arguments.format, arguments.permutations, examples.origin)
     signature = make_signature(arguments, examples.origin, prompt_format, scorer)
     return Question(examples, prompt_format, signature, benchmark.units_per_part(kind_of(scorer)))
 

@@ -1,4 +1,4 @@
-"""Users' tables (CSV, JSON, Parquet) as Arrow columns, and CSV row by row."""
+"""Users' tables, from files (CSV, JSON, Parquet) and from memory, as Arrow columns; CSV row by row."""
 
 import codecs
 import csv
@@ -23,6 +23,9 @@ from qabias.support.suggest import first_line, missing, shortened
 _ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json")
 _MOST_MB = 1024  # read as one Arrow block, which must be below 2 GiB
 _UTF16, _UTF32 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+ORIGIN_MARK = "Loaded by qabias: "
+"""What begins the line of a dataset's description with the origin of its rows."""
+
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
 
@@ -82,6 +85,43 @@ def _read_json(text: str, path: Path) -> pa.Table:
     if not text.lstrip().startswith("["):  # `splitlines` would also split inside JSON strings
         text = "[" + ",\n".join(line for line in text.split("\n") if line.strip()) + "]"
     return from_rows(json.loads(text), str(path))
+
+
+def is_table(rows: object) -> bool:
+    """Return whether an object is a table, not a sequence of single values."""
+    if isinstance(rows, Mapping) or hasattr(rows, "column_names") or hasattr(rows, "columns"):
+        return True
+    return isinstance(rows, Sequence) and bool(rows) and all(isinstance(row, Mapping) for row in rows)
+
+
+def to_table(rows: Any, what: str) -> pa.Table:
+    """A user's table as an Arrow table; NaN becomes null, like None."""
+    if not is_table(rows):
+        raise QabiasError(
+            f"{what} are a {type(rows).__name__}.",
+            "Give a datasets.Dataset, a data frame, an Arrow table, columns by name, or a list of rows.",
+        )
+    if isinstance(rows, pa.Table):
+        return rows
+    if hasattr(rows, "with_format"):
+        return rows.with_format("arrow")[:]
+    if hasattr(rows, "notna"):  # a data frame, whose missing values have several types
+        rows = rows.astype(object).where(rows.notna(), None)
+    try:
+        if not hasattr(rows, "items"):
+            return from_rows(rows, what)
+        columns = [to_column(values, f"{what}: column {name}") for name, values in rows.items()]
+        return pa.table(columns, list(map(str, rows.keys())))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
+        raise QabiasError(
+            f"{what}: not a table ({' '.join(str(error).split())}).", "Give one value per row and column."
+        ) from error
+
+
+def origin_of(rows: object) -> list[dict[str, Any]]:
+    """Return the origin that rows record."""
+    lines = str(getattr(getattr(rows, "info", None), "description", None)).splitlines()
+    return [json.loads(line.removeprefix(ORIGIN_MARK)) for line in lines if line.startswith(ORIGIN_MARK)]
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]], what: str) -> pa.Table:

@@ -20,10 +20,9 @@ from qabias.answers.outcomes import outcome, whole
 from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, ExternalAnswers, Logged, Rules, Scored
-from qabias.benchmarks.bbq import FORCED, NAME, published_scores
+from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, External, Rules, Scored
+from qabias.benchmarks.bbq import FORCED, NAME, harness_logs, inspect_logs, published_scores
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
-from qabias.benchmarks.bbq.logs import inspect_evals, lm_eval
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
 from qabias.benchmarks.bbq.reading import check_probabilities, read_open
@@ -54,9 +53,6 @@ from qabias.benchmarks.pairs import predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
-from qabias.logs import Log
-from qabias.logs.inspect_eval import TOOL as INSPECT
-from qabias.logs.lm_eval_samples import TOOL as LM_EVAL
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
@@ -236,12 +232,6 @@ class BBQBenchmark(Benchmark):
         if config != ordered:
             raise QabiasError(f"the config {config!r} is out of order.", f"Use {ordered}.")
 
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
-        """The answers in a log of another tool that asked BBQ's published questions."""
-        if log.tool == INSPECT:
-            return inspect_evals.logged(log)
-        return lm_eval.logged(log, hints) if log.tool == LM_EVAL else None
-
     def group_columns(self, table: pa.Table) -> Mapping[str, pa.ChunkedArray]:
         """The paper's categories."""
         return {"paper_category": pa.chunked_array([paper_categories(table)])}
@@ -381,12 +371,13 @@ class _BBQ(BBQBenchmark):
     """BBQ in English, with the authors' published answers."""
 
     forced_choice = FORCED
+    log_readers = (inspect_logs.read, harness_logs.TASK, harness_logs.OWN_TASK)
 
-    def recognise(self, table: pa.Table) -> list[ExternalAnswers]:
+    def recognise(self, table: pa.Table) -> list[External]:
         """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
         return recognise(table)
 
-    def published(self, model: str, config: str, mirror: str | None) -> list[ExternalAnswers]:
+    def published(self, model: str, config: str, mirror: str | None) -> list[External]:
         """The published answers of a model of the paper, for each prompt."""
         return published_answers(model, self._categories(config), mirror)
 

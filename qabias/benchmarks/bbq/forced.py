@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS
-from qabias.benchmarks.base import NO_RULES, Logged, Rescoring, Rules, Scored
+from qabias.benchmarks.base import NO_RULES, Rescoring, Rules, Scored
 from qabias.benchmarks.bbq import FORCED, NAME
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
@@ -29,7 +29,6 @@ from qabias.benchmarks.generated import about_missing, outcome_counts
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import most_biased_first
 from qabias.errors import QabiasError
-from qabias.logs import Log
 from qabias.scorers.base import Request, Scorer, TextScorer
 from qabias.scores.facts import SHOWN, Facts, Measure, ParallelForms, UndefinedReason
 from qabias.scores.formatting import counted
@@ -254,10 +253,6 @@ class ForcedChoice(BBQBenchmark):
         )
         title = "Forced choice next to the form with UNKNOWN"
         return [Table("forced_choice", title, "", note, _BOTH, rows, None, SHOWN)]
-
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
-        """None: no other tool asks a forced choice."""
-        return None
 
 
 def _at_places(places: Sequence[int], offered: Sequence[Any] | None, absent: float) -> list[Any] | None:

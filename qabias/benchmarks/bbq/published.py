@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.answers import NO_ANSWER
-from qabias.benchmarks.base import ExternalAnswers
+from qabias.benchmarks.base import External
 from qabias.building.sources import fetch
 from qabias.errors import QabiasError
 from qabias.support.table_files import read_table
@@ -33,26 +33,26 @@ _LOGIT_COLUMNS = ("index", "cat", "model", *_LOGITS)
 _LOGIT_FORMAT = "pair"
 
 
-def recognise(table: pa.Table) -> list[ExternalAnswers]:
+def recognise(table: pa.Table) -> list[External]:
     """The answers in a table of one of the authors' two forms; none in any other table."""
     names = set(table.column_names)
     if names >= set(_LOGIT_COLUMNS):
         return list(_of_logits(table))
     outputs = {name: _OUTPUT.fullmatch(name) for name in table.column_names}
     return [
-        ExternalAnswers(
-            _MODELS.get(match["model"], match["model"]),
-            FORMATS.get(match["prompt"], ""),
-            "released",
-            SOURCE,
+        External(
             _answers(table["category"], table["example_id"], table[name]),
+            model=_MODELS.get(match["model"], match["model"]),
+            source=SOURCE,
+            format=FORMATS.get(match["prompt"], ""),
+            norm="released",
         )
         for name, match in outputs.items()
         if match and {"category", "example_id"} <= names
     ]
 
 
-def published_answers(model: str, categories: Sequence[str], mirror: str | None) -> list[ExternalAnswers]:
+def published_answers(model: str, categories: Sequence[str], mirror: str | None) -> list[External]:
     """A model's answers to some categories, from the pinned and verified files."""
     if model == UNIFIEDQA:
         paths = [f"results/UnifiedQA/preds_{category}.jsonl" for category in categories]
@@ -70,7 +70,7 @@ def published_answers(model: str, categories: Sequence[str], mirror: str | None)
     return [replace(one, answers=one.answers.filter(pc.is_in(one.answers["category"], wanted))) for one in chosen]
 
 
-def _of_logits(table: pa.Table) -> Iterator[ExternalAnswers]:
+def _of_logits(table: pa.Table) -> Iterator[External]:
     """Answers by model. Equal largest logits are no answer, as in the authors' script."""
     logits = np.stack([table[name].to_numpy() for name in _LOGITS], axis=1)
     best = logits.max(axis=1, keepdims=True)
@@ -83,7 +83,7 @@ def _of_logits(table: pa.Table) -> Iterator[ExternalAnswers]:
         rows = table.filter(of_model)
         answers = _answers(rows["cat"], rows["index"], pa.chunked_array([chosen]).filter(of_model))
         answers = answers.append_column("probabilities", likely.filter(of_model))
-        yield ExternalAnswers(_MODELS.get(model, model), _LOGIT_FORMAT, "none", SOURCE, answers)
+        yield External(answers, model=_MODELS.get(model, model), source=SOURCE, format=_LOGIT_FORMAT)
 
 
 def _answers(category: pa.ChunkedArray, example_id: pa.ChunkedArray, answers: pa.ChunkedArray) -> pa.Table:

@@ -12,12 +12,11 @@ import pyarrow.compute as pc
 
 from qabias.answers.parsing import CONTRADICTION, ENTAILMENT
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import Logged, Scored
+from qabias.benchmarks.base import Scored
+from qabias.benchmarks.harness_logs import OwnTask
 from qabias.benchmarks.inference import BBNLI
 from qabias.benchmarks.inference.benchmark import InferenceBenchmark, gather, roles
 from qabias.benchmarks.inference.facts import BBNLI_FACTS
-from qabias.benchmarks.task_logs import harness_answers
-from qabias.logs import Log
 from qabias.scorers.kind import ScorerKind
 from qabias.scores.facts import ALL
 from qabias.share.bbnli_dataset import folder as _folder
@@ -27,7 +26,6 @@ from qabias.support.arrow import column_codes
 from qabias.tables.model import Analysis
 
 _DOCUMENT = ("pair_id", "premise_id", "hypothesis", "stance")
-_REFERENCES = (*_DOCUMENT, "premise", "question", "subtopic", "kind", "label")
 
 
 class BBNLIBenchmark(InferenceBenchmark):
@@ -40,6 +38,9 @@ class BBNLIBenchmark(InferenceBenchmark):
     sources: Sequence[str] = _origin.SOURCES
     key = ("example_id",)
     strata = "hypotheses"
+    log_readers = (
+        OwnTask(_DOCUMENT, (*_DOCUMENT, "premise", "question", "subtopic", "kind", "label"), ("pair_id", 2)),
+    )
     facts = BBNLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Any:
@@ -86,10 +87,6 @@ class BBNLIBenchmark(InferenceBenchmark):
         from qabias.benchmarks.inference.tables import bbnli_example, examples
 
         return examples(table, answers, range(table.num_rows), bbnli_example)[0]
-
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
-        """The answers in a log of this project's tasks for lm-evaluation-harness."""
-        return harness_answers(log, self, hints, _DOCUMENT, _REFERENCES, of_set=("pair_id", 2))
 
     def group_path(self, group: str) -> tuple[str, ...]:
         """Under `by` as subtopic or domain, except for all rows."""

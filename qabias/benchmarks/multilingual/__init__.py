@@ -1,12 +1,12 @@
-"""Sets of BBQ's form in other languages: one module each, with cards in `cards` and words in `languages`."""
+"""Sets of BBQ's form in other languages, with cards in `cards` and words in `languages`."""
 
 MODULES = {
     "kobbq": "kobbq:BENCHMARK",
-    "esbbq": "esbbq:SPANISH",
-    "cabbq": "esbbq:CATALAN",
-    "mbbq": "mbbq:BENCHMARK",
-    "ggbbq": "ggbbq:BENCHMARK",
-    "basqbbq": "basqbbq:BENCHMARK",
-    "jbbq": "jbbq:BENCHMARK",
+    "esbbq": "sets:SPANISH",
+    "cabbq": "sets:CATALAN",
+    "mbbq": "sets:FOUR_LANGUAGES",
+    "ggbbq": "sets:GERMAN",
+    "basqbbq": "sets:BASQUE",
+    "jbbq": "sets:JAPANESE",
 }
 """The modules of this folder that hold a benchmark, by its name."""

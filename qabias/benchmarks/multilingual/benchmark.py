@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.answers import Phrases
-from qabias.benchmarks.base import NO_RULES, Logged, Rules, Scored
+from qabias.benchmarks.base import NO_RULES, LogReader, Rules, Scored
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
-from qabias.benchmarks.bbq.logs.lm_eval import own_questions
+from qabias.benchmarks.bbq.harness_logs import OWN_TASK
 from qabias.benchmarks.bbq.roles import score
 from qabias.benchmarks.bbq.tables import ACCURACY, BIAS, COST, N_TEMPLATES, OF_BBQ, READ_BIAS, READ_INTERVALS
 from qabias.benchmarks.breakdowns import Breakdown, make_tables
@@ -28,7 +28,6 @@ from qabias.building import sources
 from qabias.building.origin import check_source
 from qabias.building.templating import StableRandom
 from qabias.errors import QabiasError
-from qabias.logs import Log
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.scores.facts import Facts, ParallelForms
@@ -87,6 +86,7 @@ class PublishedQuestions(BBQBenchmark):
     forms: ParallelForms | None = None
     asks: Mapping[str, str] = MappingProxyType({"answer-logprob": "", "letter-logprob": "letters", "letter": "letters"})
     interfaces: Sequence[str] = ("options", "texts")
+    log_readers: Sequence[LogReader] = (OWN_TASK,)
     categories: Sequence[str]
     groups_of_categories: Mapping[str, Sequence[str]] = MappingProxyType({})
     """Further configs: their categories by name."""
@@ -168,10 +168,6 @@ class PublishedQuestions(BBQBenchmark):
         languages = [self.language_of({"category": name}).name for name in run.table["category"].to_pylist()]
         tables = _by_language(run.table, run.answers, languages, rules)
         return replace(analysis, tables=(*tables, *map(_without_paper, analysis.tables)))
-
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
-        """The answers in a log of a qabias task on the set."""
-        return own_questions(log, self, hints)
 
     def incomplete_sets(self, table: pa.Table) -> tuple[int, int]:
         """Like BBQ's; none for lopsided sets."""

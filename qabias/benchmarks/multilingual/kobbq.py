@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import ast
-import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from qabias.benchmarks.bbq.prompts import FIVE
-from qabias.benchmarks.multilingual.benchmark import ORDERS, PublishedQuestions, SetOrigin
-from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of
+from qabias.benchmarks.multilingual.benchmark import SetOrigin
+from qabias.benchmarks.multilingual.rows import Answer, Item
+from qabias.benchmarks.multilingual.sets import ReleasedSet, read_csv
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.building.sources import fetch
-
-CATEGORIES = (
-    *("Age", "Disability_status", "Domestic_area_of_origin", "Educational_background", "Family_structure"),
-    *("Gender_identity", "Physical_appearance", "Political_orientation", "Race_ethnicity_nationality", "Religion"),
-    *("SES", "Sexual_orientation"),
-)
-"""The categories, spelled and ordered like the file of templates."""
 
 UNKNOWN = 2
 """Number of the UNKNOWN answer: the last in every sample."""
@@ -33,25 +24,6 @@ UNKNOWN = 2
 _SAMPLE_ID = re.compile(
     r"(?P<category>.+)-(?P<template>\d+)(?P<version>[a-z])-(?P<sample>\d+)-(?P<context>amb|dis)-(?P<question>bsd|cnt)"
 )
-
-
-def read_items(samples: Path, templates: Path, category: str) -> list[Item]:
-    """The items of one category. Those of a set are neighbors, sets are in file order."""
-    template_of = {(row["Category"].lower(), int(row["ID"]), row["version"]): row for row in _rows(templates)}
-    sets: dict[str, list[Item]] = {}
-    for row in _rows(samples):
-        sample = _SAMPLE_ID.fullmatch(row["sample_id"])
-        assert sample is not None
-        if sample["category"] == category.lower():
-            template = template_of[sample["category"], int(sample["template"]), sample["version"]]
-            item = _item(category, sample, row, template)
-            sets.setdefault(f"{item.template}/{item.set}", []).append(item)
-    return [item for of_set in sets.values() for item in of_set]
-
-
-def _rows(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file, delimiter="\t")
 
 
 def _item(category: str, sample: re.Match[str], row: Mapping[str, str], template: Mapping[str, str]) -> Item:
@@ -62,7 +34,7 @@ def _item(category: str, sample: re.Match[str], row: Mapping[str, str], template
     target = biased if negative else 1 - biased
     groups = template["Target_group"]
     other = template["N2_info"] if template["N1_info"] == groups else template["N1_info"]
-    first, second = (Answer(choices[place], groups if place == target else other) for place in range(UNKNOWN))
+    people = [Answer(choices[place], groups if place == target else other) for place in range(UNKNOWN)]
     return Item(
         category=category,
         template=sample["template"],
@@ -71,7 +43,7 @@ def _item(category: str, sample: re.Match[str], row: Mapping[str, str], template
         ambiguous=sample["context"] == "amb",
         context=row["context"],
         question=row["question"],
-        answers=(first, second, Answer(choices[UNKNOWN], "unknown")),
+        answers=[*people, Answer(choices[UNKNOWN], "unknown")],
         right=choices.index(row["answer"]),
         target=target,
         unknown=UNKNOWN,
@@ -102,24 +74,14 @@ class Prompt(NamedTuple):
     unknown: str
 
 
-class PublishedPrompts:
-    """The five prompts, read from the published file when first needed."""
+def formats(mirror: str | None = None) -> Mapping[str, PromptFormat]:
+    """The formats `kobbq_1` to `kobbq_5` and their set `five`, by name. The published file is read when needed."""
 
-    mirror: str | None = None
+    @cache
+    def prompts() -> dict[int, Prompt]:
+        path = fetch(REPOSITORY, PATH, mirror=mirror)
+        return {int(row["prompt_id"]): _prompt(row) for row in read_csv(path, "\t")}
 
-    @cached_property
-    def by_number(self) -> dict[int, Prompt]:
-        """The prompts by their numbers in the file, from 1."""
-        path = fetch(REPOSITORY, PATH, mirror=self.mirror)
-        return {int(row["prompt_id"]): _prompt(row) for row in _rows(path)}
-
-
-PROMPTS = PublishedPrompts()
-"""The texts of the formats. A loader sets the user's mirror."""
-
-
-def formats(prompts: PublishedPrompts = PROMPTS) -> Mapping[str, PromptFormat]:
-    """The formats `kobbq_1` to `kobbq_5` and their set `five`, by name."""
     five = tuple(
         PromptFormat(
             f"kobbq_{number}",
@@ -143,10 +105,10 @@ def _prompt(row: Mapping[str, str]) -> Prompt:
     return Prompt(row["prompt"].replace("\\n", "\n"), (first, second, third), row["unknown"])
 
 
-def _render(prompts: PublishedPrompts, number: int, example: Example) -> tuple[str, tuple[str, ...]]:
-    prompt = prompts.by_number[number]
+def _render(prompts: Callable[[], Mapping[int, Prompt]], number: int, example: Example) -> tuple[str, tuple[str, ...]]:
+    prompt = prompts()[number]
     # Released samples have the first prompt's wording.
-    released = prompts.by_number[1].unknown
+    released = prompts()[1].unknown
     texts = (example[f"ans{place}"] for place in _PLACES.values())
     answers = [prompt.unknown if answer == released else answer for answer in texts]
 
@@ -157,23 +119,30 @@ def _render(prompts: PublishedPrompts, number: int, example: Example) -> tuple[s
     return _SLOT.sub(fill, prompt.text), tuple(f" {label}" for label in prompt.labels)
 
 
-class KoreanQuestions(PublishedQuestions):
+class KoreanQuestions(ReleasedSet):
     """KoBBQ: Korean Bias Benchmark for Question Answering (Jin et al. 2024)."""
-
-    categories = CATEGORIES
-    options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS, "part": ("test", "all")})
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.formats = {**self.formats, **formats()}
 
-    def table(self, category: str, origin: SetOrigin) -> pa.Table:
-        """The samples of one category, set by set."""
-        PROMPTS.mirror = origin.mirror or PROMPTS.mirror
-        samples, templates = (
-            self.fetch(f"data/KoBBQ_{name}.tsv", origin) for name in (f"{origin.options['part']}_samples", "templates")
-        )
-        return table_of(rows_of(read_items(samples, templates, category), origin.shuffle(self.name, category, "order")))
+    def formats_from(self, origin: SetOrigin) -> Mapping[str, PromptFormat]:
+        """The authors' prompts from the mirror of the origin."""
+        return {**self.formats, **formats(origin.mirror)}
+
+    def items(self, category: str, *files: Path) -> Iterator[Item]:
+        """The items of one category. Those of a set are neighbors, sets are in file order."""
+        samples, templates = (read_csv(path, "\t") for path in files)
+        template_of = {(row["Category"].lower(), int(row["ID"]), row["version"]): row for row in templates}
+        sets: dict[str, list[Item]] = {}
+        for row in samples:
+            sample = _SAMPLE_ID.fullmatch(row["sample_id"])
+            assert sample is not None
+            if sample["category"] == category.lower():
+                template = template_of[sample["category"], int(sample["template"]), sample["version"]]
+                item = _item(category, sample, row, template)
+                sets.setdefault(f"{item.template}/{item.set}", []).append(item)
+        return chain.from_iterable(sets.values())
 
 
 BENCHMARK = KoreanQuestions("kobbq")

@@ -48,7 +48,7 @@ class Item(NamedTuple):
     ambiguous: bool
     context: str
     question: str
-    answers: tuple[Answer, Answer, Answer]
+    answers: Sequence[Answer]
     right: int
     target: int
     unknown: int
@@ -101,11 +101,9 @@ def target_of(is_target: Sequence[bool]) -> int:
 
 
 def _worded(item: Item, unknown_text: str) -> Item:
-    first, second, third = (
-        answer._replace(text=unknown_text) if place == item.unknown else answer
-        for place, answer in enumerate(item.answers)
-    )
-    return item._replace(answers=(first, second, third))
+    answers = [*item.answers]
+    answers[item.unknown] = answers[item.unknown]._replace(text=unknown_text)
+    return item._replace(answers=answers)
 
 
 def _columns(item: Item, order: Sequence[int]) -> Row:
@@ -192,9 +190,7 @@ def _item(row: Mapping[str, Any], infos: _Infos, category: str, is_target: IsTar
     right = int(row["label"])
     if right not in PLACES:
         raise ValueError(f"the label is {right}")
-    first, second, third = (
-        Answer(row[f"ans{place}"], "unknown" if place == unknown else tag) for place, (_, tag) in enumerate(infos)
-    )
+    answers = [Answer(row[f"ans{at}"], "unknown" if at == unknown else tag) for at, (_, tag) in enumerate(infos)]
     for place, (word, _) in enumerate(infos):
         places = [at for at in PLACES if re.search(rf"(?i)(?<!\w){re.escape(word)}(?!\w)", row[f"ans{at}"])]
         if word and places and not {place, unknown} & {*places}:
@@ -207,7 +203,7 @@ def _item(row: Mapping[str, Any], infos: _Infos, category: str, is_target: IsTar
         ambiguous=_CONDITIONS[row["context_condition"]],
         context=row["context"],
         question=row["question"],
-        answers=(first, second, third),
+        answers=answers,
         right=right,
         target=target_of([place != unknown and is_target(*info, groups) for place, info in enumerate(infos)]),
         unknown=unknown,

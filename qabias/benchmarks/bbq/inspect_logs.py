@@ -6,19 +6,20 @@ import re
 import reprlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import Written, outcome
-from qabias.benchmarks.base import ExternalAnswers, Logged, OtherFigure
+from qabias.benchmarks.base import Benchmark, External, OtherFigure
 from qabias.benchmarks.bbq import NAME
-from qabias.benchmarks.bbq.logs.lm_eval import config_of
 from qabias.benchmarks.bbq.published import SOURCE
-from qabias.benchmarks.task_logs import FACTS
+from qabias.benchmarks.harness_logs import config_of
+from qabias.benchmarks.inspect_logs import FACTS
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
+from qabias.logs.inspect_eval import TOOL
 from qabias.scores.formatting import counted
 from qabias.share.bbq_dataset import origin as _origin
 
@@ -42,56 +43,63 @@ _STDERR = "not clustered; the intervals here are clustered by template"
 _OTHER_SCORER = "a score of another scorer"
 
 
-def logged(log: Log) -> Logged | None:
+class _Row(NamedTuple):
+    """A sample as an example of BBQ with its answer."""
+
+    key: dict[str, Any]
+    reference: dict[str, Any]
+    place: int = NO_ANSWER
+    became: str | None = None
+    text: str | None = None
+    missing: str = ""
+    failed: bool = False
+    is_scored: bool = False
+
+
+def read(log: Log, benchmark: Benchmark, asked: Mapping[str, Any]) -> External | None:
     """The answers in a log of the task, or None for another task."""
-    if not _is_bbq(log):
+    if log.tool != TOOL or not _is_bbq(log):
         return None
     # All samples have the same scorers.
     scorers = next((list(sample.answers) for sample in log.samples() if sample.answers and not sample.error), [])
     scorer = _scorer(log, scorers)
-    samples = [_Asked(log, sample, scorer) for sample in log.samples()]
-    if not samples:
-        raise QabiasError(f"{log.called}: the log has no samples.", "Finish it with `inspect eval-retry`.")
-    if all(asked.missing for asked in samples):
-        problem = f"{log.called}: no sample has an answer; the first: {samples[0].missing}."
-        raise QabiasError(problem, "Finish it with `inspect eval-retry`.")
-    references = {name: [asked.reference[name] for asked in samples] for name in samples[0].reference}
-    return Logged(
-        ExternalAnswers(log.model, "", "none", SOURCE, _answers(samples)),
-        config_of({asked.category for asked in samples}, _origin.CONFIGS),
-        references=pa.table(_keys(samples) | references),
-        figures=tuple(_figures(log, scorer, samples)),
-        notes=tuple(_notes(scorers, scorer, samples)),
+    rows = [_row(log, sample, scorer) for sample in log.samples()]
+    fix = "Finish it with `inspect eval-retry`."
+    if not rows:
+        raise QabiasError(f"{log.called}: the log has no samples.", fix)
+    if all(row.missing for row in rows):
+        raise QabiasError(f"{log.called}: no sample has an answer; the first: {rows[0].missing}.", fix)
+    keys = pa.Table.from_pylist([row.key for row in rows])
+    answers = {
+        "prediction": pa.array([row.place for row in rows], pa.int64()),
+        "outcome": pa.array([row.became for row in rows], pa.string()),
+        "outputs": pa.array([None if row.text is None else [row.text] for row in rows], pa.list_(pa.string())),
+    }
+    return External(
+        pa.table({**{name: keys[name] for name in keys.column_names}, **answers}),
+        config=config_of({row.key["category"] for row in rows}, _origin.CONFIGS),
+        source=SOURCE,
+        references=pa.Table.from_pylist([row.key | row.reference for row in rows]),
+        figures=tuple(_figures(log, scorer, rows)),
+        notes=tuple(_notes(scorers, scorer, rows)),
     )
 
 
-class _Asked:
-    """A sample as an example of BBQ with its answer."""
-
-    __slots__ = (*("became", "category", "example_id", "failed", "is_scored", "missing", "place", "reference", "text"),)
-
-    def __init__(self, log: Log, sample: Sample, scorer: str) -> None:
-        if sample.run > 1:
-            raise QabiasError(
-                f"{log.called}: {sample.where}: several epochs, and scores need one answer per question.",
-                "Rerun the task with --epochs 1.",
-            )
-        metadata = sample.asked.get("metadata") or {}
-        _check(log, sample, metadata)
-        self.category: str = metadata["category"]
-        self.example_id: int = metadata["source_id"]
-        self.reference = _reference(sample.asked, metadata)
-        self.missing = ""
-        self.failed = bool(sample.error)
-        self.is_scored = scorer in sample.answers
-        self.place, self.became, self.text = NO_ANSWER, None, None
-        answer = sample.answers.get(scorer)
-        if self.failed or answer is None:
-            self.missing = f"{sample.where}: {sample.error or 'not scored, see `inspect score`'}"
-            return
-        self.text = sample.text or ""
-        self.place = _place(log, sample, answer)
-        self.became = outcome(Written(self.text, sample.finish, sample.thinking), self.place)
+def _row(log: Log, sample: Sample, scorer: str) -> _Row:
+    if sample.run > 1:
+        raise QabiasError(
+            f"{log.called}: {sample.where}: several epochs, and scores need one answer per question.",
+            "Rerun the task with --epochs 1.",
+        )
+    metadata = sample.asked.get("metadata") or {}
+    _check(log, sample, metadata)
+    key = {"category": metadata["category"], "example_id": metadata["source_id"]}
+    row = _Row(key, _reference(sample.asked, metadata), failed=bool(sample.error), is_scored=scorer in sample.answers)
+    answer = sample.answers.get(scorer)
+    if sample.error or answer is None:
+        return row._replace(missing=f"{sample.where}: {sample.error or 'not scored, see `inspect score`'}")
+    text, place = sample.text or "", _place(log, sample, answer)
+    return row._replace(text=text, place=place, became=outcome(Written(text, sample.finish, sample.thinking), place))
 
 
 def _is_bbq(log: Log) -> bool:
@@ -155,26 +163,7 @@ def _reference(asked: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[st
     }
 
 
-def _keys(samples: list[_Asked]) -> dict[str, Any]:
-    return {
-        "category": pa.array([asked.category for asked in samples], pa.string()),
-        "example_id": pa.array([asked.example_id for asked in samples], pa.int64()),
-    }
-
-
-def _answers(samples: list[_Asked]) -> pa.Table:
-    texts = [None if asked.text is None else [asked.text] for asked in samples]
-    return pa.table(
-        _keys(samples)
-        | {
-            "prediction": pa.array([asked.place for asked in samples], pa.int64()),
-            "outcome": pa.array([asked.became for asked in samples], pa.string()),
-            "outputs": pa.array(texts, pa.list_(pa.string())),
-        }
-    )
-
-
-def _figures(log: Log, scorer: str, samples: list[_Asked]) -> Iterator[OtherFigure]:
+def _figures(log: Log, scorer: str, rows: list[_Row]) -> Iterator[OtherFigure]:
     """The metrics of inspect; the scorer that counts has counterparts here."""
     # With one answer per question all reducers agree.
     reducers = (log.settings.get("config") or {}).get("epochs_reducer") or []
@@ -182,40 +171,40 @@ def _figures(log: Log, scorer: str, samples: list[_Asked]) -> Iterator[OtherFigu
     for name, value in log.figures.items():
         group, _, metric = name.rpartition("/")
         if group in groups:
-            why = {"accuracy": _why_accuracy(log, samples), "stderr": _STDERR}.get(metric, "")
+            why = {"accuracy": _why_accuracy(log, rows), "stderr": _STDERR}.get(metric, "")
             yield OtherFigure(name, value, ("accuracy",) if metric == "accuracy" else (), why)
         else:
             yield OtherFigure(name, value, why="" if name.startswith(f"{scorer}/") else _OTHER_SCORER)
 
 
-def _why_accuracy(log: Log, samples: list[_Asked]) -> str:
+def _why_accuracy(log: Log, rows: list[_Row]) -> str:
     """Why inspect's accuracy is not ours, or ""."""
-    missing = [asked for asked in samples if asked.missing]
+    missing = [row for row in rows if row.missing]
     reasons = {
         "inspect counts unparseable answers as wrong, qabias does not score them": any(
-            asked.place == NO_ANSWER and not asked.missing for asked in samples
+            row.place == NO_ANSWER and not row.missing for row in rows
         ),
         "scored samples that failed or are invalid count only there": any(
-            asked.failed and asked.is_scored for asked in missing
+            row.failed and row.is_scored for row in missing
         ),
         "samples whose score names no answer count only there": any(
-            asked.is_scored and not asked.failed for asked in missing
+            row.is_scored and not row.failed for row in missing
         ),
-        "both exclude samples without a score": any(not asked.is_scored for asked in missing),
-        "samples that are not in the log may count there": log.n_expected is not None and len(samples) < log.n_expected,
+        "both exclude samples without a score": any(not row.is_scored for row in missing),
+        "samples that are not in the log may count there": log.n_expected is not None and len(rows) < log.n_expected,
     }
     return "; ".join(reason for reason, holds in reasons.items() if holds)
 
 
-def _notes(scorers: list[str], scorer: str, samples: list[_Asked]) -> Iterator[str]:
+def _notes(scorers: list[str], scorer: str, rows: list[_Row]) -> Iterator[str]:
     if len(scorers) > 1:
         yield f"The scorer {scorer} of {', '.join(scorers)} parsed the answers."
-    unscored = [asked.missing for asked in samples if asked.missing and not asked.failed]
+    unscored = [row.missing for row in rows if row.missing and not row.failed]
     if unscored:
         yield f"{counted(len(unscored), 'sample')} without a score count as missing; the first: {unscored[0]}."
     lacking = defaultdict(list)
-    for name in samples[0].reference:
-        lacking[sum(asked.reference[name] is None for asked in samples)].append(name)
+    for name in rows[0].reference:
+        lacking[sum(row.reference[name] is None for row in rows)].append(name)
     lacking.pop(0, None)
     for n, names in lacking.items():
         yield f"{counted(n, 'sample')} without {', '.join(names)}, which is not checked."

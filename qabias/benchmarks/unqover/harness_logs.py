@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from qabias.benchmarks.base import Logged
-from qabias.benchmarks.task_logs import column, columns_of, given_of, of_sample, own_figures, own_task
+from qabias.benchmarks.harness_logs import column, columns_of, of_sample, own_answers, own_task
 from qabias.benchmarks.unqover.questions import ASKED
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
-    from qabias.benchmarks.base import Benchmark
+    from qabias.benchmarks.base import Benchmark, External
     from qabias.logs import Log, Sample
 
 _DOCUMENT = ("template_id", "subject1", "subject2", "attribute_class", "number")
@@ -24,38 +21,39 @@ _REFERENCES = (
 )
 
 
-def logged(log: Log, benchmark: Benchmark, hints: Mapping[str, str], sets: Sequence[str]) -> Logged | None:
+def read(log: Log, benchmark: Benchmark, asked: Mapping[str, Any]) -> External | None:
     """The answers in a log of one of the tasks, or None for another task."""
-    asked = own_task(log, benchmark, hints, _DOCUMENT)
-    if asked is None:
+    recorded = own_task(log, benchmark, asked, _DOCUMENT)
+    if recorded is None:
         return None
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for sample in log.samples():
         with of_sample(log, sample):
-            _add(rows, log, sample, sets)
+            _add(rows, log, sample, benchmark)
     whole = [row for row in rows.values() if all(name in row for name in benchmark.answer_columns)]
     if not whole:
         problem = f"{log.called}: no row has answers to its {len(ASKED)} questions."
         raise QabiasError(problem, "Rerun the task with a larger --limit.")
-    texts = ("context_12", "context_21", "question", "negated_question")
     in_sets = {row["set"] for row in whole}
     if len(in_sets) > 1:
         problem = f"{log.called}: rows of several sets ({', '.join(sorted(in_sets))})."
         raise QabiasError(problem, "Score the log of each task separately.")
-    (of_set,) = in_sets
+    (config,) = in_sets
     n_cut = len(rows) - len(whole)
     cut = f"{n_cut:,} rows are excluded because they lack some of {len(ASKED)} questions, as in the task."
-    answers = pa.table(columns_of(whole, (*benchmark.key, *benchmark.answer_columns)))
-    return Logged(
-        external=given_of(log, benchmark, asked, answers),
-        config=of_set,
-        references=pa.table(columns_of(whole, (*benchmark.key, *_REFERENCES, *texts))),
-        figures=own_figures(log, "sets", of_set),
+    texts = ("context_12", "context_21", "question", "negated_question")
+    return own_answers(
+        log,
+        benchmark,
+        {**recorded, "config": config},
+        columns_of(whole, (*benchmark.key, *benchmark.answer_columns)),
+        columns_of(whole, (*benchmark.key, *_REFERENCES, *texts)),
         notes=(cut,) if n_cut else (),
+        path=("sets", config),
     )
 
 
-def _add(rows: dict[tuple[str, int], dict[str, Any]], log: Log, sample: Sample, sets: Sequence[str]) -> None:
+def _add(rows: dict[tuple[str, int], dict[str, Any]], log: Log, sample: Sample, benchmark: Benchmark) -> None:
     """Add the answer to one question to its row."""
     if len(sample.loglikelihoods) != 2:
         raise QabiasError(
@@ -63,7 +61,7 @@ def _add(rows: dict[tuple[str, int], dict[str, Any]], log: Log, sample: Sample, 
         )
     number, example_id = column(log, sample, "number"), column(log, sample, "example_id")
     of_set = str(column(log, sample, "template_id")).rpartition("-")[0]
-    if of_set not in sets or number not in range(len(ASKED)):
+    if of_set not in benchmark.configs or number not in range(len(ASKED)):
         problem = f"{log.called}: {sample.where}: unknown question {number!r} of a set {of_set!r}."
         raise QabiasError(problem, "Rerun the task.")
     kept = {name: column(log, sample, name) for name in _REFERENCES}
