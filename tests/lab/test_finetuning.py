@@ -17,8 +17,8 @@ from lab.finetuning.rows import Row, read_dataset, read_file
 from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.errors import QabiasError
-from tests.tiny_models import make_encoder, make_encoder_tokenizer
 
+from ..tiny_models import make_encoder, make_encoder_tokenizer
 from .training_rows import NAMES, TOKENIZERS, qa_rows, race_rows, windows_of, write_lines
 
 pytestmark = pytest.mark.usefixtures("one_thread")

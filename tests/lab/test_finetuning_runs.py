@@ -21,9 +21,9 @@ from lab.finetuning.training import KEEP, Settings, last_checkpoint, train
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scorers.registry import default_scorer
-from tests.conftest import ROOT
-from tests.tiny_models import make_encoder, make_encoder_tokenizer
 
+from ..conftest import ROOT
+from ..tiny_models import make_encoder, make_encoder_tokenizer
 from .training_rows import (
     call,
     command,

@@ -5,7 +5,8 @@ import random
 import sys
 
 from lab.finetuning import qa
-from tests.tiny_models import make_encoder, make_encoder_tokenizer
+
+from ..tiny_models import make_encoder, make_encoder_tokenizer
 
 NAMES = ("Mary", "James", "Ann", "Mali", "Somalia")
 JOBS = ("a senator", "a boy", "a girl", "a man", "a team")
