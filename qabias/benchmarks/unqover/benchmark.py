@@ -226,7 +226,7 @@ class UnQoverBenchmark(Benchmark):
             {name: np.minimum(answers[name].to_numpy().astype(np.float64), 1) for name in metric.SCORE_COLUMNS}
             for answers in (first, second)
         ]
-        known = ~np.isnan(np.stack([column for of in scores for column in of.values()])).any(axis=0)
+        known = ~np.isnan(np.stack([column for run in scores for column in run.values()])).any(axis=0)
         groups: dict[str, Pair] = {}
         for name, rows in rows_of(table["set"]).items():
             kept = rows[known[rows]]
@@ -235,7 +235,7 @@ class UnQoverBenchmark(Benchmark):
                 subjects, template = subjects_of(examples), column_codes(examples["template_id"])
                 codes = (np.append(subjects.first, subjects.second), subjects.attribute, template)
                 sizes = [int(numbers.max()) + 1 for numbers in codes]
-                measured = [metric.measure({name: one[kept] for name, one in of.items()}, **rules) for of in scores]
+                measured = [metric.measure({name: one[kept] for name, one in run.items()}, **rules) for run in scores]
                 sums = [metric.collect(metric.Rows(*subjects, template, *one), *sizes) for one in measured]
                 groups[name] = _pair_of_sums(sums)
         return groups
