@@ -82,7 +82,7 @@ def test_ranks_across_models_are_means_of_the_runs_ranks(compared_runs):
 
 def test_other_samples_are_refused_or_marked_and_compared_on_what_both_answered(compared_runs):
     folders = [compared_runs / "bbq-random", compared_runs / "bbq-more"]
-    with pytest.raises(QabiasError, match=r"limit: .*'200'(?s:.*)'400'(?s:.*)--allow-mixed"):
+    with pytest.raises(QabiasError, match=r"limit: .*'200'(?s:.*)'400'(?s:.*)allow_mixed"):
         compare(folders)
     comparison = compare(folders, allow_mixed=True)
     assert comparison.mixed == {"limit": ["200", "400"]}
@@ -201,7 +201,7 @@ def test_scores_of_another_run_and_missing_parts_are_refused(compared_runs, tmp_
 )
 def test_groups_that_one_run_lacks_are_printed_as_on_the_page(compared_runs, names, only_first):
     folders = [compared_runs / name for name in names]
-    output = called("compare", "--allow-mixed", "--full", *folders)
+    output = called("compare", "allow_mixed", "--full", *folders)
     comparison = compare(folders, allow_mixed=True)
     if not only_first:
         rows = {row[0]: row for row in find(comparison.analysis.tables, "bias_score_ambig").rows}

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from qabias.api.calls import OptionValue, in_python_words, option_texts, run_folder, upstream, warn_caller
+from qabias.api.calls import OptionValue, option_texts, run_folder, upstream, warn_caller
 from qabias.api.result import Result
 from qabias.api.rows import ORIGIN, Rows, is_table, origin_of, to_table
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 
 if TYPE_CHECKING:
     import pyarrow
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 Predictions: TypeAlias = "Result | str | Path | Rows | Iterable[int | float | str | None]"
 
 
-@in_python_words()
 def score(
     predictions: Predictions,
     references: Rows | None = None,
@@ -161,7 +160,7 @@ def _run_in(predictions: object) -> Path | None:
 
 def _refuse(names: Iterable[str], why: str) -> None:
     for name in map(_called, names):
-        raise QabiasError(f"--{name} is for {why}.", f"Remove --{name}.")
+        raise QabiasError(f"{arg(name)} is for {why}.", f"Remove {arg(name)}.")
 
 
 def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

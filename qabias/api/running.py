@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qabias.api.calls import OptionValue, in_python_words, option_texts, run_folder, upstream, warn_caller
+from qabias.api.calls import OptionValue, option_texts, run_folder, upstream, warn_caller
 from qabias.api.result import Result
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 
 if TYPE_CHECKING:
     import datasets
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from qabias.api.given_models import Model
 
 
-@in_python_words()
 def run(
     benchmark: str,
     *,
@@ -108,7 +107,7 @@ def run(
         )
     chosen = given_model(model, tokenizer, name)
     if chosen.scorer is not None and backend not in (None, chosen.scorer):
-        raise QabiasError(f"{name!r} needs the backend {chosen.scorer}, not {backend}.", "Remove --backend.")
+        raise QabiasError(f"{name!r} needs the backend {chosen.scorer}, not {backend}.", f"Remove {arg('backend')}.")
     backend, option = server_options(backend, base_url, max_connections, option_texts(option))
     arguments = RunArguments(
         benchmark=benchmark,
@@ -149,7 +148,6 @@ def run(
     return Result(folder, mirror=mirror, scratch=scratch)
 
 
-@in_python_words()
 def load(
     benchmark: str,
     config: str | None = None,
@@ -196,7 +194,6 @@ def load(
     return as_dataset(load_examples(arguments, upstream(mirror)).table, chosen, arguments)
 
 
-@in_python_words()
 def read(folder: str | Path, *, mirror: str | Path | None = None) -> Result:
     """Open an existing run of `qabias.run` or the command line; `mirror` is as for `qabias.run`.
 

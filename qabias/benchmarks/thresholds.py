@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.facts import WORDINGS, Measure, Scores
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.support.suggest import unknown
 from qabias.tables.model import ALL
 
@@ -101,10 +101,12 @@ def parse_condition(text: str, measures: Sequence[Measure]) -> Limit:
         name, sign, value = match.groups() if match else ("", "", "")
         number = float(value)
     except ValueError:
-        raise QabiasError(f"--until {text!r} is no condition.", "Write --until 'bias_ambig<0.1'.") from None
+        raise QabiasError(
+            f"{arg('until')} {text!r} is no condition.", f"Write {arg('until')} 'bias_ambig<0.1'."
+        ) from None
     known = {measure.name: measure for measure in measures}
     if name not in known:
-        raise unknown("score", name, list(known), "--until")
+        raise unknown("score", name, list(known), arg("until"))
     limit = Limit(name, number, "below" if sign == "<" else "above")
     check_limit(limit, known[name])
     return limit

@@ -97,4 +97,4 @@ def refuse_others(context: typer.Context, allowed: Collection[str], why: str) ->
 
 def parse_rules(texts: list[str] | None) -> dict[str, str]:
     """Rules for counting answers from `--rule NAME=VALUE`."""
-    return parse_options(texts or [], "--rule", "delta=released")
+    return parse_options(texts or [], "rules", "delta=released")

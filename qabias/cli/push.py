@@ -141,7 +141,7 @@ def _write_results(
     from qabias.support.files import MOST_BYTES, regular, write_atomically
     from qabias.support.outputs import check_folder
 
-    check_folder(output, flag="--write-to")
+    check_folder(output, argument="write_to")
     files = result_files(run, model_id, dataset, **extra)
     for path, content in files.items():
         check_replaceable(output / path, content, overwrite=overwrite)

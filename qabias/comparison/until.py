@@ -16,7 +16,7 @@ from qabias.comparison.comparable import common_benchmark
 from qabias.comparison.paired import Answers, common_rows, have_common_examples
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.sample_size import planned_measure
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.looks import ERROR, WORDS, ends_of, sizes_at
 from qabias.runs.question import in_looks, load_examples
 from qabias.runs.scored import ScoredRun
@@ -70,7 +70,7 @@ def compare_until(
         QabiasError: If there are not two comparable runs, or a score does not exist.
     """
     if len(runs) != 2 or not have_common_examples(*runs):
-        raise QabiasError("--until compares two runs on the same texts.", "Give two runs with the same source.")
+        raise QabiasError(f"{arg('until')} compares two runs on the same texts.", "Give two runs with the same source.")
     benchmark = common_benchmark(runs)
     wanted = [_condition(benchmark, text) for text in conditions]
     planned = next((run for run in runs if run.arguments.until), runs[0])
@@ -86,7 +86,9 @@ def compare_until(
     at = places.to_numpy()
     n_complete = sum(np.count_nonzero(at < end) == end for end in ends)
     if not n_complete:
-        raise QabiasError("The runs have no complete look in common.", "Run both with --until and the same --seed.")
+        raise QabiasError(
+            "The runs have no complete look in common.", f"Run both with {arg('until')} and the same {arg('seed')}."
+        )
     bounds = limits_of(sizes_at(benchmark, whole, ends), ERROR / len(wanted))
 
     def decide(name: str, limit: float, between: tuple[float, float]) -> DifferenceVerdict:

@@ -15,7 +15,7 @@ from qabias.answers.outcomes import ANSWERED, UNREAD
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.base import RUN, AuthorsAnswers, BalancedSets, ExternalAnswers
 from qabias.benchmarks.generated import outcome_counts
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options, check_rules
 from qabias.runs.checksums import write_checked
 from qabias.runs.folder import claim, part_path, read_part, read_run, write_part
@@ -59,14 +59,16 @@ def choose_from_table(benchmark: Benchmark, table: pa.Table, name: str | None, w
     known = {answers.name: answers for answers in published}
     if not known:
         if name is not None:
-            raise QabiasError(f"{where}: has one column of answers.", "Remove --answers.")
+            raise QabiasError(f"{where}: has one column of answers.", f"Remove {arg('answers')}.")
         return ExternalAnswers("", "", "", "", table)
     if len(known) == 1 and name is None:
         return next(iter(known.values()))
     if name not in known:
         if name is None:
-            raise QabiasError(f"{where} has the answers of {len(known)} models.", choose(list(known), (), "--answers"))
-        raise unknown(f"model in {where}:", name, known, "--answers")
+            raise QabiasError(
+                f"{where} has the answers of {len(known)} models.", choose(list(known), (), arg("answers"))
+            )
+        raise unknown(f"model in {where}:", name, known, arg("answers"))
     return known[name]
 
 
@@ -83,14 +85,18 @@ def collect(
     benchmark = load_benchmark(arguments.benchmark)
     if external.source and (arguments.source != external.source or arguments.fixes):
         asked = f"{arguments.source}{' with fixes' if arguments.fixes else ''}"
-        raise QabiasError(f"{where} answers source {external.source}, not {asked}.", "Remove --source and --fixes.")
+        raise QabiasError(
+            f"{where} answers source {external.source}, not {asked}.", f"Remove {arg('source')} and {arg('fixes')}."
+        )
     check_own_options(benchmark, arguments.options)
     named = replace(arguments, format=arguments.format or external.format or None)
     arguments = check_arguments(benchmark, named)
     prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
     if prompt_format is not None and prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
-        raise QabiasError(f"{where}: {prompt_format.name} is a set of formats.", f"Use the --format asked: {names}.")
+        raise QabiasError(
+            f"{where}: {prompt_format.name} is a set of formats.", f"Use the {arg('format')} asked: {names}."
+        )
     examples = load_examples(arguments, mirror)
     if references is not None:
         words = {"where": where, "fix": _OTHER_DATA} if of_log else {}
@@ -130,7 +136,7 @@ def refused(where: str | Path, error: QabiasError) -> QabiasError:
     """Return the error of answers that the metric refuses, with their place."""
     problem, fix = (*error.args, "")[:2]
     if _PARTS in str(error):
-        fix = f"Add --rule {_PARTS}=yes to score incomplete sets."
+        fix = f"Add {arg('rules')} {_PARTS}=yes to score incomplete sets."
     return QabiasError(f"{where}: {problem}", fix or "Correct that row. Rows are counted from 0.")
 
 
@@ -198,7 +204,7 @@ def _matched(
     rows: pa.Table,
     where: str,
     needed: Sequence[str],
-    fix: str = "Check --config and --source.",
+    fix: str = "",
 ) -> tuple[list[tuple[Any, ...]], list[int]]:
     """Key and example number of every row; a key column with one value may be missing."""
     check_columns(rows, where)
@@ -222,7 +228,9 @@ def _matched(
             names = {first for first, *_ in number_of}
             near = "" if key[0] in names else did_you_mean(key[0], names)
             problem = f"{where}: row {row + 1}: no example has {spelled(benchmark.key, key)}{near or '.'}"
-            raise QabiasError(problem, "Write it so in the table." if near else fix)
+            raise QabiasError(
+                problem, "Write it so in the table." if near else fix or f"Check {arg('config')} and {arg('source')}."
+            )
     return keys, [number_of[key] for key in keys]
 
 

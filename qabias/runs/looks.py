@@ -28,7 +28,7 @@ from qabias.benchmarks.thresholds import (
     parse_condition,
     value_range,
 )
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.scored import ScoredRun
 from qabias.runs.spending import Size, limits_of
 from qabias.support.stored import read_stored, write_stored
@@ -111,11 +111,11 @@ class Outcome:
 def canonical(benchmark: Benchmark, conditions: Sequence[str], by: str | None) -> str:
     """The conditions of a run in one text: "bias_ambig<0.1 accuracy_ambig>0.9 by category"."""
     if benchmark.facts.headline is None or not benchmark.facts.headline.biases:
-        raise QabiasError(f"{benchmark.name} has no score for --until.", "Remove --until.")
+        raise QabiasError(f"{benchmark.name} has no score for {arg('until')}.", f"Remove {arg('until')}.")
     limits = [parse_condition(text, benchmark.facts.measures) for text in conditions]
     words = [condition_text(limit) for limit in limits]
     if len({limit.name for limit in limits}) < len(words):
-        raise QabiasError("--until has two conditions for one score.", "Give one for each score.")
+        raise QabiasError(f"{arg('until')} has two conditions for one score.", "Give one for each score.")
     return " ".join([*words, *(["by", by] if by else [])])
 
 
@@ -167,7 +167,7 @@ class Rule:
             if not any(limit.name in scores for scores in cells.values()):
                 raise QabiasError(
                     f"{benchmark.name} has no {limit.name} {f'by {self._by}' if self._by else 'of all examples'}.",
-                    "Choose another score for --until.",
+                    f"Choose another score for {arg('until')}.",
                 )
         self.bounds = limits_of(self.sizes, ERROR / len(self._cells))
         self._levels, self._of_one_score = levels_of(self.bounds), levels_of(limits_of(self.sizes, ERROR))
@@ -211,7 +211,7 @@ class Rule:
             return {ALL: scores}
         known = breakdowns_of(self._benchmark, scores)
         if self._by not in known:
-            raise unknown("breakdown", self._by, known, "--by")
+            raise unknown("breakdown", self._by, known, arg("by"))
         return known[self._by]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.models.loading import CAUSAL, DEVICE_MAP_OPTION, check_device_map
 from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.batches import RunStats, TokenBudget, nan_error
@@ -204,12 +204,12 @@ def parse_options(options: Mapping[str, str]) -> CausalOptions:
     if chat not in CHAT:
         raise QabiasError(f"causal: chat is {chat!r}.", f"Choose one of {', '.join(CHAT)}.")
     if chat == "no" and system is not None:
-        raise QabiasError("causal: a system message is for chat.", "Add --option chat=yes.")
+        raise QabiasError("causal: a system message is for chat.", f"Add {arg('option')} chat=yes.")
     if system is not None and (len(system.splitlines()) != 1 or "|" in system):
         raise QabiasError("causal: the signature cannot contain this system message.", "Use one line without '|'.")
     arguments = parse_arguments("causal", options)
     if chat == "no" and arguments:
-        raise QabiasError(f"causal: {TEMPLATE}{next(iter(arguments))} is for chat.", "Add --option chat=yes.")
+        raise QabiasError(f"causal: {TEMPLATE}{next(iter(arguments))} is for chat.", f"Add {arg('option')} chat=yes.")
     writing = parse_mode("causal", options)
     if writing is not None and "layout" in options:
         raise QabiasError("causal: layout is for likelihoods.", "Remove layout, or mode=generate.")
@@ -220,7 +220,7 @@ def parse_options(options: Mapping[str, str]) -> CausalOptions:
 
 def _check_layout(layout: str) -> str:
     if layout not in LAYOUTS:
-        raise unknown("layout of causal", layout, LAYOUTS, "--option layout=")
+        raise unknown("layout of causal", layout, LAYOUTS, f"{arg('option')} layout=")
     return layout
 
 
@@ -240,10 +240,10 @@ def _load(loading: Loading) -> Scorer:
 def _warn_of_thinking(model: str, template: ChatTemplate | None) -> None:
     """Warn if likelihoods are asked of a reasoning model."""
     if template is not None and template.thinks:
-        instead = f"give --option {TEMPLATE}{template.switch}=false, or use" if template.switch else "use"
+        instead = f"give {arg('option')} {TEMPLATE}{template.switch}=false, or use" if template.switch else "use"
         warnings.warn(
             f"causal: model {model!r} thinks before it answers, but its likelihoods are computed without reasoning; "
-            f"{instead} --ask letter",
+            f"{instead} {arg('ask')} letter",
             stacklevel=3,
         )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import SpanQuestions
 from qabias.scorers.encoders import EncoderScorer, Pieces, Template, TokenRows, encode_plain, flatten, in_use, spells
@@ -341,7 +341,7 @@ def parse_options(options: Mapping[str, str]) -> dict[str, str]:
 
 def _check(option: str, value: str, known: Sequence[str]) -> str:
     if value not in known:
-        raise unknown(f"{option} of extractive_qa", value, known, f"--option {option}=")
+        raise unknown(f"{option} of extractive_qa", value, known, f"{arg('option')} {option}=")
     return value
 
 

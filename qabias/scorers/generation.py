@@ -13,7 +13,7 @@ import numpy as np
 
 from qabias.answers.outcomes import Written
 from qabias.answers.thinking import marks_thinking, set_thinking_aside
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scorers.batches import TokenBudget, Tokens, check_length, encode_each, n_positions, nan_error, pad_rows
 from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.kind import ASK_METHODS
@@ -69,7 +69,9 @@ def parse_mode(scorer: str, options: Mapping[str, str]) -> Writing | None:
     if mode == "generate":
         return parse_writing(written)
     if written:
-        raise QabiasError(f"{scorer}: {next(iter(written))} is for written answers.", "Add --option mode=generate.")
+        raise QabiasError(
+            f"{scorer}: {next(iter(written))} is for written answers.", f"Add {arg('option')} mode=generate."
+        )
     return None
 
 

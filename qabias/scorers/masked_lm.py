@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import MARK, MaskedSentences
 from qabias.scorers.batches import nan_error
@@ -174,7 +174,9 @@ class MaskedLMScorer(EncoderScorer):
         ]
         if self._pronouns:
             if not items.clusters:
-                raise QabiasError("masked_lm: pronouns need the clusters of the subjects.", "Use --option pronouns=no.")
+                raise QabiasError(
+                    "masked_lm: pronouns need the clusters of the subjects.", f"Use {arg('option')} pronouns=no."
+                )
             accepted = [own + self._pronouns.get(name, ()) for own, name in zip(accepted, items.clusters, strict=True)]
         longest = max(map(len, accepted))
         return np.array([own + own[:1] * (longest - len(own)) for own in accepted], dtype=np.int64)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qabias.answers.parsing import LABELS
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.models.loading import ModelKind
 from qabias.scorers.encoders import EncoderScorer, Pieces, TokenRows
 from qabias.scorers.kind import Loading, ScorerKind
@@ -73,7 +73,7 @@ def _own_labels(loaded: LoadedModel) -> tuple[str, ...]:
         return labels
     raise QabiasError(
         f"nli: model {loaded.name!r} calls its outputs {', '.join(names)}, which does not name {', '.join(LABELS)}.",
-        f"Give their order, e.g. --option labels={','.join(LABELS)}.",
+        f"Give their order, e.g. {arg('option')} labels={','.join(LABELS)}.",
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.support.files import strict
 from qabias.support.stored import parse, read_fields, read_stored, write_stored
 from qabias.support.suggest import unknown
@@ -168,5 +168,5 @@ def find(tables: Sequence[Table], name: str) -> Table:
     """The table of that name."""
     by_name = {table.name: table for table in tables}
     if name not in by_name:
-        raise unknown("table", name, by_name, "--table")
+        raise unknown("table", name, by_name, arg("table"))
     return by_name[name]

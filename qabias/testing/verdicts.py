@@ -23,7 +23,7 @@ from qabias.benchmarks.thresholds import (
     judged,
     value_range,
 )
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.scored import ScoredRun
 from qabias.support.suggest import unknown
 
@@ -74,7 +74,7 @@ def task_limit(benchmark: Benchmark) -> Limit:
     """The threshold of a model that does the task: accuracy above guessing."""
     rules = benchmark.facts.headline
     if rules is None or not rules.task:
-        raise QabiasError(f"{benchmark.name} has no accuracy of its task.", "Remove --require-task.")
+        raise QabiasError(f"{benchmark.name} has no accuracy of its task.", f"Remove {arg('require_task')}.")
     return Limit(rules.task[0], FAILED, "above")
 
 

@@ -14,7 +14,7 @@ import yaml
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.caveats import estimate, missing_share
 from qabias.benchmarks.facts import Scores
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.support.stored import typed
 from qabias.support.suggest import unknown
 from qabias.tables.formatting import percent, show_interval
@@ -190,7 +190,7 @@ def choose_rows(names: Sequence[str]) -> list[Row]:
     known = [*(row.name for row in rows), *makers]
     for name in names:
         if name.lower() not in known:
-            raise unknown("published row", name, known, "--published", "qabias list published")
+            raise unknown("published row", name, known, arg("published"), "qabias list published")
     if names:
         wanted = {name.lower() for name in names}
         return [row for row in rows if row.name in wanted or row.document.maker.lower() in wanted]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from qabias.benchmarks.multilingual.benchmark import PublishedQuestions, SetOrigin
 from qabias.benchmarks.multilingual.rows import IsTarget, read_items, rows_of, table_of
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 
 FILE = "file"
 """The source of the user's files."""
@@ -55,7 +55,7 @@ def folder_of(mirror: str | None) -> Path:
     """The folder of the files `CATEGORY.jsonl`."""
     location = mirror or os.environ.get("QABIAS_UPSTREAM")
     if not location:
-        raise QabiasError("JBBQ may not be redistributed.", f"{ASK}, then add --mirror FOLDER.")
+        raise QabiasError("JBBQ may not be redistributed.", f"{ASK}, then add {arg('mirror')} FOLDER.")
     named = Path(location).expanduser()
     root = named.parent if named.is_file() else named
     for folder in _FOLDERS:
@@ -97,7 +97,7 @@ class JapaneseQuestions(PublishedQuestions):
         """The rows of one category."""
         path = file_of(folder_of(origin.mirror), category)
         if not path.is_file():
-            raise QabiasError(f"{path}: no such file.", f"{ASK}, or use another --config.")
+            raise QabiasError(f"{path}: no such file.", f"{ASK}, or use another {arg('config')}.")
         return table_of(rows_of(read_items(path, category, TARGETS[category], says_unknown)))
 
 

@@ -25,7 +25,7 @@ from qabias.benchmarks.unqover.logs import logged
 from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
 from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
 from qabias.benchmarks.unqover.written import about_classes, about_written, nothing_scored, subjects_of, written_facts
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.logs import Log
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
 from qabias.scorers.kind import ScorerKind
@@ -136,8 +136,8 @@ class UnQoverBenchmark(Benchmark):
         if isinstance(scorer, TextScorer):
             if norm != NORMS[0]:
                 raise QabiasError(
-                    f"{NAME}: --length-norm {norm} divides probabilities, and a written answer has none.",
-                    "Remove --length-norm.",
+                    f"{NAME}: {arg('length_norm')} {norm} divides probabilities, and a written answer has none.",
+                    f"Remove {arg('length_norm')}.",
                 )
             return ask_texts(part, scorer, prompt_format)
         if "spans" in ways:

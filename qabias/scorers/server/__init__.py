@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.models.loading import LoadedModel
 from qabias.scorers.kind import ASK_METHODS, Loading, ScorerKind
 from qabias.scorers.server.options import (
@@ -26,7 +26,9 @@ def _load(loading: Loading) -> ServerScorer:
     if loading.revision is not None or loading.dtype != "auto":
         raise QabiasError("server: the server sets revision and dtype.", "Remove them.")
     if isinstance(loading.handed_over, LoadedModel):
-        raise QabiasError(f"server: model {loading.model!r} is in memory here.", "Use another --backend, or none.")
+        raise QabiasError(
+            f"server: model {loading.model!r} is in memory here.", f"Use another {arg('backend')}, or none."
+        )
     from qabias.scorers.server.batch import BatchClient
     from qabias.scorers.server.client import Client
     from qabias.scorers.server.openai_client import OpenAIClient

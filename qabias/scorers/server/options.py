@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.support.address import is_address
 from qabias.support.suggest import missing
 
@@ -58,18 +58,22 @@ _MODES_OF = {
 # Options that a caller's client replaces.
 _CLIENTS_OWN = ("base_url", "timeout", "batch")
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
-_FIXED = {
-    "model": "Use --model.",
-    "messages": "Use --format.",
-    "prompt": "Use --format.",
-    _LIMIT: "Use --option max_new_tokens=N, or body.max_completion_tokens=N.",
-    "echo": "Use --option mode=echo.",
-    "logprobs": "Use --option mode=logprobs.",
-    "top_logprobs": "Use --option mode=logprobs and top_logprobs=N.",
-    "stream": "Remove it: qabias reads whole answers.",
-    "n": "Remove it: a question has one answer.",
-    "extra_body": "Give its fields one by one, as --option body.NAME=VALUE.",
-}
+
+
+def _fixed() -> dict[str, str]:
+    """Fields that an option cannot set, with what to do instead."""
+    return {
+        "model": f"Use {arg('model')}.",
+        "messages": f"Use {arg('format')}.",
+        "prompt": f"Use {arg('format')}.",
+        _LIMIT: f"Use {arg('option')} max_new_tokens=N, or body.max_completion_tokens=N.",
+        "echo": f"Use {arg('option')} mode=echo.",
+        "logprobs": f"Use {arg('option')} mode=logprobs.",
+        "top_logprobs": f"Use {arg('option')} mode=logprobs and top_logprobs=N.",
+        "stream": "Remove it: qabias reads whole answers.",
+        "n": "Remove it: a question has one answer.",
+        "extra_body": f"Give its fields one by one, as {arg('option')} body.NAME=VALUE.",
+    }
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def parse_options(options: Mapping[str, str], has_client: bool = False) -> Serve
             raise QabiasError(f"server: the client sets {name}.", "Remove it.")
     batch, results = _parse_batch(options["batch"]) if "batch" in options else ("", ())
     if "base_url" not in options and not batch and not has_client:
-        raise QabiasError("No server URL.", "Add --base-url http://HOST:PORT/v1.")
+        raise QabiasError("No server URL.", f"Add {arg('base_url')} http://HOST:PORT/v1.")
     mode = options.get("mode", CHAT)
     if mode not in MODES:
         raise QabiasError(f"server: mode is {mode!r}.", f"Give {', '.join(MODES[:-1])} or {MODES[-1]}.")
@@ -204,8 +208,8 @@ def parse_body(options: Mapping[str, str]) -> dict[str, Any]:
             raise QabiasError(f"server: {name!r} is not a field.", f"Write it like {PREFIX}reasoning_effort=low.")
         *steps, last = path.split(".")
         top = (*steps, last)[0]
-        if top in _FIXED:
-            raise QabiasError(f"server: {name} cannot be set.", _FIXED[top])
+        if top in _fixed():
+            raise QabiasError(f"server: {name} cannot be set.", _fixed()[top])
         if "|" in value or not value.isprintable():
             raise QabiasError(f"server: {name} has a | or a line break.", "Write JSON, \\u007c and \\n.")
         place = body
