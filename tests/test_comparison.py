@@ -201,7 +201,7 @@ def test_scores_of_another_run_and_missing_parts_are_refused(compared_runs, tmp_
 )
 def test_groups_that_one_run_lacks_are_printed_as_on_the_page(compared_runs, names, only_first):
     folders = [compared_runs / name for name in names]
-    output = called("compare", "allow_mixed", "--full", *folders)
+    output = called("compare", "--allow-mixed", "--full", *folders)
     comparison = compare(folders, allow_mixed=True)
     if not only_first:
         rows = {row[0]: row for row in find(comparison.analysis.tables, "bias_score_ambig").rows}

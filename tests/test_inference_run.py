@@ -125,7 +125,7 @@ def test_written_answers_of_bbq_are_read_by_exact_match(prompt_format, rule):
     ("arguments", "message"),
     [
         ({"options": {"mode": "generate"}, "length_norm": "token"}, "length_norm token"),
-        ({"parser": "released"}, "--parser released"),
+        ({"parser": "released"}, "parser released"),
         ({"format": "pair"}, "reads prompts"),
         ({"fixes": True}, "fixes"),
         ({"config": "man_is_to_surgen"}, "Did you mean 'man_is_to_surgeon'"),
