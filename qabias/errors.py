@@ -19,9 +19,14 @@ def command_line() -> Iterator[None]:
         _is_command.reset(token)
 
 
+def flag(name: str) -> str:
+    """The option of the command line for an argument."""
+    return f"--{FLAGS.get(name, name).replace('_', '-')}"
+
+
 def arg(name: str) -> str:
     """An argument in a message: `--limit` on the command line, `limit` in Python."""
-    return f"--{FLAGS.get(name, name).replace('_', '-')}" if _is_command.get() else name
+    return flag(name) if _is_command.get() else name
 
 
 def bounded(text: str, most: int = 2000) -> str:

@@ -44,10 +44,10 @@ def run_folder(output: str | Path | None) -> tuple[Path, Scratch | None]:
     return scratch.folder / "run", scratch
 
 
-def warn_caller(texts: Iterable[str]) -> None:
-    """Warn from a function of the API, at the line that calls it."""
+def warn_caller(texts: Iterable[str], above: int = 3) -> None:
+    """Warn from a function of the API, at the line that calls it: so many frames above this one's body."""
     for text in texts:
-        warnings.warn(text, stacklevel=3)
+        warnings.warn(text, stacklevel=above)
 
 
 def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:

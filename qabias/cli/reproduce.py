@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qabias.cli import options
-from qabias.cli.options import flag_of, given_names
-from qabias.errors import QabiasError
+from qabias.cli.options import given_names, takes
+from qabias.errors import QabiasError, flag
 from qabias.support.options import parse_shard
 from qabias.support.printable import echo
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 _FOR_BOTH = ("benchmark", "models", "output", "published", "mirror")
 
 
+@takes("config limit output device dtype source fixes seed batch_tokens shard mirror")
 def reproduce(
     context: typer.Context,
     benchmark: Annotated[str, typer.Argument(help="Benchmark of the paper (see `qabias list papers`).")],
@@ -33,16 +33,17 @@ def reproduce(
     config: Annotated[
         str | None, typer.Option(help="Part of the benchmark, with --published only.", metavar="NAME")
     ] = None,
-    limit: options.Limit = None,
     output: Annotated[Path, typer.Option(help="Folder of the run folders.", metavar="FOLDER")] = Path("runs"),
-    device: options.Device = "auto",
-    dtype: options.Dtype = "auto",
-    source: options.Source = None,
-    fixes: options.Fixes = False,
-    seed: options.Seed = 0,
-    batch_tokens: options.BatchTokens = None,
-    shard: options.Shard = "0/1",
-    mirror: options.Mirror = None,
+    *,
+    limit: int | None,
+    device: str,
+    dtype: str,
+    source: str | None,
+    fixes: bool,
+    seed: int,
+    batch_tokens: int | None,
+    shard: str,
+    mirror: str | None,
 ) -> None:
     """Reproduce the experiment of a paper. Rerun the command to resume."""
     from qabias.report.terminal import print_pool
@@ -55,7 +56,7 @@ def reproduce(
     suite = load_suite(benchmark)
     for name in given_names(context):
         if published and name not in (*_FOR_BOTH, "config"):
-            raise QabiasError(f"{flag_of(name)} does not apply to --published.", f"Remove {flag_of(name)}.")
+            raise QabiasError(f"{flag(name)} does not apply to --published.", f"Remove {flag(name)}.")
         if not published and name == "config":
             raise QabiasError("The paper sets --config itself.", "Remove --config, or add --published.")
     names = [name.strip() for text in models or () for name in text.split(",") if name.strip()]

@@ -9,20 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qabias.benchmarks.registry import default_name
-from qabias.cli.options import (
-    ADVANCED,
-    Config,
-    Fixes,
-    Mirror,
-    Options,
-    Overwrite,
-    Rules,
-    Seed,
-    given_names,
-    parse_options,
-    parse_rules,
-    refuse_others,
-)
+from qabias.cli.options import ADVANCED, Overwrite, given_names, parse_options, parse_rules, refuse_others, takes
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 from qabias.support.suggest import missing
@@ -34,9 +21,10 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 50
 # Arguments that run.json does not fix.
-_FOR_RUNS = ("path", "rule", "output", "report", "overwrite", "mirror")
+_FOR_RUNS = ("path", "rules", "output", "report", "overwrite", "mirror")
 
 
+@takes("benchmark config source fixes seed option answers model format parser rules mirror output report overwrite")
 def score(
     context: typer.Context,
     path: Annotated[
@@ -44,30 +32,27 @@ def score(
         typer.Argument(help="Run folder, table of answers, another tool's log, or folder of logs."),
     ],
     benchmark: Annotated[str, typer.Option(help="Benchmark of a table of answers.")] = default_name(),
-    config: Config = None,
+    *,
+    config: str | None,
     source: Annotated[str | None, typer.Option(help="Source of the texts. [the first]")] = None,
-    fixes: Fixes = False,
-    seed: Seed = 0,
-    option: Options = None,
+    option: list[str] | None,
     answers: Annotated[
         str | None, typer.Option(help="Which model's answers to score, if the file contains several.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="Name of the model.")] = None,
-    prompt_format: Annotated[
-        str | None,
-        typer.Option("--format", help="Prompt format of the questions."),
-    ] = None,
+    format: Annotated[str | None, typer.Option(help="Prompt format of the questions.")] = None,
     parser: Annotated[
         str | None, typer.Option(help="How written answers are read: default or released.", rich_help_panel=ADVANCED)
     ] = None,
-    rule: Rules = None,
-    mirror: Mirror = None,
+    rules: list[str] | None,
+    mirror: str | None,
     output: Annotated[
         Path | None,
         typer.Option(help="Run folder to write, or NAME.json for the scores only."),
     ] = None,
     report: Annotated[bool, typer.Option("--report", help="Also write report.html in the run folder.")] = False,
     overwrite: Overwrite = False,
+    **others: object,
 ) -> None:
     """Score answers from a file, another tool's log, or an existing run."""
     from qabias.api.answers import collected
@@ -77,7 +62,7 @@ def score(
     from qabias.runs.folder import is_run
     from qabias.runs.run import score_run
 
-    rules = parse_rules(rule)
+    changed = parse_rules(rules)
     load_benchmark(benchmark)
     if not path.exists():
         raise missing(path)
@@ -87,17 +72,15 @@ def score(
     finish = partial(_finish, report=report, overwrite=overwrite, mirror=mirror)
     if path.is_dir() and is_run(path):
         refuse_others(context, _FOR_RUNS, "a run folder: run.json records it")
-        if (output is None) != (not rules):
+        if (output is None) != (not changed):
             raise QabiasError("Scoring with other rules creates a new run.", "Give both --rule and --output runs/NAME.")
-        result = score_run(path, mirror) if output is None else score_otherwise(path, rules, output, mirror)
+        result = score_run(path, mirror) if output is None else score_otherwise(path, changed, output, mirror)
         print_result(result, report=report, mirror=mirror)
         return
     said = {name: context.params[name] for name in given_names(context)}
-    if "prompt_format" in said:
-        said["format"] = prompt_format
     if "option" in said:
         said["options"] = parse_options(option or [], example="answers=released")
-    read = partial(collected, said=said, rules=rules, mirror=mirror)
+    read = partial(collected, said=said, rules=changed, mirror=mirror)
     if path.is_dir():
         _score_folder(path, output, lambda log, target: finish(read(log), log.path, target))
     else:
