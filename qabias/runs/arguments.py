@@ -190,7 +190,7 @@ def _check_names(benchmark: Benchmark, arguments: RunArguments) -> None:
     near = [
         name
         for name in arguments.scorer_options
-        if closest(name, benchmark.options) and not any(name in kind.options for kind in kinds().values())
+        if closest(name, benchmark.options) and not any(name in kind.known_options for kind in kinds().values())
     ]
     for what, name, known, flag in (
         ("format", arguments.format, benchmark.formats, arg("format")),

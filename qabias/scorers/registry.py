@@ -15,6 +15,7 @@ from qabias.models.loading import SMOLLM2, LoadedModel, architectures, load_pret
 from qabias.models.memory import config_of
 from qabias.scorers.base import PairScorer, Scorer, TextScorer
 from qabias.scorers.kind import INTERFACES, Loading, ScorerKind
+from qabias.scorers.options import parse_options
 from qabias.support.suggest import choose, closest, unknown
 
 GROUP = "qabias.scorers"
@@ -139,23 +140,23 @@ def load_scorer(
 
 def lasting_options(scorer: str, options: Mapping[str, str]) -> dict[str, str]:
     """Options that affect answers, without those for the connection or for estimates."""
-    passing = load_kind(scorer).passing_options
-    return {name: value for name, value in options.items() if name not in passing}
+    known = load_kind(scorer).known_options
+    return {name: value for name, value in options.items() if name not in known or not known[name]["passing"]}
 
 
 def check_options(kind: ScorerKind, options: Mapping[str, str]) -> Any:
     """Read the options of a scorer as loading does, without a model."""
     refuse_options(kind, options)
-    return kind.parse_options(options)
+    return parse_options(kind.name, kind.options, options)
 
 
 def refuse_options(kind: ScorerKind, options: Iterable[str]) -> None:
     """Refuse options that a scorer does not have."""
     for name in options:
-        if name not in kind.options and not name.startswith(tuple(kind.open_options)):
-            known = {option: option for option in kind.options}
-            begin, _, rest = name.partition(".")
-            known |= {prefix.removesuffix("."): f"{prefix}{rest or 'NAME'}" for prefix in kind.open_options}
+        begin, dot, rest = name.partition(".")
+        if begin + dot not in kind.known_options:
+            known = {option.removesuffix("."): option for option in kind.known_options}
+            known = {word: f"{option}{rest or 'NAME'}" if word != option else word for word, option in known.items()}
             close = [known[other] for other in closest(begin, known)]
             meant = f" Did you mean {close[0]!r}?" if close else ""
             fix = (

@@ -87,7 +87,7 @@ class ServerChatScorer(ServerScorer):
 
     def limit_new_tokens(self, new_tokens: int) -> None:
         """Set the maximum tokens to `ROOM_TO_THINK` times what a format needs, unless an option did."""
-        self.new_tokens = self._options.max_new_tokens or ROOM_TO_THINK * new_tokens
+        self.new_tokens = self._options.token_limit or ROOM_TO_THINK * new_tokens
         self.settings = {"max_new_tokens": str(self.new_tokens), "temperature": self._options.temperature}
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
