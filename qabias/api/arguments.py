@@ -1,6 +1,6 @@
 """The arguments of a run: one field each, which the command line, Python and the callback read."""
 
-# ruff: noqa: RUF009 - `_of` makes a field
+# ruff: noqa: RUF009 - `_argument` makes a field
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, Field, dataclass, field, fields
@@ -24,7 +24,9 @@ R = TypeVar("R")
 ADVANCED = "Advanced"
 
 
-def _of(default: Any, panel: str, text: str, metavar: str | None = None, *, python: str = "", typer: Any = None) -> Any:
+def _argument(
+    default: Any, panel: str, text: str, metavar: str | None = None, *, python: str = "", typer: Any = None
+) -> Any:
     """An argument: its default, panel and text in the help, text for Python, and type on the command line."""
     shown = {"panel": panel, "help": text, "metavar": metavar, "typer": typer, "python": python}
     return field(default=default, metadata=shown)
@@ -36,61 +38,61 @@ class Arguments:
 
     benchmark: str = field(metadata={"help": "Benchmark or folder of templates.", "panel": "Arguments"})
     _: KW_ONLY
-    model: "Model" = _of(
+    model: "Model" = _argument(
         *("smollm2", "Main", "Hub id, folder, smollm2 or baseline:KIND.", "NAME"),
         python="Hub id, folder, smollm2 or baseline:KIND; a model of `transformers` in memory, with its `tokenizer`; "
         "a pipeline; a function; or an OpenAI-compatible client.",
         typer=str,
     )
-    tokenizer: "PreTrainedTokenizerBase | None" = _of(None, "", "Tokenizer of a model in memory.")
-    name: str | None = _of(None, "", "Name of the model in results. Required for functions and clients.")
-    base_url: str | None = _of(None, "Main", "Query an OpenAI-compatible server at this URL.", "URL")
-    config: str | None = _of(None, "Main", "Part of the benchmark. [all]", "NAME")
-    limit: int | None = _of(None, "Main", "Maximum number of examples, in proportion to the templates.", "N")
-    until: Sequence[str] = _of(
+    tokenizer: "PreTrainedTokenizerBase | None" = _argument(None, "", "Tokenizer of a model in memory.")
+    name: str | None = _argument(None, "", "Name of the model in results. Required for functions and clients.")
+    base_url: str | None = _argument(None, "Main", "Query an OpenAI-compatible server at this URL.", "URL")
+    config: str | None = _argument(None, "Main", "Part of the benchmark. [all]", "NAME")
+    limit: int | None = _argument(None, "Main", "Maximum number of examples, in proportion to the templates.", "N")
+    until: Sequence[str] = _argument(
         *((), "Main", "Stop as soon as this is decided, e.g. 'bias_ambig<0.1'. Repeatable.", "CONDITION"),
         python='Conditions such as "bias_ambig<0.1". The run stops when all are decided.',
         typer=list[str],
     )
-    by: str | None = _of(None, ADVANCED, "With --until: decide every group, e.g. category.", "NAME")
-    whole: bool = _of(False, ADVANCED, "With --until: continue to the full benchmark.")
-    output: str | Path | None = _of(
+    by: str | None = _argument(None, ADVANCED, "With --until: decide every group, e.g. category.", "NAME")
+    whole: bool = _argument(False, ADVANCED, "With --until: continue to the full benchmark.")
+    output: str | Path | None = _argument(
         *(None, "Main", "Run folder. [runs/NAME]", "FOLDER"),
         python="Run folder; an interrupted run resumes there. [a temporary folder, deleted with the result]",
         typer=Path,
     )
-    ask: str | None = _of(
+    ask: str | None = _argument(
         None,
         "Prompt",
         "answer-logprob, letter-logprob, letter, cot, fill-blank, open-ended, json or forced-choice.",
         "METHOD",
     )
-    format: str | None = _of(None, "Prompt", "Prompt format. [set by --ask]", "NAME")
-    permutations: int = _of(1, "Prompt", "Answer orders per question: 1, 3 (cyclic) or 6 (all).", "N")
-    device: str = _of("auto", "Hardware", "auto, cpu, cuda, cuda:1, mps, ...", "NAME")
-    dtype: str = _of("auto", "Hardware", "auto, float32, bfloat16 or float16.", "NAME")
-    source: str | None = _of(None, ADVANCED, "Source of the texts, e.g. bundled or official.", "NAME")
-    fixes: bool = _of(False, ADVANCED, "Correct known defects of published texts.")
-    seed: int = _of(0, ADVANCED, "Seed of every random draw.", "N")
-    revision: str | None = _of(None, ADVANCED, "Branch, tag or commit of a Hub model.", "NAME")
-    backend: str | None = _of(None, ADVANCED, "How the model is queried. [inferred from the model]", "NAME")
-    length_norm: str = _of("none", ADVANCED, "Divide log-likelihoods by length: none, token or byte.", "NAME")
-    parser: str = _of("default", ADVANCED, "How written answers are read: default or released.", "NAME")
-    rules: Mapping[str, str] | None = _of(
+    format: str | None = _argument(None, "Prompt", "Prompt format. [set by --ask]", "NAME")
+    permutations: int = _argument(1, "Prompt", "Answer orders per question: 1, 3 (cyclic) or 6 (all).", "N")
+    device: str = _argument("auto", "Hardware", "auto, cpu, cuda, cuda:1, mps, ...", "NAME")
+    dtype: str = _argument("auto", "Hardware", "auto, float32, bfloat16 or float16.", "NAME")
+    source: str | None = _argument(None, ADVANCED, "Source of the texts, e.g. bundled or official.", "NAME")
+    fixes: bool = _argument(False, ADVANCED, "Correct known defects of published texts.")
+    seed: int = _argument(0, ADVANCED, "Seed of every random draw.", "N")
+    revision: str | None = _argument(None, ADVANCED, "Branch, tag or commit of a Hub model.", "NAME")
+    backend: str | None = _argument(None, ADVANCED, "How the model is queried. [inferred from the model]", "NAME")
+    length_norm: str = _argument("none", ADVANCED, "Divide log-likelihoods by length: none, token or byte.", "NAME")
+    parser: str = _argument("default", ADVANCED, "How written answers are read: default or released.", "NAME")
+    rules: Mapping[str, str] | None = _argument(
         *(None, ADVANCED, "Scoring rule, e.g. delta=released. Repeatable.", "NAME=VALUE"),
         python='Scoring rules by name, such as {"delta": "released"}.',
         typer=list[str],
     )
-    option: "Mapping[str, OptionValue] | None" = _of(
+    option: "Mapping[str, OptionValue] | None" = _argument(
         *(None, ADVANCED, "Option of the backend or benchmark. Repeatable.", "NAME=VALUE"),
         python="Options of the backend or benchmark by name.",
         typer=list[str],
     )
-    batch_tokens: int | None = _of(None, ADVANCED, "Tokens per batch. [set by the device]", "N")
-    max_connections: int | None = _of(None, ADVANCED, "Most requests to a server at once. [8]", "N")
-    shard: str = _of("0/1", ADVANCED, "Compute one shard, as INDEX/COUNT from 0: 0/8.", "INDEX/COUNT")
-    mirror: str | Path | None = _of(None, ADVANCED, "Local mirror of the published files.", "FOLDER", typer=str)
-    progress: bool = _of(True, "", "Show a progress bar.")
+    batch_tokens: int | None = _argument(None, ADVANCED, "Tokens per batch. [set by the device]", "N")
+    max_connections: int | None = _argument(None, ADVANCED, "Most requests to a server at once. [8]", "N")
+    shard: str = _argument("0/1", ADVANCED, "Compute one shard, as INDEX/COUNT from 0: 0/8.", "INDEX/COUNT")
+    mirror: str | Path | None = _argument(None, ADVANCED, "Local mirror of the published files.", "FOLDER", typer=str)
+    progress: bool = _argument(True, "", "Show a progress bar.")
 
 
 FIELDS: Mapping[str, Field[Any]] = {each.name: each for each in fields(Arguments)}
