@@ -204,7 +204,7 @@ class CausalOptions(WriterOptions):
         read=partial(parse_arguments, "causal"),
     )
 
-    def check(self, scorer: str, given: Collection[str]) -> None:
+    def check(self, scorer: str, names: Collection[str]) -> None:
         """Refuse options of the chat without one, and the layout of likelihoods for written answers."""
         if self.chat == "no" and self.system is not None:
             raise QabiasError(f"{scorer}: a system message is for chat.", f"Add {arg('option')} chat=yes.")
@@ -215,8 +215,8 @@ class CausalOptions(WriterOptions):
         if self.chat == "no" and self.template:
             name = next(iter(self.template))
             raise QabiasError(f"{scorer}: {TEMPLATE}{name} is for chat.", f"Add {arg('option')} chat=yes.")
-        super().check(scorer, given)
-        if self.writes and "layout" in given:
+        super().check(scorer, names)
+        if self.writes and "layout" in names:
             raise QabiasError(f"{scorer}: layout is for likelihoods.", "Remove layout, or mode=generate.")
 
 

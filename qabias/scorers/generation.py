@@ -56,9 +56,9 @@ class WriterOptions:
         passing=True,
     )
 
-    def check(self, scorer: str, given: Collection[str]) -> None:
+    def check(self, scorer: str, names: Collection[str]) -> None:
         """Refuse options of written answers for likelihoods, and equal samples."""
-        written = [name for name in ("samples", "temperature", "max_new_tokens") if name in given]
+        written = [name for name in ("samples", "temperature", "max_new_tokens") if name in names]
         if written and not self.writes:
             raise QabiasError(f"{scorer}: {written[0]} is for written answers.", f"Add {arg('option')} mode=generate.")
         if self.samples > 1 and self.temperature == 0:

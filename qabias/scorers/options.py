@@ -50,7 +50,7 @@ class NoOptions:
 
 
 def parse_options(scorer: str, kind: type[T], texts: Mapping[str, str]) -> T:
-    """Read the options of a backend without its model; its method `check(scorer, given)` sees all of them."""
+    """Read the options of a backend without its model; its method `check(scorer, names)` sees all of them."""
     hints = get_type_hints(kind)
     values: dict[str, Any] = {}
     for each in fields(kind):  # type: ignore[arg-type]

@@ -128,12 +128,12 @@ class ServerOptions:
         read=lambda options: parse_body(options),
     )
 
-    def check(self, scorer: str, given: Collection[str]) -> None:
+    def check(self, scorer: str, names: Collection[str]) -> None:
         """Refuse a missing server, and options that contradict each other."""
         if not self.base_url and not self.batch[0]:
             raise QabiasError("No server URL.", f"Add {arg('base_url')} http://HOST:PORT/v1.")
         for name, modes in _MODES_OF.items():
-            if name in given and self.mode not in modes:
+            if name in names and self.mode not in modes:
                 raise QabiasError(
                     f"server: {name} is for mode={' or '.join(modes)}.", f"Remove {name}, or mode={self.mode}."
                 )
