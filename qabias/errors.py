@@ -1,7 +1,32 @@
-"""The one exception that a user is meant to read."""
+"""The one exception that a user is meant to read, and how it names an argument."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+
+_is_command = ContextVar("is_command", default=False)
+# Options of the command line with another name than the argument's.
+FLAGS = {"rules": "rule", "whole": "all"}
+
+
+@contextmanager
+def command_line() -> Iterator[None]:
+    """Errors name options, not arguments of Python."""
+    token = _is_command.set(True)
+    try:
+        yield
+    finally:
+        _is_command.reset(token)
+
+
+def flag(name: str) -> str:
+    """The option of the command line for an argument."""
+    return f"--{FLAGS.get(name, name).replace('_', '-')}"
+
+
+def arg(name: str) -> str:
+    """An argument in a message: `--limit` on the command line, `limit` in Python."""
+    return flag(name) if _is_command.get() else name
 
 
 def bounded(text: str, most: int = 2000) -> str:

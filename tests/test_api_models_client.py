@@ -282,7 +282,7 @@ def test_what_makes_no_sense_with_a_client_is_refused(more, message):
 
 def test_the_scorer_server_takes_a_client_from_python_only(tmp_path):
     arguments = RunArguments("bbq", "m", "Age", backend="server", limit=8)
-    with pytest.raises(qabias.QabiasError, match="--base-url"):
+    with pytest.raises(qabias.QabiasError, match="base_url"):
         run(arguments, tmp_path / "run")
     done = run(arguments, tmp_path / "run", HERE, handed_over=Client())
     assert done.scores["n"] == 8

@@ -209,7 +209,7 @@ def test_the_signature_names_the_content_of_jbbq(folder, tmp_path):
     write_rows(changed / "Age.jsonl", rows)
     fewer = write_files(tmp_path / "fewer", ["Age"])
     assert len({version(folder), version(changed), version(fewer)}) == 3
-    with pytest.raises(QabiasError, match="--fixes"):
+    with pytest.raises(QabiasError, match="fixes"):
         load_benchmark("jbbq").origin("file", 0, True, str(folder))
 
 

@@ -240,7 +240,7 @@ def test_logits_are_read_as_the_largest_and_ties_as_none():
 def test_a_file_of_the_authors_names_what_it_holds(tmp_path):
     path = UNIFIEDQA / "preds_Age.jsonl"
     common = ("--source", "release", "--config", "Age", "--mirror", UPSTREAM)
-    with pytest.raises(QabiasError, match="--answers unifiedqa-11b"):
+    with pytest.raises(QabiasError, match="answers unifiedqa-11b"):
         invoke("score", path, *common)
 
 

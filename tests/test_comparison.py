@@ -81,7 +81,7 @@ def test_ranks_across_models_are_means_of_the_runs_ranks(compared_runs):
 
 def test_other_samples_are_refused_or_marked_and_compared_on_what_both_answered(compared_runs):
     folders = [compared_runs / "bbq-random", compared_runs / "bbq-more"]
-    with pytest.raises(QabiasError, match=r"limit: .*'200'(?s:.*)'400'(?s:.*)--allow-mixed"):
+    with pytest.raises(QabiasError, match=r"limit: .*'200'(?s:.*)'400'(?s:.*)allow_mixed"):
         compare(folders)
     comparison = compare(folders, allow_mixed=True)
     assert comparison.mixed == {"limit": ["200", "400"]}

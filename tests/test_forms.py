@@ -77,7 +77,7 @@ def test_templates_of_other_groups_are_no_pair(upstream):
     assert len(shared.stereotypes) == 24
     left_out = published["template_id"].filter(pa.array(shared.clusters[0] < 0))
     assert left_out.unique().to_pylist() == ["Religion-01"]
-    with pytest.raises(QabiasError, match="--config"):
+    with pytest.raises(QabiasError, match="config"):
         shared_stereotypes(BBQ.forms, published, examples("bundled", upstream, "Age"))
 
 

@@ -10,8 +10,8 @@ import transformers
 from qabias.errors import QabiasError
 from qabias.models import loading as models
 from qabias.scorers.base import TextScorer
-from qabias.scorers.generation import GenerationScorer, GumbelNoise, Writing, parse_mode
-from qabias.scorers.registry import load_scorer
+from qabias.scorers.generation import GenerationScorer, GumbelNoise
+from qabias.scorers.registry import check_options, load_kind, load_scorer
 from tests import tiny_models
 from tests.test_seq2seq_scorer import load_tiny as load_seq2seq
 
@@ -217,13 +217,11 @@ def test_a_tokenizer_without_pad_and_end_is_enough():
 
 
 def test_options_are_read_from_texts_after_the_mode():
-    assert parse_mode("causal", {"layout": "flat"}) is None
-    assert parse_mode("causal", {"mode": "generate", "samples": "1"}) == Writing(1, 0.0, None)
-    options = {"mode": "generate", "samples": "5", "temperature": "0.7", "max_new_tokens": "3"}
-    assert parse_mode("causal", options) == Writing(5, 0.7, 3)
-    for wrong, message in (({"mode": "talk"}, "'talk'"), ({"samples": "5"}, "mode=generate")):
-        with pytest.raises(QabiasError, match=message):
-            parse_mode("seq2seq", wrong)
+    texts = {"mode": "generate", "samples": "5", "temperature": "0.7", "max_new_tokens": "3"}
+    options = check_options(load_kind("seq2seq"), texts)
+    assert (options.samples, options.temperature, options.max_new_tokens) == (5, 0.7, 3)
+    with pytest.raises(QabiasError, match="mode=generate"):
+        check_options(load_kind("causal"), {"samples": "5"})
 
 
 @pytest.mark.parametrize(

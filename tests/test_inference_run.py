@@ -124,8 +124,8 @@ def test_written_answers_of_bbq_are_read_by_exact_match(prompt_format, rule):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"options": {"mode": "generate"}, "length_norm": "token"}, "--length-norm token"),
-        ({"parser": "released"}, "--parser released"),
+        ({"options": {"mode": "generate"}, "length_norm": "token"}, "length_norm token"),
+        ({"parser": "released"}, "parser released"),
         ({"format": "pair"}, "reads prompts"),
         ({"fixes": True}, "fixes"),
         ({"config": "man_is_to_surgen"}, "Did you mean 'man_is_to_surgeon'"),
@@ -281,7 +281,7 @@ def test_a_model_without_a_word_keeps_its_default(tmp_path, folders):
 
 
 def test_persons_have_no_letters_and_reasoning_has_no_likelihood(tmp_path):
-    with pytest.raises(QabiasError, match="--ask letter-logprob does not work with bbq_qa"):
+    with pytest.raises(QabiasError, match="ask letter-logprob does not work with bbq_qa"):
         RunArguments("bbq_qa", "smollm2").resolve(ask="letter-logprob")
     arguments = RunArguments("bbnli", "baseline:first", config="man_is_to_surgeon", limit=8, format="instructed_cot")
     with pytest.raises(QabiasError, match="the format instructed_cot asks for a written answer"):

@@ -10,8 +10,8 @@ import torch
 from qabias.errors import QabiasError
 from qabias.scorers import batches, masked_lm
 from qabias.scorers.base import MaskedSentences
-from qabias.scorers.masked_lm import MaskedLMScorer, parse_options
-from qabias.scorers.registry import load_scorer
+from qabias.scorers.masked_lm import MaskedLMScorer
+from qabias.scorers.registry import check_options, load_kind
 
 from .tiny_models import RARE, first_of
 from .tiny_models import load_encoder as load
@@ -240,11 +240,11 @@ def test_the_neutral_mark_becomes_the_tokenizers_mask_and_another_one_in_a_text_
 
 
 def test_options_are_read_from_texts_and_wrong_ones_named():
-    assert parse_options({}) == parse_options({"topk": "all", "pronouns": "no"}) == {"topk": None, "pronouns": None}
-    assert parse_options({"topk": "10", "pronouns": "yes"}) == {"topk": 10, "pronouns": PRONOUNS}
-    for options in ({"topk": "nonsense"}, {"topk": "0"}, {"pronouns": "she"}):
-        with pytest.raises(QabiasError, match=next(iter(options))):
-            load_scorer("masked_lm", "nowhere", scorer_options=options)
+    kind = load_kind("masked_lm")
+    assert check_options(kind, {}) == check_options(kind, {"topk": "all", "pronouns": "no"})
+    assert vars(check_options(kind, {"topk": "10", "pronouns": "yes"})) == {"topk": 10, "pronouns": PRONOUNS}
+    with pytest.raises(QabiasError, match="topk"):
+        check_options(kind, {"topk": "0"})
     for topk in (0, 9999):
         with pytest.raises(QabiasError, match=f"topk is {topk}"):
             MaskedLMScorer(load("bert", "AutoModelForMaskedLM"), topk=topk)

@@ -4,7 +4,7 @@ import importlib.metadata
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.kind import INTERFACES, Loading, ScorerKind
+from qabias.scorers.options import option_field, parse_options
 from qabias.scorers.registry import (
     GROUP,
     check_options,
@@ -44,19 +45,17 @@ class LongestAnswer:
         return [OptionScores(np.log(size / size.sum()), size.astype("int32"), size.astype("int32")) for size in sizes]
 
 
-def parse_toy(options):
-    if options.get("unit", "letters") not in ("letters", "words"):
-        raise QabiasError("longest: unit is wrong")
-    return options
+@dataclass(frozen=True)
+class ToyOptions:
+    unit: str = option_field("letters", "letters or words", choices=("letters", "words"))
 
 
 LONGEST = ScorerKind(
     name="longest",
     summary="the longest answer",
     interfaces=("options",),
-    load=lambda loading: LongestAnswer(**parse_toy(loading.options)),
-    options={"unit": "letters or words"},
-    parse_options=parse_toy,
+    load=lambda loading: LongestAnswer(parse_options("longest", ToyOptions, loading.options).unit),
+    options=ToyOptions,
     heads=("ForLongAnswers",),
 )
 
@@ -91,8 +90,7 @@ def test_a_description_is_whole(name):
     assert kind.summary
     assert kind.interfaces
     assert set(kind.interfaces) <= set(INTERFACES)
-    assert set(kind.passing_options) <= set(kind.options)
-    assert all(kind.options.values())
+    assert all(shown["help"] for shown in kind.known_options.values())
     assert (kind.auto_class == "") == (name in ("server", "function", "baseline"))
 
 
@@ -138,6 +136,22 @@ def test_an_option_that_may_be_meant_is_offered(scorer, option, meant):
         check_options(load_kind("causal"), {"xyz.enable_thinking": "5"})
     with pytest.raises(QabiasError, match=r"'casual'.*'causal'"):
         load_scorer("casual", "smollm2")
+
+
+# Of an option that reads a text itself, or takes any.
+OWN = {"batch": "", "labels": "yes,no", "base_url": "host", "template.": None, "body.": None}
+TEXTS = {"system": "two\nlines", "header": None, "tokenizer": None}
+OPTIONS = [(kind.name, option) for kind in kinds().values() for option in kind.known_options]
+
+
+@pytest.mark.parametrize(("scorer", "option"), OPTIONS)
+def test_a_wrong_value_of_any_option_names_it_and_what_to_give(scorer, option):
+    own = {"server": {"base_url": "http://h/v1"}, "causal": {"chat": "yes"}}.get(scorer, {})
+    text = {**(OWN if scorer != "function" else {}), **TEXTS}.get(option, "nonsense")
+    if text is not None:
+        with pytest.raises(QabiasError, match=rf"(?s){option}|URL|system.*\n?") as error:
+            check_options(load_kind(scorer), {**own, option: text})
+        assert error.value.args[1]
 
 
 def test_only_options_that_determine_answers_last():
@@ -201,7 +215,10 @@ def test_an_installed_scorer_needs_no_edit_here(install, tmp_path):
     assert score.loglikelihoods.argmax() == 1
     assert score.n_tokens.tolist() == [1, 3]
     assert kind_of(scorer) is kinds()["longest"]
-    for options, message in (({"unit": "lines"}, "unit is wrong"), ({"units": "words"}, "Did you mean 'unit'")):
+    for options, message in (
+        ({"unit": "lines"}, "unknown unit of longest"),
+        ({"units": "words"}, "Did you mean 'unit'"),
+    ):
         with pytest.raises(QabiasError, match=message):
             load_scorer("longest", "anything", scorer_options=options)
     (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertForLongAnswers"]}')

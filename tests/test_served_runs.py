@@ -191,9 +191,9 @@ def test_an_estimate_counts_the_requests_of_a_run_and_the_tokens_of_a_tokenizer(
 
 
 def test_a_dry_run_refuses_what_a_run_refuses_and_a_model_on_this_machine():
-    with pytest.raises(QabiasError, match="--backend server"):
+    with pytest.raises(QabiasError, match="backend server"):
         estimate_run(RunArguments("bbq"))
-    with pytest.raises(QabiasError, match="--limit is 0"):
+    with pytest.raises(QabiasError, match="limit is 0"):
         estimate_run(RunArguments("bbq", backend="server", limit=0, options={"base_url": "http://h/v1"}))
 
 

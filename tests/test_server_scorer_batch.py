@@ -225,7 +225,7 @@ def test_a_batch_is_not_shared_out(tmp_path, monkeypatch, option):
     out = write(tmp_path / "out.jsonl", [])
     batched = arguments(600, batch={"batch=write": "write", "batch=read": f"read={out}"}[option])
     for folder in ("run", "other"):
-        with pytest.raises(QabiasError, match=r"--shard"):
+        with pytest.raises(QabiasError, match=r"shard"):
             run(batched, tmp_path / folder, Machine(shard=(1, 2)))
         with monkeypatch.context() as launched:
             launched.setattr(measuring, "launched_processes", lambda: Processes(rank=0, count=2))

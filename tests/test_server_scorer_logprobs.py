@@ -269,7 +269,7 @@ def test_a_server_that_gives_none_says_what_to_do(serve, reply):
 @pytest.mark.parametrize("options", [(" the baker", " the cook"), (" A", " can't be known"), ("", " A")])
 def test_options_of_several_words_are_refused_before_anything_is_asked(serve, options):
     server = serve()
-    with pytest.raises(QabiasError, match=r"--ask letter-logprob"):
+    with pytest.raises(QabiasError, match=r"ask letter-logprob"):
         scorer(server).score([Request("q", LETTERS), Request("q", options)])
     assert not server.attempts
 

@@ -252,5 +252,5 @@ def test_likelihoods_of_a_model_that_would_think_are_warned_of(folders, tmp_path
     rows, off, _ = ask(folders["switched"], tmp_path / "off", "letter-logprob", template__enable_thinking="false")
     assert {row["prediction"] for row in rows} == {1}
     assert on != off
-    with pytest.warns(UserWarning, match="use --ask letter"):
+    with pytest.warns(UserWarning, match="use ask letter"):
         ask(folders["opened"], tmp_path / "opened", "letter-logprob")

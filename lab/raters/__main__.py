@@ -24,7 +24,7 @@ from lab.raters.ratings import (
 )
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.registry import default_name
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, command_line
 from qabias.support.files import write_json
 from qabias.support.outputs import check_file, json_like
 from qabias.support.printable import echo
@@ -61,6 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@command_line()
 def main() -> None:
     """Export items or score ratings."""
     parser = make_parser()

@@ -135,8 +135,8 @@ def write_items(
     if is_same(path, key_path):
         raise QabiasError(f"{path}: items and key are the same file", "choose another --key: raters must not see it")
     texts = {path: _csv(shown, items), key_path: _csv(KEY, items)}
-    for target, flag in ((path, "--output"), (key_path, "--key")):
-        check_file(target, same_bytes(texts[target].encode()), overwrite=overwrite, flag=flag)
+    for target, argument in ((path, "output"), (key_path, "key")):
+        check_file(target, same_bytes(texts[target].encode()), overwrite=overwrite, argument=argument)
     for target, text in texts.items():
         write_text(target, text)
 

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from qabias.api.calls import OptionValue, in_python_words, option_texts, run_folder, upstream, warn_caller
+from qabias.api.calls import OptionValue, option_texts, run_folder, upstream, warn_caller
 from qabias.api.result import Result
 from qabias.api.rows import Rows
 
 Predictions: TypeAlias = "Result | str | Path | Rows | Iterable[int | float | str | None]"
 
 
-@in_python_words()
 def score(
     predictions: Predictions,
     references: Rows | None = None,

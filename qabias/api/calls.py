@@ -1,16 +1,14 @@
-"""Shared by the Python functions: temporary folders, options as texts, argument names in messages."""
+"""Shared by the Python functions: temporary folders, options as texts."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
@@ -46,28 +44,10 @@ def run_folder(output: str | Path | None) -> tuple[Path, Scratch | None]:
     return scratch.folder / "run", scratch
 
 
-_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
-
-
-def _argument(flag: re.Match[str]) -> str:
-    return {"rule": "rules"}.get(flag[1], flag[1].replace("-", "_"))
-
-
-@contextmanager
-def in_python_words() -> Iterator[None]:
-    """Rename options in the message of a `QabiasError` to function arguments."""
-    try:
-        yield
-    except QabiasError as error:
-        error.args = tuple(_FLAG.sub(_argument, text) for text in error.args)
-        raise
-
-
-def warn_caller(texts: Iterable[str]) -> None:
-    """Warn from a function with `in_python_words`, at the line that calls it."""
+def warn_caller(texts: Iterable[str], above: int = 3) -> None:
+    """Warn from a function of the API, at the line that calls it: so many frames above this one's body."""
     for text in texts:
-        # Above are that function, and the one that decorates it.
-        warnings.warn(text, stacklevel=4)
+        warnings.warn(text, stacklevel=above)
 
 
 def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qabias.api.calls import in_python_words, upstream
+from qabias.api.calls import upstream
 from qabias.api.result import Result, Tabled
 from qabias.errors import QabiasError
 
@@ -51,7 +51,6 @@ class ComparedResults(Tabled):
     def _analysis(self) -> Analysis:
         return self._comparison.analysis
 
-    @in_python_words()
     def report(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write `compare.html` and `analysis.json`, and return the path of the page.
 
@@ -78,7 +77,6 @@ class ComparedResults(Tabled):
         return f"<qabias.ComparedResults of {', '.join(self.names)}>"
 
 
-@in_python_words()
 def compare(
     results: Sequence[Result | str | Path], *, allow_mixed: bool = False, mirror: str | Path | None = None
 ) -> ComparedResults:

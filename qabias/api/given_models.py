@@ -115,7 +115,7 @@ def _of_pipeline(pipeline: Any, tokenizer: PreTrainedTokenizerBase | None, name:
         warnings.warn(
             f"qabias does not use the pipeline's settings {', '.join(sorted(settings))}. Set them by option={{...}}, "
             "or give a function that calls the pipeline",
-            stacklevel=4,
+            stacklevel=5,
         )
     return _in_memory(pipeline.model, pipeline.tokenizer, name)
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from qabias.api.calls import Scratch, in_python_words
+from qabias.api.calls import Scratch
 from qabias.errors import QabiasError
 from qabias.runs.opened import Run
 from qabias.runs.outcomes import outcomes_of
@@ -201,7 +201,6 @@ class Result(Tabled):
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
         return Result(target, mirror=self.mirror)
 
-    @in_python_words()
     def report(self, path: str | Path | None = None, *, overwrite: bool = False) -> Path:
         """Write the report, one HTML page that works offline, and return its path.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scores.facts import ALL, Facts, Measure, ParallelForms, Scores
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
@@ -295,7 +295,7 @@ class Benchmark(Protocol):
     def check_config(self, config: str) -> None:
         """Refuse an unknown config with a `QabiasError`."""
         if config not in self.configs:
-            raise unknown("config", config, self.configs, "--config", f"qabias list {self.name} --full")
+            raise unknown("config", config, self.configs, arg("config"), f"qabias list {self.name} --full")
 
 
 # Optional capabilities: a benchmark has one by having its members.

@@ -14,7 +14,7 @@ import pyarrow as pa
 from qabias.answers.likelihoods import NO_ANSWER, NORMS, probability_column
 from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks.base import Benchmark, External, OtherFigure
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.logs import Log, Sample
 from qabias.logs.lm_eval_samples import TOOL, read_options
 from qabias.logs.model import as_written
@@ -272,7 +272,7 @@ def own_task(
         return asked
     raise QabiasError(
         f"{log.called}: the benchmark and the prompt format are unknown: no results_*.json with the same date.",
-        "Put that file next to the log, or add --benchmark and --format.",
+        f"Put that file next to the log, or add {arg('benchmark')} and {arg('format')}.",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from qabias.errors import arg
 from qabias.support.suggest import unknown
 
 Example = Mapping[str, Any]
@@ -63,7 +64,7 @@ class PromptFormat:
 def choose_format(formats: Mapping[str, PromptFormat], name: str) -> PromptFormat:
     """The format of that name."""
     if name not in formats:
-        raise unknown("format", name, formats, "--format")
+        raise unknown("format", name, formats, arg("format"))
     return formats[name]
 
 

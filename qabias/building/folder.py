@@ -18,7 +18,7 @@ import yaml
 from tqdm import tqdm
 
 from qabias.building.origin import BUNDLED
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.support.files import sha256_of, write_atomically, write_text
 from qabias.support.outputs import Own, json_with
 from qabias.support.printable import printable
@@ -69,7 +69,7 @@ def claimed(folder: Path, benchmark: str, config: str) -> Iterator[list[str]]:
     try:
         lock.acquire(blocking=False)
     except filelock.Timeout:
-        raise QabiasError(f"{folder}: another command is building here", "Choose another --output.") from None
+        raise QabiasError(f"{folder}: another command is building here", f"Choose another {arg('output')}.") from None
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # the file system has no locks
             raise

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.support.suggest import unknown
 
 BUNDLED = "bundled"  # the source of this project's own texts
@@ -12,7 +12,7 @@ BUNDLED = "bundled"  # the source of this project's own texts
 def check_source(source: str, sources: Sequence[str], fixes: bool) -> None:
     """Check that a dataset has a source, and that fixes apply to it."""
     if source not in sources:
-        raise unknown("source", source, sources, "--source")
+        raise unknown("source", source, sources, arg("source"))
     if fixes and source == BUNDLED:
         published = " or ".join(name for name in sources if name != BUNDLED)
         raise QabiasError("the bundled texts have no known defects to fix", f"use fixes with the source {published}")

@@ -13,7 +13,7 @@ from typing import TypedDict
 
 import tenacity
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.support.address import is_address, without_secrets
 from qabias.support.files import cache_folder, regular, write_atomically
 from qabias.support.suggest import did_you_mean, unknown
@@ -134,7 +134,7 @@ def _read_mirror(mirror: Path, repository: str, path: str, pin: PinnedFile) -> P
     if content is None:
         raise QabiasError(
             f"sources: {file} is not in the mirror",
-            "add it there, or remove --mirror and QABIAS_UPSTREAM to download it",
+            f"add it there, or remove {arg('mirror')} and QABIAS_UPSTREAM to download it",
         )
     fault = _fault(content, pin)
     if fault is not None:

@@ -6,13 +6,14 @@ import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from transformers import Trainer, TrainerCallback
 
-from qabias.api.calls import OptionValue, option_texts, upstream
+from qabias.api.arguments import Arguments, run_arguments
 from qabias.api.given_models import check_given
 from qabias.api.result import Result
 from qabias.benchmarks import Benchmark, Measure, load_benchmark
@@ -27,7 +28,6 @@ from qabias.callbacks.measuring import (
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.models.memory import from_memory
-from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
 from qabias.runs.opened import Run
 from qabias.support.suggest import unknown
@@ -40,6 +40,19 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _KEY = re.compile(r"[A-Za-z0-9_.-]+")  # valid in every logger
+_ARGUMENTS = {
+    "config",
+    "source",
+    "fixes",
+    "ask",
+    "format",
+    "permutations",
+    "backend",
+    "length_norm",
+    "parser",
+    "option",
+}
+_ARGUMENTS |= {"rules", "seed", "batch_tokens", "mirror"}
 _INSTEAD = "save checkpoints and measure each with `qabias run --model path/to/checkpoint`"
 
 
@@ -62,7 +75,8 @@ class BiasCallback(TrainerCallback):
     `qabias score FOLDER`.
 
     A wrong argument is an error before the first step. Later failures are logged as warnings, kept in `failures`, and
-    do not stop the training. All other arguments have their meaning in `qabias.run`.
+    do not stop the training. config, source, fixes, ask, format, permutations, backend, length_norm, parser, option,
+    rules, seed, batch_tokens and mirror have their meaning in `qabias.run`.
 
     Args:
         trainer: The trainer, before or after it has this callback.
@@ -95,21 +109,8 @@ class BiasCallback(TrainerCallback):
         name: str | None = None,
         tokenizer: PreTrainedTokenizerBase | None = None,
         model_name: str | None = None,
-        config: str | None = None,
-        source: str | None = None,
-        fixes: bool = False,
-        ask: str | None = None,
-        format: str | None = None,
-        permutations: int = 1,
-        backend: str | None = None,
-        length_norm: str = "none",
-        parser: str = "default",
-        option: Mapping[str, OptionValue] | None = None,
-        rules: Mapping[str, str] | None = None,
         limit: int | None = 400,
-        seed: int = 0,
-        batch_tokens: int | None = None,
-        mirror: str | Path | None = None,
+        **others: Any,
     ) -> None:
         if not isinstance(trainer, Trainer):
             raise QabiasError(f"trainer is a {type(trainer).__name__}", "pass a transformers Trainer")
@@ -129,30 +130,19 @@ class BiasCallback(TrainerCallback):
         self._benchmark: Benchmark = load_benchmark(benchmark)
         self._question_only = False
         self._measures()
-        config = config or self._benchmark.configs[-1]
+        if unexpected := others.keys() - _ARGUMENTS:
+            raise TypeError(f"BiasCallback got unexpected arguments: {', '.join(sorted(unexpected))}")
+        asked = Arguments(benchmark, limit=limit, **others)
+        config = asked.config or self._benchmark.configs[-1]
         whole = config == self._benchmark.configs[-1]
         self.name = (benchmark if whole else f"{benchmark}_{config.replace(',', '_')}") if name is None else name
         if not isinstance(self.name, str) or not _KEY.fullmatch(self.name):
             raise QabiasError(
                 f"name is {self.name!r}, which some loggers refuse", "use letters (A to Z), digits, '_', '-' and '.'"
             )
-        arguments = RunArguments(
-            benchmark=benchmark,
-            config=config,
-            source=source or self._benchmark.sources[0],
-            fixes=fixes,
-            format=format,
-            backend=backend,
-            length_norm=length_norm,
-            parser=parser,
-            limit=limit,
-            seed=seed,
-            options=option_texts(option),
-            rules=dict(rules or {}),
-            permutations=permutations,
-        )
-        machine = Machine(batch_tokens=batch_tokens, mirror=upstream(mirror))
-        self._measurements = Measurements(arguments, ask, machine, Path(trainer.args.output_dir) / "qabias")
+        source = asked.source or self._benchmark.sources[0]
+        arguments, machine = run_arguments(replace(asked, config=config, source=source))
+        self._measurements = Measurements(arguments, asked.ask, machine, Path(trainer.args.output_dir) / "qabias")
         self._folders: dict[int, Path] = {}
         self._points: dict[int, dict[str, float]] = {}
         self.failures: dict[int, str] = {}

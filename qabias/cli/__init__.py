@@ -10,6 +10,7 @@ from qabias.benchmarks.registry import default_name
 from qabias.cli.commands import Commands
 from qabias.cli.failures import EXIT_USER_ERROR as EXIT_USER_ERROR
 from qabias.cli.failures import INTERRUPTED, check_readable, fail, log_plainly, say_interrupted, warn_in_one_line
+from qabias.errors import command_line
 from qabias.support import printable
 from qabias.support.printable import echo
 from qabias.support.version import __version__
@@ -37,6 +38,7 @@ def _globally(
     ] = False,
 ) -> None:
     context.ensure_object(dict)["debug"] = debug
+    context.with_resource(command_line())
     if version:
         echo(f"qabias {__version__}")
         raise typer.Exit

@@ -5,20 +5,22 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import Benchmark, Config, Fixes, Mirror, Options, Overwrite, Seed, Source, parse_options
+from qabias.cli.options import Overwrite, parse_options, takes
 from qabias.support.printable import echo
 
 
+@takes("benchmark output config source fixes seed option overwrite mirror")
 def build(
-    benchmark: Benchmark,
+    *,
+    benchmark: str,
     output: Annotated[Path, typer.Option(help="Dataset folder to write.")],
-    config: Config = None,
-    source: Source = None,
-    fixes: Fixes = False,
-    seed: Seed = 0,
-    option: Options = None,
+    config: str | None,
+    source: str | None,
+    fixes: bool,
+    seed: int,
+    option: list[str] | None,
     overwrite: Overwrite = False,
-    mirror: Mirror = None,
+    mirror: str | None,
 ) -> None:
     """Generate a dataset folder: card and Parquet files that `load_dataset` reads."""
     from qabias.benchmarks import load_benchmark, make_origin

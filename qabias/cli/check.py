@@ -70,7 +70,7 @@ def check(
 
 def _limits(texts: list[str], flag: str) -> dict[str, float]:
     """Limits by the name of their score."""
-    named = parse_options(texts, f"--{flag}", "SCORE=0.1")
+    named = parse_options(texts, flag, "SCORE=0.1")
     if len(named) < len(texts):
         raise QabiasError(f"--{flag} has two thresholds for one score.", "Give one for each.")
     limits = {}

@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from qabias.cli import options
 from qabias.cli.run import arguments_of, estimate
 
+_TEXT = "A published and a parallel source."
+Sources = Annotated[str | None, typer.Option(metavar="NAME,NAME", help=_TEXT, rich_help_panel=options.ADVANCED)]
 
+
+@options.takes(
+    "benchmark model base_url config limit output ask format device dtype dry_run source fixes seed permutations "
+    "revision backend length_norm parser rules option batch_tokens max_connections shard report mirror"
+)
 def contamination(
-    context: typer.Context,
-    benchmark: options.Benchmark,
-    model: options.Model = "smollm2",
-    base_url: options.BaseUrl = None,
-    config: options.Config = None,
-    limit: options.Limit = None,
-    output: options.RunFolder = None,
-    ask: options.Ask = None,
-    prompt_format: options.Format = None,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "auto",
+    *,
+    benchmark: str,
+    ask: str | None,
+    output: Path | None,
+    source: Sources = None,
     dry_run: options.DryRun = False,
-    source: options.TwoSources = None,
-    fixes: options.Fixes = False,
-    seed: options.Seed = 0,
-    permutations: options.Permutations = 1,
-    revision: options.Revision = None,
-    backend: options.Backend = None,
-    length_norm: options.LengthNorm = "none",
-    parser: options.Parser = "default",
-    rule: options.Rules = None,
-    option: options.Options = None,
-    batch_tokens: options.BatchTokens = None,
-    max_connections: options.MaxConnections = None,
-    shard: options.Shard = "0/1",
     report: options.Report = True,
-    mirror: options.Mirror = None,
+    **others: Any,
 ) -> None:
     """Test whether a model has seen the published questions.
 
@@ -46,8 +36,8 @@ def contamination(
     from qabias.cli.printing import print_forms
     from qabias.contamination import arguments_of_forms, default_sources, run_forms
 
-    arguments, machine = arguments_of(context.params)
-    arguments = replace(arguments, source=arguments.source or default_sources(benchmark))
+    arguments, machine = arguments_of(benchmark=benchmark, **others)
+    arguments = replace(arguments, source=source or default_sources(benchmark))
     if dry_run:
         for each in arguments_of_forms(arguments):
             estimate(each, machine, ask)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import Mirror, Overwrite
+from qabias.cli.options import Overwrite, takes
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 
@@ -18,6 +18,7 @@ def _check_folder(folder: Path) -> None:
         raise no_run(folder)
 
 
+@takes("mirror")
 def show(
     folder: Annotated[Path, typer.Argument(help="A run folder, or one that `qabias compare` wrote.")],
     template: Annotated[str | None, typer.Option(help="Show the answers to this template, e.g. Age-01.")] = None,
@@ -26,7 +27,8 @@ def show(
     both_intervals: Annotated[
         bool, typer.Option("--both-intervals", help="CIs for questions like these, and for these questions only.")
     ] = False,
-    mirror: Mirror = None,
+    *,
+    mirror: str | None,
 ) -> None:
     """Show scores, tables or answers of a run."""
     from qabias.report.template import show_template
@@ -63,6 +65,7 @@ def report(
     echo(str(write_combined_report(folders, output, overwrite=overwrite).resolve()))
 
 
+@takes("mirror")
 def export(
     folder: Annotated[Path, typer.Argument(help="A run folder, or one of `qabias compare` or `qabias pool`.")],
     output: Annotated[Path | None, typer.Option(help="Folder for the files. [export in that folder]")] = None,
@@ -77,7 +80,8 @@ def export(
         ),
     ] = None,
     dataset: Annotated[str, typer.Option(help="With --as model-card: dataset on the Hub, ORG/NAME.")] = "",
-    mirror: Mirror = None,
+    *,
+    mirror: str | None,
     overwrite: Overwrite = False,
 ) -> None:
     """Export tables and figures, or the draft of a document (--as)."""
@@ -100,10 +104,12 @@ def export(
         echo(str(path))
 
 
+@takes("mirror")
 def merge(
     folders: Annotated[list[Path], typer.Argument(help="Run folders of the shards of one run.")],
     output: Annotated[Path, typer.Option(help="Run folder to write.")],
-    mirror: Mirror = None,
+    *,
+    mirror: str | None,
 ) -> None:
     """Merge the shards of a run into one folder and score it."""
     from qabias.cli.printing import print_result
@@ -112,6 +118,7 @@ def merge(
     print_result(merge_folders(folders, output, mirror))
 
 
+@takes("mirror")
 def compare(
     folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.")],
     output: Annotated[Path | None, typer.Option(help="Folder for compare.html and analysis.json. [none]")] = None,
@@ -128,7 +135,8 @@ def compare(
         typer.Option(help="Decide a difference look by look, e.g. 'difference<0.02'. Repeatable.", metavar="CONDITION"),
     ] = None,
     overwrite: Overwrite = False,
-    mirror: Mirror = None,
+    *,
+    mirror: str | None,
 ) -> None:
     """Compare runs: paired differences with confidence intervals."""
     from qabias.comparison import compare_published, compare_runs, read_runs
@@ -154,6 +162,7 @@ def compare(
         echo(f"page: {write_comparison(comparison, output, overwrite=overwrite, mirror=mirror).resolve()}")
 
 
+@takes("mirror")
 def pool(
     folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.")],
     output: Annotated[
@@ -162,7 +171,8 @@ def pool(
     allow_mixed: Annotated[bool, typer.Option("--allow-mixed", help="Average runs of several models.")] = False,
     claim: Annotated[str, typer.Option(help="Cell of a paper that this average reproduces.")] = "",
     overwrite: Overwrite = False,
-    mirror: Mirror = None,
+    *,
+    mirror: str | None,
 ) -> None:
     """Average runs over prompts, formats or seeds, with their standard deviation."""
     from qabias.pooling import pool as pool_runs

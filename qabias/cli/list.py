@@ -120,8 +120,8 @@ def _print_backends(full: bool) -> None:
         echo(f"{kind.name:<{_LABEL}}{kind.summary}")
         if full:
             echo(f"{'':<{_LABEL}}--ask: {', '.join(kind.asks)}")
-            for name, meaning in {**kind.options, **kind.open_options}.items():
-                echo(f"{'':<{_LABEL}}--option {name}: {meaning}")
+            for name, shown in kind.known_options.items():
+                echo(f"{'':<{_LABEL}}--option {name}: {shown['help']}")
 
 
 def _print_baselines(full: bool) -> None:

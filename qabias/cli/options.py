@@ -1,16 +1,17 @@
 """Options of several commands. Only `--help-all` shows the panel `ADVANCED`."""
 
-from collections.abc import Collection
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Callable, Collection
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, TypeVar, get_origin
 
 import typer
 
+from qabias.api.arguments import ADVANCED, FIELDS
 from qabias.benchmarks.registry import benchmark_names
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg, flag
 from qabias.support.options import parse_options as parse_options
 
-ADVANCED = "Advanced"
+Command = TypeVar("Command", bound=Callable[..., None])
 
 
 def _models() -> list[str]:
@@ -25,61 +26,51 @@ def _asks() -> list[str]:
     return [*ASK_METHODS, FORCED_CHOICE]
 
 
-def option(panel: str, text: str, metavar: str | None = None, name: str = "", **more: Any) -> Any:
-    """An option of a panel of the help."""
-    named = (name,) if name else ()
-    return typer.Option(*named, help=text, metavar=metavar, rich_help_panel=panel, **more)
+_COMPLETIONS = {"benchmark": lambda: list(benchmark_names()), "model": _models, "ask": _asks}
 
-
-Benchmark = Annotated[
-    str, typer.Argument(help="Benchmark or folder of templates.", autocompletion=lambda: list(benchmark_names()))
+Report = Annotated[
+    bool, typer.Option("--report/--no-report", help="Write report.html in the run folder.", rich_help_panel=ADVANCED)
 ]
-Model = Annotated[str, option("Main", "Hub id, folder, smollm2 or baseline:KIND.", "NAME", autocompletion=_models)]
-BaseUrl = Annotated[str | None, option("Main", "Query an OpenAI-compatible server at this URL.", "URL")]
-Config = Annotated[str | None, option("Main", "Part of the benchmark. [all]", "NAME")]
-Limit = Annotated[int | None, option("Main", "Maximum number of examples, in proportion to the templates.", "N")]
-Until = Annotated[
-    list[str] | None, option("Main", "Stop as soon as this is decided, e.g. 'bias_ambig<0.1'. Repeatable.", "CONDITION")
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Count requests, tokens and cost without sending.", rich_help_panel="Hardware")
 ]
-UntilBy = Annotated[str | None, option(ADVANCED, "With --until: decide every group, e.g. category.", "NAME", "--by")]
-Whole = Annotated[bool, option(ADVANCED, "With --until: continue to the full benchmark.", name="--all")]
-RunFolder = Annotated[Path | None, option("Main", "Run folder. [runs/NAME]", "FOLDER")]
-_METHODS = "answer-logprob, letter-logprob, letter, cot, fill-blank, open-ended, json or forced-choice."
-Ask = Annotated[str | None, option("Prompt", _METHODS, "METHOD", autocompletion=_asks)]
-Format = Annotated[str | None, option("Prompt", "Prompt format. [set by --ask]", "NAME", "--format")]
-Permutations = Annotated[int, option("Prompt", "Answer orders per question: 1, 3 (cyclic) or 6 (all).", "N")]
-Device = Annotated[str, option("Hardware", "auto, cpu, cuda, cuda:1, mps, ...", "NAME")]
-Dtype = Annotated[str, option("Hardware", "auto, float32, bfloat16 or float16.", "NAME")]
-DryRun = Annotated[bool, option("Hardware", "Count requests, tokens and cost without sending.", name="--dry-run")]
-Source = Annotated[str | None, option(ADVANCED, "Source of the texts, e.g. bundled or official.", "NAME")]
-TwoSources = Annotated[str | None, option(ADVANCED, "A published and a parallel source.", "NAME,NAME", "--source")]
-Fixes = Annotated[bool, option(ADVANCED, "Correct known defects of published texts.", name="--fixes")]
-Seed = Annotated[int, option(ADVANCED, "Seed of every random draw.", "N")]
-Revision = Annotated[str | None, option(ADVANCED, "Branch, tag or commit of a Hub model.", "NAME")]
-Backend = Annotated[str | None, option(ADVANCED, "How the model is queried. [inferred from the model]", "NAME")]
-LengthNorm = Annotated[str, option(ADVANCED, "Divide log-likelihoods by length: none, token or byte.", "NAME")]
-Parser = Annotated[str, option(ADVANCED, "How written answers are read: default or released.", "NAME")]
-_PAIR = "NAME=VALUE"
-Rules = Annotated[list[str] | None, option(ADVANCED, "Scoring rule, e.g. delta=released. Repeatable.", _PAIR, "--rule")]
-Options = Annotated[
-    list[str] | None, option(ADVANCED, "Option of the backend or benchmark. Repeatable.", _PAIR, "--option")
-]
-BatchTokens = Annotated[int | None, option(ADVANCED, "Tokens per batch. [set by the device]", "N")]
-MaxConnections = Annotated[int | None, option(ADVANCED, "Most requests to a server at once. [8]", "N")]
-Shard = Annotated[str, option(ADVANCED, "Compute one shard, as INDEX/COUNT from 0: 0/8.", "INDEX/COUNT")]
-Mirror = Annotated[
-    str | None, option(ADVANCED, "Local mirror of the published files.", "FOLDER", envvar="QABIAS_UPSTREAM")
-]
-Report = Annotated[bool, option(ADVANCED, "Write report.html in the run folder.", name="--report/--no-report")]
 Sample = Annotated[bool, typer.Option("--sample", help="Accept a run with --limit.")]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Overwrite existing output. Runs and inputs are never overwritten.")
 ]
 
 
-def flag_of(name: str) -> str:
-    """The option of a command's parameter."""
-    return {"prompt_format": "--format"}.get(name, f"--{name.replace('_', '-')}")
+def takes(names: str) -> Callable[[Command], Command]:
+    """Give a command these arguments of a run, in this order, after its own that are not named."""
+
+    def decorate(command: Command) -> Command:
+        own = signature(command, eval_str=True).parameters
+        first = [name for name, each in own.items() if name not in names.split() and each.kind is not each.VAR_KEYWORD]
+        annotated = [name for name, each in own.items() if get_origin(each.annotation) is Annotated]
+        parameters = [
+            own[name].replace(kind=Parameter.KEYWORD_ONLY) if name in (*first, *annotated) else _parameter(name)
+            for name in (*first, *names.split())
+        ]
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
+        return command
+
+    return decorate
+
+
+def _parameter(name: str) -> Parameter:
+    """The argument or option of a command for an argument of a run."""
+    field, shown = FIELDS[name], FIELDS[name].metadata
+    more: dict[str, Any] = {"help": shown["help"], "autocompletion": _COMPLETIONS.get(name)}
+    if name == "benchmark":
+        return Parameter(name, Parameter.KEYWORD_ONLY, annotation=Annotated[str, typer.Argument(**more)])
+    more |= {"metavar": shown["metavar"], "rich_help_panel": shown["panel"]}
+    more["envvar"] = "QABIAS_UPSTREAM" if name == "mirror" else None
+    default = field.default or None if shown["typer"] else field.default
+    kind: Any = shown["typer"] or field.type
+    option = typer.Option(flag(name), **more)
+    annotation = Annotated[kind | None, option] if default is None else Annotated[kind, option]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def given_names(context: typer.Context) -> list[str]:
@@ -92,9 +83,9 @@ def refuse_others(context: typer.Context, allowed: Collection[str], why: str) ->
     """Refuse given parameters that would have no effect."""
     for name in given_names(context):
         if name not in allowed:
-            raise QabiasError(f"{flag_of(name)} does not apply to {why}.", f"Remove {flag_of(name)}.")
+            raise QabiasError(f"{arg(name)} does not apply to {why}.", f"Remove {arg(name)}.")
 
 
 def parse_rules(texts: list[str] | None) -> dict[str, str]:
     """Rules for counting answers from `--rule NAME=VALUE`."""
-    return parse_options(texts or [], "--rule", "delta=released")
+    return parse_options(texts or [], "rules", "delta=released")

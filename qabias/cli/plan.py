@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qabias.cli.options import Config, Mirror, Options, parse_options
+from qabias.cli.options import parse_options, takes
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     from qabias.comparison.sample_size import Assumed
 
 
+@takes("config source option limit mirror")
 def plan(
     benchmark: Annotated[str, typer.Argument(help="Benchmark or folder of templates.")],
     detect: Annotated[float | None, typer.Option(help="Bias to detect, e.g. 0.02 for 2 points.")] = None,
     until: Annotated[str | None, typer.Option(help="Condition that stops a run early, e.g. 'bias_ambig<0.1'.")] = None,
-    config: Config = None,
+    *,
+    config: str | None,
     source: Annotated[str | None, typer.Option(help="Source of the texts. [the first]")] = None,
-    option: Options = None,
+    option: list[str] | None,
     limit: Annotated[int | None, typer.Option(help="Maximum number of examples, as for run.")] = None,
-    mirror: Mirror = None,
+    mirror: str | None,
 ) -> None:
     """Estimate the sample size that detects a bias or decides a condition."""
     from qabias.benchmarks import ALL

@@ -10,7 +10,7 @@ import typer
 
 from qabias.benchmarks.registry import default_name, default_source
 from qabias.cli.commands import GroupedCommand
-from qabias.cli.options import Fixes, Mirror, Overwrite, Sample, Seed, Source
+from qabias.cli.options import Overwrite, Sample, takes
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 
@@ -35,13 +35,15 @@ Name = Annotated[str, typer.Argument(help="A benchmark with a dataset (see `qabi
 
 
 @push.command(cls=GroupedCommand, epilog=f"Example: qabias push dataset {_FIRST} --to my-name/{_FIRST} --dry-run")
+@takes("source fixes seed mirror")
 def dataset(
     benchmark: Name,
     to: To,
-    source: Source = None,
-    fixes: Fixes = False,
-    seed: Seed = 0,
-    mirror: Mirror = None,
+    *,
+    source: str | None,
+    fixes: bool,
+    seed: int,
+    mirror: str | None,
     create_pr: CreatePr = True,
     private: Private = False,
     as_benchmark: Annotated[
@@ -142,7 +144,7 @@ def _write_results(
     from qabias.support.files import MOST_BYTES, regular, write_atomically
     from qabias.support.outputs import check_folder
 
-    check_folder(output, flag="--write-to")
+    check_folder(output, argument="write_to")
     files = result_files(run, model_id, dataset, **extra)
     for path, content in files.items():
         check_replaceable(output / path, content, overwrite=overwrite)

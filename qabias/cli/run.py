@@ -2,63 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from qabias.api.arguments import Arguments, run_arguments
 from qabias.cli import options
-from qabias.errors import QabiasError
-from qabias.support.options import parse_options, parse_shard, server_options
 
 if TYPE_CHECKING:
     from qabias.runs.arguments import Machine, RunArguments
 
 
+@options.takes(
+    "benchmark model base_url config limit until by whole output ask format permutations device dtype dry_run source "
+    "fixes seed revision backend length_norm parser rules option batch_tokens max_connections shard report mirror"
+)
 def run(
-    context: typer.Context,
-    benchmark: options.Benchmark,
-    model: options.Model = "smollm2",
-    base_url: options.BaseUrl = None,
-    config: options.Config = None,
-    limit: options.Limit = None,
-    until: options.Until = None,
-    by: options.UntilBy = None,
-    whole: options.Whole = False,
-    output: options.RunFolder = None,
-    ask: options.Ask = None,
-    prompt_format: options.Format = None,
-    permutations: options.Permutations = 1,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "auto",
+    *,
+    ask: str | None,
+    whole: bool,
+    output: Path | None,
     dry_run: options.DryRun = False,
-    source: options.Source = None,
-    fixes: options.Fixes = False,
-    seed: options.Seed = 0,
-    revision: options.Revision = None,
-    backend: options.Backend = None,
-    length_norm: options.LengthNorm = "none",
-    parser: options.Parser = "default",
-    rule: options.Rules = None,
-    option: options.Options = None,
-    batch_tokens: options.BatchTokens = None,
-    max_connections: options.MaxConnections = None,
-    shard: options.Shard = "0/1",
     report: options.Report = True,
-    mirror: options.Mirror = None,
+    **others: Any,
 ) -> None:
     """Measure a model. Rerun the command to resume."""
-    from qabias.benchmarks import load_benchmark
     from qabias.cli.printing import print_result
-    from qabias.runs.looks import canonical
     from qabias.runs.run import run as run_benchmark
 
-    arguments, machine = arguments_of(context.params)
-    if not until and (by or whole):
-        raise QabiasError(f"{'--by' if by else '--all'} needs --until.", "Add --until 'bias_ambig<0.1'.")
-    if until:
-        arguments = replace(arguments, until=canonical(load_benchmark(benchmark), until, by))
+    arguments, machine = arguments_of(whole=whole, **others)
     if dry_run:
         estimate(arguments, machine, ask)
         return
@@ -66,25 +37,15 @@ def run(
     print_result(result, report=report)
 
 
-def arguments_of(chosen: Mapping[str, Any]) -> tuple[RunArguments, Machine]:
+def arguments_of(
+    rules: list[str] | None, option: list[str] | None, until: list[str] | None = None, **others: Any
+) -> tuple[RunArguments, Machine]:
     """A run's arguments from the parameters of a command."""
-    from qabias.runs.arguments import Machine, RunArguments
-
-    backend, own = server_options(
-        chosen["backend"], chosen["base_url"], chosen["max_connections"], parse_options(chosen["option"] or [])
+    return run_arguments(
+        Arguments(
+            rules=options.parse_rules(rules), option=options.parse_options(option or []), until=until or (), **others
+        )
     )
-    names = ("benchmark", "model", "fixes", "length_norm", "parser", "limit", "seed", "revision", "dtype")
-    arguments = RunArguments(
-        **{name: chosen[name] for name in names},
-        config=chosen["config"] or "",
-        source=chosen["source"] or "",
-        format=chosen["prompt_format"],
-        backend=backend,
-        options=own,
-        rules=options.parse_rules(chosen["rule"]),
-        permutations=chosen["permutations"],
-    )
-    return arguments, Machine(chosen["device"], chosen["batch_tokens"], parse_shard(chosen["shard"]), chosen["mirror"])
 
 
 def estimate(arguments: RunArguments, machine: Machine, ask: str | None) -> None:

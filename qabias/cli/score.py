@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qabias.benchmarks.registry import default_name
-from qabias.cli.options import (
-    ADVANCED,
-    Config,
-    Fixes,
-    Mirror,
-    Options,
-    Overwrite,
-    Rules,
-    Seed,
-    given_names,
-    parse_options,
-    parse_rules,
-    refuse_others,
-)
+from qabias.cli.options import ADVANCED, Overwrite, given_names, parse_options, parse_rules, refuse_others, takes
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 from qabias.support.suggest import missing
@@ -33,9 +20,10 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 50
 # Arguments that run.json does not fix.
-_FOR_RUNS = ("path", "rule", "output", "report", "overwrite", "mirror")
+_FOR_RUNS = ("path", "rules", "output", "report", "overwrite", "mirror")
 
 
+@takes("benchmark config source fixes seed option answers model format parser rules mirror output report overwrite")
 def score(
     context: typer.Context,
     path: Annotated[
@@ -43,30 +31,27 @@ def score(
         typer.Argument(help="Run folder, table of answers, another tool's log, or folder of logs."),
     ],
     benchmark: Annotated[str, typer.Option(help="Benchmark of a table of answers.")] = default_name(),
-    config: Config = None,
+    *,
+    config: str | None,
     source: Annotated[str | None, typer.Option(help="Source of the texts. [the first]")] = None,
-    fixes: Fixes = False,
-    seed: Seed = 0,
-    option: Options = None,
+    option: list[str] | None,
     answers: Annotated[
         str | None, typer.Option(help="Which model's answers to score, if the file contains several.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="Name of the model.")] = None,
-    prompt_format: Annotated[
-        str | None,
-        typer.Option("--format", help="Prompt format of the questions."),
-    ] = None,
+    format: Annotated[str | None, typer.Option(help="Prompt format of the questions.")] = None,
     parser: Annotated[
         str | None, typer.Option(help="How written answers are read: default or released.", rich_help_panel=ADVANCED)
     ] = None,
-    rule: Rules = None,
-    mirror: Mirror = None,
+    rules: list[str] | None,
+    mirror: str | None,
     output: Annotated[
         Path | None,
         typer.Option(help="Run folder to write, or NAME.json for the scores only."),
     ] = None,
     report: Annotated[bool, typer.Option("--report", help="Also write report.html in the run folder.")] = False,
     overwrite: Overwrite = False,
+    **others: object,
 ) -> None:
     """Score answers from a file, another tool's log, or an existing run."""
     from qabias.benchmarks import load_benchmark
@@ -75,7 +60,7 @@ def score(
     from qabias.runs.external import read_external
     from qabias.runs.folder import is_run
 
-    rules = parse_rules(rule)
+    changed = parse_rules(rules)
     load_benchmark(benchmark)
     if not path.exists():
         raise missing(path)
@@ -84,17 +69,15 @@ def score(
         raise QabiasError("--report is for a run folder.", "Add --output FOLDER.")
     if path.is_dir() and is_run(path):
         refuse_others(context, _FOR_RUNS, "a run folder: run.json records it")
-        print_result(score_again(path, rules, output, mirror), report=report)
+        print_result(score_again(path, changed, output, mirror), report=report)
         return
     asked = {name: context.params[name] for name in given_names(context) if name not in _FOR_RUNS}
-    if "prompt_format" in asked:
-        asked["format"] = asked.pop("prompt_format")
     if "option" in asked:
         asked["options"] = parse_options(asked.pop("option"), example="answers=released")
 
     def score_one(source: "Path | Log", where: Path, target: Path | None) -> None:
-        answers = collect(read_external(source, asked, mirror), rules, mirror)
-        _finish(answers, where, target, report=report, overwrite=overwrite, mirror=mirror)
+        external = collect(read_external(source, asked, mirror), changed, mirror)
+        _finish(external, where, target, report=report, overwrite=overwrite, mirror=mirror)
 
     if path.is_dir():
         _score_folder(path, output, lambda log, target: score_one(log, log.path, target))

@@ -5,18 +5,20 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import Mirror
+from qabias.cli.options import takes
 from qabias.support.printable import echo
 
 MOST_SHOWN = 40
 
 
+@takes("mirror")
 def verify(
     path: Annotated[
         Path, typer.Argument(help="A run folder, or a document of `qabias export`.", metavar="FOLDER_OR_DOCUMENT")
     ],
     run: Annotated[Path | None, typer.Option(help="Run folder of the document. [found by its digest]")] = None,
-    mirror: Mirror = None,
+    *,
+    mirror: str | None,
 ) -> None:
     """Recompute every number from stored answers and pinned texts.
 

@@ -29,7 +29,7 @@ from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.ranking_tests import FEWEST_RUNS, NO_RANKING, rankings
 from qabias.comparison.tables import MOST_BESIDE, Compared, named
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.folder import ANALYSIS_FILE
 from qabias.runs.means import measures_of
 from qabias.runs.opened import Run
@@ -138,7 +138,7 @@ def compare_published(run: Run, names: Sequence[str]) -> Comparison:
     """Put a run next to published scores of other models: named rows or makers, or the newest."""
     benchmark = run.benchmark
     if not isinstance(benchmark, KnowsPublished):
-        raise QabiasError(f"There are no published scores of {benchmark.name}.", "Remove --published.")
+        raise QabiasError(f"There are no published scores of {benchmark.name}.", f"Remove {arg('published')}.")
     if run.is_question_only:
         raise QabiasError(f"{run.folder} has no contexts, and published scores have.", "Choose another run.")
     own = run_names([run])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qabias.benchmarks import Benchmark
 from qabias.building.origin import BUNDLED
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.folder import read_keys
 from qabias.runs.opened import Run
 from qabias.runs.signature import coverage_field, scorer_name, signature_fields
@@ -39,7 +39,7 @@ def check_agree(runs: Sequence[Run], allow_mixed: bool = False) -> dict[str, lis
         what = "; ".join(f"{name}: {_values_by_run(runs, values)}" for name, values in differing.items())
         questions = "different questions" if set(differing) & set(SAME) else "the same questions in different ways"
         raise QabiasError(
-            f"These runs measured {questions} ({what}).", "Compare runs that agree in it, or add --allow-mixed."
+            f"These runs measured {questions} ({what}).", f"Compare runs that agree in it, or add {arg('allow_mixed')}."
         )
     return differing
 

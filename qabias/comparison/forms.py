@@ -18,7 +18,7 @@ from qabias.comparison.paired import Answers
 from qabias.comparison.paired_tests import differences, holm
 from qabias.comparison.sample_size import templates_of
 from qabias.comparison.tables import DETECTABLE, RUNS_TABLE, lacks_answers
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.opened import Run
 from qabias.runs.signature import signature_fields
 from qabias.scores.facts import RUNS, ParallelForms, Scores, Stereotype
@@ -99,7 +99,8 @@ def shared_stereotypes(facts: ParallelForms, published: pa.Table, parallel: pa.T
     shared = [stereotype for stereotype in dict.fromkeys(of_rows[0]) if stereotype in topics]
     if not shared:
         raise QabiasError(
-            "the two runs have no stereotype in common.", "Give both the same --config, or a larger --limit."
+            "the two runs have no stereotype in common.",
+            f"Give both the same {arg('config')}, or a larger {arg('limit')}.",
         )
     # Two groups of one name share a text, and count as one.
     groups: dict[str, list[str]] = {}

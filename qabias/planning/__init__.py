@@ -8,7 +8,7 @@ import numpy as np
 from tqdm import tqdm
 
 from qabias.benchmarks.registry import load_benchmark
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.models.loading import load_pretrained
 from qabias.runs.arguments import RunArguments, check_arguments, check_scorer
 from qabias.runs.question import load_examples, make_question
@@ -59,7 +59,7 @@ def estimate_run(arguments: RunArguments, mirror: str | None = None) -> CostEsti
     if arguments.backend != KIND.name:
         raise QabiasError(
             "A dry run counts the requests to a server, and this run names none.",
-            f"Add --base-url URL or --backend {KIND.name}, or remove --dry-run.",
+            f"Add {arg('base_url')} URL or {arg('backend')} {KIND.name}, or remove {arg('dry_run')}.",
         )
     benchmark = load_benchmark(arguments.benchmark)
     check_arguments(benchmark, arguments)
@@ -91,7 +91,7 @@ def _counter(tokenizer: str | None) -> Callable[[list[str]], list[int]]:
 
 def print_estimate(estimate: CostEstimate) -> None:
     """Print an estimate for people."""
-    cost = "add --option price_in=DOLLARS and price_out=DOLLARS per million tokens"
+    cost = f"add {arg('option')} price_in=DOLLARS and price_out=DOLLARS per million tokens"
     if estimate.cost is not None:
         cost = f"{estimate.cost:>15,.2f}  dollars at most, without chat template and failed requests"
     echo(f"requests:         {estimate.n_requests:>15,}")

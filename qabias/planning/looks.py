@@ -8,7 +8,7 @@ import numpy as np
 
 from qabias.benchmarks import load_benchmark
 from qabias.comparison.sample_size import CORRELATION, ERRING
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.arguments import RunArguments
 from qabias.runs.looks import StoppingRule, read_conditions
 from qabias.runs.question import load_examples
@@ -41,7 +41,7 @@ def expected_questions(arguments: RunArguments, mirror: str | None = None, seed:
     benchmark = load_benchmark(arguments.benchmark)
     conditions, by = read_conditions(benchmark, arguments.until)
     if len(conditions) > 1 or by:
-        raise QabiasError("plan takes one condition for all examples.", "Give one --until.")
+        raise QabiasError("plan takes one condition for all examples.", f"Give one {arg('until')}.")
     condition, measure = conditions[0], benchmark.facts.measure(conditions[0].name)
     rule = StoppingRule(benchmark, load_examples(arguments, mirror).table, arguments.until, {})
     times, bounds = np.array(information(rule.sizes)), np.array(rule.bounds)

@@ -14,7 +14,7 @@ from qabias.benchmarks.base import RUN, Scored
 from qabias.benchmarks.generated import WRITTEN_COLUMNS
 from qabias.comparison.comparable import mixed_fields, run_names
 from qabias.comparison.paired import Answers
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.looks import CONFIDENCE, STOPPED
 from qabias.runs.means import measures_of, of_means
 from qabias.runs.opened import Run
@@ -128,7 +128,7 @@ def _check_same(first: Run, other: Run, allow_mixed: bool) -> None:
     free = {*_FREE, *(("model", "revision", "dtype") if allow_mixed else ())}
     for name in one:
         if name not in free and one[name] != two[name]:
-            mixed = ", or add --allow-mixed" if name in ("model", "revision", "dtype") else ""
+            mixed = f", or add {arg('allow_mixed')}" if name in ("model", "revision", "dtype") else ""
             raise QabiasError(
                 f"{first.folder} and {other.folder} differ in {name} ({one[name]!r} and {two[name]!r})",
                 f"{_SAME}{mixed}",
@@ -150,7 +150,7 @@ def _stacked(runs: Sequence[Run], answers: Answers) -> tuple[pa.Table, pa.Table,
         if not table.select(key).equals(first.select(key)):
             raise QabiasError(
                 f"{runs[0].folder} and {run.folder} answer different examples",
-                "use runs with the same --limit and --seed",
+                f"use runs with the same {arg('limit')} and {arg('seed')}",
             )
         tables.append(table.append_column(RUN, pa.array([str(number)] * table.num_rows).dictionary_encode()))
         stored.append(of_run)

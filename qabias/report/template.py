@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from qabias.benchmarks.base import RUN
 from qabias.benchmarks.scoring import by_run
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.opened import Run
 from qabias.scores.facts import TemplateView
 from qabias.support.suggest import closest
@@ -61,7 +61,7 @@ def _unknown(name: str, known: Sequence[str]) -> QabiasError:
     close = same_number or ([] if group else closest(name, known))
     meant = f" Did you mean {close[0]!r}?" if close else ""
     first, last = (group or known)[0], (group or known)[-1]
-    return QabiasError(f"the run has no template {name!r}.{meant}", f"Use --template {first} to {last}.")
+    return QabiasError(f"the run has no template {name!r}.{meant}", f"Use {arg('template')} {first} to {last}.")
 
 
 def rates(view: TemplateView, name: str, rows: pa.Table) -> Table:

@@ -16,7 +16,7 @@ from qabias.comparison import PUBLISHED, Comparison
 from qabias.comparison.comparable import differing_fields
 from qabias.comparison.ranking_tests import RANKING
 from qabias.comparison.tables import score_tables
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.pooling import Pool
 from qabias.report.content import comparison_headlines
 from qabias.runs.estimands import estimands
@@ -260,7 +260,7 @@ def show_both_intervals(folder: Path, console: Console, mirror: str | None = Non
     run = Run.scored(folder, mirror)
     table = estimands(run)
     if table is None:
-        raise QabiasError(f"{folder} has no scores of all examples in one prompt.", "Remove --both-intervals.")
+        raise QabiasError(f"{folder} has no scores of all examples in one prompt.", f"Remove {arg('both_intervals')}.")
     console.width = max(console.width, MIN_WIDTH)
     print_table(table, console)
     console.print(table.note, markup=False, highlight=False)

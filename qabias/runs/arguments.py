@@ -11,7 +11,7 @@ from qabias.answers.parsing import PARSE_RULES
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import Rules, whole_config
 from qabias.benchmarks.orders import check_orders
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scorers.kind import ASK_METHODS, FORCED_CHOICE, ScorerKind
 from qabias.scorers.registry import kinds, load_kind, scorer_of, scorers_for
 from qabias.support.suggest import choose, closest, unknown
@@ -108,7 +108,7 @@ class RunArguments:
         benchmark = load_benchmark(self.benchmark)
         if ask == FORCED_CHOICE:
             if not benchmark.forced_choice:
-                raise QabiasError(f"--ask {ask} does not work with {benchmark.name}.", "Remove --ask.")
+                raise QabiasError(f"{arg('ask')} {ask} does not work with {benchmark.name}.", f"Remove {arg('ask')}.")
             return replace(self, benchmark=benchmark.forced_choice).resolve(machine, handed_over=handed_over)
         config = ",".join(name.strip() for name in self.config.split(","))
         arguments = replace(self, source=self.source or benchmark.sources[0], config=config)
@@ -123,25 +123,27 @@ class RunArguments:
 def _ask_by(benchmark: Benchmark, arguments: RunArguments, kind: ScorerKind, ask: str) -> RunArguments:
     """Apply the format and the options that an `--ask` method sets."""
     if ask not in ASK_METHODS:
-        raise unknown("method", ask, (*ASK_METHODS, FORCED_CHOICE), "--ask")
+        raise unknown("method", ask, (*ASK_METHODS, FORCED_CHOICE), arg("ask"))
     check_scorer(benchmark, kind.name)
     for name, asks in ((benchmark.name, benchmark.asks), (f"the backend {kind.name}", kind.asks)):
         if ask not in asks:
             both = [other for other in benchmark.asks if other in kind.asks]
-            offer = f"--ask {', '.join(both)}" if both else "another --backend"
-            raise QabiasError(f"--ask {ask} does not work with {name}.", f"Use {offer}.")
+            offer = f"{arg('ask')} {', '.join(both)}" if both else f"another {arg('backend')}"
+            raise QabiasError(f"{arg('ask')} {ask} does not work with {name}.", f"Use {offer}.")
     prompt_format = benchmark.formats.get(arguments.format or "")
     if prompt_format is not None and prompt_format.asks and ask not in prompt_format.asks:
         made = [other.name for other in benchmark.formats.values() if ask in other.asks]
         raise QabiasError(
-            f"--ask {ask} and --format {arguments.format} exclude each other: the format is for "
+            f"{arg('ask')} {ask} and {arg('format')} {arguments.format} exclude each other: the format is for "
             f"{', '.join(prompt_format.asks)}.",
-            choose(made, (), "--format") if made else "Remove --format.",
+            choose(made, (), arg("format")) if made else f"Remove {arg('format')}.",
         )
     options = {**kind.asks[ask], **arguments.options}
     mode = kind.asks[ask].get("mode", kind.default_mode)
     if options.get("mode", mode) != mode:
-        raise QabiasError(f"--ask {ask} contradicts --option mode={options['mode']}.", "Remove one of the two.")
+        raise QabiasError(
+            f"{arg('ask')} {ask} contradicts {arg('option')} mode={options['mode']}.", "Remove one of the two."
+        )
     if mode == kind.default_mode:
         options.pop("mode", None)  # one run has one name
     return replace(
@@ -161,21 +163,22 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
         raise QabiasError(
             f"{benchmark.name}: the texts of the source {arguments.source} lack fields of the format "
             f"{arguments.format}.",
-            f"Use --source {' or '.join(sources)}, or another format.",
+            f"Use {arg('source')} {' or '.join(sources)}, or another format.",
         )
     if arguments.parser != DEFAULT_PARSER and arguments.length_norm != NORMS[0]:
         raise QabiasError(
-            f"--length-norm {arguments.length_norm} divides likelihoods and --parser {arguments.parser} reads texts.",
+            f"{arg('length_norm')} {arguments.length_norm} divides likelihoods and {arg('parser')} {arguments.parser} "
+            "reads texts.",
             "Remove one of the two.",
         )
     if arguments.limit is not None:
-        check_whole("--limit", arguments.limit, 1)
-    check_whole("--seed", arguments.seed, 0)
+        check_whole(arg("limit"), arguments.limit, 1)
+    check_whole(arg("seed"), arguments.seed, 0)
     if machine.batch_tokens is not None:
-        check_whole("--batch-tokens", machine.batch_tokens, 1)
+        check_whole(arg("batch_tokens"), machine.batch_tokens, 1)
     shard, n_shards = machine.shard
     if not 0 <= shard < n_shards:
-        raise QabiasError(f"--shard {shard}/{n_shards} does not exist.", f"Count shards from 0/{n_shards} on.")
+        raise QabiasError(f"{arg('shard')} {shard}/{n_shards} does not exist.", f"Count shards from 0/{n_shards} on.")
     return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
 
 
@@ -187,13 +190,13 @@ def _check_names(benchmark: Benchmark, arguments: RunArguments) -> None:
     near = [
         name
         for name in arguments.scorer_options
-        if closest(name, benchmark.options) and not any(name in kind.options for kind in kinds().values())
+        if closest(name, benchmark.options) and not any(name in kind.known_options for kind in kinds().values())
     ]
     for what, name, known, flag in (
-        ("format", arguments.format, benchmark.formats, "--format"),
-        ("length normalization", arguments.length_norm, lengths, "--length-norm"),
-        ("parser", arguments.parser, (DEFAULT_PARSER, *parsers), "--parser"),
-        *((f"option of {benchmark.name}", name, benchmark.options, "--option") for name in near),
+        ("format", arguments.format, benchmark.formats, arg("format")),
+        ("length normalization", arguments.length_norm, lengths, arg("length_norm")),
+        ("parser", arguments.parser, (DEFAULT_PARSER, *parsers), arg("parser")),
+        *((f"option of {benchmark.name}", name, benchmark.options, arg("option")) for name in near),
     ):
         if name is not None and name not in known:
             raise unknown(what, name, known, flag)
@@ -204,10 +207,10 @@ def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> 
     for rule, value in rules.items():
         if rule not in known:
             close = [f"{other}=VALUE" for other in closest(rule, known)]
-            fix = choose([f"{other}=VALUE" for other in known], close, "--rule", f"qabias list {name}")
+            fix = choose([f"{other}=VALUE" for other in known], close, arg("rules"), f"qabias list {name}")
             raise QabiasError(unknown(f"rule of {name}", rule, known).args[0], fix)
         if value not in known[rule]:
-            raise unknown(f"value of {rule}", value, known[rule], f"--rule {rule}=")
+            raise unknown(f"value of {rule}", value, known[rule], f"{arg('rules')} {rule}=")
     return {rule: value for rule, value in rules.items() if value != known[rule][0]}
 
 
@@ -227,7 +230,7 @@ def check_own_options(benchmark: Benchmark, options: Collection[str]) -> None:
     """Refuse options that the benchmark does not have; for answers without a model."""
     for name in options:
         if name not in benchmark.options:
-            raise unknown(f"option of {benchmark.name}", name, benchmark.options, "--option")
+            raise unknown(f"option of {benchmark.name}", name, benchmark.options, arg("option"))
 
 
 def check_whole(name: str, value: object, least: int) -> None:
@@ -244,5 +247,5 @@ def check_scorer(benchmark: Benchmark, scorer: str) -> None:
     if scorer not in known:
         raise QabiasError(
             f"{benchmark.name} does not work with the backend {scorer}.",
-            choose(known, (), "--backend", f"qabias list {benchmark.name}"),
+            choose(known, (), arg("backend"), f"qabias list {benchmark.name}"),
         )

@@ -16,7 +16,7 @@ from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.base import NO_RULES, RUN, BalancedSets, External, Rules
 from qabias.benchmarks.generated import outcome_counts
 from qabias.benchmarks.scoring import scores_of
-from qabias.errors import QabiasError, at_place
+from qabias.errors import QabiasError, arg, at_place
 from qabias.logs.model import as_written
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options, check_rules, norm_arguments
 from qabias.runs.checksums import write_checked
@@ -83,7 +83,9 @@ def _collect(external: External, rules: Rules, mirror: str | None) -> Collected:
     prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
     if prompt_format is not None and prompt_format.wordings:
         names = ", ".join(wording.name for wording in prompt_format.wordings)
-        raise QabiasError(f"{where}: {prompt_format.name} is a set of formats.", f"Use the --format asked: {names}.")
+        raise QabiasError(
+            f"{where}: {prompt_format.name} is a set of formats.", f"Use the {arg('format')} asked: {names}."
+        )
     examples = load_examples(arguments, mirror)
     if external.references is not None:
         words = {"where": where, "fix": _OTHER_DATA} if log else {}
@@ -124,7 +126,7 @@ def scores_of_collected(collected: Collected) -> Mapping[str, Any]:
     except QabiasError as error:
         problem, fix = error.args
         if _ALLOW_INCOMPLETE in str(error):
-            fix = f"Add --rule {_ALLOW_INCOMPLETE}=yes to score incomplete sets."
+            fix = f"Add {arg('rules')} {_ALLOW_INCOMPLETE}=yes to score incomplete sets."
         fix = fix or "Correct that row. Rows are counted from 0."
         raise QabiasError(f"{collected.where}: {problem}", fix) from error
 
@@ -150,7 +152,9 @@ def score_again(
 ) -> Run:
     """Score a run in place, or by other rules as a new run."""
     if (output is None) != (not rules):
-        raise QabiasError("Scoring with other rules creates a new run.", "Give both --rule and --output runs/NAME.")
+        raise QabiasError(
+            "Scoring with other rules creates a new run.", f"Give both {arg('rules')} and {arg('output')} runs/NAME."
+        )
     if output is None:
         return score_run(folder, mirror)
     run, output = read_run(folder), Path(output)
@@ -195,7 +199,7 @@ def _matched(
     rows: pa.Table,
     where: str,
     needed: Sequence[str],
-    fix: str = "Check --config and --source.",
+    fix: str = "",
 ) -> tuple[list[tuple[Any, ...]], list[int]]:
     """Key and example number of every row; a key column with one value may be missing."""
     check_columns(rows, where)
@@ -219,7 +223,9 @@ def _matched(
             names = {first for first, *_ in number_of}
             near = "" if key[0] in names else did_you_mean(key[0], names)
             problem = f"{where}: row {row + 1}: no example has {spelled(benchmark.key, key)}{near or '.'}"
-            raise QabiasError(problem, "Write it so in the table." if near else fix)
+            raise QabiasError(
+                problem, "Write it so in the table." if near else fix or f"Check {arg('config')} and {arg('source')}."
+            )
     return keys, [number_of[key] for key in keys]
 
 

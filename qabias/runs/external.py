@@ -14,7 +14,7 @@ from qabias.benchmarks import Benchmark, choose_format, inspect_logs, load_bench
 from qabias.benchmarks.base import AuthorsAnswers, External
 from qabias.benchmarks.batched import batched
 from qabias.benchmarks.registry import default_name
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.logs import Log, Sample, openai_batch
 from qabias.logs.detect import find_logs, read_log, refuse_others
 from qabias.logs.model import as_written
@@ -49,8 +49,7 @@ def read_external(source: Any, asked: Mapping[str, Any], mirror: str | None = No
 def refuse(names: Iterable[str], why: str) -> None:
     """Refuse arguments that have no effect."""
     for name in names:
-        flag = f"--{_called(name)}"
-        raise QabiasError(f"{flag} is for {why}.", f"Remove {flag}.")
+        raise QabiasError(f"{arg(_called(name))} is for {why}.", f"Remove {arg(_called(name))}.")
 
 
 def _called(name: str) -> str:
@@ -77,7 +76,9 @@ def _read_table(source: Any, asked: dict[str, Any]) -> External:
     texts, fixes = asked.get("source", external.source), asked.get("fixes")
     if external.source and (texts != external.source or fixes):
         both = f"{texts}{' with fixes' if fixes else ''}"
-        raise QabiasError(f"{where} answers source {external.source}, not {both}.", "Remove --source and --fixes.")
+        raise QabiasError(
+            f"{where} answers source {external.source}, not {both}.", f"Remove {arg('source')} and {arg('fixes')}."
+        )
     known = replace(
         external,
         benchmark=called,
@@ -152,13 +153,13 @@ def _choose(benchmark: Benchmark, table: pa.Table, name: str | None, where: str)
     published = benchmark.recognise(table) if isinstance(benchmark, AuthorsAnswers) and not is_general else ()
     known = {answers.name: answers for answers in published}
     if name is None and len(known) > 1:
-        raise QabiasError(f"{where} has the answers of {len(known)} models.", choose(list(known), (), "--answers"))
+        raise QabiasError(f"{where} has the answers of {len(known)} models.", choose(list(known), (), arg("answers")))
     if name is None:
         return next(iter(known.values()), External(table))
     if not known:
-        raise QabiasError(f"{where}: has one column of answers.", "Remove --answers.")
+        raise QabiasError(f"{where}: has one column of answers.", f"Remove {arg('answers')}.")
     if name not in known:
-        raise unknown(f"model in {where}:", name, known, "--answers")
+        raise unknown(f"model in {where}:", name, known, arg("answers"))
     return known[name]
 
 
@@ -232,7 +233,7 @@ def _of_benchmark(log: Log, asked: Mapping[str, Any], mirror: str | None) -> Ext
         if wanted is None:
             raise QabiasError(
                 f"{log.called}: results of a batch do not include the questions.",
-                "Add --benchmark, --config, --source and --format.",
+                f"Add {arg('benchmark')}, {arg('config')}, {arg('source')} and {arg('format')}.",
             )
         return replace(batched(load_benchmark(wanted), log, asked, mirror), benchmark=wanted)
     for name, benchmark in loadable_benchmarks().items():

@@ -23,7 +23,7 @@ from qabias.benchmarks import Benchmark, benchmark_names
 from qabias.benchmarks.base import LOOK
 from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.scoring import by_run
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.arguments import RunArguments
 from qabias.runs.checksums import read_checked, write_checked
 from qabias.scorers.registry import BASELINE_PREFIX
@@ -119,7 +119,9 @@ def claim(
     if different or run.signature != signature:
         what = ", ".join(f"{name} {there[name]!r} there, {ours[name]!r} here" for name in different)
         fixed = " Conditions are fixed before the first answer, or the error rate is lost." * ("until" in different)
-        raise QabiasError(f"{folder}: holds another run ({what or run.signature}).{fixed}", "Choose another --output.")
+        raise QabiasError(
+            f"{folder}: holds another run ({what or run.signature}).{fixed}", f"Choose another {arg('output')}."
+        )
     remove_leftovers(run_file)  # of one that was killed while another has written it
     return run
 
@@ -127,7 +129,7 @@ def claim(
 def check_free(folder: Path) -> None:
     """Refuse a folder that contains something else."""
     if folder.exists() and (not folder.is_dir() or any(path.name[:1] != "." for path in folder.iterdir())):
-        raise QabiasError(f"{folder}: exists and holds no run.", "Choose another --output.")
+        raise QabiasError(f"{folder}: exists and holds no run.", f"Choose another {arg('output')}.")
 
 
 def default_folder(arguments: RunArguments) -> Path:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from qabias.benchmarks import ALL, Benchmark, load_benchmark
 from qabias.benchmarks.base import LOOK
 from qabias.benchmarks.scoring import any_answers, breakdowns_of, scores_of
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.folder import RunFile
 from qabias.runs.spending import Size, limits_of
 from qabias.scores.facts import Scores
@@ -72,11 +72,11 @@ class Outcome:
 def canonical(benchmark: Benchmark, conditions: Sequence[str], by: str | None) -> str:
     """The conditions of a run in one text: "bias_ambig<0.1 accuracy_ambig>0.9 by category"."""
     if benchmark.facts.headline is None or not benchmark.facts.headline.biases:
-        raise QabiasError(f"{benchmark.name} has no score for --until.", "Remove --until.")
+        raise QabiasError(f"{benchmark.name} has no score for {arg('until')}.", f"Remove {arg('until')}.")
     parsed = [parse_condition(text, benchmark.facts.measures) for text in conditions]
     words = list(map(str, parsed))
     if len({condition.name for condition in parsed}) < len(words):
-        raise QabiasError("--until has two conditions for one score.", "Give one for each score.")
+        raise QabiasError(f"{arg('until')} has two conditions for one score.", "Give one for each score.")
     return " ".join([*words, *(["by", by] if by else [])])
 
 
@@ -129,7 +129,7 @@ class StoppingRule:
             if not any(condition.name in scores for scores in cells.values()):
                 raise QabiasError(
                     f"{benchmark.name} has no {condition.name} {f'by {self._by}' if self._by else 'of all examples'}.",
-                    "Choose another score for --until.",
+                    f"Choose another score for {arg('until')}.",
                 )
         self.bounds = limits_of(self.sizes, ERROR / len(self._cells))
         self.scored: dict[float, tuple[dict[str, Any], tuple[str, ...]]] = {}
@@ -182,7 +182,7 @@ class StoppingRule:
             return {ALL: scores}
         known = breakdowns_of(self._benchmark, scores)
         if self._by not in known:
-            raise unknown("breakdown", self._by, known, "--by")
+            raise unknown("breakdown", self._by, known, arg("by"))
         return known[self._by]
 
 

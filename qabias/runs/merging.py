@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.folder import RUN_FILE, RunFile, answers_part, check_free, part_path, read_part, read_run
 from qabias.runs.opened import Run
 from qabias.runs.question import read_question
@@ -41,7 +41,7 @@ def merge(folders: Sequence[Path], output: Path, mirror: str | None = None) -> R
     if missing:
         raise QabiasError(
             f"missing: part {_some(map(str, missing))} of {len(parts)}.",
-            f"Compute with the same arguments and --shard {_some(shards_of(missing, len(parts)))}.",
+            f"Compute with the same arguments and {arg('shard')} {_some(shards_of(missing, len(parts)))}.",
         )
     write_new(output / RUN_FILE, (runs[0].folder / RUN_FILE).read_text(encoding="utf-8"))
     merged = read_run(output)

@@ -14,7 +14,7 @@ from qabias.benchmarks.orders import in_orders
 from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.scoring import stacked
 from qabias.building.origin import BUNDLED
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import RunFile, cut_parts, read_keys
 from qabias.runs.looks import MOST_EARLY, ends_of, read_outcome
@@ -89,7 +89,9 @@ def load_examples(arguments: RunArguments, mirror: str | None = None) -> Example
     names = wordings_of(benchmark, arguments)
     if arguments.until:
         if names:
-            raise QabiasError(f"--until does not work with the prompt set {arguments.format}.", "Choose one format.")
+            raise QabiasError(
+                f"{arg('until')} does not work with the prompt set {arguments.format}.", "Choose one format."
+            )
         table = in_looks(benchmark, table, arguments.seed)
     if names:
         table = stacked(table, names)
@@ -225,7 +227,7 @@ def fitting_format(
     if prompt_format.written and not isinstance(scorer, TextScorer):
         raise QabiasError(
             f"{benchmark.name}: the format {prompt_format.name} asks for a written answer.",
-            "Use --ask letter, cot, fill-blank or open-ended, or choose another format.",
+            f"Use {arg('ask')} letter, cot, fill-blank or open-ended, or choose another format.",
         )
     if isinstance(scorer, GeneratingScorer):
         scorer.limit_new_tokens(prompt_format.new_tokens)

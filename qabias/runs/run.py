@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from qabias.benchmarks.base import Scored
 from qabias.benchmarks.scoring import scores_of
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.models.checkpoint import files_digest
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_scorer
 from qabias.runs.distributed import Processes, launched_processes
@@ -90,7 +90,7 @@ def run(
         if n_shares > 1 and isinstance(scorer, BatchScorer) and scorer.needs_single_process:
             raise QabiasError(
                 "a batch needs one process for the whole run, because shards overwrite each other's files.",
-                "Remove --shard and the launcher, or the option batch.",
+                f"Remove {arg('shard')} and the launcher, or the option batch.",
             )
     rule = stopping_rule(question, arguments)  # refuses wrong conditions before anything is asked
     named = question.signature, question.units_per_part, question.model_digest
@@ -99,7 +99,7 @@ def run(
         if run_file.model_digest != question.model_digest:
             raise QabiasError(
                 f"{folder}: the files of the model {arguments.model!r} have changed since this run began.",
-                "Choose another --output, or restore the files.",
+                f"Choose another {arg('output')}, or restore the files.",
             )
     with lock_run(folder, machine.shard, processes):
         outcome: Outcome | None = None

@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.support.suggest import choose, unknown
@@ -28,7 +28,7 @@ class BaselineScorer:
 
     def __init__(self, kind: str, seed: int = 0) -> None:
         if kind not in KINDS:
-            raise unknown("baseline", kind, KINDS, "--model baseline:", "qabias list baselines")
+            raise unknown("baseline", kind, KINDS, f"{arg('model')} baseline:", "qabias list baselines")
         self.kind = kind
         self.seed = seed
         self.name = "baseline"
@@ -60,7 +60,7 @@ class BaselineScorer:
             known = [kind for kind, role in ROLE_OF_KIND.items() if role in request.roles]
             raise QabiasError(
                 f"baseline: the kind {self.kind!r} has no role in this benchmark.",
-                choose([*known, "random", "uniform"], (), "--model baseline:", "qabias list baselines"),
+                choose([*known, "random", "uniform"], (), f"{arg('model')} baseline:", "qabias list baselines"),
             )
         return request.roles[role]
 
@@ -70,7 +70,7 @@ def _load(loading: Loading) -> BaselineScorer:
     if prefix != KIND.name:
         raise QabiasError(
             f"baseline: model {loading.model!r} is not a baseline.",
-            "Use --model baseline:KIND. See: qabias list baselines",
+            f"Use {arg('model')} baseline:KIND. See: qabias list baselines",
         )
     ignored = [f"--{name}" for name in loading.chosen("revision", "dtype")]
     if ignored:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scorers.journal import Journal
 from qabias.support.progress import tell, within
 
@@ -93,7 +93,7 @@ class TokenBudget:
         if not can_split:
             raise QabiasError(
                 f"model {self._name!r}: {size} tokens do not fit in memory.",
-                "Use a smaller model, --dtype bfloat16 or a larger device.",
+                f"Use a smaller model, {arg('dtype')} bfloat16 or a larger device.",
             )
         if self._device.startswith("cuda"):
             torch.cuda.empty_cache()
@@ -140,7 +140,7 @@ def digest_of(content: Any) -> str:
 def nan_error(model: str, place: str = "") -> QabiasError:
     """Return the error of a model that answers with NaN."""
     where = f"{place}: " if place else ""
-    return QabiasError(f"{where}model {model!r} answers with NaN.", "Use --dtype float32 or bfloat16.")
+    return QabiasError(f"{where}model {model!r} answers with NaN.", f"Use {arg('dtype')} float32 or bfloat16.")
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qabias.errors import QabiasError
-from qabias.models.loading import CAUSAL, DEVICE_MAP_OPTION, check_device_map
+from qabias.errors import QabiasError, arg
+from qabias.models.loading import CAUSAL
 from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.batches import RunStats, TokenBudget, nan_error
 from qabias.scorers.causal_rows import (
@@ -26,10 +26,11 @@ from qabias.scorers.causal_rows import (
     split_by_layout,
 )
 from qabias.scorers.chat import TEMPLATE, ChatTemplate, chat_template, parse_arguments
-from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
+from qabias.scorers.generation import WriterOptions, asks_of_writers
 from qabias.scorers.kind import Loading, ScorerKind
+from qabias.scorers.options import option_field, parse_options
 from qabias.support.progress import tell, within
-from qabias.support.suggest import first_line, unknown
+from qabias.support.suggest import first_line
 
 if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
@@ -57,7 +58,6 @@ class CausalScorer:
     ) -> None:
         from qabias.scorers.causal_network import CausalNetwork  # needs torch
 
-        _check_layout(layout)
         self._budget = TokenBudget(loaded, self.name, batch_tokens)
         self.stats = RunStats()
         self.model_signature = loaded.signature
@@ -188,62 +188,55 @@ def _probe_sequences(vocabulary_size: int, special: Iterable[int], length: int) 
     return [TokenSequence(sequence, len(sequence) - 1) for sequence in tokens]
 
 
-class CausalOptions(NamedTuple):
+@dataclass(frozen=True)
+class CausalOptions(WriterOptions):
     """How a causal language model is queried."""
 
-    chat: str
-    system: str | None
-    arguments: Mapping[str, Any]
-    layout: str
-    writing: Writing | None
+    chat: str = option_field(
+        "no", "ask by the model's chat template: yes, no, or auto for models that have one", choices=CHAT
+    )
+    system: str | None = option_field(None, "system message of the chat, one line")
+    layout: str = option_field(LAYOUTS[0], "how options are laid out: tree, flat, or auto", choices=LAYOUTS)
+    template: Mapping[str, Any] = option_field(
+        None,
+        "argument of the chat template, e.g. template.enable_thinking=false",
+        prefix=TEMPLATE,
+        read=partial(parse_arguments, "causal"),
+    )
 
-
-def parse_options(options: Mapping[str, str]) -> CausalOptions:
-    """Read options from texts."""
-    chat, system = options.get("chat", "no"), options.get("system")
-    if chat not in CHAT:
-        raise QabiasError(f"causal: chat is {chat!r}.", f"Choose one of {', '.join(CHAT)}.")
-    if chat == "no" and system is not None:
-        raise QabiasError("causal: a system message is for chat.", "Add --option chat=yes.")
-    if system is not None and (len(system.splitlines()) != 1 or "|" in system):
-        raise QabiasError("causal: the signature cannot contain this system message.", "Use one line without '|'.")
-    arguments = parse_arguments("causal", options)
-    if chat == "no" and arguments:
-        raise QabiasError(f"causal: {TEMPLATE}{next(iter(arguments))} is for chat.", "Add --option chat=yes.")
-    writing = parse_mode("causal", options)
-    if writing is not None and "layout" in options:
-        raise QabiasError("causal: layout is for likelihoods.", "Remove layout, or mode=generate.")
-    check_device_map(options.get("device_map"))
-    layout = _check_layout(options.get("layout", LAYOUTS[0]))
-    return CausalOptions(chat, system, arguments, layout, writing)
-
-
-def _check_layout(layout: str) -> str:
-    if layout not in LAYOUTS:
-        raise unknown("layout of causal", layout, LAYOUTS, "--option layout=")
-    return layout
+    def check(self, scorer: str, names: Collection[str]) -> None:
+        """Refuse options of the chat without one, and the layout of likelihoods for written answers."""
+        if self.chat == "no" and self.system is not None:
+            raise QabiasError(f"{scorer}: a system message is for chat.", f"Add {arg('option')} chat=yes.")
+        if self.system is not None and (len(self.system.splitlines()) != 1 or "|" in self.system):
+            raise QabiasError(
+                f"{scorer}: the signature cannot contain this system message.", "Use one line without '|'."
+            )
+        if self.chat == "no" and self.template:
+            name = next(iter(self.template))
+            raise QabiasError(f"{scorer}: {TEMPLATE}{name} is for chat.", f"Add {arg('option')} chat=yes.")
+        super().check(scorer, names)
+        if self.writes and "layout" in names:
+            raise QabiasError(f"{scorer}: layout is for likelihoods.", "Remove layout, or mode=generate.")
 
 
 def _load(loading: Loading) -> Scorer:
-    options = parse_options(loading.options)
+    options = parse_options("causal", CausalOptions, loading.options)
     loaded = loading.load_model(CAUSAL)
-    template = chat_template(loaded, options.chat, options.system, options.arguments)
-    budget = loading.batch_tokens
-    if options.writing is None:
-        _warn_of_thinking(loaded.name, template)
-        return CausalScorer(loaded, batch_tokens=budget, layout=options.layout, template=template)
-    return GenerationScorer(
-        loaded, seed=loading.seed, batch_tokens=budget, template=template, **options.writing._asdict()
-    )
+    template = chat_template(loaded, options.chat, options.system, options.template)
+    if options.writes:
+        return options.make_writer(loading, loaded, template)
+    _warn_of_thinking(loaded.name, template)
+    return CausalScorer(loaded, batch_tokens=loading.batch_tokens, layout=options.layout, template=template)
 
 
 def _warn_of_thinking(model: str, template: ChatTemplate | None) -> None:
     """Warn if likelihoods are asked of a reasoning model."""
     if template is not None and template.thinks:
-        instead = f"give --option {TEMPLATE}{template.switch}=false, or use" if template.switch else "use"
+        instead = f"give {arg('option')} {TEMPLATE}{template.switch}=false, or use" if template.switch else "use"
         warnings.warn(
             f"causal: model {model!r} thinks before it answers, but its likelihoods are computed without reasoning; "
-            f"{instead} --ask letter",
+            f"{instead} {arg('ask')} letter",
             stacklevel=3,
         )
 
@@ -253,17 +246,7 @@ KIND = ScorerKind(
     summary="log-likelihoods of options after a text, or written answers, of a causal language model",
     interfaces=("options", "texts"),
     load=_load,
-    options={
-        "chat": "ask by the model's chat template: yes, no, or auto for models that have one",
-        "system": "system message of the chat, one line",
-        "layout": "how options are laid out: tree, flat, or auto",
-        **WRITTEN_OPTIONS,
-        **DEVICE_MAP_OPTION,
-    },
-    open_options={TEMPLATE: "argument of the chat template, e.g. template.enable_thinking=false"},
-    default_mode=MODES[0],
+    options=CausalOptions,
     asks=asks_of_writers({"chat": "auto"}) | {"letter-logprob": {"chat": "auto"}},
-    parse_options=parse_options,
     auto_class=CAUSAL.auto_class,
-    passing_options=(*DEVICE_MAP_OPTION,),
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qabias.answers.thinking import mentions_thinking, opens_thinking
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scorers.base import Request
 from qabias.scorers.batches import Tokens
 from qabias.scorers.causal_rows import TokenSequence
@@ -54,13 +54,15 @@ class ChatTemplate:
             raise
         except Exception as error:  # a template raises whatever it likes
             options = [*(["system"] if system is not None else []), *(f"{TEMPLATE}{name}" for name in self._arguments)]
-            fix = f"Remove --option {' or '.join(options)}, or if it fails without, use" if options else "Use"
+            fix = f"Remove {arg('option')} {' or '.join(options)}, or if it fails without, use" if options else "Use"
             raise QabiasError(
-                f"chat: the template of model {loaded.name!r} fails: {first_line(error)}.", f"{fix} --option chat=no."
+                f"chat: the template of model {loaded.name!r} fails: {first_line(error)}.",
+                f"{fix} {arg('option')} chat=no.",
             ) from error
         if system is not None and system.strip() not in rendered:
             raise QabiasError(
-                f"chat: the template of model {loaded.name!r} drops the system message.", "Remove --option system."
+                f"chat: the template of model {loaded.name!r} drops the system message.",
+                f"Remove {arg('option')} system.",
             )
         self.opening = opens_thinking(_header(rendered)) or ""
         self.thinks = self._renders_thinking(rendered)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +14,7 @@ from qabias.models.loading import ModelKind
 from qabias.scorers.base import SpanQuestions
 from qabias.scorers.encoders import EncoderScorer, Pieces, Template, TokenRows, encode_plain, flatten, in_use, spells
 from qabias.scorers.kind import Loading, ScorerKind
-from qabias.support.suggest import unknown
+from qabias.scorers.options import option_field, parse_options
 
 if TYPE_CHECKING:
     import torch
@@ -184,8 +184,8 @@ class ExtractiveQAScorer(EncoderScorer):
         layout: str = "tokenizer",
         batch_tokens: int | None = None,
     ) -> None:
-        self.span = _check("span", span, SPANS)
-        self.layout = _check("layout", layout, LAYOUTS)
+        self.span = span
+        self.layout = layout
         self._header = header
         super().__init__(loaded, batch_tokens)
         self._released = _released_template(loaded) if layout == "released" else None
@@ -329,25 +329,28 @@ def _pick(items: SpanQuestions, contexts: np.ndarray, questions: np.ndarray, *nu
     return SpanQuestions(chosen, [items.questions[i] for i in questions], subjects, *numbers)
 
 
-def parse_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Read options for `ExtractiveQAScorer` from texts."""
-    header = options.get("header", "")
-    return {
-        "span": _check("span", options.get("span", SPANS[0]), SPANS),
-        "header": NEWSQA_HEADER if header == "newsqa" else header,
-        "layout": _check("layout", options.get("layout", LAYOUTS[0]), LAYOUTS),
-    }
+@dataclass(frozen=True)
+class SpanOptions:
+    """How contexts, questions and subjects become tokens."""
 
-
-def _check(option: str, value: str, known: Sequence[str]) -> str:
-    if value not in known:
-        raise unknown(f"{option} of extractive_qa", value, known, f"--option {option}=")
-    return value
+    span: str = option_field(
+        SPANS[0], "tokens of a subject: exact, or released (as in the authors' code)", choices=SPANS
+    )
+    header: str = option_field(
+        "",
+        "text before every context; newsqa for models trained on NewsQA",
+        read=lambda text: NEWSQA_HEADER if text == "newsqa" else text,
+    )
+    layout: str = option_field(
+        LAYOUTS[0],
+        "special tokens around question and context: tokenizer, or released (as in the authors' code)",
+        choices=LAYOUTS,
+    )
 
 
 def _load(loading: Loading) -> ExtractiveQAScorer:
-    options = parse_options(loading.options)
-    return ExtractiveQAScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options)
+    options = parse_options("extractive_qa", SpanOptions, loading.options)
+    return ExtractiveQAScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **vars(options))
 
 
 KIND = ScorerKind(
@@ -355,12 +358,7 @@ KIND = ScorerKind(
     summary="probabilities of two subjects as the answering span of a context",
     interfaces=("spans",),
     load=_load,
-    options={
-        "span": "tokens of a subject: exact, or released (as in the authors' code)",
-        "header": "text before every context; newsqa for models trained on NewsQA",
-        "layout": "special tokens around question and context: tokenizer, or released (as in the authors' code)",
-    },
-    parse_options=parse_options,
+    options=SpanOptions,
     auto_class=MODELS.auto_class,
     heads=("ForQuestionAnswering",),
     has_lengths=False,

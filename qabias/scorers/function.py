@@ -5,13 +5,15 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.kind import ASK_METHODS, Loading, ScorerKind
+from qabias.scorers.options import option_field, parse_options
 from qabias.scorers.registry import FUNCTION, FUNCTION_PREFIX
 from qabias.support.progress import tell
 from qabias.support.waiting import wait_for
@@ -24,21 +26,14 @@ Function = Callable[[list[Any]], Any]
 Asked = TypeVar("Asked", str, Request)
 
 
-class FunctionOptions(NamedTuple):
+@dataclass(frozen=True)
+class FunctionOptions:
     """How a function is called."""
 
-    mode: str = GENERATE
-    batch: int = BATCH
-
-
-def parse_options(options: Mapping[str, str]) -> FunctionOptions:
-    """Read options from texts."""
-    mode, batch = options.get("mode", GENERATE), options.get("batch", str(BATCH))
-    if mode not in MODES:
-        raise QabiasError(f"function: mode is {mode!r}.", f"Give {' or '.join(MODES)}.")
-    if not (batch.isascii() and batch.isdecimal() and int(batch) > 0):
-        raise QabiasError(f"function: batch is {batch!r}.", f"Give a whole number such as {BATCH}.")
-    return FunctionOptions(mode, int(batch))
+    mode: str = option_field(
+        GENERATE, "generate for answers to prompts, score for log-likelihoods of options", choices=MODES
+    )
+    batch: int = option_field(BATCH, "most prompts of one call", wanted=f"a whole number such as {BATCH}", passing=True)
 
 
 class _FunctionScorer:
@@ -163,7 +158,7 @@ def _load(loading: Loading) -> Scorer:
     ignored = loading.chosen("revision", "dtype", "device", "batch_tokens")
     if ignored:
         raise QabiasError(f"function {name!r} sets these itself: {', '.join(ignored)}.", "Remove them.")
-    options = parse_options(loading.options)
+    options = parse_options("function", FunctionOptions, loading.options)
     scorer = FunctionOptionScorer if options.mode == SCORE else FunctionTextScorer
     return scorer(name, loading.handed_over, options.batch, loading.journal)
 
@@ -173,16 +168,10 @@ KIND = ScorerKind(
     summary="answers or log-likelihoods that a function gives, from Python only",
     interfaces=("options", "texts"),
     load=_load,
-    options={
-        "mode": "generate for answers to prompts, score for log-likelihoods of options",
-        "batch": "most prompts of one call",
-    },
-    default_mode=GENERATE,
+    options=FunctionOptions,
     asks={
         word: {"mode": SCORE if word in ("answer-logprob", "letter-logprob") else GENERATE} for word in ASK_METHODS[:-1]
     },
-    parse_options=parse_options,
-    passing_options=("batch",),
     chats=True,
     counts_tokens=False,
 )

@@ -3,92 +3,93 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from qabias.answers.outcomes import Written
 from qabias.answers.thinking import marks_thinking, set_thinking_aside
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
+from qabias.models.loading import DEVICE_MAPS, LoadedModel
 from qabias.scorers.batches import TokenBudget, Tokens, check_length, encode_each, n_positions, nan_error, pad_rows
 from qabias.scorers.chat import ChatTemplate
-from qabias.scorers.kind import ASK_METHODS
+from qabias.scorers.kind import ASK_METHODS, Loading
+from qabias.scorers.options import option_field
 
 if TYPE_CHECKING:
     import torch
 
-    from qabias.models.loading import LoadedModel
 
 MODES = ("likelihood", "generate")
 # What is kept of the way of decoding that a model recommends.
 SPECIAL_TOKENS = ("bos_token_id", "eos_token_id", "decoder_start_token_id", "forced_bos_token_id")
-WRITTEN_OPTIONS = {
-    "mode": "likelihood, or generate for answers that the model writes",
-    "samples": "written answers to each question",
-    "temperature": "of written answers; 0 takes the likeliest token",
-    "max_new_tokens": "most tokens of a written answer; by default what the prompt format needs, 4096 to think first",
-}
-"""Options of scorers of models that also write, with their help."""
-
 THINKING_TOKENS = 4096  # maximum tokens of a reasoning model's answer, including the reasoning
 
 _DEFAULT_TOKENS = 64
 
 
-class Writing(NamedTuple):
-    """Options of `GenerationScorer`."""
+@dataclass(frozen=True)
+class WriterOptions:
+    """How a model answers that also writes."""
 
-    samples: int = 1
-    temperature: float = 0.0
-    max_new_tokens: int | None = None
+    mode: str = option_field(MODES[0], "likelihood, or generate for answers that the model writes", choices=MODES)
+    samples: int = option_field(1, "written answers to each question", wanted="a whole number such as 5")
+    temperature: float = option_field(
+        0.0,
+        "of written answers; 0 takes the likeliest token",
+        least=0,
+        wanted="0 (the likeliest answer) or a number such as 0.7",
+    )
+    max_new_tokens: int | None = option_field(
+        None,
+        "most tokens of a written answer; by default what the prompt format needs, 4096 to think first",
+        wanted="a whole number such as 16",
+    )
+    device_map: str | None = option_field(
+        None,
+        "for a model larger than one device: auto, or another layout of accelerate",
+        choices=DEVICE_MAPS,
+        passing=True,
+    )
+
+    def check(self, scorer: str, names: Collection[str]) -> None:
+        """Refuse options of written answers for likelihoods, and equal samples."""
+        written = [name for name in ("samples", "temperature", "max_new_tokens") if name in names]
+        if written and not self.writes:
+            raise QabiasError(f"{scorer}: {written[0]} is for written answers.", f"Add {arg('option')} mode=generate.")
+        if self.samples > 1 and self.temperature == 0:
+            raise QabiasError(
+                f"{scorer}: {self.samples} samples at temperature 0 would all be equal.",
+                "Give a temperature such as 1, or samples=1.",
+            )
+
+    @property
+    def writes(self) -> bool:
+        """Whether the model writes answers."""
+        return self.mode == "generate"
+
+    def make_writer(
+        self, loading: Loading, loaded: LoadedModel, template: ChatTemplate | None = None
+    ) -> GenerationScorer:
+        """The scorer of written answers."""
+        return GenerationScorer(
+            loaded,
+            samples=self.samples,
+            temperature=self.temperature,
+            max_new_tokens=self.max_new_tokens,
+            seed=loading.seed,
+            batch_tokens=loading.batch_tokens,
+            template=template,
+        )
 
 
 def asks_of_writers(options: Mapping[str, str] = MappingProxyType({})) -> dict[str, dict[str, str]]:
     """Options for each of the `ASK_METHODS` of a model that writes."""
     return {ASK_METHODS[0]: {}} | {word: {**options, "mode": "generate"} for word in ASK_METHODS[2:-1]}
-
-
-# What an option is read by, what it may be, and what to give.
-_READ: dict[str, tuple[Callable[[str], float], Callable[[float], bool], str]] = {
-    "samples": (int, lambda number: number >= 1, "a whole number such as 5"),
-    "temperature": (float, lambda value: 0 <= value < math.inf, "0 (the likeliest answer) or a number such as 0.7"),
-    "max_new_tokens": (int, lambda number: number >= 1, "a whole number such as 16"),
-}
-
-
-def parse_mode(scorer: str, options: Mapping[str, str]) -> Writing | None:
-    """Read how the model writes answers; None for likelihoods."""
-    mode = options.get("mode", MODES[0])
-    if mode not in MODES:
-        raise QabiasError(f"{scorer}: mode is {mode!r}.", f"Give {' or '.join(MODES)}.")
-    written = {name: text for name, text in options.items() if name in _READ}
-    if mode == "generate":
-        return parse_writing(written)
-    if written:
-        raise QabiasError(f"{scorer}: {next(iter(written))} is for written answers.", "Add --option mode=generate.")
-    return None
-
-
-def parse_writing(options: Mapping[str, str]) -> Writing:
-    """Read the options of written answers from texts."""
-    values: dict[str, Any] = {}
-    for name, text in options.items():
-        read, is_valid, wanted = _READ[name]
-        with suppress(ValueError):
-            values[name] = read(text)
-        if name not in values or not is_valid(values[name]):
-            raise QabiasError(f"generation: {name} is {text!r}.", f"Give {wanted}.")
-    writing = Writing(**values)
-    if writing.samples > 1 and writing.temperature == 0:
-        raise QabiasError(
-            f"generation: {writing.samples} samples at temperature 0 would all be equal.",
-            "Give a temperature such as 1, or samples=1.",
-        )
-    return writing
 
 
 class GenerationScorer:
@@ -98,9 +99,9 @@ class GenerationScorer:
         self,
         loaded: LoadedModel,
         *,
-        samples: int = Writing().samples,
-        temperature: float = Writing().temperature,
-        max_new_tokens: int | None = Writing().max_new_tokens,
+        samples: int = 1,
+        temperature: float = 0.0,
+        max_new_tokens: int | None = None,
         seed: int = 0,
         batch_tokens: int | None = None,
         template: ChatTemplate | None = None,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel, ModelKind, check_kind, load_model
 from qabias.models.memory import check_head, config_of
+from qabias.scorers.options import NoOptions
 
 if TYPE_CHECKING:
     from qabias.scorers.base import Scorer
@@ -105,15 +106,11 @@ class ScorerKind:
         summary: One line of help.
         interfaces: Its `INTERFACES`; it can answer benchmarks that use one of them.
         load: Loads a model and returns the scorer.
-        options: Options by name, with their help.
-        open_options: Beginnings of option names, such as `template.`, with their help.
+        options: Dataclass of its options, see `qabias.scorers.options.option_field`.
         asks: Its `ASK_METHODS`, each with the options that it sets.
-        default_mode: Default of the option `mode`; "" for a scorer without modes.
-        parse_options: Reads known options from texts, without a model; raises `QabiasError` for a wrong value.
         auto_class: Class of `transformers` that loads its models; "" for none.
         heads: Endings of the model classes, as a configuration names them, that the scorer is made for.
         made_for: Decides from a configuration whether the scorer is made for a model, if `heads` cannot.
-        passing_options: Options that do not affect answers; a run may resume with other values.
         lists_options: Whether the prompt must list the options, because the model is trained to see them.
         chats: Whether a model that writes is queried as a chat, and so by letters rather than texts.
         has_lengths: Whether scores are likelihoods of texts, which a length can normalize.
@@ -126,18 +123,24 @@ class ScorerKind:
     summary: str
     interfaces: tuple[str, ...]
     load: Callable[[Loading], Scorer]
-    options: Mapping[str, str] = field(default_factory=dict)
-    open_options: Mapping[str, str] = field(default_factory=dict)
+    options: type[Any] = NoOptions
     asks: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {ASK_METHODS[0]: {}})
-    default_mode: str = ""
-    parse_options: Callable[[Mapping[str, str]], Any] = dict
     auto_class: str = ""
     heads: tuple[str, ...] = ()
     made_for: Callable[[Any], bool] | None = None
-    passing_options: tuple[str, ...] = ()
     lists_options: bool = False
     chats: bool = False
     has_lengths: bool = True
     counts_tokens: bool = True
     reads_prompt: bool = True
     many_at_once: bool = False
+
+    @property
+    def known_options(self) -> dict[str, Mapping[str, Any]]:
+        """What describes each option, by its name, or by the beginning of its names, such as `template.`."""
+        return {each.metadata["prefix"] or each.name: each.metadata for each in fields(self.options)}
+
+    @property
+    def default_mode(self) -> str:
+        """Default of the option `mode`; "" for a scorer without modes."""
+        return getattr(self.options, "mode", "")

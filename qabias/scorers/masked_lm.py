@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import MARK, MaskedSentences
 from qabias.scorers.batches import nan_error
 from qabias.scorers.encoders import EncoderScorer, Pieces, Template, TokenRows, encode_plain, in_use, spells
 from qabias.scorers.kind import Loading, ScorerKind
+from qabias.scorers.options import option_field, parse_options
 
 if TYPE_CHECKING:
     import torch
@@ -174,7 +176,9 @@ class MaskedLMScorer(EncoderScorer):
         ]
         if self._pronouns:
             if not items.clusters:
-                raise QabiasError("masked_lm: pronouns need the clusters of the subjects.", "Use --option pronouns=no.")
+                raise QabiasError(
+                    "masked_lm: pronouns need the clusters of the subjects.", f"Use {arg('option')} pronouns=no."
+                )
             accepted = [own + self._pronouns.get(name, ()) for own, name in zip(accepted, items.clusters, strict=True)]
         longest = max(map(len, accepted))
         return np.array([own + own[:1] * (longest - len(own)) for own in accepted], dtype=np.int64)
@@ -224,23 +228,26 @@ def distinct_rows(items: MaskedSentences, asked: np.ndarray) -> tuple[_Texts, np
     return _Texts(contexts, sentences, distinct // len(sentences), distinct % len(sentences)), row_of
 
 
-def parse_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """Read options for `MaskedLMScorer` from texts."""
-    topk = options.get("topk", "all")
-    if topk != "all" and not (topk.isdecimal() and int(topk) > 0):
-        raise QabiasError(f"masked_lm: topk is {topk!r}.", "Give a whole number such as 10, or all.")
-    pronouns = options.get("pronouns", "no")
-    if pronouns not in ("no", "yes"):
-        raise QabiasError(f"masked_lm: pronouns is {pronouns!r}.", "Give yes or no.")
-    return {
-        "topk": None if topk == "all" else int(topk),
-        "pronouns": {"female": "she", "male": "he"} if pronouns == "yes" else None,
-    }
+@dataclass(frozen=True)
+class MaskedOptions:
+    """What counts as a subject at the mask."""
+
+    topk: int | None = option_field(
+        None,
+        "score 0 for subjects outside this number of likeliest tokens; all: no limit",
+        none="all",
+        wanted="a whole number such as 10, or all",
+    )
+    pronouns: Mapping[str, str] | None = option_field(
+        None,
+        "count she and he as subjects of their gender: yes or no",
+        choices={"no": None, "yes": {"female": "she", "male": "he"}},
+    )
 
 
 def _load(loading: Loading) -> MaskedLMScorer:
-    options = parse_options(loading.options)
-    return MaskedLMScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options)
+    options = parse_options("masked_lm", MaskedOptions, loading.options)
+    return MaskedLMScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **vars(options))
 
 
 KIND = ScorerKind(
@@ -248,11 +255,7 @@ KIND = ScorerKind(
     summary="probabilities of two subjects at the mask of a sentence",
     interfaces=("masks",),
     load=_load,
-    options={
-        "topk": "score 0 for subjects outside this number of likeliest tokens; all: no limit",
-        "pronouns": "count she and he as subjects of their gender: yes or no",
-    },
-    parse_options=parse_options,
+    options=MaskedOptions,
     auto_class=MODELS.auto_class,
     heads=("ForMaskedLM",),
     has_lengths=False,

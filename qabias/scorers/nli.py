@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from qabias.answers.parsing import LABELS
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.models.loading import ModelKind
 from qabias.scorers.encoders import EncoderScorer, Pieces, TokenRows
 from qabias.scorers.kind import Loading, ScorerKind
+from qabias.scorers.options import option_field, parse_options
 
 if TYPE_CHECKING:
     import torch
@@ -73,7 +75,7 @@ def _own_labels(loaded: LoadedModel) -> tuple[str, ...]:
         return labels
     raise QabiasError(
         f"nli: model {loaded.name!r} calls its outputs {', '.join(names)}, which does not name {', '.join(LABELS)}.",
-        f"Give their order, e.g. --option labels={','.join(LABELS)}.",
+        f"Give their order, e.g. {arg('option')} labels={','.join(LABELS)}.",
     )
 
 
@@ -101,15 +103,20 @@ def _describe(pair: tuple[str, str]) -> str:
     return f"premise {pair[0]!r} with hypothesis {pair[1]!r}"
 
 
-def parse_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Check options for `NLIScorer`."""
-    parse_labels(options.get("labels", ""))
-    return dict(options)
+@dataclass(frozen=True)
+class NLIOptions:
+    """How a classifier of pairs is read."""
+
+    labels: str = option_field(
+        "",
+        "the labels of the model's outputs in order, with commas between, for a model that names none",
+        read=lambda text: ",".join(parse_labels(text)),
+    )
 
 
 def _load(loading: Loading) -> NLIScorer:
-    options = parse_options(loading.options)
-    return NLIScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, **options)
+    options = parse_options("nli", NLIOptions, loading.options)
+    return NLIScorer(loading.load_model(MODELS), batch_tokens=loading.batch_tokens, labels=options.labels)
 
 
 KIND = ScorerKind(
@@ -117,8 +124,7 @@ KIND = ScorerKind(
     summary="probabilities of contradiction, neutral and entailment of a classifier of sentence pairs",
     interfaces=("pairs",),
     load=_load,
-    options={"labels": "the labels of the model's outputs in order, with commas between, for a model that names none"},
-    parse_options=parse_options,
+    options=NLIOptions,
     auto_class=MODELS.auto_class,
     heads=("ForSequenceClassification",),
     has_lengths=False,

@@ -10,11 +10,12 @@ from typing import Any
 
 from qabias.answers.likelihoods import NORMS
 from qabias.answers.parsing import PARSE_RULES
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.models.loading import SMOLLM2, LoadedModel, architectures, read_config
 from qabias.models.memory import config_of
 from qabias.scorers.base import PairScorer, Scorer, TextScorer
 from qabias.scorers.kind import INTERFACES, Loading, ScorerKind
+from qabias.scorers.options import parse_options
 from qabias.support.suggest import choose, closest, unknown
 
 GROUP = "qabias.scorers"
@@ -60,7 +61,7 @@ def load_kind(name: str) -> ScorerKind:
     known = kinds()
     if name not in known:
         names = [other for other in known if other not in (BASELINE, FUNCTION)]
-        raise unknown("backend", name, names, "--backend", "qabias list backends")
+        raise unknown("backend", name, names, arg("backend"), "qabias list backends")
     return known[name]
 
 
@@ -82,12 +83,14 @@ def scorers_for(ways: Iterable[str]) -> tuple[str, ...]:
 def default_scorer(model: str, revision: str | None = None) -> str:
     """Return the scorer for a model's head; `causal` if its configuration names none."""
     if model == BASELINE:
-        raise QabiasError("--model baseline lacks its kind.", "Use --model baseline:KIND. See: qabias list baselines")
+        raise QabiasError(
+            f"{arg('model')} baseline lacks its kind.", f"Use {arg('model')} baseline:KIND. See: qabias list baselines"
+        )
     prefix, colon, kind = model.partition(":")
     if colon and closest(prefix, [BASELINE], cutoff=0.8):
         raise QabiasError(
             f"unknown model {model!r}. Did you mean '{BASELINE_PREFIX}{kind}'?",
-            "Use --model baseline:KIND. See: qabias list baselines",
+            f"Use {arg('model')} baseline:KIND. See: qabias list baselines",
         )
     if model == SMOLLM2:
         return FALLBACK
@@ -109,7 +112,7 @@ def scorer_made_for(config: Any) -> str:
 def scorer_of(scorer: str | None, model: str, revision: str | None = None, handed_over: object = None) -> str:
     """Choose a model's scorer: a baseline's, a function's, the named one, or the head's."""
     if model.startswith(BASELINE_PREFIX) and scorer not in (None, BASELINE):
-        option = f"--base-url or --backend {scorer}" if scorer == SERVER else f"--backend {scorer}"
+        option = f"{arg('base_url')} or {arg('backend')} {scorer}" if scorer == SERVER else f"{arg('backend')} {scorer}"
         raise QabiasError(f"{model} queries no model.", f"Remove {option}.")
     for own, prefix in ((BASELINE, BASELINE_PREFIX), (FUNCTION, FUNCTION_PREFIX)):
         if model.startswith(prefix):
@@ -137,26 +140,28 @@ def load_scorer(
 
 def lasting_options(scorer: str, options: Mapping[str, str]) -> dict[str, str]:
     """Options that affect answers, without those for the connection or for estimates."""
-    passing = load_kind(scorer).passing_options
-    return {name: value for name, value in options.items() if name not in passing}
+    known = load_kind(scorer).known_options
+    return {name: value for name, value in options.items() if name not in known or not known[name]["passing"]}
 
 
 def check_options(kind: ScorerKind, options: Mapping[str, str]) -> Any:
     """Read the options of a scorer as loading does, without a model."""
     refuse_options(kind, options)
-    return kind.parse_options(options)
+    return parse_options(kind.name, kind.options, options)
 
 
 def refuse_options(kind: ScorerKind, options: Iterable[str]) -> None:
     """Refuse options that a scorer does not have."""
     for name in options:
-        if name not in kind.options and not name.startswith(tuple(kind.open_options)):
-            known = {option: option for option in kind.options}
-            begin, _, rest = name.partition(".")
-            known |= {prefix.removesuffix("."): f"{prefix}{rest or 'NAME'}" for prefix in kind.open_options}
+        begin, dot, rest = name.partition(".")
+        if begin + dot not in kind.known_options:
+            known = {option.removesuffix("."): option for option in kind.known_options}
+            known = {word: f"{option}{rest or 'NAME'}" if word != option else word for word, option in known.items()}
             close = [known[other] for other in closest(begin, known)]
             meant = f" Did you mean {close[0]!r}?" if close else ""
-            fix = "Remove --option." if not known else choose(list(known.values()), close, "--option", _LISTED)
+            fix = (
+                f"Remove {arg('option')}." if not known else choose(list(known.values()), close, arg("option"), _LISTED)
+            )
             raise QabiasError(f"unknown option {name!r} of the backend {kind.name}.{meant}", fix)
 
 
@@ -170,6 +175,6 @@ def check_rule(scorer: Scorer, norm: str) -> None:
     elif not kind_of(scorer).counts_tokens:
         known = tuple(name for name in NORMS if name != "token")
     if norm not in known:
-        flag = "--parser" if norm in PARSE_RULES else "--length-norm"
+        flag = arg("parser") if norm in PARSE_RULES else arg("length_norm")
         fix = f"Remove {flag}." if len(known) == 1 or norm in PARSE_RULES else choose(known, (), flag)
         raise QabiasError(f"{flag} {norm} does not work with the backend {scorer.name}.", fix)

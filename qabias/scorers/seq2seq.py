@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.models.loading import DEVICE_MAP_OPTION, SEQ2SEQ, check_device_map
+from qabias.models.loading import SEQ2SEQ
 from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.batches import TokenBudget, Tokens, check_length, encode_each, nan_error, pad_rows
-from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
+from qabias.scorers.generation import WriterOptions, asks_of_writers
 from qabias.scorers.kind import Loading, ScorerKind
+from qabias.scorers.options import parse_options
 
 if TYPE_CHECKING:
     import torch
@@ -150,18 +151,12 @@ def _start_token(loaded: LoadedModel, written: int) -> int:
     return int(loaded.model.prepare_decoder_input_ids_from_labels(labels=labels)[0, 0])
 
 
-def parse_options(options: Mapping[str, str]) -> Writing | None:
-    """Read how the model writes answers; None for likelihoods."""
-    check_device_map(options.get("device_map"))
-    return parse_mode("seq2seq", options)
-
-
 def _load(loading: Loading) -> Scorer:
-    writing = parse_options(loading.options)
+    options = parse_options("seq2seq", WriterOptions, loading.options)
     loaded = loading.load_model(SEQ2SEQ)
-    if writing is None:
-        return Seq2SeqScorer(loaded, batch_tokens=loading.batch_tokens)
-    return GenerationScorer(loaded, seed=loading.seed, batch_tokens=loading.batch_tokens, **writing._asdict())
+    if options.writes:
+        return options.make_writer(loading, loaded)
+    return Seq2SeqScorer(loaded, batch_tokens=loading.batch_tokens)
 
 
 KIND = ScorerKind(
@@ -169,12 +164,9 @@ KIND = ScorerKind(
     summary="log-likelihoods of options, or written answers, of a text-to-text model such as T5",
     interfaces=("options", "texts"),
     load=_load,
-    options={**WRITTEN_OPTIONS, **DEVICE_MAP_OPTION},
-    default_mode=MODES[0],
+    options=WriterOptions,
     asks=asks_of_writers() | {"letter-logprob": {}},
-    parse_options=parse_options,
     auto_class=SEQ2SEQ.auto_class,
-    passing_options=(*DEVICE_MAP_OPTION,),
     made_for=SEQ2SEQ.made_for,
     lists_options=True,
 )

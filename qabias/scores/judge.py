@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scores.facts import Measure
 from qabias.scores.formatting import percent, show, show_interval
 from qabias.scores.score import Score
@@ -145,10 +145,11 @@ def parse_condition(text: str, measures: Sequence[Measure]) -> Condition:
         name, sign, value = match.groups() if match else ("", "", "")
         number = float(value)
     except ValueError:
-        raise QabiasError(f"--until {text!r} is no condition.", "Write --until 'bias_ambig<0.1'.") from None
+        problem = f"{arg('until')} {text!r} is no condition."
+        raise QabiasError(problem, f"Write {arg('until')} 'bias_ambig<0.1'.") from None
     known = {measure.name: measure for measure in measures}
     if name not in known:
-        raise unknown("score", name, list(known), "--until")
+        raise unknown("score", name, list(known), arg("until"))
     condition = Condition(name, number, "below" if sign == "<" else "above")
     check_condition(condition, known[name])
     return condition

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.support.suggest import shortened
 
 
-def parse_options(texts: Iterable[str], flag: str = "--option", example: str = "span=released") -> dict[str, str]:
+def parse_options(texts: Iterable[str], argument: str = "option", example: str = "span=released") -> dict[str, str]:
     """Options of a backend or a benchmark from `--option NAME=VALUE`."""
-    options = {}
+    flag, options = arg(argument), {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals):
@@ -33,5 +33,7 @@ def parse_shard(text: str) -> tuple[int, int]:
     """A shard from "i/n"."""
     index, slash, count = text.partition("/")
     if not (slash and text.isascii() and index.isdecimal() and count.isdecimal() and int(count) > 0):
-        raise QabiasError(f"--shard {shortened(text)} is not INDEX/COUNT.", "Write --shard 0/4 for the first of four.")
+        raise QabiasError(
+            f"{arg('shard')} {shortened(text)} is not INDEX/COUNT.", f"Write {arg('shard')} 0/4 for the first of four."
+        )
     return int(index), int(count)

@@ -5,7 +5,7 @@ from os.path import realpath
 from pathlib import Path
 from typing import Any
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.support.files import read_json, regular, strict
 
 RUN_MARK = "run.json"  # the file that marks a run folder; files next to it and in its `predictions` are never replaced
@@ -26,9 +26,10 @@ def check_file(
     *,
     overwrite: bool = False,
     inputs: Iterable[Path] = (),
-    flag: str = "--output",
+    argument: str = "output",
 ) -> None:
     """Refuse to write a file if it would replace another."""
+    flag = arg(argument)
     if path.is_dir():
         raise QabiasError(f"{flag} {path}: is a folder.", "Name a file in it.")
     _check_above(path, flag)
@@ -46,12 +47,13 @@ def check_file(
     if not overwrite:
         raise QabiasError(
             f"{flag} {path}: exists, and differs from what this command writes.",
-            f"Choose another {flag}, or replace it by --overwrite.",
+            f"Choose another {flag}, or replace it by {arg('overwrite')}.",
         )
 
 
-def check_folder(path: Path, inputs: Iterable[Path] = (), *, flag: str = "--output") -> None:
+def check_folder(path: Path, inputs: Iterable[Path] = (), argument: str = "output") -> None:
     """Refuse a folder that is a file or below one, that is an input or in one, or that holds a run."""
+    flag = arg(argument)
     if path.exists() and not path.is_dir():
         raise QabiasError(f"{flag} {path}: is a file.", "Name a folder.")
     _check_above(path, flag)
@@ -71,15 +73,15 @@ def check_new_folder(
     *,
     overwrite: bool = False,
     inputs: Iterable[Path] = (),
-    flag: str = "--output",
 ) -> None:
     """Refuse a folder that is not empty unless the same command wrote it; hidden files do not count."""
-    check_folder(path, inputs, flag=flag)
+    check_folder(path, inputs)
+    flag = arg("output")
     is_empty = not path.exists() or all(entry.name[:1] == "." for entry in path.iterdir())
     if not (is_empty or overwrite or is_own(path)):
         raise QabiasError(
             f"{flag} {path}: holds other files, which this command did not write.",
-            f"Choose another {flag}, or replace files of the same names by --overwrite.",
+            f"Choose another {flag}, or replace files of the same names by {arg('overwrite')}.",
         )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scores.formatting import show, show_interval
 from qabias.scores.score import Score
 from qabias.support.files import strict
@@ -176,5 +176,5 @@ def find(tables: Sequence[Table], name: str) -> Table:
     """The table of that name."""
     by_name = {table.name: table for table in tables}
     if name not in by_name:
-        raise unknown("table", name, by_name, "--table")
+        raise unknown("table", name, by_name, arg("table"))
     return by_name[name]

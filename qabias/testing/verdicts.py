@@ -9,7 +9,7 @@ from qabias.benchmarks import ALL
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.headline import FAILED
 from qabias.benchmarks.scoring import breakdowns_of
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.opened import Run
 from qabias.scores.facts import Measure, Scores
 from qabias.scores.judge import Condition, Verdict, check_condition, judge
@@ -21,7 +21,7 @@ def task_condition(benchmark: Benchmark) -> Condition:
     """The threshold of a model that does the task: accuracy above guessing."""
     rules = benchmark.facts.headline
     if rules is None or not rules.task:
-        raise QabiasError(f"{benchmark.name} has no accuracy of its task.", "Remove --require-task.")
+        raise QabiasError(f"{benchmark.name} has no accuracy of its task.", f"Remove {arg('require_task')}.")
     return Condition(rules.task[0], FAILED, "above")
 
 

@@ -1,6 +1,7 @@
 """A scorer that prefers the longest option, or the shortest, and needs no model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,9 +9,7 @@ from qabias.answers.likelihoods import OptionScores
 from qabias.errors import QabiasError
 from qabias.scorers.base import Request
 from qabias.scorers.kind import Loading, ScorerKind
-from qabias.support.suggest import unknown
-
-PREFERENCES = ("longest", "shortest")
+from qabias.scorers.options import option_field, parse_options
 
 
 class LengthScorer:
@@ -32,19 +31,18 @@ class LengthScorer:
         return OptionScores.make(np.log(weights / weights.sum()), n_words, options)
 
 
-def parse_options(options: Mapping[str, str]) -> str:
-    """Read `prefer`."""
-    prefer = options.get("prefer", "longest")
-    if prefer not in PREFERENCES:
-        raise unknown("prefer", prefer, PREFERENCES)
-    return prefer
+@dataclass(frozen=True)
+class LengthOptions:
+    """What the scorer prefers."""
+
+    prefer: str = option_field("longest", "longest or shortest", choices=("longest", "shortest"))
 
 
 def load(loading: Loading) -> LengthScorer:
     """Make the scorer; a real one would begin with `loading.load_model`."""
     if loading.revision is not None:
         raise QabiasError("longest loads no model.", "Remove --revision.")
-    return LengthScorer(parse_options(loading.options))
+    return LengthScorer(parse_options("longest", LengthOptions, loading.options).prefer)
 
 
 KIND = ScorerKind(
@@ -52,6 +50,5 @@ KIND = ScorerKind(
     summary="prefers the longest option, without a model",
     interfaces=("options",),
     load=load,
-    options={"prefer": "longest or shortest"},
-    parse_options=parse_options,
+    options=LengthOptions,
 )

@@ -52,7 +52,7 @@ from qabias.benchmarks.orders import (
 from qabias.benchmarks.pairs import predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.building.origin import BUNDLED
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
@@ -168,7 +168,9 @@ class BBQBenchmark(Benchmark):
                 return likelihood_columns(chosen, orders, norm)
             return chosen | {"probabilities": probability_column(chosen, norm)}
         if prompt_format.pairs:
-            raise QabiasError(f"{NAME}: the format {prompt_format.name} needs probabilities.", "Remove --format.")
+            raise QabiasError(
+                f"{NAME}: the format {prompt_format.name} needs probabilities.", f"Remove {arg('format')}."
+            )
         if scorer.samples > 1:
             raise QabiasError(f"{NAME}: several samples per question are not supported.", "Remove samples.")
         texts = scorer.generate([request.prefix for request in requests], [request.key for request in requests])
@@ -227,7 +229,7 @@ class BBQBenchmark(Benchmark):
         for name in names:
             if name not in self.configs or (name == _origin.ALL and len(names) > 1):
                 known = _origin.CATEGORIES if len(names) > 1 else self.configs
-                raise unknown("config", name, known, "--config", f"qabias list {NAME} --full")
+                raise unknown("config", name, known, arg("config"), f"qabias list {NAME} --full")
         ordered = ",".join(name for name in self.configs if name in names)
         if config != ordered:
             raise QabiasError(f"the config {config!r} is out of order.", f"Use {ordered}.")

@@ -13,7 +13,7 @@ from typing import Any
 from qabias.answers.named import BLANK
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.prompt_format import Example, PromptFormat, complete
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.share.bbq_dataset import statements as _statements
 
 LETTERS = ("A", "B", "C")
@@ -95,7 +95,7 @@ def statement(example: Example) -> str:
     if text is None:
         raise QabiasError(
             f"{NAME}: no bundled template {template_id} asks {question!r}, so there is no statement to fill in.",
-            "Use --source bundled or --ask open-ended.",
+            f"Use {arg('source')} bundled or {arg('ask')} open-ended.",
         )
     return text
 

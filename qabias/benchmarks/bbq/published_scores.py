@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from qabias.benchmarks.bbq.facts import FACTS
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scores.facts import Scores
 from qabias.scores.formatting import percent, show_interval
 from qabias.scores.score import estimate, missing_share
@@ -190,7 +190,7 @@ def choose_rows(names: Sequence[str]) -> list[Row]:
     known = [*(row.name for row in rows), *makers]
     for name in names:
         if name.lower() not in known:
-            raise unknown("published row", name, known, "--published", "qabias list published")
+            raise unknown("published row", name, known, arg("published"), "qabias list published")
     if names:
         wanted = {name.lower() for name in names}
         return [row for row in rows if row.name in wanted or row.document.maker.lower() in wanted]

@@ -28,7 +28,7 @@ from qabias.benchmarks.inference.prompts import ASK_METHODS, FORMATS, INSTRUCTED
 from qabias.benchmarks.pairs import Codes, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import compute
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
@@ -93,7 +93,7 @@ class InferenceBenchmark(Benchmark):
         """Choose among the three answers to every row, or parse a written one."""
         if isinstance(scorer, PairScorer) != (prompt_format.name == PAIR_FORMAT):
             wanted = f"needs the format {PAIR_FORMAT}" if isinstance(scorer, PairScorer) else "reads prompts"
-            raise QabiasError(f"the backend {scorer.name} {wanted}.", "Remove --format, or use another format.")
+            raise QabiasError(f"the backend {scorer.name} {wanted}.", f"Remove {arg('format')}, or use another format.")
         check_rule(scorer, norm)
         if isinstance(scorer, PairScorer):
             pairs = list(zip(part["premise"].to_pylist(), part["hypothesis"].to_pylist(), strict=True))

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import NoReturn
 
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 
 _Render = Callable[[Example], tuple[str, tuple[str, ...]]]
 
@@ -52,7 +52,7 @@ def _who(template: str) -> _Render:
 def _pair(example: Example) -> NoReturn:
     raise QabiasError(
         "the format pair is for NLI classifiers only.",
-        f"Use --backend nli, or one of {', '.join((*NLI_FORMATS, *QA_FORMATS, *INSTRUCTED_FORMATS))}.",
+        f"Use {arg('backend')} nli, or one of {', '.join((*NLI_FORMATS, *QA_FORMATS, *INSTRUCTED_FORMATS))}.",
     )
 
 

@@ -27,7 +27,7 @@ from qabias.benchmarks.prompt_format import Example
 from qabias.building import sources
 from qabias.building.origin import check_source
 from qabias.building.templating import StableRandom
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.scores.facts import Facts, ParallelForms
@@ -137,7 +137,7 @@ class PublishedQuestions(BBQBenchmark):
         """Refuse unknown sources, and fixes."""
         check_source(source, self.sources, fixes)
         if fixes:
-            raise QabiasError(f"{self.name}: published texts have no fixes.", "Remove --fixes.")
+            raise QabiasError(f"{self.name}: published texts have no fixes.", f"Remove {arg('fixes')}.")
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""
@@ -186,7 +186,7 @@ class PublishedQuestions(BBQBenchmark):
         names = [name.strip() for name in config.split(",")]
         for name in names:
             if name not in self.configs:
-                raise unknown("config", name, self.configs, "--config")
+                raise unknown("config", name, self.configs, arg("config"))
         ordered = ",".join(name for name in self.configs if name in names)
         if config != ordered:
             raise QabiasError(f"the config {config!r} is out of order.", f"Use {ordered}.")

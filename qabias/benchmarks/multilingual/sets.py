@@ -29,7 +29,7 @@ from qabias.benchmarks.multilingual.language import Language, load_language
 from qabias.benchmarks.multilingual.rows import PLACES, Answer, IsTarget, Item, read_items, rows_of, table_of, target_of
 from qabias.benchmarks.prompt_format import Example
 from qabias.building.templating import StableRandom, filled_pattern
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 
 SETS: Mapping[str, Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("sets.yaml").read_text("utf-8"))
 UNKNOWN = "unknown"
@@ -307,14 +307,14 @@ class JapaneseQuestions(ReleasedSet):
         """The rows of one category."""
         path = self._folder(origin.mirror) / f"{category}.jsonl"
         if not path.is_file():
-            raise QabiasError(f"{path}: no such file.", f"{_ASK}, or use another --config.")
+            raise QabiasError(f"{path}: no such file.", f"{_ASK}, or use another {arg('config')}.")
         return table_of(rows_of(read_items(path, category, _IS_TARGET[category], _says_unknown)))
 
     def _folder(self, mirror: str | None) -> Path:
         """The folder of the files `CATEGORY.jsonl`."""
         location = mirror or os.environ.get("QABIAS_UPSTREAM")
         if not location:
-            raise QabiasError("JBBQ may not be redistributed.", f"{_ASK}, then add --mirror FOLDER.")
+            raise QabiasError("JBBQ may not be redistributed.", f"{_ASK}, then add {arg('mirror')} FOLDER.")
         named = Path(location).expanduser()
         root = named.parent if named.is_file() else named
         files = [f"{category}.jsonl" for category in self.categories]

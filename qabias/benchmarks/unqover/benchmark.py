@@ -14,18 +14,16 @@ import pyarrow.compute as pc
 
 from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, Logged, Rules, Scored
+from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, Rules, Scored
 from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import compute
-from qabias.benchmarks.unqover import NAME
+from qabias.benchmarks.unqover import NAME, harness_logs
 from qabias.benchmarks.unqover.facts import ALL_SETS, EVEN, FACTS
-from qabias.benchmarks.unqover.logs import logged
 from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
 from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
 from qabias.benchmarks.unqover.written import about_classes, about_written, nothing_scored, subjects_of, written_facts
-from qabias.errors import QabiasError
-from qabias.logs import Log
+from qabias.errors import QabiasError, arg
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import kind_of
@@ -76,6 +74,7 @@ class UnQoverBenchmark(Benchmark):
     options: Mapping[str, Sequence[str]] = {
         "subjects": (_DEFAULT_SUBJECTS, *(name for name in _origin.SUBJECTS if name != _DEFAULT_SUBJECTS))
     }
+    log_readers = (harness_logs.read,)
     facts: Facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, subjects: str | None = None) -> Any:
@@ -133,8 +132,8 @@ class UnQoverBenchmark(Benchmark):
         if isinstance(scorer, TextScorer):
             if norm != NORMS[0]:
                 raise QabiasError(
-                    f"{NAME}: --length-norm {norm} divides probabilities, and a written answer has none.",
-                    "Remove --length-norm.",
+                    f"{NAME}: {arg('length_norm')} {norm} divides probabilities, and a written answer has none.",
+                    f"Remove {arg('length_norm')}.",
                 )
             return ask_texts(part, scorer, prompt_format)
         if "spans" in ways:
@@ -207,10 +206,6 @@ class UnQoverBenchmark(Benchmark):
 
         return examples(table, answers, comparative_scores(answers))
 
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
-        """The answers in a log of this project's tasks for lm-evaluation-harness."""
-        return logged(log, self, hints, _origin.CONFIGS)
-
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by set; sets have no common score."""
         return dict(scores["sets"])
@@ -226,7 +221,7 @@ class UnQoverBenchmark(Benchmark):
             {name: np.minimum(answers[name].to_numpy().astype(np.float64), 1) for name in metric.SCORE_COLUMNS}
             for answers in (first, second)
         ]
-        known = ~np.isnan(np.stack([column for run in scores for column in run.values()])).any(axis=0)
+        known = ~np.isnan(np.stack([column for one in scores for column in one.values()])).any(axis=0)
         groups: dict[str, Pair] = {}
         for name, rows in rows_of(table["set"]).items():
             kept = rows[known[rows]]
@@ -235,7 +230,9 @@ class UnQoverBenchmark(Benchmark):
                 subjects, template = subjects_of(examples), column_codes(examples["template_id"])
                 codes = (np.append(subjects.first, subjects.second), subjects.attribute, template)
                 sizes = [int(numbers.max()) + 1 for numbers in codes]
-                measured = [metric.measure({name: one[kept] for name, one in run.items()}, **rules) for run in scores]
+                measured = [
+                    metric.measure({name: column[kept] for name, column in one.items()}, **rules) for one in scores
+                ]
                 sums = [metric.collect(metric.Rows(*subjects, template, *one), *sizes) for one in measured]
                 groups[name] = _pair_of_sums(sums)
         return groups

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.models.loading import LoadedModel
 from qabias.scorers.kind import ASK_METHODS, Loading, ScorerKind
+from qabias.scorers.options import parse_options
 from qabias.scorers.server.options import (
     ECHO,
     LETTER_SCHEMA,
@@ -14,7 +15,7 @@ from qabias.scorers.server.options import (
     PREFIX,
     RESPONSE_FORMAT,
     ServerOptions,
-    parse_options,
+    client_options,
 )
 
 if TYPE_CHECKING:
@@ -26,15 +27,18 @@ def _load(loading: Loading) -> ServerScorer:
     if loading.revision is not None or loading.dtype != "auto":
         raise QabiasError("server: the server sets revision and dtype.", "Remove them.")
     if isinstance(loading.handed_over, LoadedModel):
-        raise QabiasError(f"server: model {loading.model!r} is in memory here.", "Use another --backend, or none.")
+        raise QabiasError(
+            f"server: model {loading.model!r} is in memory here.", f"Use another {arg('backend')}, or none."
+        )
     from qabias.scorers.server.batch import BatchClient
     from qabias.scorers.server.client import Client
     from qabias.scorers.server.openai_client import OpenAIClient
 
     model, has_client = loading.model, loading.handed_over is not None
-    options = parse_options(loading.options, has_client)
-    if options.batch:
-        return make_scorer(model, BatchClient(loading.journal, options.batch, options.results), options)
+    texts = client_options(loading.options) if has_client else loading.options
+    options = parse_options("server", ServerOptions, texts)
+    if options.batch[0]:
+        return make_scorer(model, BatchClient(loading.journal, *options.batch), options)
     client: OpenAIClient | Client
     if has_client:
         client = OpenAIClient(loading.handed_over, options.max_connections, loading.journal)
@@ -58,24 +62,9 @@ KIND = ScorerKind(
     summary="written answers, or probabilities of letters or texts, of a model behind an OpenAI-compatible server",
     interfaces=("options", "texts"),
     load=_load,
-    options={
-        "base_url": "base of the endpoint, e.g. http://host:8000/v1",
-        "mode": "chat for written answers, logprobs for probabilities of letters, or echo for probabilities of texts",
-        "max_connections": "most requests under way at once",
-        "timeout": "seconds to wait for a sign of life; a whole request may take ten times as long",
-        "max_new_tokens": "most tokens of a written answer; by default four times what the prompt format needs",
-        "top_logprobs": "number of the likeliest tokens that the server is to name with mode=logprobs",
-        "batch": "write for request files of a batch service, read=FILE,FILE for its result files",
-        "tokenizer": "tokenizer that an estimate counts with",
-        "price_in": "dollars for a million tokens of prompts",
-        "price_out": "dollars for a million generated tokens",
-    },
-    open_options={PREFIX: "field of every request, JSON or text, dots lead into objects"},
-    default_mode="chat",
+    options=ServerOptions,
     asks={"answer-logprob": {"mode": "echo"}, "letter-logprob": {"mode": "logprobs"}}
     | {word: {"mode": "chat"} for word in ASK_METHODS[2:-1]}
     | {"json": {"mode": "chat", f"{PREFIX}{RESPONSE_FORMAT}": LETTER_SCHEMA}},
-    parse_options=parse_options,
-    passing_options=("base_url", "max_connections", "timeout", "batch", "tokenizer", "price_in", "price_out"),
     chats=True,
 )

@@ -12,13 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from qabias.answers.failures import Failure, in_order
 from qabias.answers.outcomes import whole
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scorers.journal import SERVED, Journal, request_hash
 from qabias.support.progress import tell
 
@@ -77,7 +78,7 @@ class Asker(ABC):
             elif name != first:
                 raise QabiasError(
                     f"server: the answers come from {name!r}, but this run began with {first!r}.",
-                    "Choose another --output, and a --model that names one version.",
+                    f"Choose another {arg('output')}, and a {arg('model')} that names one version.",
                 )
         return {**answer, "choices": in_order(answer.get("choices"))}
 
@@ -124,7 +125,7 @@ class ConcurrentAsker(Asker):
         with self._connected(), ThreadPoolExecutor(self._concurrency) as pool:
             try:
                 left = self._ask_first(left, ask_and_keep)
-                futures = [pool.submit(ask_and_keep, name, body) for name, body in left]
+                futures = [pool.submit(copy_context().run, ask_and_keep, name, body) for name, body in left]
                 n_first = len(missing) - len(left)
                 for n_answered, future in enumerate(as_completed(futures), start=1 + n_first):
                     if not isinstance(future.exception(), StoppedError):

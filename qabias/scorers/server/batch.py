@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.answers.failures import failure, is_failure, status_and_body
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.server.asking import Asker, Body, RefusedError, printable
 from qabias.scorers.server.modes import PATH
@@ -172,11 +172,11 @@ class BatchClient(Asker):
         if self._what == WRITE:
             if not lines:
                 return "batch: every request has its answer; there is nothing to write"
-            return "\n".join([f"batch: {n_missing:,} requests without an answer are written to", *lines, _TO_DO])
+            return "\n".join([f"batch: {n_missing:,} requests without an answer are written to", *lines, _to_do()])
         files_read = f"{self._n_files} file{'s' * (self._n_files > 1)}"
         note = [f"batch: {self._n_taken:,} answers taken from {files_read}", *self._oddities()]
         if lines:
-            note += [f"{n_missing:,} requests are still without an answer; they are written to", *lines, _TO_DO_AGAIN]
+            note += [f"{n_missing:,} requests are still without an answer; they are written to", *lines, _to_do_again()]
         return "\n".join(note)
 
     def _oddities(self) -> list[str]:
@@ -197,11 +197,15 @@ class BatchClient(Asker):
         return note
 
 
-_TO_DO = (
-    "Give each file to the service's batch endpoint. When it is done, run the same command with\n"
-    f"  --option batch={READ}FILE,FILE,...\nwith all returned files, error files included."
-)
-_TO_DO_AGAIN = (
-    "Send these to the service unless they are in a running batch, then add --option "
-    f"batch={READ}FILE,... Or use --base-url instead of batch to ask a server."
-)
+def _to_do() -> str:
+    return (
+        "Give each file to the service's batch endpoint. When it is done, run the same command with\n"
+        f"  {arg('option')} batch={READ}FILE,FILE,...\nwith all returned files, error files included."
+    )
+
+
+def _to_do_again() -> str:
+    return (
+        f"Send these to the service unless they are in a running batch, then add {arg('option')} "
+        f"batch={READ}FILE,... Or use {arg('base_url')} instead of batch to ask a server."
+    )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.answers.failures import TOO_LONG, failure, is_failure
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scorers.server.asking import Body, ConcurrentAsker, NoChoiceError, RefusedError, StoppedError, may_pass
 from qabias.scorers.server.options import KEY_VARIABLES, MAX_CONNECTIONS, TIMEOUT, TOTAL_TIMEOUTS, check_url
 from qabias.support.address import without_secrets
@@ -30,11 +30,19 @@ FIRST_ATTEMPTS = 3  # attempts of a first request whose failure may be permanent
 
 EMPTY_ATTEMPTS = 3  # attempts of a prompt whose answers have no choice
 
-_DOUBT = "; use a longer --option timeout=SECONDS if it is slow, or another --option mode=MODE if it lacks this one"
+
+def _doubt() -> str:
+    option = arg("option")
+    return f"; use a longer {option} timeout=SECONDS if it is slow, or another {option} mode=MODE if it lacks this one"
+
 
 _LONG_WAIT = 60.0  # seconds that the terminal announces, even after another failure
 
-CHECK = "Check --base-url, --model, --ask and --option body.NAME."  # the fix of a request that every prompt would fail
+
+def check_request() -> str:
+    """The fix of a request that every prompt would fail."""
+    return f"Check {arg('base_url')}, {arg('model')}, {arg('ask')} and {arg('option')} body.NAME."
+
 
 _SHOWN = 20_000  # bytes of an invalid body that a message may use
 
@@ -105,7 +113,7 @@ class Client(ConcurrentAsker):
         try:
             client = HttpClient(self._bounds, timeout=self._timeout, connections=self._concurrency, headers=headers)
         except LastingError as error:
-            raise QabiasError(f"server: {error}.", "Check --base-url and the network.") from None
+            raise QabiasError(f"server: {error}.", f"Check {arg('base_url')} and the network.") from None
         with client as self._http:
             yield
 
@@ -128,7 +136,7 @@ class Client(ConcurrentAsker):
                         raise NoChoiceError(message) from None
                     is_doubtful = error.kind is _DOUBTFUL
                     # The cause may quote the request.
-                    raise GaveUpError(f"{message}{_DOUBT * is_doubtful}.", is_doubtful) from None
+                    raise GaveUpError(f"{message}{_doubt() * is_doubtful}.", is_doubtful) from None
                 highest = min(self._patience.longest_wait, self._patience.first_wait * 2 ** (n_all - 1))
                 wait = max(random.uniform(0, highest), error.wait)
                 if self._has_warned[wait >= _LONG_WAIT].acquire(blocking=False):
@@ -151,7 +159,9 @@ class Client(ConcurrentAsker):
         except PassingError as error:
             raise _RepeatedError(self._clean(str(error))) from None
         except LastingError as error:
-            raise QabiasError(f"server: {self._clean(str(error))}.", "Check --base-url and the network.") from None
+            raise QabiasError(
+                f"server: {self._clean(str(error))}.", f"Check {arg('base_url')} and the network."
+            ) from None
         content = None  # if it is no JSON, too deep or too long
         with suppress(ValueError, RecursionError):
             content = json.loads(reply.content)
@@ -173,7 +183,7 @@ class Client(ConcurrentAsker):
         failed = failure(reply.content.decode("utf-8", "replace") if content is None else content, reply.status)
         status, said = failed.status, f"status {reply.status}: {self._clean(failed.message)}"
         has_text = status == 200 and "choices" in content and not failed.finish
-        cause, fix = "", CHECK
+        cause, fix = "", check_request()
         if failed.ends_quota:
             cause, fix = "the quota of the key is used up, ", "Raise the quota at the service, then rerun the command."
         elif may_pass(status) or has_text:
@@ -184,16 +194,16 @@ class Client(ConcurrentAsker):
         elif status in REDIRECTS:
             there = self._clean(without_secrets(reply.headers.get("location", "")) or "nowhere")
             cause = f"it redirects to {there}, which is not followed, to protect the key, "
-            fix = "If you trust that server, use its address as --base-url."
+            fix = f"If you trust that server, use its address as {arg('base_url')}."
         elif status in (401, 403):
             cause = f"the key was {'refused' if self._key else 'missing'}, "
             fix = f"Set the key in the environment variable {KEY_VARIABLES[0]}."
         elif status in (404, 405) and not re.search(r"/v\d", self._url):
-            cause, fix = "the address lacks /v1, ", "Add /v1 to the end of --base-url."
+            cause, fix = "the address lacks /v1, ", f"Add /v1 to the end of {arg('base_url')}."
         elif status in (404, 405):
             cause = "the address or the model does not exist, "
         elif failed.finish == TOO_LONG:
-            fix = "Raise the context length of the server, or use another --ask with shorter prompts."
+            fix = f"Raise the context length of the server, or use another {arg('ask')} with shorter prompts."
         return RefusedError(f"server: {cause}{said}", failed, fix)
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from qabias.answers.failures import FILTERED_FINISH, TOO_LONG
 from qabias.answers.outcomes import Written
 from qabias.answers.thinking import message_parts
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.server.asking import Asker, Body, NoChoiceError, RefusedError
-from qabias.scorers.server.client import CHECK, GaveUpError
+from qabias.scorers.server.client import GaveUpError, check_request
 from qabias.scorers.server.options import RESPONSE_FORMAT, ServerOptions
 
 PATH = "chat/completions"
@@ -87,7 +87,7 @@ class ServerChatScorer(ServerScorer):
 
     def limit_new_tokens(self, new_tokens: int) -> None:
         """Set the maximum tokens to `ROOM_TO_THINK` times what a format needs, unless an option did."""
-        self.new_tokens = self._options.max_new_tokens or ROOM_TO_THINK * new_tokens
+        self.new_tokens = self._options.token_limit or ROOM_TO_THINK * new_tokens
         self.settings = {"max_new_tokens": str(self.new_tokens), "temperature": self._options.temperature}
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
@@ -105,7 +105,7 @@ class ServerChatScorer(ServerScorer):
             if RESPONSE_FORMAT in body and error.failed.status in (400, 422, 501):
                 raise QabiasError(
                     f"The server does not take {RESPONSE_FORMAT} with a JSON schema ({error}).",
-                    "Use --ask letter, or a server that constrains answers by a JSON schema.",
+                    f"Use {arg('ask')} letter, or a server that constrains answers by a JSON schema.",
                 ) from None
             raise
         except NoChoiceError as error:
@@ -137,7 +137,10 @@ ECHO_PATH = "completions"
 
 # Field of a request's identity with the option's length; users' fields have no space in their names.
 _LENGTH = "option length"
-_CHAT_INSTEAD = "Use --option mode=chat if the server gives no log-probabilities of prompts."
+
+
+def _chat_instead() -> str:
+    return f"Use {arg('option')} mode=chat if the server gives no log-probabilities of prompts."
 
 
 class ServerEchoScorer(ServerScorer):
@@ -187,10 +190,10 @@ class ServerEchoScorer(ServerScorer):
         except RefusedError as error:
             if self._may_lack(body, error):
                 return {"loglikelihood": math.nan, "n_tokens": 1}
-            fix = _CHAT_INSTEAD if error.args[1] in ("", CHECK) else error.args[1]
+            fix = _chat_instead() if error.args[1] in ("", check_request()) else error.args[1]
             raise RefusedError(error.args[0], error.failed, fix) from None
         except NoChoiceError as error:
-            raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}.", _CHAT_INSTEAD) from None
+            raise QabiasError(f"{error}, at prompt ...{body['prompt'][-60:]!r}.", _chat_instead()) from None
         return sum_option(answer, body["prompt"], body[_LENGTH], max_tokens)
 
 
@@ -208,10 +211,10 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
         is_option = "".join(tokens[first:]).endswith(prompt[-option_length:])
         fits = ends[-1] == len(prompt) or (is_option and len("".join(tokens[first + 1 :])) < option_length)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration):
-        raise QabiasError("server: it gives no log-probabilities of the prompt.", _CHAT_INSTEAD) from None
-    counted = [_log_probability(value, _CHAT_INSTEAD) for value in values[first:]]
+        raise QabiasError("server: it gives no log-probabilities of the prompt.", _chat_instead()) from None
+    counted = [_log_probability(value, _chat_instead()) for value in values[first:]]
     if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens):
-        raise QabiasError(f"server: its log-probabilities do not fit the prompt ...{prompt[-60:]!r}.", _CHAT_INSTEAD)
+        raise QabiasError(f"server: its log-probabilities do not fit the prompt ...{prompt[-60:]!r}.", _chat_instead())
     return {"loglikelihood": math.fsum(counted), "n_tokens": len(counted)}
 
 
@@ -222,10 +225,12 @@ def _collect(request: Request, answers: Sequence[Mapping[str, float]]) -> Option
     return OptionScores.make(loglikelihoods, n_tokens, request.options)
 
 
-_INSTEAD = (
-    "Use --option top_logprobs=5 for a server with that limit, or --ask letter or --option mode=chat if it gives no "
-    "log-probabilities."
-)
+def _instead() -> str:
+    return (
+        f"Use {arg('option')} top_logprobs=5 for a server with that limit, or {arg('ask')} letter or "
+        f"{arg('option')} mode=chat if it gives no log-probabilities."
+    )
+
 
 LEAST_SHARE = 0.5  # minimum total probability of a question's options as first token
 
@@ -237,7 +242,6 @@ _LOST = (
     "tokens. A model must not think here: see body.NAME in docs/server-options.md"
 )
 
-_NO_NUMBERS = "Remove body.return_tokens_as_token_ids and vLLM's --return-tokens-as-token-ids, or use --ask letter."
 _ROUNDING = 0.01  # what a log-probability, or a sum of probabilities, may be too large by
 
 TopTokens = list[tuple[str, float]]
@@ -263,7 +267,7 @@ class ServerLogprobScorer(ServerScorer):
             if len(option.split()) != 1:
                 raise QabiasError(
                     f"server: mode=logprobs reads one token, but the answer {option.strip()!r} has more.",
-                    "Use --ask letter-logprob, or --option mode=echo.",
+                    f"Use {arg('ask')} letter-logprob, or {arg('option')} mode=echo.",
                 )
         bodies = [chat_body(self._model, request.prefix, self._fields) for request in requests]
         answers = self._client.ask(bodies, self._ask_one)
@@ -281,7 +285,7 @@ class ServerLogprobScorer(ServerScorer):
             if self._may_lack(body, error):
                 return {"finish": error.failed.finish}
             if error.failed.status in (400, 422):
-                raise RefusedError(error.args[0], error.failed, _INSTEAD) from None
+                raise RefusedError(error.args[0], error.failed, _instead()) from None
             raise
         except NoChoiceError as error:
             self._warn_without_answer(body, error)
@@ -357,13 +361,17 @@ def top_tokens(answer: Mapping[str, Any]) -> Kept:
     except (KeyError, IndexError, TypeError, AttributeError):
         named = [("", None)]
     if named and all(value is None for _, value in named):
-        raise QabiasError("server: it gives no log-probabilities of the likeliest tokens.", _INSTEAD)
+        raise QabiasError("server: it gives no log-probabilities of the likeliest tokens.", _instead())
     if any(not isinstance(token, str) or re.fullmatch(r"token_id:\d+", token) for token, _ in named):
-        raise QabiasError("server: it gives the likeliest tokens without texts, perhaps by number.", _NO_NUMBERS)
+        raise QabiasError(
+            "server: it gives the likeliest tokens without texts, perhaps by number.",
+            "Remove body.return_tokens_as_token_ids and vLLM's --return-tokens-as-token-ids, "
+            f"or use {arg('ask')} letter.",
+        )
     # Some servers give null for tokens that cannot occur.
-    top = [(token, -math.inf if value is None else _log_probability(value, _INSTEAD)) for token, value in named]
+    top = [(token, -math.inf if value is None else _log_probability(value, _instead())) for token, value in named]
     if (total := sum(math.exp(value) for _, value in top)) > 1 + _ROUNDING:
-        raise QabiasError(f"server: the probabilities of its likeliest tokens sum to {total:.3g}.", _INSTEAD)
+        raise QabiasError(f"server: the probabilities of its likeliest tokens sum to {total:.3g}.", _instead())
     return top
 
 

@@ -3,13 +3,13 @@
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
+from qabias.scorers.options import option_field
 from qabias.support.address import is_address
 from qabias.support.suggest import missing
 
@@ -58,36 +58,95 @@ _MODES_OF = {
 # Options that a caller's client replaces.
 _CLIENTS_OWN = ("base_url", "timeout", "batch")
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
-_FIXED = {
-    "model": "Use --model.",
-    "messages": "Use --format.",
-    "prompt": "Use --format.",
-    _LIMIT: "Use --option max_new_tokens=N, or body.max_completion_tokens=N.",
-    "echo": "Use --option mode=echo.",
-    "logprobs": "Use --option mode=logprobs.",
-    "top_logprobs": "Use --option mode=logprobs and top_logprobs=N.",
-    "stream": "Remove it: qabias reads whole answers.",
-    "n": "Remove it: a question has one answer.",
-    "extra_body": "Give its fields one by one, as --option body.NAME=VALUE.",
-}
+
+
+def _fixed() -> dict[str, str]:
+    """Fields that an option cannot set, with what to do instead."""
+    return {
+        "model": f"Use {arg('model')}.",
+        "messages": f"Use {arg('format')}.",
+        "prompt": f"Use {arg('format')}.",
+        _LIMIT: f"Use {arg('option')} max_new_tokens=N, or body.max_completion_tokens=N.",
+        "echo": f"Use {arg('option')} mode=echo.",
+        "logprobs": f"Use {arg('option')} mode=logprobs.",
+        "top_logprobs": f"Use {arg('option')} mode=logprobs and top_logprobs=N.",
+        "stream": "Remove it: qabias reads whole answers.",
+        "n": "Remove it: a question has one answer.",
+        "extra_body": f"Give its fields one by one, as {arg('option')} body.NAME=VALUE.",
+    }
+
+
+def _price(text: str) -> Any:
+    return option_field(None, text, least=0, wanted="dollars per million tokens such as 0.15", passing=True)
 
 
 @dataclass(frozen=True)
 class ServerOptions:
     """How a server is queried."""
 
-    base_url: str = ""
-    mode: str = CHAT
-    max_connections: int = MAX_CONNECTIONS
-    timeout: float = TIMEOUT
-    max_new_tokens: int | None = None
-    top_logprobs: int = TOP_LOGPROBS
-    body: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    batch: str = ""
-    results: tuple[Path, ...] = ()
-    tokenizer: str | None = None
-    price_in: float | None = None
-    price_out: float | None = None
+    base_url: str = option_field(
+        "", "base of the endpoint, e.g. http://host:8000/v1", read=lambda text: check_url(text), passing=True
+    )
+    mode: str = option_field(
+        CHAT,
+        "chat for written answers, logprobs for probabilities of letters, or echo for probabilities of texts",
+        choices=MODES,
+    )
+    max_connections: int = option_field(
+        MAX_CONNECTIONS, "most requests under way at once", wanted="a whole number such as 8", passing=True
+    )
+    timeout: float = option_field(
+        TIMEOUT,
+        "seconds to wait for a sign of life; a whole request may take ten times as long",
+        least=math.ulp(0.0),
+        wanted="seconds such as 60",
+        passing=True,
+    )
+    max_new_tokens: int | None = option_field(
+        None,
+        "most tokens of a written answer; by default four times what the prompt format needs",
+        wanted="a whole number such as 256",
+    )
+    top_logprobs: int = option_field(
+        TOP_LOGPROBS,
+        "number of the likeliest tokens that the server is to name with mode=logprobs",
+        wanted="a whole number such as 20",
+    )
+    batch: tuple[str, tuple[Path, ...]] = option_field(
+        ("", ()),
+        "write for request files of a batch service, read=FILE,FILE for its result files",
+        read=lambda text: _parse_batch(text),
+        passing=True,
+    )
+    tokenizer: str | None = option_field(None, "tokenizer that an estimate counts with", passing=True)
+    price_in: float | None = _price("dollars for a million tokens of prompts")
+    price_out: float | None = _price("dollars for a million generated tokens")
+    body: Mapping[str, Any] = option_field(
+        None,
+        "field of every request, JSON or text, dots lead into objects",
+        prefix=PREFIX,
+        read=lambda options: parse_body(options),
+    )
+
+    def check(self, scorer: str, names: Collection[str]) -> None:
+        """Refuse a missing server, and options that contradict each other."""
+        if not self.base_url and not self.batch[0]:
+            raise QabiasError("No server URL.", f"Add {arg('base_url')} http://HOST:PORT/v1.")
+        for name, modes in _MODES_OF.items():
+            if name in names and self.mode not in modes:
+                raise QabiasError(
+                    f"server: {name} is for mode={' or '.join(modes)}.", f"Remove {name}, or mode={self.mode}."
+                )
+        if (self.price_in is None) != (self.price_out is None):
+            raise QabiasError(
+                "server: one price is missing.", "Add price_in and price_out (dollars per million tokens)."
+            )
+        if self.mode == LOGPROBS and self.body.get(_TEMPERATURE) is not None:
+            raise QabiasError(
+                f"server: {PREFIX}{_TEMPERATURE} is for mode={CHAT}.", "Remove it: probabilities have none."
+            )
+        if self.max_new_tokens is not None and _OWN_LIMIT in self.body:
+            raise QabiasError(f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit.", "Remove one.")
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -100,48 +159,23 @@ class ServerOptions:
         value = self.body.get(_TEMPERATURE, 0)
         return "none" if value is None else f"{value:g}"
 
+    @property
+    def token_limit(self) -> int | None:
+        """Maximum tokens of an answer, by either option."""
+        return self.max_new_tokens or self.body.get(_OWN_LIMIT)
+
     def fields_of_chat(self, new_tokens: int) -> dict[str, Any]:
         """Fields of a request to write at most `new_tokens` tokens."""
         limit = _OWN_LIMIT if _OWN_LIMIT in self.body else _LIMIT
         return {limit: new_tokens, **({} if _TEMPERATURE in self.body else {_TEMPERATURE: 0}), **self.fields}
 
 
-def parse_options(options: Mapping[str, str], has_client: bool = False) -> ServerOptions:
-    """Read options from texts."""
-    for name in _CLIENTS_OWN if has_client else ():
+def client_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of a caller's client, which has its own address."""
+    for name in _CLIENTS_OWN:
         if name in options:
             raise QabiasError(f"server: the client sets {name}.", "Remove it.")
-    batch, results = _parse_batch(options["batch"]) if "batch" in options else ("", ())
-    if "base_url" not in options and not batch and not has_client:
-        raise QabiasError("No server URL.", "Add --base-url http://HOST:PORT/v1.")
-    mode = options.get("mode", CHAT)
-    if mode not in MODES:
-        raise QabiasError(f"server: mode is {mode!r}.", f"Give {', '.join(MODES[:-1])} or {MODES[-1]}.")
-    for name, modes in _MODES_OF.items():
-        if name in options and mode not in modes:
-            raise QabiasError(f"server: {name} is for mode={' or '.join(modes)}.", f"Remove {name}, or mode={mode}.")
-    if ("price_in" in options) != ("price_out" in options):
-        raise QabiasError("server: one price is missing.", "Add price_in and price_out (dollars per million tokens).")
-    body = parse_body(options)
-    if mode == LOGPROBS and body.get(_TEMPERATURE) is not None:
-        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is for mode={CHAT}.", "Remove it: probabilities have none.")
-    limit = body.get(_OWN_LIMIT)
-    if "max_new_tokens" in options and limit is not None:
-        raise QabiasError(f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit.", "Remove one.")
-    return ServerOptions(
-        base_url=check_url(options["base_url"]) if "base_url" in options else "",
-        mode=mode,
-        max_connections=_whole(options, "max_connections", MAX_CONNECTIONS),
-        timeout=_number(options, "timeout", "seconds such as 60", least=math.ulp(0.0)) or TIMEOUT,
-        max_new_tokens=_whole(options, "max_new_tokens", 256) if "max_new_tokens" in options else limit,
-        top_logprobs=_whole(options, "top_logprobs", TOP_LOGPROBS),
-        body=body,
-        batch=batch,
-        results=results,
-        tokenizer=options.get("tokenizer"),
-        price_in=_number(options, "price_in", "dollars per million tokens such as 0.15"),
-        price_out=_number(options, "price_out", "dollars per million tokens such as 0.15"),
-    )
+    return {**options, "base_url": "http://client"}
 
 
 def _parse_batch(text: str) -> tuple[str, tuple[Path, ...]]:
@@ -155,25 +189,6 @@ def _parse_batch(text: str) -> tuple[str, tuple[Path, ...]]:
         if not path.is_file():
             raise missing(path)
     return READ, paths
-
-
-def _whole(options: Mapping[str, str], name: str, default: int) -> int:
-    text = options.get(name, str(default))
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise QabiasError(f"server: {name} is {text!r}.", f"Give a whole number such as {default}.")
-    return int(text)
-
-
-def _number(options: Mapping[str, str], name: str, wanted: str, least: float = 0.0) -> float | None:
-    if name not in options:
-        return None
-    try:
-        value = float(options[name])
-    except ValueError:
-        value = math.nan
-    if not least <= value < math.inf:
-        raise QabiasError(f"server: {name} is {options[name]!r}.", f"Give {wanted}.")
-    return value
 
 
 def check_url(url: str) -> str:
@@ -204,8 +219,8 @@ def parse_body(options: Mapping[str, str]) -> dict[str, Any]:
             raise QabiasError(f"server: {name!r} is not a field.", f"Write it like {PREFIX}reasoning_effort=low.")
         *steps, last = path.split(".")
         top = (*steps, last)[0]
-        if top in _FIXED:
-            raise QabiasError(f"server: {name} cannot be set.", _FIXED[top])
+        if top in _fixed():
+            raise QabiasError(f"server: {name} cannot be set.", _fixed()[top])
         if "|" in value or not value.isprintable():
             raise QabiasError(f"server: {name} has a | or a line break.", "Write JSON, \\u007c and \\n.")
         place = body

@@ -1,0 +1,148 @@
+"""The arguments of a run: one field each, which the command line, Python and the callback read."""
+
+# ruff: noqa: RUF009 - `_argument` makes a field
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, Field, dataclass, field, fields
+from functools import wraps
+from inspect import Parameter, signature
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from qabias.api.calls import OptionValue, option_texts, upstream
+from qabias.errors import QabiasError, arg
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from qabias.api.given_models import Model
+    from qabias.runs.arguments import Machine, RunArguments
+
+P = ParamSpec("P")
+R = TypeVar("R")
+ADVANCED = "Advanced"
+
+
+def _argument(
+    default: Any, panel: str, text: str, metavar: str | None = None, *, python: str = "", typer: Any = None
+) -> Any:
+    """An argument: its default, panel and text in the help, text for Python, and type on the command line."""
+    shown = {"panel": panel, "help": text, "metavar": metavar, "typer": typer, "python": python}
+    return field(default=default, metadata=shown)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What a user may set about a run. Arguments without a panel are Python's only."""
+
+    benchmark: str = field(metadata={"help": "Benchmark or folder of templates.", "panel": "Arguments"})
+    _: KW_ONLY
+    model: "Model" = _argument(
+        *("smollm2", "Main", "Hub id, folder, smollm2 or baseline:KIND.", "NAME"),
+        python="Hub id, folder, smollm2 or baseline:KIND; a model of `transformers` in memory, with its `tokenizer`; "
+        "a pipeline; a function; or an OpenAI-compatible client.",
+        typer=str,
+    )
+    tokenizer: "PreTrainedTokenizerBase | None" = _argument(None, "", "Tokenizer of a model in memory.")
+    name: str | None = _argument(None, "", "Name of the model in results. Required for functions and clients.")
+    base_url: str | None = _argument(None, "Main", "Query an OpenAI-compatible server at this URL.", "URL")
+    config: str | None = _argument(None, "Main", "Part of the benchmark. [all]", "NAME")
+    limit: int | None = _argument(None, "Main", "Maximum number of examples, in proportion to the templates.", "N")
+    until: Sequence[str] = _argument(
+        *((), "Main", "Stop as soon as this is decided, e.g. 'bias_ambig<0.1'. Repeatable.", "CONDITION"),
+        python='Conditions such as "bias_ambig<0.1". The run stops when all are decided.',
+        typer=list[str],
+    )
+    by: str | None = _argument(None, ADVANCED, "With --until: decide every group, e.g. category.", "NAME")
+    whole: bool = _argument(False, ADVANCED, "With --until: continue to the full benchmark.")
+    output: str | Path | None = _argument(
+        *(None, "Main", "Run folder. [runs/NAME]", "FOLDER"),
+        python="Run folder; an interrupted run resumes there. [a temporary folder, deleted with the result]",
+        typer=Path,
+    )
+    ask: str | None = _argument(
+        None,
+        "Prompt",
+        "answer-logprob, letter-logprob, letter, cot, fill-blank, open-ended, json or forced-choice.",
+        "METHOD",
+    )
+    format: str | None = _argument(None, "Prompt", "Prompt format. [set by --ask]", "NAME")
+    permutations: int = _argument(1, "Prompt", "Answer orders per question: 1, 3 (cyclic) or 6 (all).", "N")
+    device: str = _argument("auto", "Hardware", "auto, cpu, cuda, cuda:1, mps, ...", "NAME")
+    dtype: str = _argument("auto", "Hardware", "auto, float32, bfloat16 or float16.", "NAME")
+    source: str | None = _argument(None, ADVANCED, "Source of the texts, e.g. bundled or official.", "NAME")
+    fixes: bool = _argument(False, ADVANCED, "Correct known defects of published texts.")
+    seed: int = _argument(0, ADVANCED, "Seed of every random draw.", "N")
+    revision: str | None = _argument(None, ADVANCED, "Branch, tag or commit of a Hub model.", "NAME")
+    backend: str | None = _argument(None, ADVANCED, "How the model is queried. [inferred from the model]", "NAME")
+    length_norm: str = _argument("none", ADVANCED, "Divide log-likelihoods by length: none, token or byte.", "NAME")
+    parser: str = _argument("default", ADVANCED, "How written answers are read: default or released.", "NAME")
+    rules: Mapping[str, str] | None = _argument(
+        *(None, ADVANCED, "Scoring rule, e.g. delta=released. Repeatable.", "NAME=VALUE"),
+        python='Scoring rules by name, such as {"delta": "released"}.',
+        typer=list[str],
+    )
+    option: "Mapping[str, OptionValue] | None" = _argument(
+        *(None, ADVANCED, "Option of the backend or benchmark. Repeatable.", "NAME=VALUE"),
+        python="Options of the backend or benchmark by name.",
+        typer=list[str],
+    )
+    batch_tokens: int | None = _argument(None, ADVANCED, "Tokens per batch. [set by the device]", "N")
+    max_connections: int | None = _argument(None, ADVANCED, "Most requests to a server at once. [8]", "N")
+    shard: str = _argument("0/1", ADVANCED, "Compute one shard, as INDEX/COUNT from 0: 0/8.", "INDEX/COUNT")
+    mirror: str | Path | None = _argument(None, ADVANCED, "Local mirror of the published files.", "FOLDER", typer=str)
+    progress: bool = _argument(True, "", "Show a progress bar.")
+
+
+FIELDS: Mapping[str, Field[Any]] = {each.name: each for each in fields(Arguments)}
+
+
+def run_arguments(asked: Arguments) -> "tuple[RunArguments, Machine]":
+    """What a run measures, and on which machine."""
+    from qabias.benchmarks import load_benchmark
+    from qabias.runs.arguments import Machine, RunArguments
+    from qabias.runs.looks import canonical
+    from qabias.support.options import parse_shard, server_options
+
+    if not asked.until and (asked.by or asked.whole):
+        lonely = arg("by" if asked.by else "whole")
+        raise QabiasError(f"{lonely} needs {arg('until')}.", f"Add {arg('until')} 'bias_ambig<0.1'.")
+    backend, options = server_options(asked.backend, asked.base_url, asked.max_connections, option_texts(asked.option))
+    same = {name: getattr(asked, name) for name in FIELDS.keys() & {each.name for each in fields(RunArguments)}}
+    texts = {"config": asked.config or "", "source": asked.source or "", "rules": dict(asked.rules or {})}
+    texts["until"] = canonical(load_benchmark(asked.benchmark), asked.until, asked.by) if asked.until else ""
+    arguments = RunArguments(**{**same, **texts, "backend": backend, "options": options})
+    shard = parse_shard(asked.shard)
+    return arguments, Machine(asked.device, asked.batch_tokens, shard, upstream(asked.mirror), asked.progress)
+
+
+def takes_arguments(_: Callable[P, Arguments]) -> Callable[[Callable[[Arguments], R]], Callable[P, R]]:
+    """Give a function the arguments of a run as its own, with their types and texts."""
+
+    def decorate(function: Callable[[Arguments], R]) -> Callable[P, R]:
+        own = signature(Arguments).replace(return_annotation=signature(function).return_annotation)
+
+        @wraps(function)
+        def call(*args: P.args, **named: P.kwargs) -> R:
+            return function(Arguments(**own.bind(*args, **named).arguments))
+
+        start, end, rest = (function.__doc__ or "").partition("    Returns:")
+        call.__doc__ = f"{start}    Args:\n{describe(FIELDS)}\n{end}{rest}"
+        call.__signature__ = own  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def parameters_of(names: Collection[str]) -> list[Parameter]:
+    """Arguments of a run as keywords of a function."""
+    kind = Parameter.KEYWORD_ONLY
+    return [Parameter(name, kind, default=FIELDS[name].default, annotation=FIELDS[name].type) for name in names]
+
+
+def describe(names: Collection[str]) -> str:
+    """Lines of a docstring about arguments of a run."""
+    texts = {name: FIELDS[name].metadata.get("python") or FIELDS[name].metadata["help"] for name in names}
+    lines = (f"{name}: {text.replace('--', '')}" for name, text in texts.items())
+    return "".join(f"{fill(line, 112, initial_indent=' ' * 8, subsequent_indent=' ' * 12)}\n" for line in lines)
