@@ -192,7 +192,7 @@ def test_the_answers_of_other_benchmarks_are_texts_too(tmp_path):
 def test_results_become_a_run_of_the_benchmark_that_is_named(tmp_path):
     lines = [result(f"Age/{number}", 200, chat(LETTERS[number % 3])) for number in range(8)]
     log = read_log(write_lines(tmp_path, *lines))
-    with pytest.raises(QabiasError, match="--benchmark"):
+    with pytest.raises(QabiasError, match="benchmark"):
         read_external(log, {})
     hints = {"benchmark": "bbq", "config": "Age", "source": "bundled", "format": "letters"}
     collected = collect(read_external(log, hints))

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.pairs import pair_of_counts
-from qabias.comparison.paired_tests import UNDEFINED, differences, holm, p_value
+from qabias.comparison.paired_tests import differences, holm, p_value
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import measures_of
 from qabias.runs.question import load_examples
+from qabias.scores.score import Score
 from qabias.share.metrics.bbq import scores as bbq_scores
 from qabias.share.metrics.unqover.scores import SCORE_COLUMNS
 from qabias.support.arrow import column_codes
@@ -119,7 +120,7 @@ def test_a_single_cluster_has_no_interval_and_an_undefined_score_no_difference()
         return {"mean": np.full(len(weights), np.nan)}
 
     pair = pair_of_counts([np.ones((3, 1))] * 2, undefined)
-    assert differences(pair, MEAN)["mean"] == UNDEFINED
+    assert differences(pair, MEAN)["mean"] == Score(None)
 
 
 def test_few_clusters_have_no_small_p_value():

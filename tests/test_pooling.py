@@ -153,11 +153,11 @@ def test_answers_of_other_kinds_are_refused(compared_runs, tmp_path):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ("bbq-stereotyped", r"model .*--allow-mixed"),
+        ("bbq-stereotyped", r"model .*allow_mixed"),
         ("bbnli-random", "benchmark"),
         ("bbq-random", "twice"),
         (None, "two"),
-        ({"seed": 1}, "--seed"),
+        ({"seed": 1}, "seed"),
         ("bbq-blind-random", "contexts"),
         ({"rules": {"unparsed": "wrong"}}, "rules"),
     ],

@@ -218,7 +218,7 @@ def test_what_does_not_fit_a_writer_is_refused():
     several = Writer(first)
     several.samples = 3
     for rows, writer, norm, token in (
-        (part, Writer(first), "pair", "--length-norm pair"),
+        (part, Writer(first), "pair", "length_norm pair"),
         (part, several, "none", "Remove samples"),
         (masked, Writer(first), "none", "Remove _mlm"),
     ):

@@ -236,7 +236,7 @@ def test_python_takes_conditions(tmp_path: Path) -> None:
     assert len(result.predictions()) < 400
     assert result.verdict == "fail"
     assert result.headline.startswith("Fail")
-    with pytest.raises(QabiasError, match="condition"):
+    with pytest.raises(QabiasError, match="until"):
         qabias.run("bbq", model="baseline:random", by="category")
 
 

@@ -105,7 +105,7 @@ def to_csv(table: Table) -> str:
         [
             cell
             for value, ends in zip(row, places, strict=True)
-            for cell in (value if isinstance(value, Score) else (value, None, None) if ends else (value,))
+            for cell in (value[:3] if isinstance(value, Score) else (value, None, None) if ends else (value,))
         ]
         for row in table.rows
     )
