@@ -84,7 +84,7 @@ def read(path: Path, benchmark: str) -> Logged:
     log = read_samples(path)
     assert log is not None
     with as_written(log.called, log.tool):
-        found = load_benchmark(benchmark).logged(log, {}, None)
+        found = load_benchmark(benchmark).logged(log, {})
     assert found is not None
     return found
 
@@ -92,7 +92,7 @@ def read(path: Path, benchmark: str) -> Logged:
 def claimed_by(log: Log) -> list[str]:
     """The benchmarks that read a log."""
     readers = {name: load_benchmark(name) for name in benchmark_names()}
-    return [name for name, one in readers.items() if isinstance(one, LogReader) and one.logged(log, {}, None)]
+    return [name for name, one in readers.items() if isinstance(one, LogReader) and one.logged(log, {})]
 
 
 def scored(found: Logged, benchmark: str, upstream: Path | None = None) -> dict[str, Any]:
@@ -106,8 +106,7 @@ def scored(found: Logged, benchmark: str, upstream: Path | None = None) -> dict[
         options=found.options,
         rules=found.rules,
     )
-    where = str(upstream) if upstream else None
-    collected = collect(found.external, arguments, "log", mirror=where, references=found.references)
+    collected = collect(found.external, arguments, "log", references=found.references)
     scores, _ = scores_of(collected.question, collected.answers, collected.arguments.rules)
     return scores
 

@@ -364,7 +364,7 @@ def test_texts_of_another_seed_and_corrected_ones_are_found_again(tmp_path, upst
     asked = load_questions("bbq", **arguments, mirror=str(upstream))
     says = {question.key: asked.rows[question.row]["ans0"] for question in asked.questions}  # letters are not read
     log = log_of(tmp_path, {**arguments, "mirror": str(upstream)}, says)
-    found = collect_log(log, str(upstream))
+    found = collect_log(log)
     assert (found.arguments.seed, found.arguments.fixes, found.arguments.norm) == (5, True, "released")
     assert found.question.table.equals(asked.table)
 

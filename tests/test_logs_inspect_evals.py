@@ -32,7 +32,7 @@ pytest.importorskip("inspect_evals", reason="inspect_evals is not installed")
 @pytest.fixture(scope="module")
 def examples(upstream):
     """The released examples of the categories that are asked."""
-    return BBQ.load(",".join(CATEGORIES), BBQ.origin("release", 0, False, upstream))
+    return BBQ.load(",".join(CATEGORIES), BBQ.origin("release", 0, False))
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ def rows(upstream):
 def by_key(upstream, rows):
     """The examples here that have the keys of the rows."""
     benchmark = load_benchmark("bbq")
-    origin = benchmark.origin("release", 0, False, str(upstream))
+    origin = benchmark.origin("release", 0, False)
     found = {(name, row["example_id"]): row for name in N_ROWS for row in benchmark.load(name, origin).to_pylist()}
     return {key: found[key] for key in ((row["category"], row["example_id"]) for row in rows)}
 
@@ -245,7 +245,7 @@ def test_a_file_that_ends_too_early_at_the_end_of_a_line_says_so(upstream, of_ra
     found = read(path, "bbq")
     assert found.external.answers.num_rows == 8
     assert found.rules == {}  # what is not whole is seen, and told, where answers are collected
-    notes = collect_log(read_samples(path), str(upstream)).other.notes
+    notes = collect_log(read_samples(path)).other.notes
     assert any(f"8 of the {len(rows)} samples" in note for note in notes)
 
 
@@ -345,7 +345,7 @@ def test_scores_without_answers_say_how_to_ask_again(of_random, tmp_path):
 
 def test_where_groups_cross_the_reason_is_the_target_by_race(tmp_path):
     benchmark = load_benchmark("bbq")
-    origin = benchmark.origin("bundled", 0, False, None)
+    origin = benchmark.origin("bundled", 0, False)
     rows = [row for name in ("Age", "Race_x_gender") for row in benchmark.load(name, origin).slice(0, 40).to_pylist()]
     task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
     found = read(ask([task], tmp_path, drawn)["bbq"], "bbq")
@@ -545,15 +545,15 @@ def test_what_a_task_of_ours_asked_stands_in_its_results_or_is_said(of_religion,
     shutil.copy(of_religion, path)
     log = read_samples(path)
     with pytest.raises(QabiasError, match=r"results_\*.json"):
-        load_benchmark("bbq").logged(log, {}, None)
-    assert load_benchmark("bbnli").logged(log, {}, None) is None
+        load_benchmark("bbq").logged(log, {})
+    assert load_benchmark("bbnli").logged(log, {}) is None
     hints = {"benchmark": "bbq", "format": "qa", "config": "Religion"}
-    found = load_benchmark("bbq").logged(log, hints, None)
+    found = load_benchmark("bbq").logged(log, hints)
     assert (found.config, found.external.format) == ("Religion", "qa")
     assert found.external.answers == read(of_religion, "bbq").external.answers
     # What the results say goes before what the caller says.
     hints = {"benchmark": "bbq", "source": "release", "format": "letters", "config": "Age", "norm": "bytes"}
-    found = load_benchmark("bbq").logged(read_samples(of_religion), hints, None)
+    found = load_benchmark("bbq").logged(read_samples(of_religion), hints)
     external = found.external
     assert (found.config, external.source, external.format, external.norm) == ("Religion", "bundled", "qa", "none")
 

@@ -102,7 +102,7 @@ def test_a_failure_says_why(line, said, tmp_path):
 def test_a_custom_id_is_the_key_of_an_example(form, tmp_path):
     lines = [result(form.format(number), 200, chat(LETTERS[number % 3])) for number in range(7, 0, -1)]
     found = read(tmp_path, *lines)
-    table = BBQ.load("Age", BBQ.origin("bundled", 0, False, None))
+    table = BBQ.load("Age", BBQ.origin("bundled", 0, False))
     asked, answers = join_answers(BBQ, table, found.external.answers, "a batch")
     assert asked["example_id"].to_pylist() == [1, 2, 3, 4, 5, 6, 7]
     assert answers["prediction"].to_pylist() == [number % 3 for number in range(1, 8)]
@@ -175,7 +175,7 @@ def test_what_cannot_be_told_apart_is_refused(lines, hints, token, tmp_path):
 
 def test_the_answers_of_other_benchmarks_are_texts_too(tmp_path):
     bbnli = load_benchmark("bbnli")
-    table = bbnli.load(bbnli.configs[0], bbnli.origin("bundled", 0, False, None))
+    table = bbnli.load(bbnli.configs[0], bbnli.origin("bundled", 0, False))
     names = table["example_id"].to_pylist()[:3]
     lines = [result(f"bbnli-{name}", 200, chat(text)) for name, text in zip(names, ("Yes", "No", "Maybe"), strict=True)]
     found = batched(bbnli, read_log(write_lines(tmp_path, *lines)), {"config": bbnli.configs[0]}, None)
@@ -224,15 +224,15 @@ def test_a_damaged_line_is_named(line, tmp_path):
 @pytest.mark.slow
 def test_texts_and_options_are_those_that_the_hints_say(tmp_path, upstream):
     esbbq, options = load_benchmark("esbbq"), {"answers": "released"}
-    texts = esbbq.load("Religion", esbbq.origin("release", 3, False, str(upstream), **options))
+    texts = esbbq.load("Religion", esbbq.origin("release", 3, False, **options))
     numbers = texts["example_id"].to_pylist()[:12]
     path = write_lines(tmp_path, *[result(f"Religion/{number}", 200, chat("A")) for number in numbers])
     hints = {"config": "Religion", "source": "release", "format": "letters", "seed": "3", "option.answers": "released"}
-    logged = batched(esbbq, read_log(path), hints, str(upstream))
+    logged = batched(esbbq, read_log(path), hints)
     assert (logged.seed, logged.fixes, logged.options) == (3, False, options)
     path = write_lines(tmp_path, *[result(f"Age/{number}", 200, chat("A")) for number in range(4)])
     hints = {"config": "Age", "source": "official", "seed": "3", "fixes": "yes"}
-    logged = batched(BBQ, read_log(path), hints, str(upstream))
+    logged = batched(BBQ, read_log(path), hints)
     assert (logged.seed, logged.fixes) == (3, True)
 
 

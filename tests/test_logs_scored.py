@@ -46,7 +46,7 @@ def read_toy(path):
     return Log(path, "toy", "1.0", content["task"], "a-model", {}, samples, {"acc": 0.25}, content["expected"])
 
 
-def logged(log, hints, mirror):
+def logged(log, hints):
     if log.task != "ages":
         return None
     samples = list(log.samples())
@@ -175,8 +175,8 @@ def test_what_cannot_be_scored_is_refused(tmp_path, rows):
 
 
 def test_other_texts_name_the_log(tmp_path, rows, monkeypatch):
-    def changed(log, hints, mirror):
-        found = logged(log, hints, mirror)
+    def changed(log, hints):
+        found = logged(log, hints)
         texts = pa.array(["another question"] * found.references.num_rows)
         return replace(found, references=found.references.append_column("question", texts))
 

@@ -151,7 +151,7 @@ def test_a_script_gives_the_scores_of_the_run_with_the_same_arguments(tmp_path, 
 
 def test_the_rows_of_a_folder_that_somebody_built_are_asked(tmp_path, runner):
     benchmark = load_benchmark("bbq")
-    benchmark.write_folder(tmp_path / "own", "Religion", benchmark.origin("bundled", 0, False, None))
+    benchmark.write_folder(tmp_path / "own", "Religion", benchmark.origin("bundled", 0, False))
     arguments = ("--model=baseline:stereotyped", "--config=Religion", f"--dataset={tmp_path / 'own'}")
     scores, answers = runner("bbq", *arguments)
     assert (scores["bias_ambig"], scores["n"], answers.num_rows) == (1.0, 1200, 1200)

@@ -14,9 +14,10 @@ from typing import Any
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.registry import default_name
+from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError, command_line
 from qabias.support.files import write_json
-from qabias.support.outputs import check_file, json_like
+from qabias.support.outputs import check_file, json_like, overwriting
 from qabias.support.printable import echo
 from validation.items import PAIR_SHOWN, PAIRS, SHOWN, draw_items, draw_pairs, write_items
 from validation.ratings import (
@@ -67,7 +68,8 @@ def main() -> int:
     parser = make_parser()
     arguments = parser.parse_args()
     try:
-        (_export if arguments.command == "export" else _score)(arguments)
+        with using_mirror(getattr(arguments, "mirror", None)), overwriting(arguments.overwrite):
+            (_export if arguments.command == "export" else _score)(arguments)
     except QabiasError as error:
         sys.stderr.write(f"validation: error: {error}\n")
         return EXIT_USER_ERROR
@@ -76,14 +78,12 @@ def main() -> int:
 
 def _export(arguments: argparse.Namespace) -> None:
     benchmark = load_benchmark(arguments.benchmark)
-    origin = benchmark.origin(
-        arguments.source or benchmark.sources[0], arguments.seed, arguments.fixes, arguments.mirror
-    )
+    origin = benchmark.origin(arguments.source or benchmark.sources[0], arguments.seed, arguments.fixes)
     table = benchmark.load(arguments.config or benchmark.configs[-1], origin)
     only, files = arguments.template, (arguments.output, arguments.key)
     if benchmark.name not in PAIRS:
         questions = draw_items(table, arguments.seed, arguments.sample, only, arguments.fillers)
-        write_items(questions, *files, SHOWN, overwrite=arguments.overwrite)
+        write_items(questions, *files, SHOWN)
         n_fillers = sum(item.kind == "filler" for item in questions)
         written = f"{len(questions) - n_fillers:,} examples and {n_fillers:,} filler items"
         raters, n = "raters that many items refer", "five answers to"
@@ -92,7 +92,7 @@ def _export(arguments: argparse.Namespace) -> None:
     else:
         pairs = PAIRS[benchmark.name](table)
         drawn = draw_pairs(pairs, arguments.seed, arguments.sample, only)
-        write_items(drawn, *files, PAIR_SHOWN, overwrite=arguments.overwrite)
+        write_items(drawn, *files, PAIR_SHOWN)
         written = f"{len(drawn):,} of {pairs.num_rows:,} pairs"
         raters, n = "annotators that many pairs refer", "labels by two annotators of"
     echo(f"{written} in {arguments.output}. Key: {arguments.key}")
@@ -109,7 +109,6 @@ def _score(arguments: argparse.Namespace) -> None:
         check_file(
             arguments.output,
             json_like(lambda content: _subject(content) == _subject(result)),
-            overwrite=arguments.overwrite,
             inputs=[arguments.ratings, arguments.key],
         )
         write_json(arguments.output, result)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from qabias.api.calls import OptionValue, option_texts, run_folder, upstream, warn_caller
+from qabias.api.calls import OptionValue, option_texts, run_folder, takes_mirror, warn_caller
 from qabias.api.result import Result
 from qabias.api.rows import ORIGIN, Rows, is_table, origin_of, to_table
 from qabias.errors import QabiasError, arg
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Predictions: TypeAlias = "Result | str | Path | Rows | Iterable[int | float | str | None]"
 
 
+@takes_mirror
 def score(
     predictions: Predictions,
     references: Rows | None = None,
@@ -76,7 +77,6 @@ def score(
         QabiasError: If an argument is wrong, answers and references do not match, an example is unknown or answered
             twice, no answer can be read, or the metric refuses an answer.
     """
-    mirror = upstream(mirror)
     options = None if option is None else option_texts(option)
     asked: dict[str, Any] = {"benchmark": benchmark, "config": config, "source": source, "fixes": fixes, "seed": seed}
     asked |= {"options": options, "format": format, "parser": parser, "answers": answers, "model": model}
@@ -87,24 +87,24 @@ def score(
 
     run = predictions.folder if isinstance(predictions, Result) else _run_in(predictions)
     if run is None:
-        answered = collected(predictions, said, rules or {}, mirror)
+        answered = collected(predictions, said, rules or {})
         folder, scratch = run_folder(output)
         finished = write_collected(answered, folder)
     else:
         _refuse(said, "collected answers, and a run folder records its own")
         if rules:
             folder, scratch = run_folder(output)
-            finished = score_otherwise(run, rules, folder, mirror)
+            finished = score_otherwise(run, rules, folder)
         elif output is None:
             folder, scratch = run, predictions.scratch if isinstance(predictions, Result) else None
-            finished = score_run(run, mirror)
+            finished = score_run(run)
         else:
             raise QabiasError(f"{run}: a run is scored in its own folder unless rules change.", "Remove output=...")
     warn_caller(finished.warned)
-    return Result(folder, mirror=mirror, scratch=scratch)
+    return Result(folder, scratch=scratch)
 
 
-def collected(predictions: Any, said: Mapping[str, Any], rules: Mapping[str, str], mirror: str | None) -> Collected:
+def collected(predictions: Any, said: Mapping[str, Any], rules: Mapping[str, str]) -> Collected:
     """Answers of any kind with their examples; `said` are the arguments that the caller gave."""
     from qabias.answers.likelihoods import NORMS
     from qabias.benchmarks import load_benchmark
@@ -128,7 +128,7 @@ def collected(predictions: Any, said: Mapping[str, Any], rules: Mapping[str, str
         hints |= {"norm": norm} if norm else {}
         hints |= {"fixes": "yes"} if said.get("fixes") else {}
         hints |= {f"option.{name}": value for name, value in said.get("options", {}).items()}
-        return collect_log(log, mirror, model=model, rules=rules, hints=hints)
+        return collect_log(log, model=model, rules=rules, hints=hints)
     # Rows of `load` with a column of answers are their own references.
     references = said.get("references", predictions if origin_of(predictions) else None)
     known = _known({name: said[name] for name in ORIGIN if name in said}, origin_of(references))
@@ -145,7 +145,7 @@ def collected(predictions: Any, said: Mapping[str, Any], rules: Mapping[str, str
         rules=rules,
         **known,
     )
-    return collect(external, arguments, where, mirror, rows)
+    return collect(external, arguments, where, rows)
 
 
 def _run_in(predictions: object) -> Path | None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from qabias.api.calls import OptionValue, option_texts, upstream
+from qabias.api.calls import OptionValue, option_texts
+from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError, arg
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def run_arguments(asked: Arguments) -> "tuple[RunArguments, Machine]":
     texts["until"] = canonical(load_benchmark(asked.benchmark), asked.until, asked.by) if asked.until else ""
     arguments = RunArguments(**{**same, **texts, "backend": backend, "options": options})
     shard = parse_shard(asked.shard)
-    return arguments, Machine(asked.device, asked.batch_tokens, shard, upstream(asked.mirror), asked.progress)
+    return arguments, Machine(asked.device, asked.batch_tokens, shard, asked.progress)
 
 
 def takes_arguments(_: Callable[P, Arguments]) -> Callable[[Callable[[Arguments], R]], Callable[P, R]]:
@@ -125,7 +126,9 @@ def takes_arguments(_: Callable[P, Arguments]) -> Callable[[Callable[[Arguments]
 
         @wraps(function)
         def call(*args: P.args, **named: P.kwargs) -> R:
-            return function(Arguments(**own.bind(*args, **named).arguments))
+            asked = Arguments(**own.bind(*args, **named).arguments)
+            with using_mirror(asked.mirror):
+                return function(asked)
 
         start, end, rest = (function.__doc__ or "").partition("    Returns:")
         call.__doc__ = f"{start}    Args:\n{describe(FIELDS)}\n{end}{rest}"

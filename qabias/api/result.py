@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from qabias.api.calls import Scratch
 from qabias.benchmarks.caveats import reasons
 from qabias.benchmarks.headline import Headline
+from qabias.building.sources import mirror_folder, using_mirror
 from qabias.errors import QabiasError
 from qabias.runs.looks import run_headline
 from qabias.runs.outcomes import outcomes_of
 from qabias.runs.scored import ScoredRun, read_scored, read_tables
 from qabias.runs.signature import coverage_of
+from qabias.support.outputs import overwriting
 from qabias.tables.model import Analysis, Column, Estimate, Table, find
 
 if TYPE_CHECKING:
@@ -86,18 +88,18 @@ class Result(Tabled):
 
     Args:
         folder: A run folder with scores.
-        mirror: Local mirror of the published files, to read examples again.
         scratch: Owner of a temporary run folder; None: the folder is permanent.
 
     Attributes:
         folder: The run folder.
+        mirror: Local mirror of the published files when the result was made, to read examples again.
 
     Raises:
         QabiasError: If the folder contains no scored run, or a damaged one.
     """
 
-    def __init__(self, folder: str | Path, *, mirror: str | None = None, scratch: Scratch | None = None) -> None:
-        self.folder, self.mirror, self.scratch = Path(folder), mirror, scratch
+    def __init__(self, folder: str | Path, *, scratch: Scratch | None = None) -> None:
+        self.folder, self.mirror, self.scratch = Path(folder), mirror_folder(), scratch
         self._run: ScoredRun = read_scored(self.folder)
 
     @property
@@ -195,7 +197,8 @@ class Result(Tabled):
         from qabias.runs.question import load_examples_of
 
         run = self._run
-        table = load_examples_of(run.file, self.mirror).table
+        with using_mirror(self.mirror):
+            table = load_examples_of(run.file).table
         answers = read_all_answers(run.file, run.benchmark, table)
         for name in answers.column_names:
             if name not in run.benchmark.key:
@@ -208,7 +211,8 @@ class Result(Tabled):
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise QabiasError(f"{target}: exists already.", "Choose another folder.")
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
-        return Result(target, mirror=self.mirror)
+        with using_mirror(self.mirror):
+            return Result(target)
 
     def report(self, path: str | Path | None = None, *, overwrite: bool = False) -> Path:
         """Write the report, one HTML page that works offline, and return its path.
@@ -228,7 +232,8 @@ class Result(Tabled):
                 "Give a path: result.report('report.html').",
             )
         output = None if path is None else Path(path)
-        return write_report(self._run, self._analysis, output, self.mirror, overwrite)
+        with using_mirror(self.mirror), overwriting(overwrite):
+            return write_report(self._run, self._analysis, output)
 
     def push(
         self, to: str, dataset: str, *, sample: bool = False, create_pr: bool = True, dry_run: bool = False

@@ -148,7 +148,7 @@ class Benchmark(Protocol):
     facts: Facts
     card: Card | None = None
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Origin:
+    def origin(self, source: str, seed: int, fixes: bool) -> Origin:
         """Check the choice of a source. An unknown one is a `QabiasError`."""
         ...
 
@@ -247,13 +247,12 @@ class Benchmark(Protocol):
 class LogReader(Protocol):
     """A benchmark that recognizes its questions in logs of other tools."""
 
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str]) -> Logged | None:
         """The answers in a log of another tool, or None if it asked something else.
 
         Args:
             log: The log. Missing values must not be guessed.
             hints: The caller's arguments by name, for those that the log lacks.
-            mirror: Local mirror of the published files.
 
         Raises:
             QabiasError: If the log asked this benchmark's questions but lacks what scores need.
@@ -269,7 +268,7 @@ class AuthorsAnswers(Protocol):
         """The answers in a table of the authors' form; none in any other table."""
         ...
 
-    def published(self, model: str, config: str, mirror: str | None) -> list[ExternalAnswers]:
+    def published(self, model: str, config: str) -> list[ExternalAnswers]:
         """The published answers of a model, if any. A changed file is a `QabiasError`."""
         ...
 
@@ -390,9 +389,7 @@ def short_title(benchmark: Benchmark) -> str:
     return benchmark.title.partition(":")[0]
 
 
-def make_origin(
-    benchmark: Benchmark, source: str, seed: int, fixes: bool, mirror: str | None, options: Mapping[str, str]
-) -> Origin:
+def make_origin(benchmark: Benchmark, source: str, seed: int, fixes: bool, options: Mapping[str, str]) -> Origin:
     """Check the choice of a source and of the benchmark's own options. Other options are ignored.
 
     Raises:
@@ -406,4 +403,4 @@ def make_origin(
             raise unknown(name, value, benchmark.options[name])
     # Most benchmarks have no options, and an `origin` that takes none.
     make: Callable[..., Origin] = benchmark.origin
-    return make(source, seed, fixes, mirror, **chosen)
+    return make(source, seed, fixes, **chosen)

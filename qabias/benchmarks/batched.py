@@ -22,7 +22,7 @@ _AMBIGUOUS = -1
 _NAMED = 3
 
 
-def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged:
+def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str]) -> Logged:
     """The answers of a batch."""
     if tuple(benchmark.answer_columns) != ("prediction",):
         raise QabiasError(
@@ -35,7 +35,7 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], mirror: st
     benchmark.check_config(config)
     seed, fixes = int(hints.get("seed", 0)), hints.get("fixes") == "yes"
     options = {name.removeprefix(_OPTION): value for name, value in hints.items() if name.startswith(_OPTION)}
-    table = benchmark.load(config, make_origin(benchmark, source, seed, fixes, mirror, options))
+    table = benchmark.load(config, make_origin(benchmark, source, seed, fixes, options))
     results = _by_row(log, _rows_by_id(benchmark, table))
     if not results.texts:
         first = next(iter(results.failures.values()), "it is empty")

@@ -210,7 +210,7 @@ _ANSWERS = "answers"
 _NO_PLACE = "this score has no counterpart here"
 
 
-def own_answers(log: Log, mirror: str | None = None) -> tuple[str, Logged] | None:
+def own_answers(log: Log) -> tuple[str, Logged] | None:
     """The answers in an inspect log of a qabias task, with the name of its benchmark."""
     if log.tool != INSPECT:
         return None
@@ -220,7 +220,7 @@ def own_answers(log: Log, mirror: str | None = None) -> tuple[str, Logged] | Non
         return None
     benchmark = load_benchmark(facts["benchmark"])
     texts = _texts(log, benchmark)
-    external, n_each, n_in_part = _read(log, benchmark, facts, texts, mirror)
+    external, n_each, n_in_part = _read(log, benchmark, facts, texts)
     notes = []
     if facts.get(UNTIL):
         notes.append(f"The task stopped early ({facts[UNTIL]}). These CIs ignore the looks: read those in the log.")
@@ -285,12 +285,10 @@ def _question(log: Log, benchmark: Benchmark, sample: Sample) -> tuple[str, tupl
     return facts[KEY], tuple(metadata[name] for name in benchmark.key)
 
 
-def _read(
-    log: Log, benchmark: Benchmark, facts: Mapping[str, Any], texts: _Found, mirror: str | None
-) -> tuple[ExternalAnswers, int, int]:
+def _read(log: Log, benchmark: Benchmark, facts: Mapping[str, Any], texts: _Found) -> tuple[ExternalAnswers, int, int]:
     """The answers in whole sets, the questions per example, and the number of examples in incomplete sets."""
     seed = 0 if facts["source"] == BUNDLED else facts["seed"]
-    origin = make_origin(benchmark, facts["source"], seed, facts["fixes"], mirror, facts["options"])
+    origin = make_origin(benchmark, facts["source"], seed, facts["fixes"], facts["options"])
     name = facts["format"].partition("@")[0]
     prompt_format = written_format(benchmark, name, facts["orders"])
     now = {"texts": origin.version, "format": prompt_format.signature}

@@ -8,6 +8,9 @@ import json
 import logging
 import os
 import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TypedDict
 
@@ -66,12 +69,31 @@ RETRIES = tenacity.Retrying(
 """How a request is repeated after a temporary failure."""
 
 
-def fetch(repository: str, path: str, *, mirror: str | Path | None = None) -> Path:
+_mirror: ContextVar[Path | None] = ContextVar("mirror", default=None)
+
+
+@contextmanager
+def using_mirror(folder: str | Path | None) -> Iterator[None]:
+    """Read published files from a local mirror within a call; None: as before."""
+    token = _mirror.set(Path(folder).expanduser() if folder else _mirror.get())
+    try:
+        yield
+    finally:
+        _mirror.reset(token)
+
+
+def mirror_folder() -> Path | None:
+    """The local mirror of the published files: of this call, else the environment's; None: they are downloaded."""
+    named = os.environ.get("QABIAS_UPSTREAM")
+    return _mirror.get() or (Path(named).expanduser() if named else None)
+
+
+def fetch(repository: str, path: str) -> Path:
     """Return a local copy of a published file, with verified content."""
     pin = _pinned_file(repository, path)
-    mirror = mirror or os.environ.get("QABIAS_UPSTREAM")
-    if mirror:
-        return _read_mirror(Path(mirror).expanduser(), repository, path, pin)
+    folder = mirror_folder()
+    if folder:
+        return _read_mirror(folder, repository, path, pin)
 
     cached = cache_folder() / repository / commit(repository) / path
     content = _read(cached)

@@ -21,6 +21,7 @@ from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.caveats import estimate, missing_share, possible_range
 from qabias.benchmarks.facts import Measure
 from qabias.benchmarks.headline import meaningful, parts
+from qabias.building.sources import mirror_folder, using_mirror
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.models.memory import evaluating
@@ -46,8 +47,8 @@ class Measurements:
         self.benchmark = load_benchmark(arguments.benchmark)
         self._arguments = arguments.resolve(machine)
         self.benchmark.check_config(arguments.config)
-        self._ask, self._machine = ask, machine
-        self._examples = load_examples(self._arguments, machine.mirror)
+        self._ask, self._machine, self._mirror = ask, machine, mirror_folder()
+        self._examples = load_examples(self._arguments)
         identity = json.dumps({**asdict(self._arguments), "model": "", "ask": ask}, sort_keys=True)
         self.folder = folder / f"{arguments.benchmark}-{arguments.config}-{zlib.crc32(identity.encode()):08x}"
 
@@ -87,7 +88,8 @@ class Measurements:
     def complete(self, folder: Path) -> None:
         """Write the tables of a measurement, if missing."""
         if not (folder / ANALYSIS_FILE).exists():
-            score_run(folder, self._machine.mirror)
+            with using_mirror(self._mirror):
+                score_run(folder)
 
 
 def _score(run: RunFile, question: Question) -> Mapping[str, Any]:

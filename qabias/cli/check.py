@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qabias.cli.options import Overwrite
+from qabias.cli.options import takes
 from qabias.errors import QabiasError
 from qabias.support.options import parse_options
 
@@ -16,6 +16,7 @@ FAILED = 1  # exit code if a check fails
 CANNOT_TELL = 3  # exit code if no check fails and one is inconclusive; 2 is a mistake of the user
 
 
+@takes("output overwrite")
 def check(
     folder: Annotated[Path, typer.Argument(help="A run folder with scores.")],
     most: Annotated[
@@ -33,7 +34,6 @@ def check(
         bool, typer.Option("--require-task", help="Fail a model that does not answer better than by guessing.")
     ] = False,
     output: Annotated[Path | None, typer.Option(help="Also write the verdicts as JSON.")] = None,
-    overwrite: Overwrite = False,
 ) -> None:
     """Check a run against thresholds (exit 0 pass, 1 fail, 3 inconclusive).
 
@@ -56,7 +56,7 @@ def check(
         raise QabiasError("No threshold.", "Add --max SCORE=0.1 or --min SCORE=0.9.")
     run = read_scored(folder)
     if output is not None:
-        check_file(output, json_with("exit_code", "verdicts", signature=run.signature), overwrite=overwrite)
+        check_file(output, json_with("exit_code", "verdicts", signature=run.signature))
     results = verdicts(run, limits, by) if limits else []
     results += verdicts(run, [task_limit(run.benchmark)]) if require_task else []
     print_verdicts(run, results)

@@ -24,7 +24,6 @@ def plan(
     source: Annotated[str | None, typer.Option(help="Source of the texts. [the first]")] = None,
     option: list[str] | None,
     limit: Annotated[int | None, typer.Option(help="Maximum number of examples, as for run.")] = None,
-    mirror: str | None,
 ) -> None:
     """Estimate the sample size that detects a bias or decides a condition."""
     from qabias.benchmarks import ALL
@@ -38,7 +37,7 @@ def plan(
     if (detect is None) == (until is None):
         raise QabiasError("plan needs one of --detect and --until.", "Add --detect 0.02.")
     if until is not None:
-        _plan_until(benchmark, until, config, source, parse_options(option or []), limit, mirror)
+        _plan_until(benchmark, until, config, source, parse_options(option or []), limit)
         return
     assert detect is not None
     if not 0.0 < detect < 1.0:
@@ -49,7 +48,7 @@ def plan(
     arguments = RunArguments(
         benchmark, "", config or chosen.configs[-1], source or chosen.sources[0], limit=limit, options=options
     )
-    table = load_examples(arguments, mirror).table
+    table = load_examples(arguments).table
     groups = templates_of(chosen, table)
     assumption = assumed(chosen, groups, table)
     clusters, count = chosen.facts.clusters
@@ -98,13 +97,7 @@ def _row(name: str, templates: int | None, from_here: float, assumption: Assumed
 
 
 def _plan_until(
-    benchmark: str,
-    until: str,
-    config: str | None,
-    source: str | None,
-    options: dict[str, str],
-    limit: int | None,
-    mirror: str | None,
+    benchmark: str, until: str, config: str | None, source: str | None, options: dict[str, str], limit: int | None
 ) -> None:
     from qabias.benchmarks.registry import load_benchmark
     from qabias.planning.looks import expected_questions
@@ -123,7 +116,7 @@ def _plan_until(
     headings = ("true value", "questions", "share", "pass", "fail")
     rows = tuple(
         (f"{one.truth:.3f}", f"{one.questions:,.0f}", f"{one.share:.0%}", f"{one.passed:.0%}", f"{one.failed:.0%}")
-        for one in expected_questions(arguments, mirror)
+        for one in expected_questions(arguments)
     )
     columns = tuple(Column(text, text, "text") for text in headings)
     print_table(Table("expected", f"Expected questions until {until}", "", "", columns, rows), Console())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from qabias.suites.forms import FormsResult
 
 
-def print_result(result: RunResult, *, report: bool = True, mirror: str | None = None) -> None:
+def print_result(result: RunResult, *, report: bool = True) -> None:
     """Print a run's scores, write its report, and print both paths, from one process only."""
     if not is_first():
         return
@@ -37,7 +37,7 @@ def print_result(result: RunResult, *, report: bool = True, mirror: str | None =
     if report:
         from qabias.report.writing import write_report
 
-        echo(f"{'Report':<9}{write_report(run, read_tables(run), mirror=mirror, question=result.question).resolve()}")
+        echo(f"{'Report':<9}{write_report(run, read_tables(run), question=result.question).resolve()}")
 
 
 def print_forms(result: FormsResult, *, report: bool) -> None:

@@ -24,8 +24,7 @@ def reproduce(
     context: typer.Context,
     benchmark: Annotated[str, typer.Argument(help="Benchmark of the paper (see `qabias list papers`).")],
     models: Annotated[
-        list[str] | None,
-        typer.Option(help="Models: names in the paper's table, or as for run.", metavar="NAME,NAME"),
+        list[str] | None, typer.Option(help="Models: names in the paper's table, or as for run.", metavar="NAME,NAME")
     ] = None,
     published: Annotated[
         bool, typer.Option("--published", help="Use the answers that the authors published. Runs no model.")
@@ -43,7 +42,6 @@ def reproduce(
     seed: int,
     batch_tokens: int | None,
     shard: str,
-    mirror: str | None,
 ) -> None:
     """Reproduce the experiment of a paper. Rerun the command to resume."""
     from qabias.report.terminal import print_pool
@@ -52,7 +50,7 @@ def reproduce(
     from qabias.suites import choose_models, expand, load_suite
     from qabias.suites.running import check_published, compare_all, make_means, run_suite, take_published
 
-    machine = Machine(device, batch_tokens, parse_shard(shard), mirror)
+    machine = Machine(device, batch_tokens, parse_shard(shard))
     suite = load_suite(benchmark)
     for name in given_names(context):
         if published and name not in (*_FOR_BOTH, "config"):
@@ -67,15 +65,15 @@ def reproduce(
     if published:
         check_published(runs)
         folder = folder.with_name(f"{folder.name}-published")
-        outcomes = take_published(runs, folder, mirror, tell)
+        outcomes = take_published(runs, folder, tell)
     else:
         outcomes = run_suite(runs, folder, machine, tell)
     if is_first():
         _print_outcomes(outcomes, folder)
-        for mean in make_means(outcomes, folder, mirror):
+        for mean in make_means(outcomes, folder):
             print_pool(mean.pool)
             echo(f"mean:       {mean.page.resolve()}")
-        for page in compare_all(outcomes, folder, mirror):
+        for page in compare_all(outcomes, folder):
             echo(f"comparison: {page.resolve()}")
     if any(outcome.failure for outcome in outcomes):
         raise typer.Exit(2)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qabias.benchmarks.registry import default_name
-from qabias.cli.options import ADVANCED, Overwrite, given_names, parse_options, parse_rules, refuse_others, takes
+from qabias.cli.options import ADVANCED, given_names, parse_options, parse_rules, refuse_others, takes
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 from qabias.support.suggest import missing
@@ -27,10 +27,7 @@ _FOR_RUNS = ("path", "rules", "output", "report", "overwrite", "mirror")
 @takes("benchmark config source fixes seed option answers model format parser rules mirror output report overwrite")
 def score(
     context: typer.Context,
-    path: Annotated[
-        Path,
-        typer.Argument(help="Run folder, table of answers, another tool's log, or folder of logs."),
-    ],
+    path: Annotated[Path, typer.Argument(help="Run folder, table of answers, another tool's log, or folder of logs.")],
     benchmark: Annotated[str, typer.Option(help="Benchmark of a table of answers.")] = default_name(),
     *,
     config: str | None,
@@ -45,13 +42,8 @@ def score(
         str | None, typer.Option(help="How written answers are read: default or released.", rich_help_panel=ADVANCED)
     ] = None,
     rules: list[str] | None,
-    mirror: str | None,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Run folder to write, or NAME.json for the scores only."),
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Run folder to write, or NAME.json for the scores only.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Also write report.html in the run folder.")] = False,
-    overwrite: Overwrite = False,
     **others: object,
 ) -> None:
     """Score answers from a file, another tool's log, or an existing run."""
@@ -66,30 +58,28 @@ def score(
     load_benchmark(benchmark)
     if not path.exists():
         raise missing(path)
-    _check_target(path, output, overwrite)
+    _check_target(path, output)
     if report and not path.is_dir() and (output is None or output.suffix == ".json"):
         raise QabiasError("--report is for a run folder.", "Add --output FOLDER.")
-    finish = partial(_finish, report=report, overwrite=overwrite, mirror=mirror)
+    finish = partial(_finish, report=report)
     if path.is_dir() and is_run(path):
         refuse_others(context, _FOR_RUNS, "a run folder: run.json records it")
         if (output is None) != (not changed):
             raise QabiasError("Scoring with other rules creates a new run.", "Give both --rule and --output runs/NAME.")
-        result = score_run(path, mirror) if output is None else score_otherwise(path, changed, output, mirror)
-        print_result(result, report=report, mirror=mirror)
+        result = score_run(path) if output is None else score_otherwise(path, changed, output)
+        print_result(result, report=report)
         return
     said = {name: context.params[name] for name in given_names(context)}
     if "option" in said:
         said["options"] = parse_options(option or [], example="answers=released")
-    read = partial(collected, said=said, rules=changed, mirror=mirror)
+    read = partial(collected, said=said, rules=changed)
     if path.is_dir():
         _score_folder(path, output, lambda log, target: finish(read(log), log.path, target))
     else:
         finish(read(path), path, output)
 
 
-def _finish(
-    collected: "Collected", path: Path, output: Path | None, *, report: bool, overwrite: bool, mirror: str | None
-) -> None:
+def _finish(collected: "Collected", path: Path, output: Path | None, *, report: bool) -> None:
     """Print the scores next to the other tool's; write a run folder or a file of scores."""
     from qabias.cli.printing import print_result, print_with_signature
     from qabias.runs.collected import refused, write_collected
@@ -105,7 +95,7 @@ def _finish(
         result = write_collected(collected, output)
         if result.scores is not None:
             _print_other(other, result.scores)
-        print_result(result, report=report, mirror=mirror)
+        print_result(result, report=report)
         return
     try:
         scores, _ = scores_of(question, collected.answers, collected.arguments.rules)
@@ -117,7 +107,7 @@ def _finish(
     print_with_signature(question.benchmark, scores, question.signature)
     if output is not None:
         is_own = json_with("benchmark", "scores", signature=question.signature)
-        check_file(output, is_own, overwrite=overwrite, inputs=[path])
+        check_file(output, is_own, inputs=[path])
         write_json(output, scores_content(question.benchmark, question.signature, scores))
 
 
@@ -174,13 +164,13 @@ def _print_paths(what: str, paths: Sequence[Path]) -> None:
         echo(f"{what}: {len(paths) - _MOST_NAMED:,} more")
 
 
-def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
+def _check_target(path: Path, output: Path | None) -> None:
     """Refuse an existing output before anything is read."""
-    from qabias.support.outputs import check_file, json_with
+    from qabias.support.outputs import check_file, json_with, may_overwrite
 
     if output is None:
         return
     if output.suffix == ".json":
-        check_file(output, json_with("benchmark", "signature", "scores"), overwrite=overwrite, inputs=[path])
-    elif overwrite:
+        check_file(output, json_with("benchmark", "signature", "scores"), inputs=[path])
+    elif may_overwrite():
         raise QabiasError("--overwrite does not apply to a run folder.", "Remove --overwrite, or delete the folder.")

@@ -288,8 +288,8 @@ def answers_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def read_evidence(folder: Path, mirror: str | None = None) -> Evidence:
+def read_evidence(folder: Path) -> Evidence:
     """Read a scored run with its examples and answers."""
     run = read_scored(folder)
-    question = read_question(run.file, mirror)
+    question = read_question(run.file)
     return Evidence(run, question, read_all_answers(run.file, question.benchmark, question.table))

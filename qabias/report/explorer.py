@@ -50,15 +50,13 @@ class Explored(NamedTuple):
     tables: Sequence[Table] = ()
 
 
-def run_examples(
-    run: ScoredRun, analysis: Analysis, mirror: str | None = None, question: Question | None = None
-) -> Explored:
+def run_examples(run: ScoredRun, analysis: Analysis, question: Question | None = None) -> Explored:
     """All examples of a run up to `MOST_EXAMPLES`, else the analysis's, with the reason."""
     parts = part_path(run.folder, 0).parent.glob("part-*.parquet")
     try:
         n = sum(pq.read_metadata(regular(path)).num_rows for path in parts)
         if 0 < n <= MOST_EXAMPLES:
-            return _all_examples(run, question or read_question(run.file, mirror))
+            return _all_examples(run, question or read_question(run.file))
         reason = f"The run has {n:,} examples, a page at most {MOST_EXAMPLES:,}." if n else "The folder has no answers."
     except (QabiasError, pa.ArrowException, OSError) as error:
         reason = f"Not all are here: {' '.join(map(str, error.args))}"
@@ -93,11 +91,11 @@ def _columns(rows: Sequence[Row], prompts: Sequence[Any] = ()) -> dict[str, Sequ
     return {**kept, "prompt": prompts} if prompts else kept
 
 
-def differing_examples(comparison: Comparison, mirror: str | None = None) -> Explored | None:
+def differing_examples(comparison: Comparison) -> Explored | None:
     """Examples whose answers differ from the first run's, side by side; None if the runs cannot be paired."""
     if not 2 <= len(comparison.runs) <= MOST_PAIRED or comparison.are_forms or comparison.is_by_language:
         return None
-    changes = changed_answers(comparison.runs, comparison.names, mirror)
+    changes = changed_answers(comparison.runs, comparison.names)
     if changes is None:
         return None
     formats = {signature_fields(run.signature).get("format") for run in comparison.runs}

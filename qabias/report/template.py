@@ -22,10 +22,10 @@ from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 N_ITEMS = 4
 
 
-def show_template(folder: Path, name: str, console: Console, mirror: str | None = None) -> None:
+def show_template(folder: Path, name: str, console: Console) -> None:
     """Print a template's answer shares by condition, and a few of its examples."""
     run = read_run(folder)
-    question = read_question(run, mirror)
+    question = read_question(run)
     benchmark, table = question.benchmark, question.table
     answers = read_all_answers(run, benchmark, table)
     if RUN in table.column_names:

@@ -259,10 +259,10 @@ def show_folder(folder: Path, console: Console, *, full: bool = False) -> None:
     print_line(f"{'More':<9}--full, or --table NAME: {len(analysis.tables)} tables{names}", console)
 
 
-def show_both_intervals(folder: Path, console: Console, mirror: str | None = None) -> None:
+def show_both_intervals(folder: Path, console: Console) -> None:
     """Print the headline scores with both intervals, see `qabias.runs.estimands`."""
     run = read_scored(folder)
-    question = read_question(run.file, mirror)
+    question = read_question(run.file)
     answers = read_all_answers(run.file, run.benchmark, question.table)
     table = estimands(run, question, answers)
     if table is None:

@@ -25,14 +25,12 @@ class Machine:
         device: auto, cpu, cuda, ...
         batch_tokens: Tokens per batch; None for the scorer's default.
         shard: (i, n): compute only every n-th part, from part i on.
-        mirror: Local mirror of the published files, which are always verified.
         shows_progress: Whether to show a progress bar.
     """
 
     device: str = "auto"
     batch_tokens: int | None = None
     shard: tuple[int, int] = (0, 1)
-    mirror: str | None = None
     shows_progress: bool = True
 
 

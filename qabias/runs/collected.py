@@ -76,7 +76,6 @@ def collect(
     external: ExternalAnswers,
     arguments: RunArguments,
     where: str,
-    mirror: str | None = None,
     references: pa.Table | None = None,
     *,
     of_log: bool = False,
@@ -97,7 +96,7 @@ def collect(
         raise QabiasError(
             f"{where}: {prompt_format.name} is a set of formats.", f"Use the {arg('format')} asked: {names}."
         )
-    examples = load_examples(arguments, mirror)
+    examples = load_examples(arguments)
     if references is not None:
         words = {"where": where, "fix": _OTHER_DATA} if of_log else {}
         check_references(benchmark, examples.table, references, **words)
@@ -160,12 +159,12 @@ def write_collected(collected: Collected, folder: Path) -> RunResult:
     return finish(run_file, question)
 
 
-def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, mirror: str | None = None) -> RunResult:
+def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path) -> RunResult:
     """Score the answers of a run by other rules, as a new run."""
     run = read_run(folder)
     benchmark = load_benchmark(run.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
-    question = replace(read_question(run, mirror), signature=with_rules(run.signature, arguments.rules))
+    question = replace(read_question(run), signature=with_rules(run.signature, arguments.rules))
     new = claim(output, arguments, question.signature, run.units_per_part, run.model_digest)
     for number in range(len(question.parts)):
         answers = read_part(run, number)

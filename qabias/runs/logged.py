@@ -83,7 +83,6 @@ def find_logs(folder: Path) -> FoundLogs:
 
 def collect_log(
     log: Log,
-    mirror: str | None = None,
     *,
     model: str | None = None,
     rules: Mapping[str, str] | None = None,
@@ -96,7 +95,7 @@ def collect_log(
     counted = replace(log, samples=lambda: counts.through(log.samples()))
     # The last guard, after the readers' own, which name the place.
     with as_written(log.called, log.tool):
-        name, logged = _benchmark_of(counted, hints, mirror)
+        name, logged = _benchmark_of(counted, hints)
     external = logged.external
     arguments = RunArguments(
         name,
@@ -116,7 +115,7 @@ def collect_log(
     # The arguments name the texts already, and whether they are corrected.
     external = replace(external, source="")
     with as_written(log.called, log.tool):
-        collected = collect(external, arguments, str(log.path), mirror, logged.references, of_log=True)
+        collected = collect(external, arguments, str(log.path), logged.references, of_log=True)
     collected, about_parts = parted(collected)
     notes = [f"Asked by {log.called}.", *log.notes, *logged.notes, *_describe_missing(log, counts, logged.failed)]
     if about_parts:
@@ -132,8 +131,8 @@ def folder_name(log: Log) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", log.path.stem if log.path.is_file() else log.path.name).strip("-.") or "log"
 
 
-def _benchmark_of(log: Log, hints: Mapping[str, str], mirror: str | None) -> tuple[str, Logged]:
-    own = own_answers(log, mirror)
+def _benchmark_of(log: Log, hints: Mapping[str, str]) -> tuple[str, Logged]:
+    own = own_answers(log)
     if own is not None:
         return own
     wanted = hints.get("benchmark")
@@ -143,10 +142,10 @@ def _benchmark_of(log: Log, hints: Mapping[str, str], mirror: str | None) -> tup
                 f"{log.called}: results of a batch do not include the questions.",
                 "Add --benchmark, --config, --source and --format.",
             )
-        return wanted, batched(load_benchmark(wanted), log, hints, mirror)
+        return wanted, batched(load_benchmark(wanted), log, hints)
     for name, benchmark in loadable_benchmarks().items():
         if wanted in (None, name):
-            logged = benchmark.logged(log, hints, mirror) if isinstance(benchmark, LogReader) else None
+            logged = benchmark.logged(log, hints) if isinstance(benchmark, LogReader) else None
             if logged is not None:
                 return name, logged
     first = next(log.samples(), None)

@@ -109,7 +109,7 @@ def run(
     processes = launched_processes()
     with processes.together():
         arguments = arguments.resolve(machine, ask=ask, handed_over=handed_over)
-        examples = load_examples(arguments, machine.mirror)
+        examples = load_examples(arguments)
         if machine.device == "auto" and handed_over is None and processes.device:
             machine = replace(machine, device=processes.device)
         arguments, folder, scorer, question = prepare(arguments, examples, machine, handed_over, output)
@@ -241,10 +241,10 @@ def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict
     return scores, tuple(dict.fromkeys(str(warning.message) for warning in caught))
 
 
-def score_run(folder: Path, mirror: str | None = None) -> RunResult:
+def score_run(folder: Path) -> RunResult:
     """Score the answers of a run folder; writes `scores.json` and `analysis.json`."""
     run_file = read_run(folder)
-    question = read_question(run_file, mirror, planned=True)
+    question = read_question(run_file, planned=True)
     result = finish(run_file, question)
     if result.scores is None:
         has_scores = (folder / SCORES_FILE).exists()

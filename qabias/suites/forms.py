@@ -16,7 +16,7 @@ from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.runs.distributed import is_first
 from qabias.runs.folder import default_folder
 from qabias.runs.run import RunResult, run
-from qabias.support.outputs import check_folder
+from qabias.support.outputs import check_folder, overwriting
 from qabias.support.suggest import unknown
 
 COMPARISON_FOLDER = "comparison"
@@ -76,6 +76,7 @@ def run_forms(
     results = [run(form, folder / form.source, machine) for form in both]
     if not is_first() or any(result.scores is None for result in results):
         return FormsResult(folder, results)
-    comparison = compare([result.folder for result in results], mirror=machine.mirror)
-    page = write_comparison(comparison, folder / COMPARISON_FOLDER, overwrite=True)
+    comparison = compare([result.folder for result in results])
+    with overwriting(True):
+        page = write_comparison(comparison, folder / COMPARISON_FOLDER)
     return FormsResult(folder, results, comparison, page)

@@ -108,9 +108,9 @@ class BBQBenchmark(Benchmark):
     forms: ParallelForms | None = FORMS
     facts = FACTS
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Any:
+    def origin(self, source: str, seed: int, fixes: bool) -> Any:
         """Check the choice of a source."""
-        return _origin.Origin(source, seed, fixes, mirror)
+        return _origin.Origin(source, seed, fixes)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""
@@ -234,7 +234,7 @@ class BBQBenchmark(Benchmark):
         if config != ordered:
             raise QabiasError(f"the config {config!r} is out of order.", f"Use {ordered}.")
 
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str]) -> Logged | None:
         """The answers in a log of another tool that asked BBQ's published questions."""
         if log.tool == INSPECT:
             return inspect_evals.logged(log)
@@ -386,9 +386,9 @@ class _BBQ(BBQBenchmark):
         """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
         return recognise(table)
 
-    def published(self, model: str, config: str, mirror: str | None) -> list[ExternalAnswers]:
+    def published(self, model: str, config: str) -> list[ExternalAnswers]:
         """The published answers of a model of the paper, for each prompt."""
-        return published_answers(model, self._categories(config), mirror)
+        return published_answers(model, self._categories(config))
 
     def list_published(self) -> list[tuple[str, str]]:
         """Makers, each with a document and the names of its rows."""

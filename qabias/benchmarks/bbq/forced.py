@@ -254,7 +254,7 @@ class ForcedChoice(BBQBenchmark):
         title = "Forced choice next to the form with UNKNOWN"
         return [Table("forced_choice", title, "", note, _BOTH, rows, None, SHOWN)]
 
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str]) -> Logged | None:
         """None: no other tool asks a forced choice."""
         return None
 

@@ -42,9 +42,9 @@ class BBNLIBenchmark(InferenceBenchmark):
     strata = "hypotheses"
     facts = BBNLI_FACTS
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Any:
+    def origin(self, source: str, seed: int, fixes: bool) -> Any:
         """Check the choice of a source; `fixes` removes repetitions in the published rows."""
-        return _origin.Origin(source, seed, fixes, mirror)
+        return _origin.Origin(source, seed, fixes)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a subtopic, a domain or all. The two forms of a pair are neighbors."""
@@ -87,7 +87,7 @@ class BBNLIBenchmark(InferenceBenchmark):
 
         return examples(table, answers, range(table.num_rows), bbnli_example)[0]
 
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str]) -> Logged | None:
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
         return harness_answers(log, self, hints, _DOCUMENT, _REFERENCES, of_set=("pair_id", 2))
 

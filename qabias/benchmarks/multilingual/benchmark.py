@@ -57,7 +57,6 @@ class SetOrigin:
     source: str
     commit: str
     seed: int
-    mirror: str | None
     options: Mapping[str, str]
     changed: tuple[str, ...]
 
@@ -107,7 +106,7 @@ class PublishedQuestions(BBQBenchmark):
 
     def fetch(self, path: str, origin: SetOrigin) -> Path:
         """A published file from the mirror or the network, verified against its pin."""
-        return sources.fetch(self.card.repository, path, mirror=origin.mirror)
+        return sources.fetch(self.card.repository, path)
 
     def phrases_of(self, example: Example) -> Phrases:
         """Phrases of the example's language for parsing written answers."""
@@ -117,12 +116,12 @@ class PublishedQuestions(BBQBenchmark):
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The examples of one category, with the columns of BBQ."""
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, **options: str) -> SetOrigin:
+    def origin(self, source: str, seed: int, fixes: bool, **options: str) -> SetOrigin:
         """Check the choice of a source."""
         self.check_source(source, fixes)
         chosen = {name: options.get(name, values[0]) for name, values in self.options.items()}
         changed = tuple(f"{name}={value}" for name, value in chosen.items() if value != self.options[name][0])
-        return SetOrigin(source, self.commit(), seed, mirror, chosen, changed)
+        return SetOrigin(source, self.commit(), seed, chosen, changed)
 
     def check_source(self, source: str, fixes: bool) -> None:
         """Refuse unknown sources, and fixes."""
@@ -160,7 +159,7 @@ class PublishedQuestions(BBQBenchmark):
         tables = _by_language(run.table, run.answers, languages, rules)
         return replace(analysis, tables=(*tables, *map(_without_paper, analysis.tables)))
 
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str]) -> Logged | None:
         """The answers in a log of a qabias task on the set."""
         return own_questions(log, self, hints)
 

@@ -170,9 +170,9 @@ class SpainQuestions(PublishedQuestions):
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
     lopsided = True
 
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str]) -> Logged | None:
         """The answers in a log of the harness's or a qabias task on the set."""
-        return _logged(log, self, WORDINGS[self.card.codes[0]]) or super().logged(log, hints, mirror)
+        return _logged(log, self, WORDINGS[self.card.codes[0]]) or super().logged(log, hints)
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The released rows of one category, with a wording of UNKNOWN per set by the seed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from qabias.benchmarks.multilingual.benchmark import PublishedQuestions, SetOrigin
 from qabias.benchmarks.multilingual.rows import IsTarget, read_items, rows_of, table_of
+from qabias.building.sources import mirror_folder
 from qabias.errors import QabiasError, arg
 
 FILE = "file"
@@ -51,12 +51,11 @@ def says_unknown(text: str, tag: str) -> bool:
     return not {text.lower(), tag.lower()}.isdisjoint(_UNKNOWN_WORDS)
 
 
-def folder_of(mirror: str | None) -> Path:
+def own_folder() -> Path:
     """The folder of the files `CATEGORY.jsonl`."""
-    location = mirror or os.environ.get("QABIAS_UPSTREAM")
-    if not location:
+    named = mirror_folder()
+    if not named:
         raise QabiasError("JBBQ may not be redistributed.", f"{ASK}, then add {arg('mirror')} FOLDER.")
-    named = Path(location).expanduser()
     root = named.parent if named.is_file() else named
     for folder in _FOLDERS:
         if any(file_of(root / folder, category).is_file() for category in CATEGORIES):
@@ -87,15 +86,14 @@ class JapaneseQuestions(PublishedQuestions):
     sources = (FILE,)
     categories = CATEGORIES
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, **options: str) -> SetOrigin:
+    def origin(self, source: str, seed: int, fixes: bool, **options: str) -> SetOrigin:
         """Find the user's files; the commit is a digest of their content."""
         self.check_source(source, fixes)
-        folder = folder_of(mirror)
-        return SetOrigin(source, digest_of(folder), seed, str(folder), {}, ())
+        return SetOrigin(source, digest_of(own_folder()), seed, {}, ())
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The rows of one category."""
-        path = file_of(folder_of(origin.mirror), category)
+        path = file_of(own_folder(), category)
         if not path.is_file():
             raise QabiasError(f"{path}: no such file.", f"{ASK}, or use another {arg('config')}.")
         return table_of(rows_of(read_items(path, category, TARGETS[category], says_unknown)))

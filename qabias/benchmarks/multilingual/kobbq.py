@@ -105,17 +105,15 @@ class Prompt(NamedTuple):
 class PublishedPrompts:
     """The five prompts, read from the published file when first needed."""
 
-    mirror: str | None = None
-
     @cached_property
     def by_number(self) -> dict[int, Prompt]:
         """The prompts by their numbers in the file, from 1."""
-        path = fetch(REPOSITORY, PATH, mirror=self.mirror)
+        path = fetch(REPOSITORY, PATH)
         return {int(row["prompt_id"]): _prompt(row) for row in _rows(path)}
 
 
 PROMPTS = PublishedPrompts()
-"""The texts of the formats. A loader sets the user's mirror."""
+"""The texts of the formats."""
 
 
 def formats(prompts: PublishedPrompts = PROMPTS) -> Mapping[str, PromptFormat]:
@@ -169,7 +167,6 @@ class KoreanQuestions(PublishedQuestions):
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The samples of one category, set by set."""
-        PROMPTS.mirror = origin.mirror or PROMPTS.mirror
         samples, templates = (
             self.fetch(f"data/KoBBQ_{name}.tsv", origin) for name in (f"{origin.options['part']}_samples", "templates")
         )

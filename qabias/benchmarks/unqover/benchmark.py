@@ -81,9 +81,9 @@ class UnQoverBenchmark(Benchmark):
     }
     facts: Facts = FACTS
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, subjects: str | None = None) -> Any:
+    def origin(self, source: str, seed: int, fixes: bool, subjects: str | None = None) -> Any:
         """Check the choice of a source and of the subjects of masked sentences."""
-        return _origin.Origin(source, seed, fixes, mirror, subjects)
+        return _origin.Origin(source, seed, fixes, subjects)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a set or of all four in file order, with the column `set`."""
@@ -210,7 +210,7 @@ class UnQoverBenchmark(Benchmark):
 
         return examples(table, answers, comparative_scores(answers))
 
-    def logged(self, log: Log, hints: Mapping[str, str], mirror: str | None) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str]) -> Logged | None:
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
         return logged(log, self, hints, _origin.CONFIGS)
 
