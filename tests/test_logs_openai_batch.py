@@ -45,7 +45,7 @@ def write_lines(tmp_path, *lines):
 
 def read(tmp_path, *lines, benchmark=BBQ, **hints):
     log = read_log(write_lines(tmp_path, *lines))
-    return batched(benchmark, log, {"config": "Age", "source": "bundled", "format": "letters"} | hints, None)
+    return batched(benchmark, log, {"config": "Age", "source": "bundled", "format": "letters"} | hints)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_the_answers_of_other_benchmarks_are_texts_too(tmp_path):
     table = bbnli.load(bbnli.configs[0], bbnli.origin("bundled", 0, False))
     names = table["example_id"].to_pylist()[:3]
     lines = [result(f"bbnli-{name}", 200, chat(text)) for name, text in zip(names, ("Yes", "No", "Maybe"), strict=True)]
-    found = batched(bbnli, read_log(write_lines(tmp_path, *lines)), {"config": bbnli.configs[0]}, None)
+    found = batched(bbnli, read_log(write_lines(tmp_path, *lines)), {"config": bbnli.configs[0]})
     answers = found.external.answers.to_pydict()
     assert answers["example_id"] == names
     assert answers["outputs"] == [["Yes"], ["No"], ["Maybe"]]
@@ -188,7 +188,7 @@ def test_the_answers_of_other_benchmarks_are_texts_too(tmp_path):
     unqover = load_benchmark("unqover")
     log = read_log(write_lines(tmp_path, result("gender/1", 200, chat("A"))))
     with pytest.raises(QabiasError, match="unqover needs s1_"):
-        batched(unqover, log, {"config": "gender"}, None)
+        batched(unqover, log, {"config": "gender"})
 
 
 def test_results_become_a_run_of_the_benchmark_that_is_named(tmp_path):
@@ -214,7 +214,7 @@ def test_a_damaged_line_is_named(line, tmp_path):
     path = write_lines(tmp_path, result("Age/1", 200, chat("A")))
     path.write_text(path.read_text("utf-8") + "\n" + line, "utf-8")
     with pytest.raises(QabiasError, match=r"output.jsonl: line 3 "):
-        batched(BBQ, read_log(path), {"config": "Age"}, None)
+        batched(BBQ, read_log(path), {"config": "Age"})
     if line in ODD:
         path.write_text(line, "utf-8")
         with pytest.raises(QabiasError, match="line 1 "):
