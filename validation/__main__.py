@@ -62,13 +62,12 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-@command_line()
 def main() -> int:
     """Export items or score ratings."""
     parser = make_parser()
     arguments = parser.parse_args()
     try:
-        with using_mirror(getattr(arguments, "mirror", None)), overwriting(arguments.overwrite):
+        with command_line(), using_mirror(getattr(arguments, "mirror", None)), overwriting(arguments.overwrite):
             (_export if arguments.command == "export" else _score)(arguments)
     except QabiasError as error:
         sys.stderr.write(f"validation: error: {error}\n")

@@ -8,15 +8,14 @@ import json
 import logging
 import os
 import urllib.parse
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TypedDict
 
 import tenacity
 
-from qabias.errors import QabiasError, arg
+from qabias.errors import QabiasError, arg, setting
 from qabias.support.address import is_address, without_secrets
 from qabias.support.files import cache_folder, regular, write_atomically
 from qabias.support.suggest import did_you_mean, unknown
@@ -72,14 +71,9 @@ RETRIES = tenacity.Retrying(
 _mirror: ContextVar[Path | None] = ContextVar("mirror", default=None)
 
 
-@contextmanager
-def using_mirror(folder: str | Path | None) -> Iterator[None]:
+def using_mirror(folder: str | Path | None) -> AbstractContextManager[None]:
     """Read published files from a local mirror within a call; None: as before."""
-    token = _mirror.set(Path(folder).expanduser() if folder else _mirror.get())
-    try:
-        yield
-    finally:
-        _mirror.reset(token)
+    return setting(_mirror, Path(folder).expanduser() if folder else _mirror.get())
 
 
 def mirror_folder() -> Path | None:

@@ -1,13 +1,13 @@
 """Output paths of commands: never inputs or a run, and other files only on request."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from os.path import realpath
 from pathlib import Path
 from typing import Any
 
-from qabias.errors import QabiasError, arg
+from qabias.errors import QabiasError, arg, setting
 from qabias.support.files import read_json, regular, strict
 
 RUN_MARK = "run.json"  # the file that marks a run folder; files next to it and in its `predictions` are never replaced
@@ -20,19 +20,13 @@ Own = Callable[[Path], bool]  # whether a file comes from the same command and i
 _overwrite = ContextVar("overwrite", default=False)
 
 
-@contextmanager
-def overwriting(is_allowed: bool) -> Iterator[None]:
+may_overwrite = _overwrite.get
+"""Whether files of others may be replaced."""
+
+
+def overwriting(is_allowed: bool) -> AbstractContextManager[None]:
     """Whether files of others may be replaced within a call."""
-    token = _overwrite.set(is_allowed)
-    try:
-        yield
-    finally:
-        _overwrite.reset(token)
-
-
-def may_overwrite() -> bool:
-    """Whether files of others may be replaced."""
-    return _overwrite.get()
+    return setting(_overwrite, is_allowed)
 
 
 def none_is_own(path: Path) -> bool:
