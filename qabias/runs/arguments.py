@@ -224,10 +224,8 @@ def check_own_options(benchmark: Benchmark, options: Collection[str]) -> None:
 
 def check_whole(name: str, value: object, least: int) -> None:
     """Refuse a value that is not a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise QabiasError(f"{name} is {value!r}.", f"Give a whole number of at least {least}.")
-    if value < least:
-        raise QabiasError(f"{name} is {value}.", f"Give a whole number of at least {least}.")
 
 
 def check_scorer(benchmark: Benchmark, scorer: str) -> None:
