@@ -142,7 +142,7 @@ def test_all_is_built_with_its_masked_forms(tmp_path, monkeypatch):
 
 WRONG = [
     ({"options": {"subjects": "robert"}}, "Did you mean"),
-    ({"options": {"subject": "roberta"}}, "Use --option subjects"),
+    ({"options": {"subject": "roberta"}}, "Use option subjects"),
     ({"options": {"subjects": "roberta"}}, "use --source official"),
     ({"options": {"subjects": "roberta"}, "source": "official", "config": "all"}, "add _mlm"),
     ({"options": {"topk": "10"}}, "unknown option 'topk'"),
