@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import datasets
 import pyarrow as pa
 
+from qabias.building.sources import using_mirror
+
 from .origin import SCHEMA, Origin
 from .pairs import LABELS
 from .subtopics import ALL, CONFIGS, subtopics_of
@@ -20,7 +22,7 @@ FEATURES = datasets.Features(
 
 @dataclass
 class BBNLIConfig(datasets.BuilderConfig):
-    """A subtopic, a domain or `all` of BBNLI, with the fields of `Origin`."""
+    """A subtopic, a domain or `all` of BBNLI, with the fields of `Origin` and a mirror."""
 
     source: str = "bundled"
     seed: int = 0
@@ -30,7 +32,7 @@ class BBNLIConfig(datasets.BuilderConfig):
     @property
     def origin(self) -> Origin:
         """The source of the texts."""
-        return Origin(self.source, self.seed, self.fixes, self.mirror)
+        return Origin(self.source, self.seed, self.fixes)
 
 
 class BBNLI(datasets.ArrowBasedBuilder):
@@ -53,4 +55,6 @@ class BBNLI(datasets.ArrowBasedBuilder):
 
     def _generate_tables(self) -> Iterator[tuple[int, pa.Table]]:
         for number, subtopic in enumerate(subtopics_of(self.config.name)):
-            yield number, self.config.origin.table(subtopic)
+            with using_mirror(self.config.mirror):
+                table = self.config.origin.table(subtopic)
+            yield number, table

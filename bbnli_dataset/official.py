@@ -4,7 +4,6 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from qabias.building.sources import commit, fetch
@@ -28,19 +27,18 @@ def version() -> str:
     return commit(REPOSITORY)[:_COMMIT_LENGTH]
 
 
-def generate(subtopic: str, *, fixes: bool, mirror: str | Path | None) -> Iterator[Row]:
+def generate(subtopic: str, *, fixes: bool) -> Iterator[Row]:
     """Yield the published rows of one subtopic in order, with unchanged texts.
 
     Args:
         subtopic: Name of the subtopic.
         fixes: Drop rows that repeat stance, premise and hypothesis (and differ only in the question).
-        mirror: Local mirror of the published files.
 
     Raises:
         QabiasError: If the file is missing or not the published one.
     """
     path = f"data/bbnli/{domain_of(subtopic)}/{subtopic}.json"
-    published = json.loads(fetch(REPOSITORY, path, mirror=mirror).read_text(encoding="utf-8"))
+    published = json.loads(fetch(REPOSITORY, path).read_text(encoding="utf-8"))
     rows = _published_rows(subtopic, published)
     return _without_repetitions(rows) if fixes else rows
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -46,13 +45,11 @@ class Origin:
         seed: Unused, because nothing is random. Every benchmark has this field.
         fixes: Drop published rows that repeat stance, premise and hypothesis (and differ only in the question).
             `bundled` has none.
-        mirror: Local mirror of the published files; without it they are downloaded once.
     """
 
     source: str = "bundled"
     seed: int = 0
     fixes: bool = False
-    mirror: str | Path | None = None
 
     def __post_init__(self) -> None:
         check_source(self.source, SOURCES, self.fixes)
@@ -85,7 +82,7 @@ class Origin:
             if self.source == BUNDLED:
                 yield from bundled.generate(subtopic)
             else:
-                yield from official.generate(subtopic, fixes=self.fixes, mirror=self.mirror)
+                yield from official.generate(subtopic, fixes=self.fixes)
 
     def table(self, config: str) -> pa.Table:
         """The rows of a subtopic, a domain or `all` as an Arrow table with `SCHEMA`."""

@@ -7,6 +7,7 @@ import datasets
 import pyarrow as pa
 
 from qabias.building.origin import BUNDLED
+from qabias.building.sources import using_mirror
 
 from .inference import ALL_NLI, LABELS, NLI_CONFIGS, NLI_SCHEMA
 from .origin import ALL, ANSWERS, CONFIGS, GROUPS, SCHEMA, Origin
@@ -27,7 +28,7 @@ NLI_FEATURES = datasets.Features(
 
 @dataclass
 class BBQConfig(datasets.BuilderConfig):
-    """A category (or `all`) of BBQ, or of BBQ as inference, with the fields of `Origin`."""
+    """A category (or `all`) of BBQ, or of BBQ as inference, with the fields of `Origin` and a mirror."""
 
     source: str = "bundled"
     seed: int = 0
@@ -37,7 +38,7 @@ class BBQConfig(datasets.BuilderConfig):
     @property
     def origin(self) -> Origin:
         """The source of the texts."""
-        return Origin(self.source, self.seed, self.fixes, self.mirror)
+        return Origin(self.source, self.seed, self.fixes)
 
 
 class BBQ(datasets.ArrowBasedBuilder):
@@ -61,4 +62,6 @@ class BBQ(datasets.ArrowBasedBuilder):
 
     def _generate_tables(self, names: list[str]) -> Iterator[tuple[int, pa.Table]]:
         for number, name in enumerate(names):
-            yield number, self.config.origin.table(name)
+            with using_mirror(self.config.mirror):
+                table = self.config.origin.table(name)
+            yield number, table

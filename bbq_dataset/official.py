@@ -6,7 +6,6 @@ import io
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from qabias.building.sources import commit, fetch
@@ -27,20 +26,19 @@ def version() -> str:
     return commit(REPOSITORY)[:COMMIT_LENGTH]
 
 
-def generate(category: str, *, seed: int, fixes: bool, mirror: str | Path | None) -> Iterator[Row]:
+def generate(category: str, *, seed: int, fixes: bool) -> Iterator[Row]:
     """Yield the examples of one category from the authors' templates.
 
     Args:
         category: Name of the category.
         seed: Seed of our random draws (the published draws were not recorded).
         fixes: Fix the known defects of the published templates (`bbq_dataset.fixes`).
-        mirror: Local mirror of the published files.
 
     Raises:
         QabiasError: If a file is missing or wrong.
     """
-    templates = read_templates(category, mirror, fixes=fixes)
-    vocabulary = read_vocabulary(mirror)
+    templates = read_templates(category, fixes=fixes)
+    vocabulary = read_vocabulary()
     streams = []
     for row, template in enumerate(templates):
         rng = StableRandom("bbq", "official", category, template.question_index, template.version, row, seed)
@@ -56,37 +54,37 @@ def generate(category: str, *, seed: int, fixes: bool, mirror: str | Path | None
         yield from examples(streams, vocabulary, fill_published)
 
 
-def read_templates(category: str, mirror: str | Path | None = None, *, fixes: bool = False) -> list[Template]:
+def read_templates(category: str, *, fixes: bool = False) -> list[Template]:
     """Read the authors' template file of a category, one `Template` per CSV row.
 
     Raises:
         QabiasError: If the file is missing or a cell is wrong (names file, row and column).
     """
     path = f"templates/new_templates - {category}.csv"
-    occupations = occupations_by_prestige(read_vocabulary(mirror))
+    occupations = occupations_by_prestige(read_vocabulary())
     templates = [
         _template(category, known_fixes.fix_row(row) if fixes else row, f"{path} row {number}", occupations)
-        for number, row in enumerate(_read_csv(path, mirror), start=2)
+        for number, row in enumerate(_read_csv(path), start=2)
         if row["Ambiguous_Context"]
     ]
     return known_fixes.fix_templates(templates) if fixes else templates
 
 
-def read_vocabulary(mirror: str | Path | None = None) -> Vocabulary:
+def read_vocabulary() -> Vocabulary:
     """Read the authors' vocabulary and proper names."""
     labels: dict[str, list[Label]] = {}
-    for row in _read_csv("templates/vocabulary.csv", mirror):
+    for row in _read_csv("templates/vocabulary.csv"):
         if row["Pilot_include"] != "No":
             labels.setdefault(row["Category"], []).append(Label(row["Name"], row["Info"], row["SubCat"]))
     names = [
         Name(row["Name"], row["First_last"], row["gender"], row["ethnicity"])
-        for row in _read_csv("templates/vocabulary_proper_names.csv", mirror)
+        for row in _read_csv("templates/vocabulary_proper_names.csv")
     ]
     return Vocabulary({category: tuple(entries) for category, entries in labels.items()}, tuple(names))
 
 
-def _read_csv(path: str, mirror: str | Path | None) -> list[dict[str, str]]:
-    content = fetch(REPOSITORY, path, mirror=mirror).read_text(encoding="utf-8")
+def _read_csv(path: str) -> list[dict[str, str]]:
+    content = fetch(REPOSITORY, path).read_text(encoding="utf-8")
     return list(csv.DictReader(io.StringIO(content, newline="")))
 
 

@@ -9,7 +9,6 @@ import csv
 import io
 import itertools
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from qabias.building.sources import commit, fetch
 from qabias.building.templating import fill
@@ -29,13 +28,12 @@ def version() -> str:
     return commit(REPOSITORY)[:COMMIT_LENGTH]
 
 
-def generate(config: str, *, fixes: bool, mirror: str | Path | None) -> Iterator[Row]:
+def generate(config: str, *, fixes: bool) -> Iterator[Row]:
     """Yield the rows of one inference config from the authors' templates.
 
     Args:
         config: One of `inference.NLI_CONFIGS`.
         fixes: Fix the known defects of the published templates (`bbq_dataset.fixes`).
-        mirror: Local mirror of the published files.
 
     Raises:
         QabiasError: If the authors did not publish the category, or a file is missing or wrong.
@@ -47,12 +45,12 @@ def generate(config: str, *, fixes: bool, mirror: str | Path | None) -> Iterator
             f"config {config!r} has no official texts as inference",
             f"use --source bundled, or one of {', '.join([*published, CONTEXT_STUDY])}",
         )
-    yield from inference_rows(config, _sets(category, fixes=fixes, mirror=mirror))
+    yield from inference_rows(config, _sets(category, fixes=fixes))
 
 
-def _sets(category: str, *, fixes: bool, mirror: str | Path | None) -> Iterator[InferenceSet]:
+def _sets(category: str, *, fixes: bool) -> Iterator[InferenceSet]:
     path = f"data/bbq/templates/new_templates - {category}.csv"
-    content = fetch(REPOSITORY, path, mirror=mirror).read_text(encoding="utf-8")
+    content = fetch(REPOSITORY, path).read_text(encoding="utf-8")
     for number, row in enumerate(csv.DictReader(io.StringIO(content, newline="")), start=2):
         yield from _row_sets(category, row, f"{path} row {number}", fixes=fixes)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -79,13 +78,11 @@ class Origin:
         source: `bundled` (this project's templates), `official` (the authors' templates) or `release` (their examples).
         seed: Seed of the random draws; `release` has none.
         fixes: Fix the known defects of the published data; `bundled` has none.
-        mirror: Local mirror of the published files; without it they are downloaded once.
     """
 
     source: str = "bundled"
     seed: int = 0
     fixes: bool = False
-    mirror: str | Path | None = None
 
     def __post_init__(self) -> None:
         check_source(self.source, SOURCES, self.fixes)
@@ -121,14 +118,14 @@ class Origin:
         if self.source == BUNDLED:
             return bundled.generate(config, seed=self.seed)
         if self.source == "official":
-            return official.generate(config, seed=self.seed, fixes=self.fixes, mirror=self.mirror)
-        return release.generate(config, fixes=self.fixes, mirror=self.mirror)
+            return official.generate(config, seed=self.seed, fixes=self.fixes)
+        return release.generate(config, fixes=self.fixes)
 
     def _inference_rows(self, config: str) -> Iterator[Row]:
         if self.source == BUNDLED:
             return bundled_inference.generate(config, seed=self.seed)
         if self.source == "official":
-            return official_inference.generate(config, fixes=self.fixes, mirror=self.mirror)
+            return official_inference.generate(config, fixes=self.fixes)
         raise QabiasError(
             f"config {config!r}: the authors released no examples of BBQ as inference",
             "use --source bundled or --source official",

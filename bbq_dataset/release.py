@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from qabias.building.sources import fetch
 from qabias.building.templating import filled_pattern
@@ -34,25 +33,23 @@ _INTERSECTIONAL = "intersectional_"
 _FIX = "use the unchanged published files"
 
 
-def generate(category: str, *, fixes: bool, mirror: str | Path | None) -> Iterator[Row]:
+def generate(category: str, *, fixes: bool) -> Iterator[Row]:
     """Yield the released examples of one category in file order.
 
     Args:
         category: Name of the category.
         fixes: Fix or drop known errors (`bbq_dataset.fixes`).
-        mirror: Local mirror of the published files.
 
     Raises:
         QabiasError: If a file is missing, or a line is not a released example.
     """
     templates = {
-        (str(template.question_index), template.version): template
-        for template in read_templates(category, mirror, fixes=fixes)
+        (str(template.question_index), template.version): template for template in read_templates(category, fixes=fixes)
     }
     path = f"data/{category}.jsonl"
     set_numbers: dict[str, int] = {}
     set_id = ""
-    lines = fetch(REPOSITORY, path, mirror=mirror).read_text(encoding="utf-8").splitlines()
+    lines = fetch(REPOSITORY, path).read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, start=1):
         released = _released(line, f"{path} line {number}")
         key = (released["question_index"], released["additional_metadata"]["version"])

@@ -88,7 +88,7 @@ def make_masked_model(folder: Path) -> None:
     from lab.speed.random_models import make_bert, make_tokenizer
 
     benchmark = load_benchmark("unqover")
-    table = benchmark.load("all_mlm", benchmark.origin("bundled", 0, False, None))
+    table = benchmark.load("all_mlm", benchmark.origin("bundled", 0, False))
     columns = ("answer1", "answer2", "context_12", "masked")
     texts = [text for name in columns for text in table[name].unique().to_pylist()]
     tokenizer = make_tokenizer(texts)
@@ -219,7 +219,7 @@ def _sources() -> tuple[str, ...]:
 
 def _examples(dataset: str, config: str, source: str) -> Any:
     benchmark = load_benchmark(dataset)
-    return benchmark.load(config, benchmark.origin(source, 0, False, os.environ.get("QABIAS_UPSTREAM")))
+    return benchmark.load(config, benchmark.origin(source, 0, False))
 
 
 def published_values(content: Mapping[str, Any], mirror: Path, where: Path) -> tuple[int, list[str]]:

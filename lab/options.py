@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, command_line
 
 EXIT_USER_ERROR = 2
 Number = tuple[int | None, int, str]
@@ -19,7 +19,8 @@ THREADS: Number = (os.cpu_count() or 1, 1, "of torch")  # on busy cores, threads
 def explained() -> Iterator[None]:
     """End a user's mistake with its problem and its fix, and exit status 2."""
     try:
-        yield
+        with command_line():
+            yield
     except QabiasError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(EXIT_USER_ERROR)

@@ -1,8 +1,11 @@
 """The one exception that a user is meant to read, and how it names an argument."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _is_command = ContextVar("is_command", default=False)
 # Options of the command line with another name than the argument's.
@@ -10,13 +13,18 @@ FLAGS = {"rules": "rule", "whole": "all"}
 
 
 @contextmanager
-def command_line() -> Iterator[None]:
-    """Errors name options, not arguments of Python."""
-    token = _is_command.set(True)
+def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Set a context variable within a call."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _is_command.reset(token)
+        variable.reset(token)
+
+
+def command_line() -> AbstractContextManager[None]:
+    """Errors name options within a call, not arguments of Python."""
+    return setting(_is_command, True)
 
 
 def flag(name: str) -> str:

@@ -30,13 +30,13 @@ UNQOVER_TABLE_1 = {"gender": 1_372_000, "nationality": 1_154_232, "ethnicity": 7
 @functools.cache
 def bbq_rows(config, source="bundled", upstream=None, fixes=False):
     """The rows of a category or of a configuration of BBQ as inference. No test may change them."""
-    return list(BbqOrigin(source, fixes=fixes, mirror=upstream).rows(config))
+    return list(BbqOrigin(source, fixes=fixes).rows(config))
 
 
 @functools.cache
 def unqover_table(config, source="bundled", upstream=None):
     """The examples of a configuration of UnQover, texts dictionary-encoded."""
-    return UnqoverOrigin(source, mirror=upstream).table(config)
+    return UnqoverOrigin(source).table(config)
 
 
 def unqover_rows(table: pa.Table):

@@ -102,7 +102,7 @@ def claimed_by(log: Log) -> list[str]:
 
 def scored(found: External, benchmark: str, upstream: Path | None = None) -> Mapping[str, Any]:
     """The scores of the answers in a log."""
-    return scores_of_collected(collect(found, mirror=str(upstream) if upstream else None))
+    return scores_of_collected(collect(found))
 
 
 def at(scores: Mapping[str, Any], path: Sequence[str]) -> Any:

@@ -17,8 +17,9 @@ NOT_HERE = "is not in the mirror of the published files"
 def rows_of(name, config, *, seed=0, upstream=None, **options):
     """The rows of a configuration as our loader gives them."""
     benchmark = load_benchmark(name)
-    origin = benchmark.origin(benchmark.sources[0], seed, False, upstream, **options)
-    return benchmark.load(config, origin).to_pylist()
+    with sources.using_mirror(upstream):
+        origin = benchmark.origin(benchmark.sources[0], seed, False, **options)
+        return benchmark.load(config, origin).to_pylist()
 
 
 def published(upstream, repository, path):

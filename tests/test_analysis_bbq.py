@@ -30,7 +30,7 @@ UNPARSED = pytest.mark.filterwarnings(r"ignore:bbq. \d of 4880 predictions are u
 
 
 def load(categories):
-    origin = BENCHMARK.origin("bundled", 0, False, None)
+    origin = BENCHMARK.origin("bundled", 0, False)
     return pa.concat_tables([BENCHMARK.load(category, origin) for category in categories])
 
 
@@ -72,7 +72,7 @@ def released(upstream):
     """The released examples of two categories, and by prompt the released predictions."""
     tables, texts = [], defaultdict(list)
     for category in ("Age", "Religion"):
-        table = BENCHMARK.load(category, BENCHMARK.origin("release", 0, False, str(upstream)))
+        table = BENCHMARK.load(category, BENCHMARK.origin("release", 0, False))
         path = upstream / "nyu-mll" / "BBQ" / "results" / "UnifiedQA" / f"preds_{category}.jsonl"
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         assert [line["question"] for line in lines] == table["question"].to_pylist()

@@ -18,7 +18,7 @@ LABELS = ("contradiction", "neutral", "entailment")
 
 
 def _load(benchmark, config):
-    return benchmark.load(config, benchmark.origin("bundled", 0, False, None))
+    return benchmark.load(config, benchmark.origin("bundled", 0, False))
 
 
 def _aligned(row):

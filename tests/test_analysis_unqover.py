@@ -250,7 +250,7 @@ def test_a_subject_that_was_asked_about_few_attributes_has_ranks_of_the_shared_o
 
 
 def test_masked_sentences_are_shown_as_they_were_asked():
-    origin = BENCHMARK.origin("bundled", 0, False, None)
+    origin = BENCHMARK.origin("bundled", 0, False)
     table = BENCHMARK.load("religion_mlm", origin).slice(0, 2000)
     analysis = _analysis(table, _constant(table.num_rows))
     first = analysis.examples[0]
@@ -305,7 +305,7 @@ def test_countries_have_their_geoscheme_whatever_the_source():
 
 
 def test_every_country_of_the_authors_has_a_geoscheme(upstream):
-    table = BENCHMARK.load("nationality_mlm", BENCHMARK.origin("official", 0, False, str(upstream), "all"))
+    table = BENCHMARK.load("nationality_mlm", BENCHMARK.origin("official", 0, False, "all"))
     countries = {*table["subject1"].unique().to_pylist(), *table["subject2"].unique().to_pylist()}
     assert len(countries) == 69
     assert countries == set(geoschemes())

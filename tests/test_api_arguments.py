@@ -6,9 +6,10 @@ import pickle
 import pytest
 
 import qabias
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, flag
 from qabias.testing import assert_bias_below
 
+from .commands import refused
 from .test_api_models import HEADS
 
 AGE = {"benchmark": "bbq", "model": "baseline:random", "config": "Age", "limit": 40, "progress": False}
@@ -60,6 +61,29 @@ def test_run_names_an_argument_of_a_wrong_value(changes, token):
 def test_every_function_names_what_is_wrong(result, call, token):
     with pytest.raises(QabiasError, match=token):
         call(result)
+
+
+@pytest.mark.parametrize(
+    ("changes", "token"),
+    [
+        ({"limit": 0}, "limit"),
+        ({"seed": -1}, "seed"),
+        ({"batch_tokens": 0}, "batch_tokens"),
+        ({"shard": "x"}, "shard"),
+        ({"length_norm": "tokens"}, "length_norm"),
+        ({"until": ["bias_ambig"]}, "until"),
+        ({"by": "category"}, "by"),
+        ({"rules": {"unparsed": "wron"}}, "rules"),
+    ],
+)
+def test_an_error_names_an_argument_as_the_asker_does(changes, token):
+    with pytest.raises(QabiasError, match=rf"(?<!-)\b{token}\b"):
+        run(**changes)
+    words = ["run", "bbq", "--model", "baseline:random", "--no-report"]
+    for name, value in changes.items():
+        for text in [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else [value]:
+            words.append(f"{flag(name)}={text[0] if isinstance(text, list) else text}")
+    assert flag(token) in refused(*words)
 
 
 # What is left out

@@ -30,7 +30,7 @@ def make_encoder(head, **changes):
 def make_masks():
     """A masked model that knows every subject as one token, with its tokenizer."""
     words = copy.deepcopy(tiny_models.make_encoder_tokenizer("wordpiece"))
-    rows = UNQOVER.load("religion_mlm", UNQOVER.origin("bundled", 0, False, None))
+    rows = UNQOVER.load("religion_mlm", UNQOVER.origin("bundled", 0, False))
     words.add_tokens(sorted({*rows["answer1"].to_pylist(), *rows["answer2"].to_pylist()}))
     return make_encoder("MaskedLM", vocab_size=len(words)), words
 

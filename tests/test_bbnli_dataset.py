@@ -328,12 +328,12 @@ def test_words_of_a_premise_multiply_with_those_of_the_hypothesis(tmp_path):
 
 @pytest.fixture(scope="module")
 def published(upstream):
-    return {name: list(Origin("official", mirror=upstream).rows(name)) for name in SUBTOPICS}
+    return {name: list(Origin("official").rows(name)) for name in SUBTOPICS}
 
 
 @pytest.fixture(scope="module")
 def fixed_rows(upstream):
-    return {name: list(Origin("official", fixes=True, mirror=upstream).rows(name)) for name in SUBTOPICS}
+    return {name: list(Origin("official", fixes=True).rows(name)) for name in SUBTOPICS}
 
 
 def read_json(upstream, subtopic):
@@ -481,7 +481,7 @@ def test_versions_licences_and_wrong_choices(upstream):
     assert Origin("official", seed=7).version == Origin("official").version == "official@9f55895"
     assert Origin("official", fixes=True).version == "official+fixes@9f55895"
     assert Origin("official").licence == "MIT"
-    assert Origin("official", mirror=str(upstream)).table("race").schema == SCHEMA
+    assert Origin("official").table("race").schema == SCHEMA
     for arguments, token in ((("paper",), "'paper'"), (("bundled", True), "fixes"), (("official",), "'sex'")):
         with pytest.raises(QabiasError, match=token):
             Origin(arguments[0], fixes=len(arguments) > 1).table("sex")
@@ -501,7 +501,7 @@ def test_the_builder_takes_the_fields_of_the_origin(upstream, tmp_path, publishe
 
 
 def test_the_card_names_source_licence_and_defects(upstream, tmp_path):
-    write_folder(tmp_path, Origin("official", fixes=True, mirror=upstream), ["man_is_to_surgeon"])
+    write_folder(tmp_path, Origin("official", fixes=True), ["man_is_to_surgeon"])
     card = (tmp_path / "README.md").read_text("utf-8")
     for phrase in ("license: mit", "official+fixes@9f55895", "Known defects of the published texts", "dropped here"):
         assert phrase in card

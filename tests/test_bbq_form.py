@@ -11,6 +11,7 @@ import pytest
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.multilingual import rows as jsonl
 from qabias.benchmarks.multilingual.rows import rows_of as rows_of_items
+from qabias.building import sources
 from qabias.errors import QabiasError
 
 from . import jbbq_files
@@ -200,7 +201,8 @@ def test_without_files_of_jbbq_the_error_says_where_to_ask(folder, tmp_path):
 
 def test_the_signature_names_the_content_of_jbbq(folder, tmp_path):
     def version(where):
-        return load_benchmark("jbbq").origin("file", 0, False, str(where)).version
+        with sources.using_mirror(where):
+            return load_benchmark("jbbq").origin("file", 0, False).version
 
     assert version(folder) == version(write_files(tmp_path / "copy"))
     rows = jbbq_files.rows_of("Age")
@@ -210,7 +212,7 @@ def test_the_signature_names_the_content_of_jbbq(folder, tmp_path):
     fewer = write_files(tmp_path / "fewer", ["Age"])
     assert len({version(folder), version(changed), version(fewer)}) == 3
     with pytest.raises(QabiasError, match="fixes"):
-        load_benchmark("jbbq").origin("file", 0, True, str(folder))
+        load_benchmark("jbbq").origin("file", 0, True)
 
 
 # The reader that the sets share

@@ -433,7 +433,7 @@ def test_load_dataset_reads_the_folder(rows, tmp_path):
 
 
 def test_a_folder_of_published_inference_alone(upstream, tmp_path, published):
-    origin = Origin("official", mirror=upstream)
+    origin = Origin("official")
     write_folder(tmp_path / "folder", origin, tuple(PUBLISHED))
     loaded = datasets.load_dataset(str(tmp_path / "folder"), split="test", cache_dir=tmp_path)
     assert loaded.to_list() == [row for config in PUBLISHED if config != STUDY for row in published[config]]

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from qabias.building.sources import using_mirror
 from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset import fixes, official, release
@@ -35,12 +36,12 @@ def test_counts_are_those_of_table_3(generated):
 def test_a_seed_gives_the_same_bytes_and_another_seed_other_examples(upstream, tmp_path, generated):
     files = []
     for name, seed in (("one", 0), ("two", 0), ("other", 1)):
-        write_folder(tmp_path / name, Origin("official", seed=seed, mirror=upstream), ["Age", "Religion"])
+        write_folder(tmp_path / name, Origin("official", seed=seed), ["Age", "Religion"])
         files.append([path.read_bytes() for path in sorted((tmp_path / name).rglob("*.parquet"))])
     assert len(files[0]) == 2
     assert files[0] == files[1]
     assert all(one != other for one, other in zip(files[0], files[2], strict=True))
-    drawn_anew = Origin("official", seed=1, mirror=upstream)
+    drawn_anew = Origin("official", seed=1)
     assert all(list(drawn_anew.rows(category)) != generated[category] for category in CATEGORIES)
 
 
@@ -55,8 +56,8 @@ def test_editing_one_template_changes_only_its_own_examples(upstream, monkeypatc
         writer.writeheader()
         writer.writerows(rows)
     # The edited file is not the published one, which `fetch` would refuse.
-    monkeypatch.setattr(official, "fetch", lambda repository, path, mirror: tmp_path / repository / path)
-    before, after = generated["Religion"], list(Origin("official", mirror=upstream).rows("Religion"))
+    monkeypatch.setattr(official, "fetch", lambda repository, path: tmp_path / repository / path)
+    before, after = generated["Religion"], list(Origin("official").rows("Religion"))
 
     def without(rows):
         return [{k: v for k, v in row.items() if k != "example_id"} for row in rows if row["question_index"] != "4"]
@@ -210,7 +211,7 @@ def test_released_and_generated_have_the_same_template_in_every_row(category, up
         names = ("example_id", "question_index", "question_polarity", "context_condition")
         return [(*(row[name] for name in names), row["additional_metadata"]["version"]) for row in rows]
 
-    released = list(Origin("release", mirror=upstream).rows(category))
+    released = list(Origin("release").rows(category))
     assert outline(released) == outline(generated[category])
 
 
@@ -274,8 +275,8 @@ def test_a_damaged_mirror_is_refused(upstream, tmp_path):
     shutil.copytree(source / "templates", mirror / "templates")
     path = mirror / "templates" / "new_templates - Age.csv"
     path.write_text(path.read_text("utf-8").replace("Uber", "Lyft"), "utf-8")
-    with pytest.raises(QabiasError, match=r"new_templates - Age\.csv"):
-        list(Origin("official", mirror=tmp_path).rows("Age"))
+    with pytest.raises(QabiasError, match=r"new_templates - Age\.csv"), using_mirror(tmp_path):
+        list(Origin("official").rows("Age"))
 
 
 # What the authors released, and fixes of both.
@@ -284,7 +285,7 @@ def test_a_damaged_mirror_is_refused(upstream, tmp_path):
 def test_released_fields_are_kept_as_they_are(upstream):
     for category in ("Age", "Nationality", "Religion"):
         lines = (upstream / "nyu-mll" / "BBQ" / "data" / f"{category}.jsonl").read_text("utf-8").splitlines()
-        rows = Origin("release", mirror=upstream).rows(category)
+        rows = Origin("release").rows(category)
         for line, row in zip(lines, rows, strict=True):
             released = json.loads(line)
             assert {key: row[key] for key in RELEASED_KEYS} == released
@@ -306,7 +307,7 @@ def pseudo_release(upstream, tmp_path_factory):
 
 @pytest.fixture
 def unpinned(monkeypatch, pseudo_release):
-    def fetch(repository, path, *, mirror=None):
+    def fetch(repository, path):
         return pseudo_release / repository / path
 
     monkeypatch.setattr(release, "fetch", fetch)
@@ -356,7 +357,7 @@ def test_fixed_texts_by_example():
 
 
 def test_release_is_read_for_the_categories_without_a_file_here(unpinned, upstream):
-    rows = list(Origin("release", mirror=upstream).rows("Race_x_SES"))
+    rows = list(Origin("release").rows("Race_x_SES"))
     assert len(rows) == 11160
     assert all(row["target_loc"] != -1 for row in rows)
     assert {row["comparison"] for row in rows} == {"match_race", "match_other", "mismatch_both"}
@@ -365,7 +366,7 @@ def test_release_is_read_for_the_categories_without_a_file_here(unpinned, upstre
 
 def test_release_fixes(unpinned, upstream):
     fixed = {
-        category: list(Origin("release", fixes=True, mirror=upstream).rows(category))
+        category: list(Origin("release", fixes=True).rows(category))
         for category in ("Disability_status", "Gender_identity", "Physical_appearance", "SES")
     }
     left_out = {"Disability_status-04", "Disability_status-19", "SES-09", "SES-10"}
@@ -380,7 +381,7 @@ def test_release_fixes(unpinned, upstream):
 
 
 def test_release_fixes_bind_tags_to_the_text(unpinned, upstream):
-    rows = [row for row in Origin("release", fixes=True, mirror=upstream).rows("SES") if row["template_id"] == "SES-08"]
+    rows = [row for row in Origin("release", fixes=True).rows("SES") if row["template_id"] == "SES-08"]
     assert len(rows) == 480
     poor, rich = "low income|poor|working-class", "wealthy|rich|well-off"
     for row in rows:
@@ -396,6 +397,6 @@ def test_a_line_that_is_no_example_is_named(pseudo_release, unpinned, upstream):
     try:
         path.write_text(good.replace('"label"', '"lable"', 1), "utf-8")
         with pytest.raises(QabiasError, match=r"Physical_appearance\.jsonl line 1: not a released BBQ example"):
-            list(Origin("release", mirror=upstream).rows("Physical_appearance"))
+            list(Origin("release").rows("Physical_appearance"))
     finally:
         path.write_text(good, "utf-8")

@@ -38,7 +38,7 @@ FILL, OPEN = FORMATS["fill"], FORMATS["open"]
 def one_of_each():
     """The first ambiguous example of every template, version and polarity, as in the committed files."""
     found = {}
-    for row in BENCHMARK.load("all", BENCHMARK.origin("bundled", 0, False, None)).to_pylist():
+    for row in BENCHMARK.load("all", BENCHMARK.origin("bundled", 0, False)).to_pylist():
         if row["context_condition"] == "ambig":
             version = row["additional_metadata"]["version"]
             found.setdefault((row["template_id"], version, row["question_polarity"]), row)

@@ -24,7 +24,7 @@ PEOPLE = ("Muslim", "Protestant")
 
 
 def load(config, benchmark=QA, source="bundled", upstream=None):
-    return benchmark.load(config, benchmark.origin(source, 0, False, upstream and str(upstream)))
+    return benchmark.load(config, benchmark.origin(source, 0, False))
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_all_configurations_are_those_of_inference():
 
 
 def test_build_writes_the_rows(tmp_path):
-    tables = QA.write_folder(tmp_path, "Religion_qa", QA.origin("bundled", 0, False, None))
+    tables = QA.write_folder(tmp_path, "Religion_qa", QA.origin("bundled", 0, False))
     assert list(tables) == ["Religion_qa"]
     assert pq.read_table(tmp_path / "data" / "Religion_qa.parquet").equals(load("Religion_qa"))
 

@@ -541,11 +541,11 @@ def test_a_template_is_shown_with_its_answers(case):
 def test_what_is_unknown_is_refused_with_what_was_probably_meant(case):
     benchmark = case.benchmark
     config, source, prompt_format = benchmark.configs[0], benchmark.sources[0], next(iter(benchmark.formats))
-    origin = benchmark.origin(source, 0, False, None)
+    origin = benchmark.origin(source, 0, False)
     assert origin.version.startswith(source)
     for call, meant in (
         (lambda: benchmark.load(f"{config}x", origin), config),
-        (lambda: benchmark.origin(f"{source}x", 0, False, None), source),
+        (lambda: benchmark.origin(f"{source}x", 0, False), source),
         (lambda: choose_format(benchmark.formats, f"{prompt_format}x"), prompt_format),
         (lambda: load_benchmark(f"{benchmark.name}x"), benchmark.name),
     ):
@@ -557,16 +557,16 @@ def test_what_is_unknown_is_refused_with_what_was_probably_meant(case):
 def test_options_that_choose_texts_stand_in_the_version_and_refuse_other_values(case):
     benchmark = case.benchmark
     source = benchmark.sources[-1]
-    default = benchmark.origin(source, 0, False, None).version
+    default = benchmark.origin(source, 0, False).version
     for name, (first, *others) in benchmark.options.items():
         assert not any(name in kind.known_options for kind in kinds().values())
-        assert make_origin(benchmark, source, 0, False, None, {name: first}).version == default
+        assert make_origin(benchmark, source, 0, False, {name: first}).version == default
         for value in others:
-            assert f"{name}={value}" in make_origin(benchmark, source, 0, False, None, {name: value}).version
+            assert f"{name}={value}" in make_origin(benchmark, source, 0, False, {name: value}).version
         with pytest.raises(QabiasError, match=f"unknown {name} '{first}x'.*Did you mean '{first}'"):
-            make_origin(benchmark, source, 0, False, None, {name: f"{first}x"})
+            make_origin(benchmark, source, 0, False, {name: f"{first}x"})
     # What is no option of the benchmark is the scorer's.
-    assert make_origin(benchmark, source, 0, False, None, {"nobody's": "1"}).version == default
+    assert make_origin(benchmark, source, 0, False, {"nobody's": "1"}).version == default
 
 
 def test_baselines_that_play_no_part_name_those_that_do(case):

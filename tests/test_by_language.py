@@ -34,7 +34,7 @@ def runs(upstream, tmp_path_factory):
     def make(name, benchmark, model="random", **arguments):
         source = load_benchmark(benchmark).sources[0]
         made = RunArguments(benchmark, f"baseline:{model}", source=source, **arguments)
-        run(made, where / name, Machine(mirror=str(upstream)))
+        run(made, where / name, Machine())
 
     for model in ("random", "stereotyped"):
         make(f"ko-{model}", "kobbq", model, limit=80)
@@ -56,7 +56,7 @@ def scores_of(folder):
 @pytest.mark.slow
 def test_scores_stand_by_language_as_each_run_has_them(runs, upstream):
     folders = [runs / name for name in ("ko-random", "es", "mbbq-nl", "en-random")]
-    comparison = compare(folders, mirror=str(upstream))
+    comparison = compare(folders)
     names = ["Korean: kobbq", "Spanish: esbbq SES", f"Dutch: mbbq nl_{CONFIG}", "English: bbq Age"]
     assert comparison.view is LANGUAGES
     assert list(comparison.names) == names
@@ -92,7 +92,7 @@ def test_one_model_and_more_than_one_language_are_needed(runs, tmp_path, upstrea
 
 
 def test_what_was_counted_otherwise_or_leans_by_itself_is_said(runs, upstream):
-    notes = compare([runs / "ko-random", runs / "es-wrong"], mirror=str(upstream)).analysis.notes
+    notes = compare([runs / "ko-random", runs / "es-wrong"]).analysis.notes
     assert [note for note in notes if "MIXED" in note and "unparsed=wrong" in note]
     scores = scores_of(runs / "es-wrong")
     (leaning,) = [note for note in notes if note.startswith("Spanish: ") and " is unbalanced: " in note]
@@ -104,8 +104,8 @@ def test_what_was_counted_otherwise_or_leans_by_itself_is_said(runs, upstream):
 def by_template(folder, upstream):
     """For each template, by its number, numbers of what `bias_ambig` and `accuracy_disambig` are made of."""
     file = Run.open(folder)
-    table = load_examples_of(file, str(upstream)).table
-    answers = Run.open(folder, str(upstream)).answers["prediction"].to_pylist()
+    table = load_examples_of(file).table
+    answers = Run.open(folder).answers["prediction"].to_pylist()
     counts = {}
     for row, answer in zip(table.to_pylist(), answers, strict=True):
         template = counts.setdefault(row["template_id"].rpartition("-")[2], np.zeros(4))
@@ -123,7 +123,7 @@ def by_template(folder, upstream):
 def test_the_same_questions_are_paired_by_template(runs, upstream, first, second, both):
     # The order in which the runs are named tells the languages apart, and nothing of a control set.
     folders = [runs / first, runs / second] if both == "languages" else [runs / second, runs / first]
-    comparison = compare(folders, mirror=str(upstream))
+    comparison = compare(folders)
     (table,) = (of for of in comparison.analysis.tables if of.name.startswith("paired_"))
     counts = [by_template(runs / name, upstream) for name in (first, second)]
     templates = sorted(counts[0])
@@ -156,7 +156,7 @@ def test_the_same_questions_are_paired_by_template(runs, upstream, first, second
 
 def test_a_stereotyped_model_is_so_beside_its_control_set(runs, upstream, tmp_path):
     control = RunArguments("mbbq", "baseline:unknown", config=f"nl_{CONFIG}_control", source="release")
-    run(control, tmp_path, Machine(mirror=str(upstream)))
+    run(control, tmp_path, Machine())
 
     # The two baselines stand for one model that is right about people of no group.
     def rename(content):
@@ -164,7 +164,7 @@ def test_a_stereotyped_model_is_so_beside_its_control_set(runs, upstream, tmp_pa
 
     edit_run(tmp_path, rename)
     edit(tmp_path / "scores.json", rename)
-    comparison = compare([runs / "mbbq-nl-stereotyped", tmp_path], mirror=str(upstream))
+    comparison = compare([runs / "mbbq-nl-stereotyped", tmp_path])
     rows = cells(find(comparison.analysis.tables, "paired_1_minus_2"), "name")
     bias = rows["Bias s_AMB, ambiguous contexts"]
     assert bias["difference"].value == 1.0
@@ -198,7 +198,7 @@ def test_a_run_of_several_languages_shows_each_as_a_run_of_its_own_does(runs, up
     run(
         RunArguments("mbbq", "baseline:random", config=config, source="release"),
         tmp_path,
-        Machine(mirror=str(upstream)),
+        Machine(),
     )
     rows = cells(find(qabias.read(tmp_path)._analysis.tables, "languages"), "name")
     assert set(rows) == {"English", "Dutch"}

@@ -354,11 +354,9 @@ def test_what_is_wrong_before_the_first_step_is_an_error(tmp_path):
         ({"every": 0}, "every is 0"),
         ({"every": "epoch"}, "every is 'epoch'"),
         ({"every": True}, "every is True"),
-        ({"config": "Agee"}, "Did you mean 'Age'"),
         ({"scores": "bias_ambig"}, r"scores=\['bias_ambig'\]"),
         ({"scores": ["bias_ambg"]}, "Did you mean 'bias_ambig'"),
         ({"format": "qqa"}, "qqa"),
-        ({"limit": 0}, "limit is 0"),
         ({"model_name": "a|b"}, r"model_name is 'a\|b'"),
         ({"model_name": "a\nb"}, "model_name is"),
         ({"model_name": "baseline:random"}, "model_name is 'baseline:random'"),
@@ -368,8 +366,8 @@ def test_what_is_wrong_before_the_first_step_is_an_error(tmp_path):
     ):
         with pytest.raises(QabiasError, match=message):
             BiasCallback(trainer, "bbq", **{**SMALL, **arguments})
-    with pytest.raises(QabiasError, match="unknown benchmark 'bqb'"):
-        BiasCallback(trainer, "bqb")
+    with pytest.raises(TypeError, match="formt"):
+        BiasCallback(trainer, "bbq", formt="qa")
     with pytest.raises(QabiasError, match="a transformers Trainer"):
         BiasCallback("bbq", "bbq")
     trainer.processing_class = None

@@ -213,7 +213,7 @@ def test_what_a_metric_refuses_names_the_row(fails, tmp_path, benchmark):
     """A metric knows `ValueError` only; it reaches the user of the command line as any other mistake does."""
     config, wrong, shown = BAD_ANSWERS[benchmark]
     chosen = load_benchmark(benchmark)
-    table = chosen.load(config, chosen.origin("bundled", 0, False, None)).slice(0, 240)
+    table = chosen.load(config, chosen.origin("bundled", 0, False)).slice(0, 240)
     rows = [
         {**key, **dict.fromkeys(chosen.answer_columns, 0), **(wrong if number == 1 else {})}
         for number, key in enumerate(table.select(list(chosen.key)).to_pylist())

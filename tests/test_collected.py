@@ -50,7 +50,7 @@ def invoke(*arguments) -> str:
 
 def age() -> pa.Table:
     benchmark = load_benchmark("bbq")
-    return benchmark.load("Age", benchmark.origin("bundled", 0, False, None))
+    return benchmark.load("Age", benchmark.origin("bundled", 0, False))
 
 
 @pytest.fixture

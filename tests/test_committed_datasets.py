@@ -89,7 +89,7 @@ def test_a_flipped_bit_in_a_committed_file_is_refused(name, config, tmp_path, mo
     folder = shutil.copytree(ROOT / f"{name}_dataset", tmp_path / f"{name}_dataset")
     monkeypatch.setattr(locate, "dataset_folder", lambda _: folder)
     benchmark = load_benchmark(name)
-    origin = benchmark.origin("bundled", 0, False, None)
+    origin = benchmark.origin("bundled", 0, False)
     assert benchmark.load(config, origin).num_rows
     path = folder / parquet_path(config)
     content, drawn = bytearray(path.read_bytes()), random.Random(5)
@@ -114,7 +114,6 @@ def test_the_committed_card_is_what_the_builder_makes(name):
 def test_the_committed_texts_are_those_of_the_default_origin(name):
     origin = importlib.import_module(f"{name}_dataset.origin").Origin
     assert origin().is_committed
-    assert origin(mirror="somewhere").is_committed
     assert not origin("official").is_committed
     assert not origin("official", fixes=True).is_committed
     # Only BBQ draws at random.

@@ -24,15 +24,14 @@ EPOCHS = 30
 
 def published(upstream):
     """The published examples of the sample that answer their question."""
-    examples = load_examples(RunArguments("bbq", "any", source="official", **ASKED), str(upstream)).table
+    examples = load_examples(RunArguments("bbq", "any", source="official", **ASKED)).table
     return [row for row in examples.to_pylist() if row["context_condition"] == "disambig"]
 
 
 def tokenizer_of(upstream):
     """A byte-level BPE tokenizer that knows both forms equally well."""
     both = [
-        load_examples(RunArguments("bbq", "any", source=source, **ASKED), str(upstream)).table
-        for source in ("official", "bundled")
+        load_examples(RunArguments("bbq", "any", source=source, **ASKED)).table for source in ("official", "bundled")
     ]
     texts = sorted({text for table in both for name in ("context", "question") for text in table[name].to_pylist()})
     return train_tokenizer(texts)
@@ -64,7 +63,7 @@ def train(model, tokenizer, rows):
 def measured(upstream, tmp_path_factory):
     """By "untouched" and "tuned" the comparison of the two runs of a model."""
     folder = tmp_path_factory.mktemp("contamination")
-    machine = Machine(mirror=str(upstream))
+    machine = Machine()
     tokenizer = tokenizer_of(upstream)
     rows = published(upstream)
     assert len({row["context"] for row in rows}) == 100

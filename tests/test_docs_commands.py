@@ -71,7 +71,7 @@ def stand_ins(tmp_path_factory):
     spans = tiny_models.make_encoder("bert", "AutoModelForQuestionAnswering", **encoder)
     choices = tiny_models.make_encoder("bert", "AutoModelForMultipleChoice", **encoder)
     knowing = copy.deepcopy(words)  # masked models are asked for subjects that are one token to them
-    religions = UNQOVER.load("religion_mlm", UNQOVER.origin("bundled", 0, False, None))
+    religions = UNQOVER.load("religion_mlm", UNQOVER.origin("bundled", 0, False))
     knowing.add_tokens(sorted({*religions["answer1"].to_pylist(), *religions["answer2"].to_pylist()}))
     masks = tiny_models.make_encoder.__wrapped__("bert", "AutoModelForMaskedLM", vocab_size=len(knowing), **encoder)
     shutil.copytree(causal, folder / "chat")

@@ -22,7 +22,7 @@ SPANISH = load_benchmark("esbbq")
 @pytest.fixture(scope="module")
 def built(upstream, tmp_path_factory):
     folder = tmp_path_factory.mktemp("built")
-    origin = make_origin(SPANISH, "release", 0, False, str(upstream), {})
+    origin = make_origin(SPANISH, "release", 0, False, {})
     SPANISH.write_folder(folder, "Nationality,Religion", origin)
     return folder
 
@@ -63,7 +63,7 @@ def test_push_stops_with_one_line_where_the_licence_forbids_it(push, monkeypatch
 
 def test_a_card_without_a_licence_says_so(upstream, tmp_path, monkeypatch):
     monkeypatch.setattr(SPANISH, "card", dataclasses.replace(SPANISH.card, licence="NONE"))
-    SPANISH.write_folder(tmp_path, "Religion", make_origin(SPANISH, "release", 0, False, str(upstream), {}))
+    SPANISH.write_folder(tmp_path, "Religion", make_origin(SPANISH, "release", 0, False, {}))
     head = yaml.safe_load((tmp_path / "README.md").read_text("utf-8").split("---\n")[1])
     assert (head["license"], head["license_name"]) == ("other", "none-stated")
 
@@ -97,7 +97,7 @@ def test_a_field_that_a_card_has_not_is_named_with_the_file(tmp_path):
 )
 def test_every_set_is_built_and_read_back(name, config, codes, upstream, tmp_path):
     benchmark = load_benchmark(name)
-    origin = make_origin(benchmark, "release", 0, False, str(upstream), {})
+    origin = make_origin(benchmark, "release", 0, False, {})
     benchmark.write_folder(tmp_path / "built", config, origin)
     card = DatasetCard.load(tmp_path / "built" / "README.md")
     assert card.data.language == codes
@@ -112,7 +112,7 @@ def test_every_set_is_built_and_read_back(name, config, codes, upstream, tmp_pat
 
 def test_a_folder_of_two_languages_names_these_in_head_and_text(upstream, tmp_path):
     benchmark = load_benchmark("mbbq")
-    origin = make_origin(benchmark, "release", 0, False, str(upstream), {})
+    origin = make_origin(benchmark, "release", 0, False, {})
     benchmark.write_folder(tmp_path, "en_Gender_identity,nl_Gender_identity", origin)
     card = DatasetCard.load(tmp_path / "README.md")
     assert card.data.language == ["en", "nl"]
@@ -123,7 +123,7 @@ def test_a_folder_of_two_languages_names_these_in_head_and_text(upstream, tmp_pa
 @pytest.mark.slow
 def test_configurations_of_several_categories_are_in_the_head_of_the_card(upstream, tmp_path):
     benchmark = load_benchmark("ggbbq")
-    benchmark.write_folder(tmp_path, "all", make_origin(benchmark, "release", 0, False, str(upstream), {}))
+    benchmark.write_folder(tmp_path, "all", make_origin(benchmark, "release", 0, False, {}))
     configs = DatasetCard.load(tmp_path / "README.md").data["configs"]
     assert [config["config_name"] for config in configs] == ["all", "labels", "names"]
     assert [config.get("default", False) for config in configs] == [True, False, False]

@@ -141,7 +141,7 @@ def in_their_names(scores: dict[str, Any]) -> dict[str, float]:
 )
 def test_our_scores_of_esbbq_are_those_of_the_harness(upstream, harness, bbq, order, responders):
     benchmark = load_benchmark("esbbq")
-    origin = make_origin(benchmark, "release", 0, False, str(upstream), {"answers": order})
+    origin = make_origin(benchmark, "release", 0, False, {"answers": order})
     docs_of = by_category(upstream)
     if order == "shuffled":
         docs_of = {name: docs_of[name] for name in ("PhysicalAppearance", "Religion")}

@@ -34,7 +34,7 @@ MEASURES = BBQ.facts.chosen(BBQ.facts.compared)
 
 
 def examples(source, upstream, config="all"):
-    return BBQ.load(config, make_origin(BBQ, source, 0, False, str(upstream), {}))
+    return BBQ.load(config, make_origin(BBQ, source, 0, False, {}))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def two_runs(upstream, tmp_path_factory):
     """A baseline in both forms of two categories, made by one command."""
     folder = tmp_path_factory.mktemp("forms") / "both"
     arguments = RunArguments("bbq", "baseline:random", "Age,Religion", source="official,bundled")
-    return run_forms(arguments, folder, Machine(mirror=str(upstream)))
+    return run_forms(arguments, folder, Machine())
 
 
 # Which stereotypes both forms have
@@ -130,7 +130,7 @@ def test_forms_that_lack_answers_have_no_size_that_would_have_been_found(two_run
 
     published, parallel = (of.folder for of in two_runs.runs)
     few = changed(published, tmp_path / "few", scores=lose)
-    table = find(compare([few, parallel], mirror=str(upstream)).analysis.tables, "forms_accuracy_ambig")
+    table = find(compare([few, parallel]).analysis.tables, "forms_accuracy_ambig")
     assert [row[-1] is None for row in table.rows] == [False, False, True]
 
 
@@ -138,7 +138,7 @@ def test_the_differences_by_stereotype_are_those_of_the_metric_by_template(two_r
     by_form = []
     metric = evaluate.load(str(metric_folder("bbq")))
     for result in two_runs.runs:
-        question = read_question(Run.open(result.folder), str(upstream))
+        question = read_question(Run.open(result.folder))
         answers, _ = read_answers(Run.open(result.folder), BBQ, question.parts)
         scores = metric.compute(
             predictions=answers["prediction"].to_pylist(),
@@ -185,8 +185,8 @@ def test_two_forms_are_of_one_model_in_any_order(two_runs, upstream, tmp_path):
     published, parallel = (result.folder for result in two_runs.runs)
     with pytest.raises(QabiasError, match="source: "):
         compare([published, tmp_path / "other"])
-    assert compare([parallel, published], mirror=str(upstream)).analysis == two_runs.comparison.analysis
-    mixed = compare([published, parallel], allow_mixed=True, mirror=str(upstream))
+    assert compare([parallel, published]).analysis == two_runs.comparison.analysis
+    mixed = compare([published, parallel], allow_mixed=True)
     assert mixed.view is not FORMS
     assert set(mixed.mixed) == {"source"}
 
@@ -231,10 +231,10 @@ def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, monkeypa
 @pytest.mark.slow
 def test_the_comparison_waits_for_all_shares_of_both_runs(upstream, tmp_path):
     arguments = RunArguments("bbq", "baseline:random", "Age", source="official,bundled")
-    first = run_forms(arguments, tmp_path / "both", Machine(shard=(0, 2), mirror=str(upstream)))
+    first = run_forms(arguments, tmp_path / "both", Machine(shard=(0, 2)))
     assert first.comparison is None
     assert [of.n_missing_parts > 0 for of in first.runs] == [True, True]
-    second = run_forms(arguments, tmp_path / "both", Machine(shard=(1, 2), mirror=str(upstream)))
+    second = run_forms(arguments, tmp_path / "both", Machine(shard=(1, 2)))
     assert second.comparison is not None
     assert second.page.is_file()
 

@@ -64,5 +64,5 @@ def test_an_answer_with_a_half_in_the_log_of_a_batch_is_read(tmp_path):
     write(tmp_path / "output.jsonl", [result("Age/0", 200, body)])
     log = read_log(tmp_path / "output.jsonl")
     assert [sample.text for sample in log.samples()] == ["A \ufffd"]
-    found = batched(load_benchmark("bbq"), log, {"config": "Age", "source": "bundled", "format": "letters"}, None)
+    found = batched(load_benchmark("bbq"), log, {"config": "Age", "source": "bundled", "format": "letters"})
     assert found.answers["outputs"].to_pylist() == [["A \ufffd"]]

@@ -13,7 +13,7 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.headline import FAILED, SMALL_ENOUGH, headline, headline_tiles
 from qabias.comparison import compare
 from qabias.report.writing import write_combined_report, write_comparison, write_report_of
-from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scores.judge import t_quantile
 from qabias.scores.score import imbalance, limited
@@ -208,7 +208,7 @@ def sampled(tmp_path_factory, upstream):
     where = tmp_path_factory.mktemp("sampled")
     for model in ("oracle", "stereotyped", "random"):
         arguments = RunArguments("bbq", f"baseline:{model}", "Physical_appearance", source="official")
-        run(arguments, where / model, Machine(mirror=str(upstream)))
+        run(arguments, where / model)
     return where
 
 

@@ -112,7 +112,7 @@ class _Echo:
 @pytest.mark.parametrize("rule", ["none", "released"])
 def test_written_answers_of_bbq_are_read_by_exact_match(prompt_format, rule):
     benchmark = load_benchmark("bbq")
-    table = benchmark.load("Age", benchmark.origin("bundled", 0, False, None)).slice(0, 200)
+    table = benchmark.load("Age", benchmark.origin("bundled", 0, False)).slice(0, 200)
     for place in range(3):
         answers = benchmark.answer(table, _Echo(place), benchmark.formats[prompt_format], rule)
         assert set(answers["prediction"].to_pylist()) == {place}
@@ -226,7 +226,7 @@ class Writer:
 @pytest.mark.parametrize(("benchmark", "first", "place"), [("bbnli", "ANSWER: no", 0), ("bbq_qa", "Unknown", 2)])
 def test_samples_have_an_outcome_each(benchmark, first, place):
     benchmark = load_benchmark(benchmark)
-    table = benchmark.load(CONFIGS[benchmark.name], benchmark.origin("bundled", 0, False, None)).slice(0, 24)
+    table = benchmark.load(CONFIGS[benchmark.name], benchmark.origin("bundled", 0, False)).slice(0, 24)
     answers = pa.table(benchmark.answer(table, Writer(first), benchmark.formats["instructed"], "none"))
     assert set(answers.column_names) == {"predictions", "outcomes", "thinking", "outputs"}
     assert answers["predictions"].to_pylist() == [[place, -1, -1]] * 24

@@ -363,10 +363,10 @@ def test_every_score_stands_beside_the_one_here(tmp_path, benchmark, arguments, 
 @pytest.mark.slow
 def test_texts_of_another_seed_and_corrected_ones_are_found_again(tmp_path, upstream):
     arguments = {"source": "official", "config": "SES", "limit": 8, "seed": 5, "fixes": True, "parser": "released"}
-    asked = load_questions("bbq", **arguments, mirror=str(upstream))
+    asked = load_questions("bbq", **arguments)
     says = {question.key: asked.rows[question.row]["ans0"] for question in asked.questions}  # letters are not read
     log = log_of(tmp_path, {**arguments, "mirror": str(upstream)}, says)
-    found = collect(read_external(log, {}, str(upstream)), mirror=str(upstream))
+    found = collect(read_external(log, {}))
     assert (found.arguments.seed, found.arguments.fixes, found.arguments.norm) == (5, True, "released")
     assert found.question.table.equals(asked.table)
 

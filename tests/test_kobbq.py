@@ -13,6 +13,7 @@ from qabias.benchmarks.bbq.prompts import FIVE
 from qabias.benchmarks.bbq.roles import in_order
 from qabias.benchmarks.multilingual.kobbq import PATH, formats
 from qabias.benchmarks.multilingual.language import load_language
+from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import Machine, RunArguments
@@ -105,7 +106,8 @@ def all_samples(upstream, monkeypatch, tmp_path):
 def test_all_samples_are_read_by_the_same_code(upstream, all_samples):
     rows = rows_of("kobbq", "SES", upstream=all_samples, part="all", answers="released")
     assert rows == rows_of("kobbq", "SES", upstream=upstream, answers="released")
-    assert load_benchmark("kobbq").origin("release", 0, False, all_samples, part="all").version.endswith("+part=all")
+    with using_mirror(all_samples):
+        assert load_benchmark("kobbq").origin("release", 0, False, part="all").version.endswith("+part=all")
 
 
 def test_a_report_says_nothing_that_holds_for_the_texts_of_bbq_alone(upstream, monkeypatch, tmp_path):
@@ -148,8 +150,8 @@ def rows(upstream):
 
 @pytest.fixture
 def found(upstream):
-
-    return formats(str(upstream))
+    with using_mirror(upstream):
+        yield formats()
 
 
 def in_parts(row):
@@ -203,7 +205,8 @@ def test_nothing_is_read_before_a_prompt_is_needed(tmp_path, monkeypatch):
 def test_the_benchmark_asks_in_the_five_prompts_from_the_mirror_of_the_user(upstream, tmp_path, monkeypatch):
     monkeypatch.delenv("QABIAS_UPSTREAM", raising=False)
     arguments = RunArguments("kobbq", "baseline:stereotyped", config="Age", source="release", format=FIVE)
-    scores = run(arguments, tmp_path / "run", Machine(mirror=str(upstream))).scores
+    with using_mirror(upstream):
+        scores = run(arguments, tmp_path / "run", Machine()).scores
     assert scores["bias_ambig"] == 1
     assert list(scores["wordings"]) == NAMES
 
@@ -212,7 +215,7 @@ def test_the_benchmark_asks_in_the_five_prompts_from_the_mirror_of_the_user(upst
 def test_a_letter_is_what_an_instructed_prompt_of_the_set_asks_for(monkeypatch, upstream):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
     benchmark = load_benchmark("kobbq")
-    rows = benchmark.load("Religion", benchmark.origin("release", 0, False, None)).to_pylist()
+    rows = benchmark.load("Religion", benchmark.origin("release", 0, False)).to_pylist()
     for name in ("letters", *NAMES):
         request = benchmark.request(rows[0], benchmark.formats[name])
         assert [benchmark.read(option, "none", rows[0]) for option in request.options] == [0, 1, 2]

@@ -137,21 +137,21 @@ def test_the_files_that_a_set_fetches_are_pinned(name, monkeypatch):
     benchmark = load_benchmark(name)
     fetched = []
 
-    def fetch(repository, path, mirror=None):
+    def fetch(repository, path):
         fetched.append(path)
         raise QabiasError("nothing is read")
 
     monkeypatch.setattr(sources, "fetch", fetch)
     for category in dict.fromkeys(member for config in benchmark.configs for member in benchmark.members(config)):
         with pytest.raises(QabiasError):
-            benchmark.table(category, benchmark.origin("release", 0, False, None))
+            benchmark.table(category, benchmark.origin("release", 0, False))
     assert set(fetched) <= set(sources.files(benchmark.card.repository))
 
 
 def test_the_version_names_the_commit_and_the_options_that_are_not_the_default():
     benchmark = load_benchmark("kobbq")
     commit = sources.commit(benchmark.card.repository)[:7]
-    versions = [benchmark.origin("release", 0, False, None, **options).version for options in ({}, {"part": "all"})]
+    versions = [benchmark.origin("release", 0, False, **options).version for options in ({}, {"part": "all"})]
     assert versions == [f"release@{commit}", f"release@{commit}+part=all"]
 
 

@@ -36,7 +36,7 @@ def read_by_bbq(log):
 @pytest.fixture(scope="module")
 def examples(upstream):
     """The released examples of the categories that are asked."""
-    return BBQ.load(",".join(CATEGORIES), BBQ.origin("release", 0, False, upstream))
+    return BBQ.load(",".join(CATEGORIES), BBQ.origin("release", 0, False))
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ def rows(upstream):
 def by_key(upstream, rows):
     """The examples here that have the keys of the rows."""
     benchmark = load_benchmark("bbq")
-    origin = benchmark.origin("release", 0, False, str(upstream))
+    origin = benchmark.origin("release", 0, False)
     found = {(name, row["example_id"]): row for name in N_ROWS for row in benchmark.load(name, origin).to_pylist()}
     return {key: found[key] for key in ((row["category"], row["example_id"]) for row in rows)}
 
@@ -244,7 +244,7 @@ def test_a_file_that_ends_too_early_at_the_end_of_a_line_says_so(upstream, of_ra
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:8]))
     found = read(path, "bbq")
     assert found.answers.num_rows == 8
-    notes = collect(read_external(path, {}, str(upstream)), mirror=str(upstream)).other.notes
+    notes = collect(read_external(path, {})).other.notes
     assert any(f"8 of the {len(rows)} samples" in note for note in notes)
 
 
@@ -343,7 +343,7 @@ def test_scores_without_answers_say_how_to_ask_again(of_random, tmp_path):
 
 def test_where_groups_cross_the_reason_is_the_target_by_race(tmp_path):
     benchmark = load_benchmark("bbq")
-    origin = benchmark.origin("bundled", 0, False, None)
+    origin = benchmark.origin("bundled", 0, False)
     rows = [row for name in ("Age", "Race_x_gender") for row in benchmark.load(name, origin).slice(0, 40).to_pylist()]
     task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
     found = read(ask([task], tmp_path, drawn)["bbq"], "bbq")

@@ -45,7 +45,7 @@ def write_lines(tmp_path, *lines):
 
 def read(tmp_path, *lines, benchmark=BBQ, **hints):
     log = read_log(write_lines(tmp_path, *lines))
-    return batched(benchmark, log, {"config": "Age", "source": "bundled", "format": "letters"} | hints, None)
+    return batched(benchmark, log, {"config": "Age", "source": "bundled", "format": "letters"} | hints)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_failure_says_why(line, said, tmp_path):
 def test_a_custom_id_is_the_key_of_an_example(form, tmp_path):
     lines = [result(form.format(number), 200, chat(LETTERS[number % 3])) for number in range(7, 0, -1)]
     found = read(tmp_path, *lines)
-    table = BBQ.load("Age", BBQ.origin("bundled", 0, False, None))
+    table = BBQ.load("Age", BBQ.origin("bundled", 0, False))
     asked, answers = join_answers(BBQ, table, found.answers, "a batch")
     assert asked["example_id"].to_pylist() == [1, 2, 3, 4, 5, 6, 7]
     assert answers["prediction"].to_pylist() == [number % 3 for number in range(1, 8)]
@@ -173,10 +173,10 @@ def test_what_cannot_be_told_apart_is_refused(lines, hints, token, tmp_path):
 
 def test_the_answers_of_other_benchmarks_are_texts_too(tmp_path):
     bbnli = load_benchmark("bbnli")
-    table = bbnli.load(bbnli.configs[0], bbnli.origin("bundled", 0, False, None))
+    table = bbnli.load(bbnli.configs[0], bbnli.origin("bundled", 0, False))
     names = table["example_id"].to_pylist()[:3]
     lines = [result(f"bbnli-{name}", 200, chat(text)) for name, text in zip(names, ("Yes", "No", "Maybe"), strict=True)]
-    found = batched(bbnli, read_log(write_lines(tmp_path, *lines)), {"config": bbnli.configs[0]}, None)
+    found = batched(bbnli, read_log(write_lines(tmp_path, *lines)), {"config": bbnli.configs[0]})
     answers = found.answers.to_pydict()
     assert answers["example_id"] == names
     assert answers["outputs"] == [["Yes"], ["No"], ["Maybe"]]
@@ -186,7 +186,7 @@ def test_the_answers_of_other_benchmarks_are_texts_too(tmp_path):
     unqover = load_benchmark("unqover")
     log = read_log(write_lines(tmp_path, result("gender/1", 200, chat("A"))))
     with pytest.raises(QabiasError, match="unqover needs s1_"):
-        batched(unqover, log, {"config": "gender"}, None)
+        batched(unqover, log, {"config": "gender"})
 
 
 def test_results_become_a_run_of_the_benchmark_that_is_named(tmp_path):
@@ -213,7 +213,7 @@ def test_a_damaged_line_is_named(line, tmp_path):
     path = write_lines(tmp_path, result("Age/1", 200, chat("A")))
     path.write_text(path.read_text("utf-8") + "\n" + line, "utf-8")
     with pytest.raises(QabiasError, match=r"output.jsonl: line 3 "):
-        batched(BBQ, read_log(path), {"config": "Age"}, None)
+        batched(BBQ, read_log(path), {"config": "Age"})
     if line in ODD:
         path.write_text(line, "utf-8")
         with pytest.raises(QabiasError, match="line 1 "):
@@ -223,15 +223,15 @@ def test_a_damaged_line_is_named(line, tmp_path):
 @pytest.mark.slow
 def test_texts_and_options_are_those_that_the_hints_say(tmp_path, upstream):
     esbbq, options = load_benchmark("esbbq"), {"answers": "released"}
-    texts = esbbq.load("Religion", esbbq.origin("release", 3, False, str(upstream), **options))
+    texts = esbbq.load("Religion", esbbq.origin("release", 3, False, **options))
     numbers = texts["example_id"].to_pylist()[:12]
     path = write_lines(tmp_path, *[result(f"Religion/{number}", 200, chat("A")) for number in numbers])
     hints = {"config": "Religion", "source": "release", "format": "letters", "seed": 3, "options": options}
-    logged = batched(esbbq, read_log(path), hints, str(upstream))
+    logged = batched(esbbq, read_log(path), hints)
     assert (logged.seed, logged.fixes, logged.options) == (3, False, options)
     path = write_lines(tmp_path, *[result(f"Age/{number}", 200, chat("A")) for number in range(4)])
     hints = {"config": "Age", "source": "official", "seed": 3, "fixes": True}
-    logged = batched(BBQ, read_log(path), hints, str(upstream))
+    logged = batched(BBQ, read_log(path), hints)
     assert (logged.seed, logged.fixes) == (3, True)
 
 

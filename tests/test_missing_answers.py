@@ -255,7 +255,7 @@ def test_tables_of_the_forms_of_bbq_have_ranges(name):
 
 
 def test_tables_of_unqover_have_ranges():
-    table = UNQOVER.load("religion", UNQOVER.origin("bundled", 0, False, None)).slice(0, 220)
+    table = UNQOVER.load("religion", UNQOVER.origin("bundled", 0, False)).slice(0, 220)
     numbers = iter(range(4 * table.num_rows))
     writer = Writer(lambda *_: "They talk about it." if next(numbers) % 37 == 0 else "A")
     answers = pa.table(UNQOVER.answer(table, writer, UNQOVER.formats["choose"], "none"))

@@ -15,7 +15,7 @@ from qabias.building.folder import claimed, data_checksums, is_built, parquet_pa
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
-from qabias.support.outputs import check_file, check_folder, check_new_folder, json_with, same_bytes
+from qabias.support.outputs import check_file, check_folder, check_new_folder, json_with, overwriting, same_bytes
 
 FOREIGN = b"somebody's\n"
 
@@ -229,14 +229,15 @@ def test_the_rule_by_itself(tmp_path):
     (tmp_path / "link").symlink_to(file)
     check_file(tmp_path / "new" / "file")
     check_file(file, same_bytes(FOREIGN))
-    check_file(file, overwrite=True)
+    with overwriting(True):
+        check_file(file)
     check_new_folder(folder)
     check_folder(tmp_path / "new")
     for refused, why in (
         (lambda: check_file(file), "exists"),
         (lambda: check_file(folder), "is a folder"),
         (lambda: check_file(file / "below"), "is a file, not a folder"),
-        (lambda: check_file(tmp_path / "link", overwrite=True, inputs=[file]), "is read by this command"),
+        (lambda: overwriting(True)(check_file)(tmp_path / "link", inputs=[file]), "is read by this command"),
         (lambda: check_folder(file), "is a file"),
         (lambda: check_folder(folder / "in", [folder]), "which is"),
         (lambda: check_new_folder(tmp_path), "holds other files"),
@@ -247,7 +248,7 @@ def test_the_rule_by_itself(tmp_path):
         os.mkfifo(tmp_path / "pipe")
         for is_own in (same_bytes(b""), json_with("a")):  # reading it would have no end
             with pytest.raises(QabiasError, match="is a device or a pipe"):
-                check_file(tmp_path / "pipe", is_own, overwrite=True)
+                overwriting(True)(check_file)(tmp_path / "pipe", is_own)
     (folder / "a.json").write_text(json.dumps({"a": 1, "b": [1.5]}), encoding="utf-8")
     assert json_with("a", b=(1.5,))(folder / "a.json")
     assert not json_with("c")(folder / "a.json")

@@ -128,7 +128,7 @@ def architecture(name):
 def subjects():
     """Everyone whom a masked model may be asked about."""
     benchmark = load_benchmark("unqover")
-    lists = [benchmark.origin("official", 0, False, str(UPSTREAM), name) for name in ("bert", "roberta")]
+    lists = [benchmark.origin("official", 0, False, subjects=name) for name in ("bert", "roberta")]
     tables = [benchmark.load("all_mlm", origin) for origin in lists]
     return sorted(
         {name for table in tables for column in ("answer1", "answer2") for name in table[column].unique().to_pylist()}
@@ -179,7 +179,7 @@ def test_every_run_of_a_paper_finishes_and_its_means_are_made(tmp_path, folder_o
     in_paper = [one for one in suite.experiments if "not in the paper" not in one.claim]
     assert {run.experiment.name for run in runs} == {one.name for one in in_paper}
     runs = list({repr(run.arguments): run for run in runs}.values())  # models of one architecture have one stand-in
-    machine = Machine(mirror=str(UPSTREAM), batch_tokens=8192)  # few batches: each takes as long as one answer
+    machine = Machine(batch_tokens=8192)  # few batches: each takes as long as one answer
     outcomes = run_suite(runs, tmp_path, machine, lambda _: None)
     assert not [(outcome.run.name, outcome.failure) for outcome in outcomes if outcome.failure]
     for outcome in outcomes:

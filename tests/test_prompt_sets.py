@@ -150,7 +150,7 @@ def test_a_mean_is_not_pooled_again(runs, tmp_path):
 
 
 def test_answers_of_others_name_one_wording():
-    table = load_benchmark("bbq").load("Age", load_benchmark("bbq").origin("bundled", 0, False, None))
+    table = load_benchmark("bbq").load("Age", load_benchmark("bbq").origin("bundled", 0, False))
     given = table.select(["category", "example_id"]).append_column("prediction", table["label"])
     with pytest.raises(QabiasError, match=r"(?s)five is a set.*: letters, letters_task"):
         collect(External(given, "bbq", config="Age", source="bundled", format=FIVE))

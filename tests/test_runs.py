@@ -125,7 +125,7 @@ def test_t_b20_contexts_are_never_pooled(tmp_path):
 
 
 def _table(config="all"):
-    return BENCHMARK.load(config, BENCHMARK.origin("bundled", 0, False, None))
+    return BENCHMARK.load(config, BENCHMARK.origin("bundled", 0, False))
 
 
 @pytest.mark.parametrize("limit", [1, 40, 217, 400, 2744, 5000])
@@ -361,7 +361,7 @@ def test_somebodys_probabilities_of_unqover_are_scored_as_a_run_scores_them(tmp_
     whole = run(RunArguments("unqover", "baseline:random", config="religion", limit=60), tmp_path / "run")
     [part] = (tmp_path / "run" / "predictions").iterdir()
     rows = pq.read_table(part).drop_columns("set").to_pylist()
-    table = benchmark.load("religion", benchmark.origin("bundled", 0, False, None))
+    table = benchmark.load("religion", benchmark.origin("bundled", 0, False))
     answered, answers = join_file(benchmark, table, _answers(tmp_path, rows[::-1], suffix))
     assert same(benchmark.score(answered, answers), whole.scores)
     few = [{name: value for name, value in row.items() if name != "s2_21_neg"} for row in rows]

@@ -232,7 +232,7 @@ def test_a_model_that_names_nobody_has_no_direction(tmp_path):
 
 def test_nothing_is_said_of_errors_or_places_where_no_answer_is_there():
     benchmark = load_benchmark("bbq")
-    table = benchmark.load("Age", benchmark.origin("bundled", 0, False, None)).slice(0, 40)
+    table = benchmark.load("Age", benchmark.origin("bundled", 0, False)).slice(0, 40)
     answers = pa.table({"prediction": pa.array([-1] * 40, pa.int8())})
     with pytest.warns(UserWarning, match="unparseable"):
         silent = benchmark.score(table, answers)

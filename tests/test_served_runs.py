@@ -26,6 +26,7 @@ from qabias.runs.run import prepare, run
 from qabias.scorers.journal import Journal
 
 from . import tiny_models
+from .commands import refused
 from .conftest import ROOT
 from .echo_model import EchoModel
 from .faulty_server import FaultyServer, faulty
@@ -193,8 +194,18 @@ def test_an_estimate_counts_the_requests_of_a_run_and_the_tokens_of_a_tokenizer(
 def test_a_dry_run_refuses_what_a_run_refuses_and_a_model_on_this_machine():
     with pytest.raises(QabiasError, match="backend server"):
         estimate_run(RunArguments("bbq"))
-    with pytest.raises(QabiasError, match="limit is 0"):
-        estimate_run(RunArguments("bbq", backend="server", limit=0, options={"base_url": "http://h/v1"}))
+
+
+def test_an_error_in_a_worker_thread_names_options_on_the_command_line(serve, tmp_path):
+    asked = []
+
+    def reply(path, body):
+        asked.append(body)
+        return chat_reply("ANSWER: A") if len(asked) < 2 else (404, {"error": {"message": "no"}}, {})
+
+    server = serve(reply)
+    words = ("--model", "m", "--limit", 40, "--ask", "letter", "--output", tmp_path / "run")
+    assert "Check --base-url" in refused("run", "bbq", "--base-url", server.url, *words)
 
 
 # Real servers

@@ -187,7 +187,7 @@ def test_the_mirror_next_to_the_checkout_holds_what_is_pinned(upstream):
         for path in sources.files(repository):
             if (upstream / repository / path).is_file():
                 size = sources.pins()[repository]["files"][path]["bytes"]
-                assert size in {None, sources.fetch(repository, path, mirror=upstream).stat().st_size}
+                assert size in {None, sources.fetch(repository, path).stat().st_size}
                 n_files += 1
     assert n_files > 0
 
@@ -313,16 +313,16 @@ def test_a_pipe_or_a_device_in_the_mirror_is_refused(cache, tmp_path):
     file = tmp_path / REPOSITORY / "unsized.csv"
     file.parent.mkdir(parents=True)
     os.mkfifo(file)
-    with pytest.raises(QabiasError, match=r"unsized\.csv"):
-        sources.fetch(REPOSITORY, "unsized.csv", mirror=tmp_path)
+    with pytest.raises(QabiasError, match=r"unsized\.csv"), sources.using_mirror(tmp_path):
+        sources.fetch(REPOSITORY, "unsized.csv")
     file.unlink()
     file.symlink_to("/dev/zero")
-    with pytest.raises(QabiasError, match=r"unsized\.csv"):
-        sources.fetch(REPOSITORY, "unsized.csv", mirror=tmp_path)
+    with pytest.raises(QabiasError, match=r"unsized\.csv"), sources.using_mirror(tmp_path):
+        sources.fetch(REPOSITORY, "unsized.csv")
     file.unlink()
     file.mkdir()
-    with pytest.raises(QabiasError, match=r"unsized\.csv"):
-        sources.fetch(REPOSITORY, "unsized.csv", mirror=tmp_path)
+    with pytest.raises(QabiasError, match=r"unsized\.csv"), sources.using_mirror(tmp_path):
+        sources.fetch(REPOSITORY, "unsized.csv")
 
 
 def test_waits_grow_between_the_tries(server, cache, waits):
@@ -411,17 +411,18 @@ def test_a_mirror_is_read_in_place(server, cache, monkeypatch, tmp_path, by_argu
     # The argument comes before the environment.
     monkeypatch.setenv("QABIAS_UPSTREAM", str(tmp_path / ("elsewhere" if by_argument else "mirror")))
     argument = tmp_path / "mirror" if by_argument else None
-    assert sources.fetch(REPOSITORY, "missing.csv", mirror=argument) == file
+    with sources.using_mirror(argument):
+        assert sources.fetch(REPOSITORY, "missing.csv") == file
     assert not server
     assert not cache.exists()
 
 
 def test_a_file_that_the_mirror_lacks_or_has_altered_is_never_downloaded(server, cache, tmp_path):
-    with pytest.raises(QabiasError, match="not in the mirror"):
-        sources.fetch(REPOSITORY, "unsized.csv", mirror=tmp_path)
+    with pytest.raises(QabiasError, match="not in the mirror"), sources.using_mirror(tmp_path):
+        sources.fetch(REPOSITORY, "unsized.csv")
     file = tmp_path / REPOSITORY / "unsized.csv"
     file.parent.mkdir(parents=True)
     file.write_bytes(CONTENT.replace(b"\n", b"\r\n"))
-    with pytest.raises(QabiasError, match="expected git blob"):
-        sources.fetch(REPOSITORY, "unsized.csv", mirror=tmp_path)
+    with pytest.raises(QabiasError, match="expected git blob"), sources.using_mirror(tmp_path):
+        sources.fetch(REPOSITORY, "unsized.csv")
     assert not server

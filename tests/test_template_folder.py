@@ -64,7 +64,7 @@ def change(path, **values):
 
 def rows_of(folder, config="all", seed=0):
     benchmark = load_benchmark(str(folder))
-    return benchmark.load(config, make_origin(benchmark, "templates", seed, False, None, {})).to_pylist()
+    return benchmark.load(config, make_origin(benchmark, "templates", seed, False, {})).to_pylist()
 
 
 def test_three_templates_in_a_fourth_language_run_report_and_build(folder, qabias_says, tmp_path):
@@ -252,7 +252,7 @@ def test_a_file_that_is_not_utf_8_is_told(folder, file, qabias_says):
 
 def test_the_card_says_of_the_makers_only_what_the_folder_says(folder):
     benchmark = load_benchmark("mine")
-    benchmark.write_folder(Path("built"), "all", make_origin(benchmark, "templates", 0, False, None, {}))
+    benchmark.write_folder(Path("built"), "all", make_origin(benchmark, "templates", 0, False, {}))
     card = DatasetCard.load("built/README.md")
     for field in ("language_creators", "annotations_creators", "source_datasets"):
         assert getattr(card.data, field) is None
@@ -296,7 +296,7 @@ def test_no_text_of_a_folder_is_markup_in_the_report_or_the_card(folder):
     change(folder / "benchmark.yaml", limitations=[hostile], **dict.fromkeys(fields, hostile))
     benchmark = load_benchmark("mine")
     assert "<meta" not in benchmark.facts.citations[0]
-    benchmark.write_folder(Path("built"), "all", make_origin(benchmark, "templates", 0, False, None, {}))
+    benchmark.write_folder(Path("built"), "all", make_origin(benchmark, "templates", 0, False, {}))
     _, _, card = Path("built/README.md").read_text("utf-8").split("---\n", 2)
     outside = "".join(card.split("```")[::2])
     assert not re.findall(r"(?<!\\)(?:<meta|\[x\])", outside)

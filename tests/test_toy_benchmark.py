@@ -147,9 +147,7 @@ def test_answers_of_others_are_scored(done, folder):
 def test_the_scorer_answers_a_benchmark_of_this_package(done, folder):
     assert done["bbq"].code == 0, done["bbq"].output
     bbq = load_benchmark("bbq")
-    examples = {
-        row["example_id"]: row for row in bbq.load("Religion", bbq.origin("bundled", 0, False, None)).to_pylist()
-    }
+    examples = {row["example_id"]: row for row in bbq.load("Religion", bbq.origin("bundled", 0, False)).to_pylist()}
     answers = pq.read_table(folder / "bbq" / "predictions").to_pylist()
     right = []
     for answer in answers:

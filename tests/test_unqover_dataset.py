@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 
+from qabias.building.sources import using_mirror
 from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
 from qabias.share.unqover_dataset import bundled
@@ -244,7 +245,7 @@ def test_subjects_occupations_and_contexts_are_the_published_tables(tables, upst
     for name in ("ethnicity", "religion"):
         assert [s.name for s in subjects[name]] == terms(f"nouns/subjects/{name}", "[subj]")
     assert [a.singular for a in attributes["occupation"]] == terms("activities/occupation_rev1", "[p_act]")
-    official = Origin("official", fixes=True, mirror=upstream)
+    official = Origin("official", fixes=True)
     for name in SETS:
         ours, theirs = Origin().design(name), official.design(name)
         assert [(t.context, t.form, len(t.questions)) for t in ours.templates] == [
@@ -350,7 +351,7 @@ ALL_TEMPLATES_MLM = {"gender": 1_372_000, "nationality": 2346 * 342, "ethnicity"
 @pytest.fixture(scope="module")
 def make(upstream):
     def origin(**fields):
-        return Origin("official", mirror=upstream, **fields)
+        return Origin("official", **fields)
 
     return origin
 
@@ -524,8 +525,8 @@ def test_a_damaged_file_is_refused(upstream, tmp_path):
     shutil.copytree(source / "word_lists", mirror / "word_lists")
     path = mirror / "word_lists" / "nouns" / "subjects" / "religion"
     path.write_text(path.read_text("utf-8").replace("Sikh", "Jain"), "utf-8")
-    with pytest.raises(QabiasError, match=r"subjects/religion .*published"):
-        Origin("official", mirror=tmp_path).table("religion")
+    with pytest.raises(QabiasError, match=r"subjects/religion .*published"), using_mirror(tmp_path):
+        Origin("official").table("religion")
 
 
 @pytest.mark.parametrize(
@@ -533,8 +534,7 @@ def test_a_damaged_file_is_refused(upstream, tmp_path):
     [("ethnicity", {}), ("religion_mlm", {"source": "official", "subjects": "roberta", "fixes": True})],
 )
 def test_the_builder_makes_the_same_examples_as_the_table(config, fields, upstream, tmp_path):
-    fields = {**fields, "mirror": str(upstream)}
-    builder = UnQover(config_name=config, cache_dir=tmp_path, **fields)
+    builder = UnQover(config_name=config, cache_dir=tmp_path, mirror=str(upstream), **fields)
     builder.download_and_prepare()
     assert builder.as_dataset(split="test").to_list() == unqover_rows(Origin(**fields).table(config))
     assert (set(UnQover.builder_configs), UnQover.DEFAULT_CONFIG_NAME) == (set(CONFIGS), "gender")

@@ -32,7 +32,7 @@ def _run(folder, **arguments):
 
 
 def _table(config="religion"):
-    return BENCHMARK.load(config, BENCHMARK.origin("bundled", 0, False, None))
+    return BENCHMARK.load(config, BENCHMARK.origin("bundled", 0, False))
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_a_masked_model_leaves_out_subjects_that_it_does_not_know(tmp_path, save
 def test_all_is_built_with_its_masked_forms(tmp_path, monkeypatch):
     """`make data` must not leave them out of the card."""
     monkeypatch.setattr(benchmark._folder, "write_folder", lambda output, origin, names: tuple(names))
-    origin = BENCHMARK.origin("bundled", 0, False, None)
+    origin = BENCHMARK.origin("bundled", 0, False)
     assert len(BENCHMARK.write_folder(tmp_path, "all", origin)) == 8
     assert BENCHMARK.write_folder(tmp_path, "religion", origin) == ("religion",)
 
@@ -165,7 +165,7 @@ def test_an_option_that_a_benchmark_lacks_is_refused_when_it_is_built(tmp_path):
 def test_everyone_is_what_bundled_has(tmp_path):
     result = _run(tmp_path / "run", model="baseline:first", config="religion", limit=20)
     assert "|source:bundled@1|" in result.signature
-    origin = make_origin(BENCHMARK, "bundled", 0, False, None, {"subjects": "all", "topk": "10"})
+    origin = make_origin(BENCHMARK, "bundled", 0, False, {"subjects": "all", "topk": "10"})
     assert origin.version == "bundled@1"
     with pytest.raises(QabiasError, match="religion has questions"):
         BENCHMARK.load("religion", origin)

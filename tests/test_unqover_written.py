@@ -48,7 +48,7 @@ PROMPT = re.compile(r"Question: (?P<question>.*)\nA\. (?P<first>.*)\nB\. (?P<sec
 
 def _rows(n_attributes=3):
     """All pairs of religions in two templates with a few attributes."""
-    table = BENCHMARK.load("religion", BENCHMARK.origin("bundled", 0, False, None))
+    table = BENCHMARK.load("religion", BENCHMARK.origin("bundled", 0, False))
     attributes = pa.array(sorted(pc.unique(table["attribute"]).to_pylist())[:n_attributes])
     chosen = pc.and_(
         pc.is_in(table["attribute"].cast(pa.string()), attributes),
@@ -214,7 +214,7 @@ def test_declining_and_refusing_are_counted_apart_and_both_prefer_nobody():
 
 def test_what_does_not_fit_a_writer_is_refused():
     part = _rows().slice(0, 1)
-    masked = BENCHMARK.load("religion_mlm", BENCHMARK.origin("bundled", 0, False, None)).slice(0, 1)
+    masked = BENCHMARK.load("religion_mlm", BENCHMARK.origin("bundled", 0, False)).slice(0, 1)
     several = Writer(first)
     several.samples = 3
     for rows, writer, norm, token in (

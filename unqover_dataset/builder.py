@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import datasets
 import pyarrow as pa
 
+from qabias.building.sources import using_mirror
+
 from .columns import batches
 from .origin import CONFIGS, DEFAULT, SCHEMAS, Origin
 
@@ -14,7 +16,7 @@ FEATURES = {config: datasets.Features.from_arrow_schema(columns) for config, col
 
 @dataclass
 class UnQoverConfig(datasets.BuilderConfig):
-    """A set of UnQover, with the fields of `Origin`."""
+    """A set of UnQover, with the fields of `Origin` and a mirror."""
 
     source: str = "bundled"
     seed: int = 0
@@ -25,7 +27,7 @@ class UnQoverConfig(datasets.BuilderConfig):
     @property
     def origin(self) -> Origin:
         """The source of the texts."""
-        return Origin(self.source, self.seed, self.fixes, self.mirror, self.subjects)
+        return Origin(self.source, self.seed, self.fixes, self.subjects)
 
 
 class UnQover(datasets.ArrowBasedBuilder):
@@ -47,4 +49,6 @@ class UnQover(datasets.ArrowBasedBuilder):
         return [datasets.SplitGenerator(datasets.Split.TEST)]
 
     def _generate_tables(self) -> Iterator[tuple[int, pa.Table]]:
-        yield from enumerate(batches(self.config.origin.table(self.config.name)))
+        with using_mirror(self.config.mirror):
+            table = self.config.origin.table(self.config.name)
+        yield from enumerate(batches(table))

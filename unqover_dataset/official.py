@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from qabias.building.sources import commit, fetch
 from qabias.building.templating import fill
@@ -41,7 +40,7 @@ def version() -> str:
     return commit(REPOSITORY)[:_COMMIT_LENGTH]
 
 
-def read_design(name: str, *, masked: bool, subjects: str, fixes: bool, mirror: str | Path | None) -> Design:
+def read_design(name: str, *, masked: bool, subjects: str, fixes: bool) -> Design:
     """Read the authors' lists of one set.
 
     Args:
@@ -49,13 +48,12 @@ def read_design(name: str, *, masked: bool, subjects: str, fixes: bool, mirror: 
         masked: Use the templates for masked language models.
         subjects: `all`, or the selection for `bert` or `roberta`.
         fixes: Fix the known defects of the lists (`unqover_dataset.fixes`).
-        mirror: Local mirror of the published files.
 
     Raises:
         QabiasError: If a file is missing or wrong.
     """
-    people = _read_subjects(name, "" if subjects == "all" else f"_{subjects}", mirror)
-    templates = _read_templates(name, masked, fixes, mirror)
+    people = _read_subjects(name, "" if subjects == "all" else f"_{subjects}")
+    templates = _read_templates(name, masked, fixes)
     if fixes:
         people = [known_fixes.fix_subject(subject) for subject in people]
     return Design(pairs_of(people, name), tuple(templates), fill_fixed if fixes else fill_published)
@@ -75,12 +73,12 @@ def fill_fixed(context: str, one: str, two: str) -> str:
     return known_fixes.fix_context(fill(context, {"X1": one, "X2": two}))
 
 
-def _read_subjects(name: str, suffix: str, mirror: str | Path | None) -> list[Subject]:
+def _read_subjects(name: str, suffix: str) -> list[Subject]:
     subjects: list[Subject] = []
     for file in _SUBJECT_FILES[name]:
         path = f"{_FOLDER}/nouns/subjects/{file}{suffix}"
         blocks: dict[str, list[tuple[str, str]]] = {"[subj]": [], "[subj:dem]": []}
-        for number, line in _lines(path, mirror):
+        for number, line in _lines(path):
             head, _, term = line.partition(" ")
             if head not in blocks:
                 raise QabiasError(f"{path} row {number}: {head!r} is not one of {', '.join(blocks)}", _FIX)
@@ -94,11 +92,11 @@ def _read_subjects(name: str, suffix: str, mirror: str | Path | None) -> list[Su
     return subjects
 
 
-def _read_activities(name: str, mirror: str | Path | None) -> dict[str, list[tuple[str, str]]]:
+def _read_activities(name: str) -> dict[str, list[tuple[str, str]]]:
     """Class and text of all attributes by block, e.g. "p_act-single:neg"."""
     path = f"{_FOLDER}/activities/{_ACTIVITY_FILES[name]}"
     blocks: dict[str, list[tuple[str, str]]] = {}
-    for number, line in _lines(path, mirror):
+    for number, line in _lines(path):
         head, _, text = line.partition(" ")
         match = _HEAD.fullmatch(head)
         if match is None:
@@ -118,12 +116,12 @@ def _classified(text: str) -> tuple[str, str]:
     return (before.strip(), after.strip()) if bar else (NONE, text.strip())
 
 
-def _read_templates(name: str, masked: bool, fixes: bool, mirror: str | Path | None) -> Iterator[Template]:
+def _read_templates(name: str, masked: bool, fixes: bool) -> Iterator[Template]:
     path = f"{_FOLDER}/slots/{_FILE_NAMES[name]}_noact{'_lm' if masked else ''}"
-    blocks = _read_activities(name, mirror)
+    blocks = _read_activities(name)
     if fixes:
         blocks = known_fixes.fix_attributes(blocks)
-    for number, line in _lines(path, mirror):
+    for number, line in _lines(path):
         cells = line.split("\t")
         if len(cells) != 3:
             problem = f"{path} row {number}: {len(cells)} columns, not context, question and negated question"
@@ -158,9 +156,9 @@ def _asked(question: str, attribute: str) -> str:
     return _HEAD.sub(lambda _: attribute, question).replace("[mask]", MASK)
 
 
-def _lines(path: str, mirror: str | Path | None) -> Iterator[tuple[int, str]]:
+def _lines(path: str) -> Iterator[tuple[int, str]]:
     """The lines of a word list with their numbers, without empty lines and comments."""
-    text = fetch(REPOSITORY, path, mirror=mirror).read_text(encoding="utf-8")
+    text = fetch(REPOSITORY, path).read_text(encoding="utf-8")
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
         if stripped and not stripped.startswith("#"):

@@ -1,7 +1,6 @@
 """UnQover: four sets, as questions and as masked sentences, from two sources."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -31,7 +30,6 @@ class Origin:
         source: `bundled` (the published tables with attributes of this project) or `official` (the authors' lists).
         seed: Unused, because nothing is random. Every benchmark has this field.
         fixes: Fix the known defects of the published lists; `bundled` has none.
-        mirror: Local mirror of the published files; without it they are downloaded once.
         subjects: Subjects of the `_mlm` configs of `official`: `all`, or the authors' selection for BERT (the default)
             or RoBERTa, whose vocabularies hold these words whole. `bundled` always has all subjects.
     """
@@ -39,7 +37,6 @@ class Origin:
     source: str = "bundled"
     seed: int = 0
     fixes: bool = False
-    mirror: str | Path | None = None
     subjects: str | None = None
 
     def __post_init__(self) -> None:
@@ -77,7 +74,7 @@ class Origin:
         if self.source == BUNDLED:
             return bundled.read_design(name, masked=masked)
         subjects = (self.subjects or official.DEFAULT_SUBJECTS) if masked else "all"
-        return official.read_design(name, masked=masked, subjects=subjects, fixes=self.fixes, mirror=self.mirror)
+        return official.read_design(name, masked=masked, subjects=subjects, fixes=self.fixes)
 
     def table(self, config: str) -> pa.Table:
         """The examples of one config, with dictionary-encoded texts.

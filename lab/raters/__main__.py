@@ -24,9 +24,10 @@ from lab.raters.ratings import (
 )
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.registry import default_name
-from qabias.errors import QabiasError, command_line
+from qabias.building.sources import using_mirror
+from qabias.errors import QabiasError
 from qabias.support.files import write_json
-from qabias.support.outputs import check_file, json_like
+from qabias.support.outputs import check_file, json_like, overwriting
 from qabias.support.printable import echo
 
 
@@ -61,25 +62,22 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-@command_line()
 def main() -> None:
     """Export items or score ratings."""
     parser = make_parser()
     arguments = parser.parse_args()
-    with explained():
+    with explained(), using_mirror(getattr(arguments, "mirror", None)), overwriting(arguments.overwrite):
         (_export if arguments.command == "export" else _score)(arguments)
 
 
 def _export(arguments: argparse.Namespace) -> None:
     benchmark = load_benchmark(arguments.benchmark)
-    origin = benchmark.origin(
-        arguments.source or benchmark.sources[0], arguments.seed, arguments.fixes, arguments.mirror
-    )
+    origin = benchmark.origin(arguments.source or benchmark.sources[0], arguments.seed, arguments.fixes)
     table = benchmark.load(arguments.config or benchmark.configs[-1], origin)
     only, files = arguments.template, (arguments.output, arguments.key)
     if benchmark.name not in PAIRS:
         questions = draw_items(table, arguments.seed, arguments.sample, only, arguments.fillers)
-        write_items(questions, *files, SHOWN, overwrite=arguments.overwrite)
+        write_items(questions, *files, SHOWN)
         n_fillers = sum(item.kind == "filler" for item in questions)
         written = f"{len(questions) - n_fillers:,} examples and {n_fillers:,} filler items"
         raters, n = "raters that many items refer", "five answers to"
@@ -88,7 +86,7 @@ def _export(arguments: argparse.Namespace) -> None:
     else:
         pairs = PAIRS[benchmark.name](table)
         drawn = draw_pairs(pairs, arguments.seed, arguments.sample, only)
-        write_items(drawn, *files, PAIR_SHOWN, overwrite=arguments.overwrite)
+        write_items(drawn, *files, PAIR_SHOWN)
         written = f"{len(drawn):,} of {pairs.num_rows:,} pairs"
         raters, n = "annotators that many pairs refer", "labels by two annotators of"
     echo(f"{written} in {arguments.output}. Key: {arguments.key}")
@@ -105,7 +103,6 @@ def _score(arguments: argparse.Namespace) -> None:
         check_file(
             arguments.output,
             json_like(lambda content: _subject(content) == _subject(result)),
-            overwrite=arguments.overwrite,
             inputs=[arguments.ratings, arguments.key],
         )
         write_json(arguments.output, result)

@@ -123,20 +123,13 @@ def draw(examples: Sequence[_T], n: int, rng: np.random.Generator) -> list[_T]:
     return [examples[i] for i in rng.choice(len(examples), n, replace=False)]
 
 
-def write_items(
-    items: Sequence[DataclassInstance],
-    path: Path,
-    key_path: Path,
-    shown: Sequence[str] = SHOWN,
-    *,
-    overwrite: bool = False,
-) -> None:
+def write_items(items: Sequence[DataclassInstance], path: Path, key_path: Path, shown: Sequence[str] = SHOWN) -> None:
     """Write the items for raters and, separately, their key, both as CSV."""
     if is_same(path, key_path):
         raise QabiasError(f"{path}: items and key are the same file", "choose another --key: raters must not see it")
     texts = {path: _csv(shown, items), key_path: _csv(KEY, items)}
     for target, argument in ((path, "output"), (key_path, "key")):
-        check_file(target, same_bytes(texts[target].encode()), overwrite=overwrite, argument=argument)
+        check_file(target, same_bytes(texts[target].encode()), argument=argument)
     for target, text in texts.items():
         write_text(target, text)
 

@@ -24,6 +24,7 @@ from lab.reproduce.running import (
     take_published,
 )
 from lab.reproduce.suites import choose_models, expand, load_suite, suite_names
+from qabias.building.sources import using_mirror
 from qabias.comparison.comparable import are_question_only, run_names
 from qabias.errors import QabiasError
 from qabias.report.terminal import print_pool, print_scores, print_side_by_side
@@ -62,7 +63,7 @@ def main(given: Sequence[str] | None = None) -> int:
     """Run the experiment, average it as the paper does, and compare its runs."""
     parser = make_parser()
     options = parser.parse_args(given)
-    with explained():
+    with explained(), using_mirror(options.mirror):
         if options.benchmark is None:
             _list_papers()
             return 0
@@ -78,7 +79,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _reproduce(options: argparse.Namespace) -> int:
     suite = load_suite(options.benchmark)
-    machine = Machine(options.device, options.batch_tokens, parse_shard(options.shard), options.mirror)
+    machine = Machine(options.device, options.batch_tokens, parse_shard(options.shard))
     names = [name.strip() for text in options.models for name in text.split(",") if name.strip()]
     changes = {name: getattr(options, name) for name in ("fixes", "limit", "seed", "dtype")}
     runs = expand(suite, choose_models(suite, names), source=options.source, config=options.config, **changes)
@@ -87,15 +88,15 @@ def _reproduce(options: argparse.Namespace) -> int:
     if options.published:
         check_published(runs)
         folder = folder.with_name(f"{folder.name}-published")
-        outcomes = take_published(runs, folder, options.mirror, tell)
+        outcomes = take_published(runs, folder, tell)
     else:
         outcomes = run_suite(runs, folder, machine, tell)
     if is_first():
         _print_outcomes(outcomes, folder)
-        for mean in make_means(outcomes, folder, options.mirror):
+        for mean in make_means(outcomes, folder):
             print_pool(mean.pool)
             echo(f"mean:       {mean.page.resolve()}")
-        for page in compare_all(outcomes, folder, options.mirror):
+        for page in compare_all(outcomes, folder):
             echo(f"comparison: {page.resolve()}")
     return EXIT_USER_ERROR if any(outcome.failure for outcome in outcomes) else 0
 

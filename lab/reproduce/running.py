@@ -64,15 +64,13 @@ def check_published(runs: Sequence[SuiteRun]) -> None:
         benchmark.check_config(config)
 
 
-def take_published(
-    runs: Sequence[SuiteRun], folder: Path, mirror: str | None, tell: Callable[[str], object]
-) -> list[Outcome]:
+def take_published(runs: Sequence[SuiteRun], folder: Path, tell: Callable[[str], object]) -> list[Outcome]:
     """Score all runs of a suite from answers that the authors published, without a model."""
 
     @functools.cache
     def of_model(benchmark: str, model: str, config: str) -> list[External]:
         authors = load_benchmark(benchmark)
-        return authors.published(model, config, mirror) if isinstance(authors, AuthorsAnswers) else []
+        return authors.published(model, config) if isinstance(authors, AuthorsAnswers) else []
 
     def taken(suite_run: SuiteRun, where: Path) -> str:
         arguments = suite_run.arguments
@@ -82,13 +80,13 @@ def take_published(
             return "the authors published no answers of this model to this prompt"
         texts = {name: getattr(arguments, name) for name in ("benchmark", "config", "source", "seed", "fixes")}
         external = replace(answers, **texts, where=f"published-{answers.name}")
-        write_collected(collect(external, arguments.rules, mirror), where)
+        write_collected(collect(external, arguments.rules), where)
         return ""
 
     return _each(runs, folder, tell, taken)
 
 
-def make_means(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) -> list[Mean]:
+def make_means(outcomes: Sequence[Outcome], folder: Path) -> list[Mean]:
     """Average the formats of every experiment whose average a paper prints, for each model with all of them."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
@@ -98,19 +96,19 @@ def make_means(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) ->
     for (model, experiment), finished in groups.items():
         if len(finished) > 1 and not any(outcome.failure for outcome in finished):
             claim = f"{finished[0].run.experiment.mean}, {model}"
-            pooled = pool([outcome.folder for outcome in finished], mirror=mirror, claim=claim)
-            means.append(Mean(pooled, write_pool(pooled, folder / f"{model}-{experiment}-mean", overwrite=True)))
+            pooled = pool([outcome.folder for outcome in finished], claim=claim)
+            means.append(Mean(pooled, write_pool(pooled, folder / f"{model}-{experiment}-mean")))
     return means
 
 
-def compare_all(outcomes: Sequence[Outcome], folder: Path, mirror: str | None) -> list[Path]:
+def compare_all(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
     """Compare all finished runs of the same questions with any prompts, as the figures of a paper do."""
     pages: list[Path] = []
     for runs in comparable(outcomes, by_context=False):
         if len(runs) > 1:
-            comparison = compare([run.folder for run in runs], allow_mixed=True, mirror=mirror)
+            comparison = compare([run.folder for run in runs], allow_mixed=True)
             name = f"compared-{len(pages) + 1}" if pages else "compared"
-            pages.append(write_comparison(comparison, folder / name, overwrite=True))
+            pages.append(write_comparison(comparison, folder / name))
     return pages
 
 

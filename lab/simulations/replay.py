@@ -97,7 +97,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 def _templates(category: str) -> list[str]:
     """The template of every set of a category, in the published order."""
-    table = _BBQ.load(category, _BBQ.origin("official", 0, False, None))
+    table = _BBQ.load(category, _BBQ.origin("official", 0, False))
     first = np.unique(column_codes(table["set_id"]), return_index=True)[1]
     return [str(name) for name in table["template_id"].take(pa.array(np.sort(first))).to_pylist()]
 

@@ -77,7 +77,7 @@ def measure_single(folder: Path, limit: int | None, turns: int) -> Single:
         write_report_of(run)
         between = time.process_time()
         benchmark = load_benchmark("bbq")
-        benchmark.load("all", make_origin(benchmark, "bundled", 0, False, None, {})).to_pylist()
+        benchmark.load("all", make_origin(benchmark, "bundled", 0, False, {})).to_pylist()
         taken.append(between - started)
         read.append(time.process_time() - between)
     to_open = [seconds_to_open(page) for _ in range(turns)] if CHROMIUM else [None]

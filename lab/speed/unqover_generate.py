@@ -16,6 +16,7 @@ the texts differ.
 
 import argparse
 import json
+import os
 import platform
 import resource
 import subprocess
@@ -77,6 +78,7 @@ def _best_of(arguments: argparse.Namespace, side: str) -> dict[str, Any]:
     if arguments.quick:
         command.append("--quick")
     if arguments.mirror:
+        os.environ["QABIAS_UPSTREAM"] = arguments.mirror
         command += ["--mirror", arguments.mirror]
     runs = [
         json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout) for _ in range(arguments.repeats)
@@ -86,7 +88,7 @@ def _best_of(arguments: argparse.Namespace, side: str) -> dict[str, Any]:
 
 
 def _designs(arguments: argparse.Namespace) -> dict[str, Design]:
-    origin = Origin(arguments.source, mirror=arguments.mirror)
+    origin = Origin(arguments.source)
     # Loads the library that knows the articles.
     repair_articles("A owl.")
     return {name: origin.design(name) for name in SETS}

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from qabias.api.calls import OptionValue, option_texts, run_folder, upstream, warn_caller
+from qabias.api.calls import OptionValue, option_texts, run_folder, takes_mirror, warn_caller
 from qabias.api.result import Result
 from qabias.api.rows import Rows
 
 Predictions: TypeAlias = "Result | str | Path | Rows | Iterable[int | float | str | None]"
 
 
+@takes_mirror
 def score(
     predictions: Predictions,
     references: Rows | None = None,
@@ -68,7 +69,6 @@ def score(
         QabiasError: If an argument is wrong, answers and references do not match, an example is unknown or answered
             twice, no answer can be read, or the metric refuses an answer.
     """
-    mirror = upstream(mirror)
     options = None if option is None else option_texts(option)
     asked: dict[str, Any] = {"benchmark": benchmark, "config": config, "source": source, "fixes": fixes, "seed": seed}
     asked |= {"options": options, "format": format, "parser": parser, "answers": answers, "model": model}
@@ -83,10 +83,10 @@ def score(
     if path and (result or is_run(path)):
         refuse(said, "collected answers, and a run folder records its own")
         folder, scratch = run_folder(output) if rules else (path, result.scratch if result else None)
-        finished = score_again(path, rules or {}, folder if rules else output, mirror)
+        finished = score_again(path, rules or {}, folder if rules else output)
     else:
-        answered = collect(read_external(predictions, said, mirror), rules or {}, mirror)
+        answered = collect(read_external(predictions, said), rules or {})
         folder, scratch = run_folder(output)
         finished = write_collected(answered, folder)
     warn_caller(finished.warned)
-    return Result(folder, mirror=mirror, scratch=scratch)
+    return Result(folder, scratch=scratch)

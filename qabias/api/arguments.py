@@ -2,15 +2,16 @@
 
 # ruff: noqa: RUF009 - `_argument` makes a field
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, Field, dataclass, field, fields
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import signature
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from qabias.api.calls import OptionValue, option_texts, upstream
+from qabias.api.calls import OptionValue, option_texts
+from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError, arg
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def run_arguments(asked: Arguments) -> "tuple[RunArguments, Machine]":
     texts["until"] = canonical(load_benchmark(asked.benchmark), asked.until, asked.by) if asked.until else ""
     arguments = RunArguments(**{**same, **texts, "backend": backend, "options": options})
     shard = parse_shard(asked.shard)
-    return arguments, Machine(asked.device, asked.batch_tokens, shard, upstream(asked.mirror), asked.progress)
+    return arguments, Machine(asked.device, asked.batch_tokens, shard, asked.progress)
 
 
 def takes_arguments(_: Callable[P, Arguments]) -> Callable[[Callable[[Arguments], R]], Callable[P, R]]:
@@ -125,24 +126,16 @@ def takes_arguments(_: Callable[P, Arguments]) -> Callable[[Callable[[Arguments]
 
         @wraps(function)
         def call(*args: P.args, **named: P.kwargs) -> R:
-            return function(Arguments(**own.bind(*args, **named).arguments))
+            asked = Arguments(**own.bind(*args, **named).arguments)
+            with using_mirror(asked.mirror):
+                return function(asked)
 
         start, end, rest = (function.__doc__ or "").partition("    Returns:")
-        call.__doc__ = f"{start}    Args:\n{describe(FIELDS)}\n{end}{rest}"
+        texts = {name: each.metadata.get("python") or each.metadata["help"] for name, each in FIELDS.items()}
+        lines = (f"{' ' * 8}{name}: {text.replace('--', '')}" for name, text in texts.items())
+        described = "\n".join(fill(line, 112, subsequent_indent=" " * 12) for line in lines)
+        call.__doc__ = f"{start}    Args:\n{described}\n\n{end}{rest}"
         call.__signature__ = own  # type: ignore[attr-defined]
         return call
 
     return decorate
-
-
-def parameters_of(names: Collection[str]) -> list[Parameter]:
-    """Arguments of a run as keywords of a function."""
-    kind = Parameter.KEYWORD_ONLY
-    return [Parameter(name, kind, default=FIELDS[name].default, annotation=FIELDS[name].type) for name in names]
-
-
-def describe(names: Collection[str]) -> str:
-    """Lines of a docstring about arguments of a run."""
-    texts = {name: FIELDS[name].metadata.get("python") or FIELDS[name].metadata["help"] for name in names}
-    lines = (f"{name}: {text.replace('--', '')}" for name, text in texts.items())
-    return "".join(f"{fill(line, 112, initial_indent=' ' * 8, subsequent_indent=' ' * 12)}\n" for line in lines)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, ParamSpec, TypeAlias, TypeVar, cast
 
+from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError
 from qabias.support.outputs import TEMPORARY
 
+P = ParamSpec("P")
+R = TypeVar("R")
 OptionValue: TypeAlias = "str | int | float | bool | list[object] | dict[str, object]"
 
 
@@ -44,10 +47,10 @@ def run_folder(output: str | Path | None) -> tuple[Path, Scratch | None]:
     return scratch.folder / "run", scratch
 
 
-def warn_caller(texts: Iterable[str], above: int = 3) -> None:
-    """Warn from a function of the API, at the line that calls it: so many frames above this one's body."""
+def warn_caller(texts: Iterable[str]) -> None:
+    """Warn from a decorated function of the API, at the line that calls it."""
     for text in texts:
-        warnings.warn(text, stacklevel=above)
+        warnings.warn(text, stacklevel=4)
 
 
 def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
@@ -63,6 +66,12 @@ def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
     return texts
 
 
-def upstream(folder: str | Path | None) -> str | None:
-    """The given mirror of the published files, else the environment's."""
-    return str(folder) if folder is not None else os.environ.get("QABIAS_UPSTREAM") or None
+def takes_mirror(function: Callable[P, R]) -> Callable[P, R]:
+    """Let the argument `mirror` of a function hold within its call."""
+
+    @wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> R:
+        with using_mirror(cast("str | Path | None", named.get("mirror"))):
+            return function(*args, **named)
+
+    return call

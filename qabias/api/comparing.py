@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qabias.api.calls import upstream
+from qabias.api.calls import takes_mirror
 from qabias.api.result import Result, Tabled
+from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError
+from qabias.support.outputs import overwriting
 
 if TYPE_CHECKING:
     from qabias.comparison import Comparison
@@ -61,7 +63,8 @@ class ComparedResults(Tabled):
         """
         from qabias.report.writing import write_comparison
 
-        return write_comparison(self._comparison, Path(folder), overwrite=overwrite)
+        with overwriting(overwrite):
+            return write_comparison(self._comparison, Path(folder))
 
     def _repr_html_(self) -> str:
         from qabias.report.card import comparison_card
@@ -77,6 +80,7 @@ class ComparedResults(Tabled):
         return f"<qabias.ComparedResults of {', '.join(self.names)}>"
 
 
+@takes_mirror
 def compare(
     results: Sequence[Result | str | Path], *, allow_mixed: bool = False, mirror: str | Path | None = None
 ) -> ComparedResults:
@@ -98,7 +102,6 @@ def compare(
 
     if isinstance(results, str | os.PathLike | Result) or not isinstance(results, Iterable):
         raise QabiasError(f"results is {results!r}.", "Give a list of two runs or more, such as [first, second].")
-    mirror = upstream(mirror)
-    runs = [run if isinstance(run, Result) else Result(run, mirror=mirror) for run in results]
-    mirror = mirror or next((run.mirror for run in runs if run.mirror), None)
-    return ComparedResults(runs, compare_runs([run.folder for run in runs], allow_mixed, mirror))
+    runs = [run if isinstance(run, Result) else Result(run) for run in results]
+    with using_mirror(mirror or next((run.mirror for run in runs if run.mirror), None)):
+        return ComparedResults(runs, compare_runs([run.folder for run in runs], allow_mixed))

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from qabias.api.calls import Scratch
+from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError
 from qabias.runs.opened import Run
 from qabias.runs.outcomes import outcomes_of
 from qabias.runs.signature import coverage_of
 from qabias.scores.score import Score, reasons
+from qabias.support.outputs import overwriting
 from qabias.tables.model import Analysis, Column, Table, find
 
 if TYPE_CHECKING:
@@ -84,7 +86,6 @@ class Result(Tabled):
 
     Args:
         folder: A run folder with scores.
-        mirror: Local mirror of the published files, to read examples again.
         scratch: Owner of a temporary run folder; None: the folder is permanent.
 
     Attributes:
@@ -94,9 +95,14 @@ class Result(Tabled):
         QabiasError: If the folder contains no scored run, or a damaged one.
     """
 
-    def __init__(self, folder: str | Path, *, mirror: str | None = None, scratch: Scratch | None = None) -> None:
-        self.folder, self.mirror, self.scratch = Path(folder), mirror, scratch
-        self._run = Run.scored(self.folder, mirror)
+    def __init__(self, folder: str | Path, *, scratch: Scratch | None = None) -> None:
+        self.folder, self.scratch = Path(folder), scratch
+        self._run = Run.scored(self.folder)
+
+    @property
+    def mirror(self) -> Path | None:
+        """Local mirror of the published files when the result was made, to read examples again."""
+        return self._run.mirror
 
     @property
     def benchmark(self) -> str:
@@ -169,7 +175,8 @@ class Result(Tabled):
 
         from qabias.report.content import with_prompts
 
-        analysis = with_prompts(self._run)
+        with using_mirror(self.mirror):
+            analysis = with_prompts(self._run)
         frame = pd.DataFrame.from_records([dict(row) for row in analysis.examples])
         frame.attrs["how_chosen"] = analysis.how_chosen
         return frame
@@ -199,7 +206,7 @@ class Result(Tabled):
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise QabiasError(f"{target}: exists already.", "Choose another folder.")
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
-        return Result(target, mirror=self.mirror)
+        return Result(target)
 
     def report(self, path: str | Path | None = None, *, overwrite: bool = False) -> Path:
         """Write the report, one HTML page that works offline, and return its path.
@@ -219,7 +226,8 @@ class Result(Tabled):
                 "Give a path: result.report('report.html').",
             )
         output = None if path is None else Path(path)
-        return write_report(self._run, output, overwrite=overwrite)
+        with using_mirror(self.mirror), overwriting(overwrite):
+            return write_report(self._run, output)
 
     def push(
         self, to: str, dataset: str, *, sample: bool = False, create_pr: bool = True, dry_run: bool = False

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qabias.api.arguments import Arguments, run_arguments, takes_arguments
-from qabias.api.calls import OptionValue, option_texts, run_folder, upstream, warn_caller
+from qabias.api.calls import OptionValue, option_texts, run_folder, takes_mirror, warn_caller
 from qabias.api.result import Result
 from qabias.errors import QabiasError
 
@@ -53,10 +53,11 @@ def run(asked: Arguments) -> Result:
             "missing.",
             "Rerun when they exist.",
         )
-    warn_caller(finished.warned, above=4)
-    return Result(folder, mirror=machine.mirror, scratch=scratch)
+    warn_caller(finished.warned)
+    return Result(folder, scratch=scratch)
 
 
+@takes_mirror
 def load(
     benchmark: str,
     config: str | None = None,
@@ -100,13 +101,14 @@ def load(
     )
     check_arguments(chosen, arguments)
     check_own_options(chosen, options)
-    return as_dataset(load_examples(arguments, upstream(mirror)).table, chosen, arguments)
+    return as_dataset(load_examples(arguments).table, chosen, arguments)
 
 
+@takes_mirror
 def read(folder: str | Path, *, mirror: str | Path | None = None) -> Result:
     """Open an existing run of `qabias.run` or the command line; `mirror` is as for `qabias.run`.
 
     Raises:
         QabiasError: If the folder contains no scored run, or a damaged one.
     """
-    return Result(folder, mirror=upstream(mirror))
+    return Result(folder)

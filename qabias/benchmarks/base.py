@@ -168,7 +168,7 @@ class Benchmark(Protocol):
         """The prompt formats, whose texts may come from an origin."""
         return self.formats
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Origin:
+    def origin(self, source: str, seed: int, fixes: bool) -> Origin:
         """Check the choice of a source. An unknown one is a `QabiasError`."""
         ...
 
@@ -309,7 +309,7 @@ class AuthorsAnswers(Protocol):
         """The answers in a table of the authors' form; none in any other table."""
         ...
 
-    def published(self, model: str, config: str, mirror: str | None) -> list[External]:
+    def published(self, model: str, config: str) -> list[External]:
         """The published answers of a model, if any. A changed file is a `QabiasError`."""
         ...
 
@@ -410,9 +410,7 @@ def short_title(benchmark: Benchmark) -> str:
     return benchmark.title.partition(":")[0]
 
 
-def make_origin(
-    benchmark: Benchmark, source: str, seed: int, fixes: bool, mirror: str | None, options: Mapping[str, str]
-) -> Origin:
+def make_origin(benchmark: Benchmark, source: str, seed: int, fixes: bool, options: Mapping[str, str]) -> Origin:
     """Check the choice of a source and of the benchmark's own options. Other options are ignored.
 
     Raises:
@@ -426,4 +424,4 @@ def make_origin(
             raise unknown(name, value, benchmark.options[name])
     # Most benchmarks have no options, and an `origin` that takes none.
     make: Callable[..., Origin] = benchmark.origin
-    return make(source, seed, fixes, mirror, **chosen)
+    return make(source, seed, fixes, **chosen)

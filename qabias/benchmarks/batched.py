@@ -21,7 +21,7 @@ _AMBIGUOUS = -1
 _NAMED = 3
 
 
-def batched(benchmark: Benchmark, log: Log, asked: Mapping[str, Any], mirror: str | None) -> External:
+def batched(benchmark: Benchmark, log: Log, asked: Mapping[str, Any]) -> External:
     """The answers of a batch."""
     if tuple(benchmark.answer_columns) != ("prediction",):
         raise QabiasError(
@@ -33,7 +33,7 @@ def batched(benchmark: Benchmark, log: Log, asked: Mapping[str, Any], mirror: st
     external = replace(external, **stated)
     prompt_format = choose_format(benchmark.formats, asked["format"]) if "format" in asked else None
     benchmark.check_config(external.config)
-    origin = make_origin(benchmark, external.source, external.seed, external.fixes, mirror, external.options)
+    origin = make_origin(benchmark, external.source, external.seed, external.fixes, external.options)
     table = benchmark.load(external.config, origin)
     results = _by_row(log, _rows_by_id(benchmark, table))
     if not results.texts:

@@ -36,7 +36,7 @@ _ANSWERS = "answers"
 _NO_PLACE = "this score has no counterpart here"
 
 
-def read(log: Log, mirror: str | None = None) -> External | None:
+def read(log: Log) -> External | None:
     """The answers in an inspect log of a qabias task, or None."""
     if log.tool != INSPECT:
         return None
@@ -46,7 +46,7 @@ def read(log: Log, mirror: str | None = None) -> External | None:
         return None
     benchmark = load_benchmark(facts["benchmark"])
     texts = _texts(log, benchmark)
-    answers, prompt_format, n_each, n_in_part = _read(log, benchmark, facts, texts, mirror)
+    answers, prompt_format, n_each, n_in_part = _read(log, benchmark, facts, texts)
     notes = []
     if facts.get(UNTIL):
         notes.append(f"The task stopped early ({facts[UNTIL]}). These CIs ignore the looks: read those in the log.")
@@ -110,12 +110,10 @@ def _question(log: Log, benchmark: Benchmark, sample: Sample) -> tuple[str, tupl
     return facts[KEY], tuple(metadata[name] for name in benchmark.key)
 
 
-def _read(
-    log: Log, benchmark: Benchmark, facts: Mapping[str, Any], texts: _Found, mirror: str | None
-) -> tuple[pa.Table, str, int, int]:
+def _read(log: Log, benchmark: Benchmark, facts: Mapping[str, Any], texts: _Found) -> tuple[pa.Table, str, int, int]:
     """The answers in whole sets, their format, the questions per example, and the examples in incomplete sets."""
     seed = 0 if facts["source"] == BUNDLED else facts["seed"]
-    origin = make_origin(benchmark, facts["source"], seed, facts["fixes"], mirror, facts["options"])
+    origin = make_origin(benchmark, facts["source"], seed, facts["fixes"], facts["options"])
     name = facts["format"].partition("@")[0]
     prompt_format = written_format(benchmark, name, facts["orders"], origin)
     now = {"texts": origin.version, "format": prompt_format.signature}

@@ -8,12 +8,14 @@ import json
 import logging
 import os
 import urllib.parse
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TypedDict
 
 import tenacity
 
-from qabias.errors import QabiasError, arg
+from qabias.errors import QabiasError, arg, setting
 from qabias.support.address import is_address, without_secrets
 from qabias.support.files import cache_folder, regular, write_atomically
 from qabias.support.suggest import did_you_mean, unknown
@@ -66,12 +68,26 @@ RETRIES = tenacity.Retrying(
 """How a request is repeated after a temporary failure."""
 
 
-def fetch(repository: str, path: str, *, mirror: str | Path | None = None) -> Path:
+_mirror: ContextVar[Path | None] = ContextVar("mirror", default=None)
+
+
+def using_mirror(folder: str | Path | None) -> AbstractContextManager[None]:
+    """Read published files from a local mirror within a call; None: as before."""
+    return setting(_mirror, Path(folder).expanduser() if folder else _mirror.get())
+
+
+def mirror_folder() -> Path | None:
+    """The local mirror of the published files: of this call, else the environment's; None: they are downloaded."""
+    named = os.environ.get("QABIAS_UPSTREAM")
+    return _mirror.get() or (Path(named).expanduser() if named else None)
+
+
+def fetch(repository: str, path: str) -> Path:
     """Return a local copy of a published file, with verified content."""
     pin = _pinned_file(repository, path)
-    mirror = mirror or os.environ.get("QABIAS_UPSTREAM")
-    if mirror:
-        return _read_mirror(Path(mirror).expanduser(), repository, path, pin)
+    folder = mirror_folder()
+    if folder:
+        return _read_mirror(folder, repository, path, pin)
 
     cached = cache_folder() / repository / commit(repository) / path
     content = _read(cached)

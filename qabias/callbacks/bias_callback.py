@@ -17,6 +17,7 @@ from qabias.api.arguments import Arguments, run_arguments
 from qabias.api.given_models import check_given
 from qabias.api.result import Result
 from qabias.benchmarks import Benchmark, Measure, load_benchmark
+from qabias.building.sources import using_mirror
 from qabias.callbacks.drawing import draw_curve
 from qabias.callbacks.measuring import (
     Measurements,
@@ -142,7 +143,8 @@ class BiasCallback(TrainerCallback):
             )
         source = asked.source or self._benchmark.sources[0]
         arguments, machine = run_arguments(replace(asked, config=config, source=source))
-        self._measurements = Measurements(arguments, asked.ask, machine, Path(trainer.args.output_dir) / "qabias")
+        with using_mirror(asked.mirror):
+            self._measurements = Measurements(arguments, asked.ask, machine, Path(trainer.args.output_dir) / "qabias")
         self._folders: dict[int, Path] = {}
         self._points: dict[int, dict[str, float]] = {}
         self.failures: dict[int, str] = {}

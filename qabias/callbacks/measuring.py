@@ -50,7 +50,7 @@ class Measurements:
         self._arguments = arguments.resolve(machine)
         self.benchmark.check_config(arguments.config)
         self._ask, self._machine = ask, machine
-        self._examples = load_examples(self._arguments, machine.mirror)
+        self._examples = load_examples(self._arguments)
         identity = json.dumps({**asdict(self._arguments), "model": "", "ask": ask}, sort_keys=True)
         self.folder = folder / f"{arguments.benchmark}-{arguments.config}-{zlib.crc32(identity.encode()):08x}"
 
@@ -90,7 +90,7 @@ class Measurements:
     def complete(self, folder: Path) -> None:
         """Write the tables of a measurement, if missing."""
         if not (folder / ANALYSIS_FILE).exists():
-            score_run(folder, self._machine.mirror)
+            score_run(folder)
 
 
 def _score(run: RunFile, question: Question) -> Mapping[str, Any]:

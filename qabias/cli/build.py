@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import Overwrite, parse_options, takes
+from qabias.cli.options import parse_options, takes
 from qabias.support.printable import echo
 
 
@@ -19,23 +19,22 @@ def build(
     fixes: bool,
     seed: int,
     option: list[str] | None,
-    overwrite: Overwrite = False,
-    mirror: str | None,
 ) -> None:
     """Generate a dataset folder: card and Parquet files that `load_dataset` reads."""
     from qabias.benchmarks import load_benchmark, make_origin
     from qabias.benchmarks.registry import is_folder
     from qabias.building.folder import claimed, is_built
+    from qabias.building.sources import mirror_folder
     from qabias.runs.arguments import check_own_options
     from qabias.support.outputs import check_new_folder
 
     chosen = load_benchmark(benchmark)
     options = parse_options(option or [])
     check_own_options(chosen, options)
-    read = [Path(name) for name in (benchmark if is_folder(benchmark) else None, mirror) if name]
+    read = [Path(name) for name in (benchmark if is_folder(benchmark) else None, mirror_folder()) if name]
     name = config or chosen.configs[-1]
-    check_new_folder(output, is_built(chosen.name, name), overwrite=overwrite, inputs=read)
-    origin = make_origin(chosen, source or chosen.sources[0], seed, fixes, mirror, options)
+    check_new_folder(output, is_built(chosen.name, name), inputs=read)
+    origin = make_origin(chosen, source or chosen.sources[0], seed, fixes, options)
     with claimed(output, chosen.name, name) as others:
         tables = chosen.write_folder(output, name, origin)
     if others:

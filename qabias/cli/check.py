@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qabias.cli.options import Overwrite
+from qabias.cli.options import takes
 from qabias.errors import QabiasError
 from qabias.support.options import parse_options
 
@@ -16,11 +16,11 @@ FAILED = 1  # exit code if a check fails
 CANNOT_TELL = 3  # exit code if no check fails and one is inconclusive; 2 is a mistake of the user
 
 
+@takes("output overwrite")
 def check(
     folder: Annotated[Path, typer.Argument(help="A run folder with scores.")],
     most: Annotated[
-        list[str] | None,
-        typer.Option("--max", help="Upper threshold per score, e.g. bias_ambig=0.1. Repeatable."),
+        list[str] | None, typer.Option("--max", help="Upper threshold per score, e.g. bias_ambig=0.1. Repeatable.")
     ] = None,
     least: Annotated[
         list[str] | None, typer.Option("--min", help="Lower threshold per score, e.g. accuracy_ambig=0.9. Repeatable.")
@@ -33,7 +33,6 @@ def check(
         bool, typer.Option("--require-task", help="Fail a model that does not answer better than by guessing.")
     ] = False,
     output: Annotated[Path | None, typer.Option(help="Also write the verdicts as JSON.")] = None,
-    overwrite: Overwrite = False,
 ) -> None:
     """Check a run against thresholds (exit 0 pass, 1 fail, 3 inconclusive).
 
@@ -56,7 +55,7 @@ def check(
         raise QabiasError("No threshold.", "Add --max SCORE=0.1 or --min SCORE=0.9.")
     run = Run.scored(folder)
     if output is not None:
-        check_file(output, json_with("exit_code", "verdicts", signature=run.signature), overwrite=overwrite)
+        check_file(output, json_with("exit_code", "verdicts", signature=run.signature))
     results = verdicts(run, conditions, by) if conditions else []
     results += verdicts(run, [task_condition(run.benchmark)]) if require_task else []
     print_verdicts(run, results)

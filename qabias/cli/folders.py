@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import Overwrite, takes
+from qabias.cli.options import takes
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 
@@ -27,8 +27,6 @@ def show(
     both_intervals: Annotated[
         bool, typer.Option("--both-intervals", help="CIs for questions like these, and for these questions only.")
     ] = False,
-    *,
-    mirror: str | None,
 ) -> None:
     """Show scores, tables or answers of a run."""
     from qabias.report.template import show_template
@@ -40,32 +38,32 @@ def show(
         raise QabiasError("--template and --table exclude each other.", "Remove one of the two.")
     console = Console()
     if template is not None:
-        show_template(folder, template, console, mirror)
+        show_template(folder, template, console)
     elif table is not None:
         show_table(folder, table, console)
     elif both_intervals:
-        show_both_intervals(folder, console, mirror)
+        show_both_intervals(folder, console)
     else:
         show_folder(folder, console, full=full)
 
 
+@takes("overwrite")
 def report(
     folders: Annotated[list[Path], typer.Argument(help="Run folders with scores.")],
     output: Annotated[Path | None, typer.Option(help="File to write. [report.html in the run folder]")] = None,
-    overwrite: Overwrite = False,
 ) -> None:
     """Write the report of one run or several."""
     from qabias.report.writing import write_combined_report, write_report_of
 
     if len(folders) == 1:
-        echo(str(write_report_of(folders[0], output, overwrite=overwrite)))
+        echo(str(write_report_of(folders[0], output)))
         return
     if output is None:
         raise QabiasError("A report of several runs needs a file.", "Add --output report.html.")
-    echo(str(write_combined_report(folders, output, overwrite=overwrite).resolve()))
+    echo(str(write_combined_report(folders, output).resolve()))
 
 
-@takes("mirror")
+@takes("mirror overwrite")
 def export(
     folder: Annotated[Path, typer.Argument(help="A run folder, or one of `qabias compare` or `qabias pool`.")],
     output: Annotated[Path | None, typer.Option(help="Folder for the files. [export in that folder]")] = None,
@@ -80,9 +78,6 @@ def export(
         ),
     ] = None,
     dataset: Annotated[str, typer.Option(help="With --as model-card: dataset on the Hub, ORG/NAME.")] = "",
-    *,
-    mirror: str | None,
-    overwrite: Overwrite = False,
 ) -> None:
     """Export tables and figures, or the draft of a document (--as)."""
     from qabias.tables.export import ALL
@@ -94,13 +89,13 @@ def export(
 
         if kind != ALL or table is not None:
             raise QabiasError("--format and --table do not apply to --as.", "Remove --as, or the other option.")
-        paths = export_documents(folder, form, output, dataset=dataset, mirror=mirror, overwrite=overwrite)
+        paths = export_documents(folder, form, output, dataset=dataset)
         for path in paths:
             echo(str(path))
         return
     if dataset:
         raise QabiasError("--dataset needs --as model-card.", "Add --as model-card.")
-    for path in export_tables(folder, output, kind, table, overwrite=overwrite):
+    for path in export_tables(folder, output, kind, table):
         echo(str(path))
 
 
@@ -108,17 +103,15 @@ def export(
 def merge(
     folders: Annotated[list[Path], typer.Argument(help="Run folders of the shards of one run.")],
     output: Annotated[Path, typer.Option(help="Run folder to write.")],
-    *,
-    mirror: str | None,
 ) -> None:
     """Merge the shards of a run into one folder and score it."""
     from qabias.cli.printing import print_result
     from qabias.runs.merging import merge as merge_folders
 
-    print_result(merge_folders(folders, output, mirror))
+    print_result(merge_folders(folders, output))
 
 
-@takes("mirror")
+@takes("overwrite mirror")
 def compare(
     folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.")],
     output: Annotated[Path | None, typer.Option(help="Folder for compare.html and analysis.json. [none]")] = None,
@@ -126,17 +119,13 @@ def compare(
         bool, typer.Option("--published", help="Compare one run with published rows, named after it. [newest]")
     ] = False,
     allow_mixed: Annotated[
-        bool,
-        typer.Option("--allow-mixed", help="Compare runs that differ in more than the model."),
+        bool, typer.Option("--allow-mixed", help="Compare runs that differ in more than the model.")
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="Print every table.")] = False,
     until: Annotated[
         list[str] | None,
         typer.Option(help="Decide a difference look by look, e.g. 'difference<0.02'. Repeatable.", metavar="CONDITION"),
     ] = None,
-    overwrite: Overwrite = False,
-    *,
-    mirror: str | None,
 ) -> None:
     """Compare runs: paired differences with confidence intervals."""
     from qabias.comparison import compare_published, compare_runs, read_runs
@@ -151,18 +140,16 @@ def compare(
     run, *names = folders
     runs = [Run.scored(run)] if published else read_runs(folders)
     if output is not None:
-        check_comparison_output(output, runs, overwrite=overwrite)
-    for verdict in compare_until(runs, until, mirror) if until else ():
+        check_comparison_output(output, runs)
+    for verdict in compare_until(runs, until) if until else ():
         echo(sentence(verdict, f"the difference in {verdict.measure.title}"))
-    comparison = (
-        compare_published(runs[0], list(map(str, names))) if published else compare_runs(runs, allow_mixed, mirror)
-    )
+    comparison = compare_published(runs[0], list(map(str, names))) if published else compare_runs(runs, allow_mixed)
     print_compared(comparison, full=full)
     if output is not None:
-        echo(f"page: {write_comparison(comparison, output, overwrite=overwrite, mirror=mirror).resolve()}")
+        echo(f"page: {write_comparison(comparison, output).resolve()}")
 
 
-@takes("mirror")
+@takes("overwrite mirror")
 def pool(
     folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.")],
     output: Annotated[
@@ -170,9 +157,6 @@ def pool(
     ] = None,
     allow_mixed: Annotated[bool, typer.Option("--allow-mixed", help="Average runs of several models.")] = False,
     claim: Annotated[str, typer.Option(help="Cell of a paper that this average reproduces.")] = "",
-    overwrite: Overwrite = False,
-    *,
-    mirror: str | None,
 ) -> None:
     """Average runs over prompts, formats or seeds, with their standard deviation."""
     from qabias.pooling import pool as pool_runs
@@ -182,7 +166,7 @@ def pool(
 
     if output is not None:
         check_folder(output)
-    mean = pool_runs(folders, allow_mixed, mirror, claim)
+    mean = pool_runs(folders, allow_mixed, claim)
     print_pool(mean)
     if output is not None:
-        echo(f"page: {write_pool(mean, output, overwrite=overwrite).resolve()}")
+        echo(f"page: {write_pool(mean, output).resolve()}")

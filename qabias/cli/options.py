@@ -1,17 +1,18 @@
 """Options of several commands. Only `--help-all` shows the panel `ADVANCED`."""
 
 from collections.abc import Callable, Collection
+from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, TypeVar, get_origin
+from typing import Annotated, Any, get_origin
 
 import typer
 
 from qabias.api.arguments import ADVANCED, FIELDS
 from qabias.benchmarks.registry import benchmark_names
+from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError, arg, flag
 from qabias.support.options import parse_options as parse_options
-
-Command = TypeVar("Command", bound=Callable[..., None])
+from qabias.support.outputs import overwriting
 
 
 def _models() -> list[str]:
@@ -40,10 +41,13 @@ Overwrite = Annotated[
 ]
 
 
-def takes(names: str) -> Callable[[Command], Command]:
-    """Give a command these arguments of a run, in this order, after its own that are not named."""
+def takes(names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these arguments of a run, in this order, after its own that are not named.
 
-    def decorate(command: Command) -> Command:
+    The mirror and whether to overwrite are settings of the call, not arguments of the function.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = signature(command, eval_str=True).parameters
         first = [name for name, each in own.items() if name not in names.split() and each.kind is not each.VAR_KEYWORD]
         annotated = [name for name, each in own.items() if get_origin(each.annotation) is Annotated]
@@ -51,15 +55,23 @@ def takes(names: str) -> Callable[[Command], Command]:
             own[name].replace(kind=Parameter.KEYWORD_ONLY) if name in (*first, *annotated) else _parameter(name)
             for name in (*first, *names.split())
         ]
-        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {each.name: each.annotation for each in parameters}
-        return command
+
+        @wraps(command)
+        def call(mirror: str | None = None, overwrite: bool = False, **named: Any) -> None:
+            with using_mirror(mirror), overwriting(overwrite):
+                command(**named)
+
+        call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {each.name: each.annotation for each in parameters}
+        return call
 
     return decorate
 
 
 def _parameter(name: str) -> Parameter:
     """The argument or option of a command for an argument of a run."""
+    if name == "overwrite":
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=Overwrite)
     field, shown = FIELDS[name], FIELDS[name].metadata
     more: dict[str, Any] = {"help": shown["help"], "autocompletion": _COMPLETIONS.get(name)}
     if name == "benchmark":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +13,7 @@ from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     from qabias.comparison.sample_size import Assumed
+    from qabias.runs.arguments import RunArguments
 
 
 @takes("config source option limit mirror")
@@ -24,32 +26,31 @@ def plan(
     source: Annotated[str | None, typer.Option(help="Source of the texts. [the first]")] = None,
     option: list[str] | None,
     limit: Annotated[int | None, typer.Option(help="Maximum number of examples, as for run.")] = None,
-    mirror: str | None,
 ) -> None:
     """Estimate the sample size that detects a bias or decides a condition."""
     from qabias.benchmarks import ALL
     from qabias.benchmarks.registry import load_benchmark
     from qabias.comparison.sample_size import IN_COMMON, assumed, needed, planned_measure, templates_of
     from qabias.runs.arguments import RunArguments, check_own_options
+    from qabias.runs.looks import canonical
     from qabias.runs.question import load_examples
     from qabias.tables.model import Column, Table
     from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
     if (detect is None) == (until is None):
         raise QabiasError("plan needs one of --detect and --until.", "Add --detect 0.02.")
+    chosen = load_benchmark(benchmark)
+    config, source = config or chosen.configs[-1], source or chosen.sources[0]
+    arguments = RunArguments(benchmark, "", config, source, limit=limit, options=parse_options(option or []))
     if until is not None:
-        _plan_until(benchmark, until, config, source, parse_options(option or []), limit, mirror)
+        _plan_until(replace(arguments, until=canonical(chosen, [until], None)))
         return
     assert detect is not None
     if not 0.0 < detect < 1.0:
         raise QabiasError(f"--detect is {detect:g}.", "Give a number above 0 and below 1, such as 0.02 for 2 points.")
-    chosen = load_benchmark(benchmark)
-    measure, options = planned_measure(chosen), parse_options(option or [])
-    check_own_options(chosen, options)
-    arguments = RunArguments(
-        benchmark, "", config or chosen.configs[-1], source or chosen.sources[0], limit=limit, options=options
-    )
-    table = load_examples(arguments, mirror).table
+    measure = planned_measure(chosen)
+    check_own_options(chosen, arguments.options)
+    table = load_examples(arguments).table
     groups = templates_of(chosen, table)
     assumption = assumed(chosen, groups, table)
     clusters, count = chosen.facts.clusters
@@ -97,33 +98,15 @@ def _row(name: str, templates: int | None, from_here: float, assumption: Assumed
     return name, *counts, enough, "no size" if math.isinf(from_here) else f"{100 * from_here:.1f} points"
 
 
-def _plan_until(
-    benchmark: str,
-    until: str,
-    config: str | None,
-    source: str | None,
-    options: dict[str, str],
-    limit: int | None,
-    mirror: str | None,
-) -> None:
-    from qabias.benchmarks.registry import load_benchmark
+def _plan_until(arguments: RunArguments) -> None:
     from qabias.planning.looks import expected_questions
-    from qabias.runs.arguments import RunArguments
-    from qabias.runs.looks import canonical
     from qabias.tables.model import Column, Table
     from qabias.tables.terminal import Console, print_table
 
-    chosen = load_benchmark(benchmark)
-    arguments = RunArguments(
-        *(benchmark, "", config or chosen.configs[-1], source or chosen.sources[0]),
-        limit=limit,
-        options=options,
-        until=canonical(chosen, [until], None),
-    )
     headings = ("true value", "questions", "share", "pass", "fail")
     rows = tuple(
         (f"{one.truth:.3f}", f"{one.questions:,.0f}", f"{one.share:.0%}", f"{one.passed:.0%}", f"{one.failed:.0%}")
-        for one in expected_questions(arguments, mirror)
+        for one in expected_questions(arguments)
     )
     columns = tuple(Column(text, text, "text") for text in headings)
-    print_table(Table("expected", f"Expected questions until {until}", "", "", columns, rows), Console())
+    print_table(Table("expected", f"Expected questions until {arguments.until}", "", "", columns, rows), Console())

@@ -10,7 +10,7 @@ import typer
 
 from qabias.benchmarks.registry import default_name, default_source
 from qabias.cli.commands import GroupedCommand
-from qabias.cli.options import Overwrite, Sample, takes
+from qabias.cli.options import Sample, takes
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 
@@ -35,7 +35,7 @@ Name = Annotated[str, typer.Argument(help="A benchmark with a dataset (see `qabi
 
 
 @push.command(cls=GroupedCommand, epilog=f"Example: qabias push dataset {_FIRST} --to my-name/{_FIRST} --dry-run")
-@takes("source fixes seed mirror")
+@takes("source fixes seed mirror create_pr private as_benchmark dry_run yes")
 def dataset(
     benchmark: Name,
     to: To,
@@ -43,15 +43,10 @@ def dataset(
     source: str | None,
     fixes: bool,
     seed: int,
-    mirror: str | None,
     create_pr: CreatePr = True,
     private: Private = False,
     as_benchmark: Annotated[
-        bool,
-        typer.Option(
-            "--as-benchmark",
-            help="Add eval.yaml, so the Hub lists results on it.",
-        ),
+        bool, typer.Option("--as-benchmark", help="Add eval.yaml, so the Hub lists results on it.")
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -71,7 +66,6 @@ def dataset(
             source=source or default_source(benchmark),
             seed=seed,
             fixes=fixes,
-            mirror=mirror,
             as_benchmark=as_benchmark,
         )
         _push(plan, create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)
@@ -100,6 +94,7 @@ def metric(
     cls=GroupedCommand,
     epilog=f"Example: qabias push results runs/ONE --to my-name/model --dataset my-name/{_FIRST} --dry-run",
 )
+@takes("overwrite create_pr dry_run yes")
 def results(
     run: Annotated[Path, typer.Argument(help="A run folder with scores.")],
     to: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.")],
@@ -114,7 +109,6 @@ def results(
         str | None, typer.Option(help="Link to evidence, e.g. the published run folder. [the dataset]", metavar="URL")
     ] = None,
     sample: Sample = False,
-    overwrite: Overwrite = False,
     create_pr: CreatePr = True,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -122,7 +116,7 @@ def results(
     """Push or write the scores of a run for its model's repository."""
     extra: dict[str, Any] = {"source_url": source_url, "sample": sample}
     if write_to is not None:
-        _write_results(run, to, dataset_id, write_to, extra, model_index=model_index, overwrite=overwrite)
+        _write_results(run, to, dataset_id, write_to, extra, model_index=model_index)
         return
     if model_index:
         raise QabiasError(
@@ -136,7 +130,7 @@ def results(
 
 
 def _write_results(
-    run: Path, model_id: str, dataset: str, output: Path, extra: dict[str, Any], *, model_index: bool, overwrite: bool
+    run: Path, model_id: str, dataset: str, output: Path, extra: dict[str, Any], *, model_index: bool
 ) -> None:
     from qabias.hub.results import check_replaceable, headlines, result_files, update_card
     from qabias.hub.results import model_index as index_of
@@ -147,7 +141,7 @@ def _write_results(
     check_folder(output, argument="write_to")
     files = result_files(run, model_id, dataset, **extra)
     for path, content in files.items():
-        check_replaceable(output / path, content, overwrite=overwrite)
+        check_replaceable(output / path, content)
     if model_index:
         card = output / "README.md"
         try:

@@ -52,4 +52,4 @@ def estimate(arguments: RunArguments, machine: Machine, ask: str | None) -> None
     """Print the requests, tokens and cost of a server run."""
     from qabias.planning import estimate_run, print_estimate
 
-    print_estimate(estimate_run(arguments.resolve(machine, ask=ask), machine.mirror))
+    print_estimate(estimate_run(arguments.resolve(machine, ask=ask)))

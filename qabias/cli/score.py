@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qabias.benchmarks.registry import default_name
-from qabias.cli.options import ADVANCED, Overwrite, given_names, parse_options, parse_rules, refuse_others, takes
+from qabias.cli.options import ADVANCED, given_names, parse_options, parse_rules, refuse_others, takes
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
 from qabias.support.suggest import missing
@@ -26,10 +26,7 @@ _FOR_RUNS = ("path", "rules", "output", "report", "overwrite", "mirror")
 @takes("benchmark config source fixes seed option answers model format parser rules mirror output report overwrite")
 def score(
     context: typer.Context,
-    path: Annotated[
-        Path,
-        typer.Argument(help="Run folder, table of answers, another tool's log, or folder of logs."),
-    ],
+    path: Annotated[Path, typer.Argument(help="Run folder, table of answers, another tool's log, or folder of logs.")],
     benchmark: Annotated[str, typer.Option(help="Benchmark of a table of answers.")] = default_name(),
     *,
     config: str | None,
@@ -44,13 +41,8 @@ def score(
         str | None, typer.Option(help="How written answers are read: default or released.", rich_help_panel=ADVANCED)
     ] = None,
     rules: list[str] | None,
-    mirror: str | None,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Run folder to write, or NAME.json for the scores only."),
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Run folder to write, or NAME.json for the scores only.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Also write report.html in the run folder.")] = False,
-    overwrite: Overwrite = False,
     **others: object,
 ) -> None:
     """Score answers from a file, another tool's log, or an existing run."""
@@ -64,20 +56,20 @@ def score(
     load_benchmark(benchmark)
     if not path.exists():
         raise missing(path)
-    _check_target(path, output, overwrite)
+    _check_target(path, output)
     if report and not path.is_dir() and (output is None or output.suffix == ".json"):
         raise QabiasError("--report is for a run folder.", "Add --output FOLDER.")
     if path.is_dir() and is_run(path):
         refuse_others(context, _FOR_RUNS, "a run folder: run.json records it")
-        print_result(score_again(path, changed, output, mirror), report=report)
+        print_result(score_again(path, changed, output), report=report)
         return
     asked = {name: context.params[name] for name in given_names(context) if name not in _FOR_RUNS}
     if "option" in asked:
         asked["options"] = parse_options(asked.pop("option"), example="answers=released")
 
     def score_one(source: "Path | Log", where: Path, target: Path | None) -> None:
-        external = collect(read_external(source, asked, mirror), changed, mirror)
-        _finish(external, where, target, report=report, overwrite=overwrite, mirror=mirror)
+        external = collect(read_external(source, asked), changed)
+        _finish(external, where, target, report=report)
 
     if path.is_dir():
         _score_folder(path, output, lambda log, target: score_one(log, log.path, target))
@@ -85,9 +77,7 @@ def score(
         score_one(path, path, output)
 
 
-def _finish(
-    collected: "Collected", path: Path, output: Path | None, *, report: bool, overwrite: bool, mirror: str | None
-) -> None:
+def _finish(collected: "Collected", path: Path, output: Path | None, *, report: bool) -> None:
     """Print the scores next to the other tool's; write a run folder or a file of scores."""
     from qabias.cli.printing import print_result, print_with_signature
     from qabias.runs.collected import scores_of_collected, write_collected
@@ -111,7 +101,7 @@ def _finish(
     print_with_signature(question.benchmark, scores, question.signature)
     if output is not None:
         is_own = json_with("benchmark", "scores", signature=question.signature)
-        check_file(output, is_own, overwrite=overwrite, inputs=[path])
+        check_file(output, is_own, inputs=[path])
         write_json(output, scores_content(question.benchmark, question.signature, scores))
 
 
@@ -163,13 +153,13 @@ def _print_paths(what: str, paths: Sequence[Path]) -> None:
         echo(f"{what}: {len(paths) - _MOST_NAMED:,} more")
 
 
-def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
+def _check_target(path: Path, output: Path | None) -> None:
     """Refuse an existing output before anything is read."""
-    from qabias.support.outputs import check_file, json_with
+    from qabias.support.outputs import check_file, json_with, may_overwrite
 
     if output is None:
         return
     if output.suffix == ".json":
-        check_file(output, json_with("benchmark", "signature", "scores"), overwrite=overwrite, inputs=[path])
-    elif overwrite:
+        check_file(output, json_with("benchmark", "signature", "scores"), inputs=[path])
+    elif may_overwrite():
         raise QabiasError("--overwrite does not apply to a run folder.", "Remove --overwrite, or delete the folder.")

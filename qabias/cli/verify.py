@@ -17,8 +17,6 @@ def verify(
         Path, typer.Argument(help="A run folder, or a document of `qabias export`.", metavar="FOLDER_OR_DOCUMENT")
     ],
     run: Annotated[Path | None, typer.Option(help="Run folder of the document. [found by its digest]")] = None,
-    *,
-    mirror: str | None,
 ) -> None:
     """Recompute every number from stored answers and pinned texts.
 
@@ -27,7 +25,7 @@ def verify(
     from qabias.evidence.verification import CANNOT_PROVE
     from qabias.evidence.verification import verify as verify_path
 
-    result = verify_path(path, run, mirror)
+    result = verify_path(path, run)
     n = len(result.differences)
     echo(f"differs: {n:,} place{'s' * (n != 1)}" if n else f"verified: {result.n_numbers:,} numbers recomputed")
     for place, what in result.differences[:MOST_SHOWN]:

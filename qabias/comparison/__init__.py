@@ -107,31 +107,31 @@ class Comparison(NamedTuple):
         return self.view.clusters or self.benchmark.facts.clusters[0]
 
 
-def compare(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
+def compare(folders: Sequence[Path], allow_mixed: bool = False) -> Comparison:
     """Compare runs of a benchmark, or the two forms if one model answered published and parallel texts."""
-    return compare_runs(read_runs(folders), allow_mixed, mirror)
+    return compare_runs(read_runs(folders), allow_mixed)
 
 
-def compare_runs(runs: Sequence[Run], allow_mixed: bool = False, mirror: str | None = None) -> Comparison:
+def compare_runs(runs: Sequence[Run], allow_mixed: bool = False) -> Comparison:
     """Compare runs that have been read."""
     if not allow_mixed:
         forms = two_forms(runs)
         if forms is not None:
             both = (forms.published, forms.parallel)
             measures = measures_of(both[0].benchmark, are_question_only(both), [run.scores for run in both])
-            return _compare_texts(both, forms.names, measures, form_view(forms, measures, mirror), FORMS)
+            return _compare_texts(both, forms.names, measures, form_view(forms, measures), FORMS)
         if are_one_family(runs):
             names = names_by_language(runs)
-            view = language_view(runs, names, mirror)
+            view = language_view(runs, names)
             return _compare_texts(runs, names, family_measures(runs), view, LANGUAGES)
         check_one_model(runs)
     mixed = check_agree(runs, allow_mixed)
     benchmark = common_benchmark(runs)
     with_contexts = runs if are_question_only(runs) else [run for run in runs if not run.is_question_only]
     if len(with_contexts) in (1, len(runs)):
-        return _compare_models(benchmark, runs, mixed, mirror)
+        return _compare_models(benchmark, runs, mixed)
     without = {name: run for name, run in zip(run_names(runs), runs, strict=True) if run.is_question_only}
-    return _compare_models(benchmark, with_contexts, mixed, mirror, without)
+    return _compare_models(benchmark, with_contexts, mixed, without)
 
 
 def compare_published(run: Run, names: Sequence[str]) -> Comparison:
@@ -155,12 +155,11 @@ def _compare_models(
     benchmark: Benchmark,
     runs: Sequence[Run],
     mixed: dict[str, list[str]],
-    mirror: str | None,
     without_contexts: Mapping[str, Run] = MappingProxyType({}),
 ) -> Comparison:
     are_many = len(runs) > MOST_BESIDE
     names = run_names(runs)
-    answers = Answers(mirror)
+    answers = Answers()
     scores = [_scores_of(benchmark, run, answers) for run in runs]
     question_only = are_question_only(runs)
     measures = measures_of(benchmark, question_only, scores)

@@ -25,9 +25,9 @@ class Changes(NamedTuple):
     table: Table
 
 
-def changed_answers(runs: Sequence[Run], names: Sequence[str], mirror: str | None = None) -> Changes | None:
+def changed_answers(runs: Sequence[Run], names: Sequence[str]) -> Changes | None:
     """Compare the answers of the first run with the answers of the others; None without common examples."""
-    common = common_answers(runs, mirror)
+    common = common_answers(runs)
     benchmark = runs[0].benchmark
     shown = [benchmark.examples(common[0], answers) for answers in common[1]] if common else []
     if common is None or not shown[0] or not {"answer", "outcome"} <= {*shown[0][0]}:

@@ -116,11 +116,9 @@ def shared_stereotypes(facts: ParallelForms, published: pa.Table, parallel: pa.T
     )
 
 
-def form_view(
-    forms: TwoForms, measures: Sequence[Measure], mirror: str | None = None
-) -> tuple[list[Table], list[str], dict[str, Table]]:
+def form_view(forms: TwoForms, measures: Sequence[Measure]) -> tuple[list[Table], list[str], dict[str, Table]]:
     """The tables of two forms, warnings, and findings."""
-    answers = Answers(mirror)
+    answers = Answers()
     runs = (forms.published, forms.parallel)
     benchmark = runs[0].benchmark
     examples = [answers.examples(run) for run in runs]

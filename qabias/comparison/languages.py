@@ -134,11 +134,9 @@ def _paired_runs(runs: Sequence[Run]) -> list[Paired]:
     return pairs
 
 
-def language_view(
-    runs: Sequence[Run], names: Sequence[str], mirror: str | None = None
-) -> tuple[list[Table], list[str], dict[str, Table]]:
+def language_view(runs: Sequence[Run], names: Sequence[str]) -> tuple[list[Table], list[str], dict[str, Table]]:
     """The scores by language, differences of runs with the same questions, notes, and findings."""
-    answers = Answers(mirror)
+    answers = Answers()
     measures, compared = family_measures(runs), {}
     kinds = (("bias", "Bias by language", "signed"), ("accuracy", "Accuracy by language", "share"))
     tables = [

@@ -22,15 +22,14 @@ from qabias.support.arrow import plain
 class Answers:
     """Examples and answers of runs; runs of the same examples share them."""
 
-    def __init__(self, mirror: str | None = None) -> None:
-        self._upstream_dir = mirror
+    def __init__(self) -> None:
         self._tables: dict[tuple[Any, ...], pa.Table] = {}
 
     def examples(self, run: Run) -> pa.Table:
         """The examples of a run."""
         key = _questions(run)
         if key not in self._tables:
-            self._tables[key] = load_examples_of(run, self._upstream_dir).table
+            self._tables[key] = load_examples_of(run).table
         return self._tables[key]
 
     def of_run(self, run: Run) -> pa.Table:
@@ -94,11 +93,11 @@ def common_rows(one: pa.Table, other: pa.Table, key: Sequence[str]) -> tuple[pa.
     return joined["row"].combine_chunks(), joined["other_row"].combine_chunks()
 
 
-def common_answers(runs: Sequence[Run], mirror: str | None = None) -> tuple[pa.Table, list[pa.Table]] | None:
+def common_answers(runs: Sequence[Run]) -> tuple[pa.Table, list[pa.Table]] | None:
     """The examples that all runs answered, with the whole answers of each; None if their questions differ."""
     if not all(have_common_examples(runs[0], run) for run in runs[1:]):
         return None
-    answers = Answers(mirror)
+    answers = Answers()
     table = answers.examples(runs[0])
     whole = [read_all_answers(run, run.benchmark, answers.examples(run)) for run in runs]
     key = [*runs[0].benchmark.key, *([RUN] if RUN in table.column_names else [])]

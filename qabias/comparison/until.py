@@ -26,13 +26,12 @@ DIFFERENCE = "difference"
 """Name of the difference of the benchmark's headline bias score."""
 
 
-def compare_until(runs: Sequence[Run], conditions: Sequence[str], mirror: str | None = None) -> list[Verdict]:
+def compare_until(runs: Sequence[Run], conditions: Sequence[str]) -> list[Verdict]:
     """Decide conditions such as "difference<0.02" on the second of two runs minus the first.
 
     Args:
         runs: Two runs on the same texts. Each has all examples, or those of its first looks.
         conditions: Scores with thresholds; `DIFFERENCE` names the headline bias score.
-        mirror: Local mirror of the published files.
 
     Returns:
         A verdict per condition, from the first look that decides it; else from the last that both runs have.
@@ -45,10 +44,10 @@ def compare_until(runs: Sequence[Run], conditions: Sequence[str], mirror: str | 
     benchmark = common_benchmark(runs)
     wanted = [_condition(benchmark, text) for text in conditions]
     planned = next((run for run in runs if run.arguments.until), runs[0])
-    whole = load_examples(replace(planned.arguments, until=""), mirror).table
+    whole = load_examples(replace(planned.arguments, until="")).table
     whole = in_looks(benchmark, whole, planned.arguments.seed)
     ends = ends_of(whole)
-    answers = Answers(mirror)
+    answers = Answers()
     table, (ours, theirs) = answers.examples(runs[0]), map(answers.of_run, runs)
     first, second = common_rows(table, answers.examples(runs[1]), benchmark.key)
     table, ours, theirs = table.take(first), ours.take(first), theirs.take(second)

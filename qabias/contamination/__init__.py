@@ -77,6 +77,6 @@ def run_forms(
     results = [run(form, folder / form.source, machine) for form in both]
     if not is_first() or any(result.n_missing_parts for result in results):
         return FormsResult(folder, results)
-    comparison = compare([result.folder for result in results], mirror=machine.mirror)
-    page = write_comparison(comparison, folder / COMPARISON_FOLDER, overwrite=True)
+    comparison = compare([result.folder for result in results])
+    page = write_comparison(comparison, folder / COMPARISON_FOLDER)
     return FormsResult(folder, results, comparison, page)

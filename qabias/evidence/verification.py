@@ -67,7 +67,7 @@ class Verification(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def verify(path: Path, run: Path | None = None, mirror: str | None = None) -> Verification:
+def verify(path: Path, run: Path | None = None) -> Verification:
     """Verify a run folder, or a document of `qabias export` against its run."""
     if not path.exists():
         raise missing(path)
@@ -76,7 +76,7 @@ def verify(path: Path, run: Path | None = None, mirror: str | None = None) -> Ve
             raise no_run(path)
         if run is not None:
             raise QabiasError("--run is for a document, and this is a folder.", "Remove --run.")
-        wrong, n, _ = _verify_run(path, mirror)
+        wrong, n, _ = _verify_run(path)
         return Verification(tuple(wrong), n)
     if path.name in (RUN_FILE, SCORES_FILE, ANALYSIS_FILE) and is_run(path.parent):
         raise no_run(path)
@@ -84,20 +84,20 @@ def verify(path: Path, run: Path | None = None, mirror: str | None = None) -> Ve
     folder = run or _run_of(path, text)
     if not is_run(folder):
         raise no_run(folder)
-    wrong, n, evidence = _verify_run(folder, mirror)
+    wrong, n, evidence = _verify_run(folder)
     if evidence is None:
         return Verification(tuple(wrong), n)
     own, n_lines, notes = _verify_text(path, text, evidence)
     return Verification((*wrong, *own), n + n_lines, notes)
 
 
-def _verify_run(folder: Path, mirror: str | None) -> tuple[list[Difference], int, Evidence | None]:
+def _verify_run(folder: Path) -> tuple[list[Difference], int, Evidence | None]:
     """Differences of a run, the number of compared numbers, and its evidence with recomputed scores."""
     place = RUN_FILE
     try:
         run = read_run(folder)
         place = "texts"
-        question = read_question(run, mirror, planned=True)
+        question = read_question(run, planned=True)
         place = "answers"
         question, outcome = at_verdict(run, question, stopping_rule(question, run.arguments))
     except QabiasError as error:

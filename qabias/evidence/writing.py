@@ -31,21 +31,13 @@ def documents(evidence: Evidence, form: str, dataset: str = "") -> dict[str, byt
     return files
 
 
-def export(
-    folder: Path,
-    form: str,
-    output: Path | None = None,
-    *,
-    dataset: str = "",
-    mirror: str | None = None,
-    overwrite: bool = False,
-) -> list[Path]:
+def export(folder: Path, form: str, output: Path | None = None, *, dataset: str = "") -> list[Path]:
     """Write the documents of a form. An `output` with a suffix is the file of a form that has one file."""
     if form not in FORMS:
         raise unknown("form", form, FORMS, "--as")
     if dataset and form != WITH_DATASET:
         raise QabiasError(f"--dataset does not apply to --as {form}.", f"Remove it, or use --as {WITH_DATASET}.")
-    files = documents(Evidence(Run.scored(folder, mirror)), form, dataset)
+    files = documents(Evidence(Run.scored(folder)), form, dataset)
     target = output or folder / OWN_FOLDER
     if output is not None and output.suffix and not output.is_dir():
         if len(files) > 1:
@@ -55,7 +47,7 @@ def export(
         check_folder(target)
         paths = {target / path: content for path, content in files.items()}
     for path, content in paths.items():
-        check_file(path, same_bytes(content), overwrite=overwrite)
+        check_file(path, same_bytes(content))
     for path, content in paths.items():
         write_atomically(path, partial(Path.write_bytes, data=content))
     return list(paths)

@@ -35,7 +35,6 @@ def dataset_push(
     source: str = "bundled",
     seed: int = 0,
     fixes: bool = False,
-    mirror: str | None = None,
     as_benchmark: bool = False,
 ) -> Push:
     """The push of a dataset: the bundled folder unchanged, or one built from the authors' files."""
@@ -43,7 +42,7 @@ def dataset_push(
     chosen = load_pushable(benchmark)
     if chosen.card is not None:
         check_passing_on(chosen.name, chosen.card.licence_id)
-    origin = chosen.origin(source, seed, fixes, mirror)
+    origin = chosen.origin(source, seed, fixes)
     is_bundled = source == BUNDLED
     if is_bundled and seed != 0:
         raise QabiasError(f"{arg('seed')} does not apply: the bundled examples are fixed", f"remove {arg('seed')}")

@@ -22,7 +22,7 @@ from qabias.runs.outcomes import answered_in_words, answered_share
 from qabias.runs.signature import coverage_of, escaped, format_name, signature_fields
 from qabias.scores.score import NOT_DETECTABLE, Score, read_score
 from qabias.support.files import MOST_BYTES, regular
-from qabias.support.outputs import check_file
+from qabias.support.outputs import check_file, may_overwrite
 from qabias.support.suggest import shortened
 
 LONGEST_NAME = 120  # characters of a results file's name, without its ending; a system message can be longer
@@ -90,11 +90,11 @@ def result_files(
     return {f".eval_results/{_file_name(run)}.yaml": (comments + text).encode()}
 
 
-def check_replaceable(path: Path, content: bytes, *, overwrite: bool = False) -> None:
+def check_replaceable(path: Path, content: bytes) -> None:
     """Refuse to replace a results file of another run."""
     [new] = _signatures(content)
     check_file(path, lambda _: True)
-    if not path.exists() or overwrite:
+    if not path.exists() or may_overwrite():
         return
     old = _signatures(regular(path, MOST_BYTES).read_bytes())
     if old != {new}:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from qabias.benchmarks.generated import AskedText, answers_to, questions_of, wri
 from qabias.benchmarks.inspect_logs import FACTS, KEY, UNTIL
 from qabias.benchmarks.orders import PREDICTIONS
 from qabias.benchmarks.registry import default_source
+from qabias.building.sources import mirror_folder, using_mirror
 from qabias.runs.arguments import DEFAULT_PARSER, RunArguments, check_arguments, check_own_options, norm_arguments
 from qabias.runs.question import Examples, load_examples
 from qabias.scorers.registry import FUNCTION, load_kind
@@ -147,7 +149,8 @@ def load_questions(
     )
     check_own_options(chosen_benchmark, arguments.options)
     check_arguments(chosen_benchmark, arguments)
-    return _load(json.dumps(asdict(arguments), sort_keys=True), mirror)
+    with using_mirror(mirror):
+        return _load(json.dumps(asdict(arguments), sort_keys=True), mirror_folder())
 
 
 _CHOSEN = ("benchmark", "config", "source", "fixes", "limit", "seed", "options")
@@ -168,10 +171,10 @@ def _find(chosen: str, mirror: str | None) -> TaskQuestions:
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def _load(arguments: str, mirror: str | None) -> TaskQuestions:
-    """The questions of a task, loaded once for its samples, scorer and metrics."""
+def _load(arguments: str, mirror: Path | None) -> TaskQuestions:
+    """The questions of a task, loaded once per mirror for its samples, scorer and metrics."""
     asked = RunArguments(**json.loads(arguments))
-    examples = load_examples(asked, mirror)
+    examples = load_examples(asked)
     prompt_format = written_format(examples.benchmark, asked.format, asked.permutations, examples.origin)
     questions = questions_of(examples.benchmark, examples.table, prompt_format, asked.norm)
     return TaskQuestions(asked, examples, prompt_format, questions)

@@ -54,7 +54,7 @@ class _Recorder(Asker):
         return len(first), int(counts[first].sum())
 
 
-def estimate_run(arguments: RunArguments, mirror: str | None = None) -> CostEstimate:
+def estimate_run(arguments: RunArguments) -> CostEstimate:
     """Estimate a run on a server; raises `QabiasError` for another backend, or for the same reasons as a run."""
     if arguments.backend != KIND.name:
         raise QabiasError(
@@ -67,7 +67,7 @@ def estimate_run(arguments: RunArguments, mirror: str | None = None) -> CostEsti
     options = check_options(KIND, arguments.scorer_options)
     recorder = _Recorder(_counter(options.tokenizer))
     scorer = make_scorer(arguments.model, recorder, options)
-    question = make_question(load_examples(arguments, mirror), arguments, scorer)
+    question = make_question(load_examples(arguments), arguments, scorer)
     for part in tqdm(question.parts, unit="part", desc=printable(benchmark.name), delay=2, leave=False, disable=None):
         benchmark.answer(part, scorer, question.format_of(part), arguments.norm)
     n_requests, prompt_tokens = recorder.totals()

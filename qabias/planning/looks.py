@@ -30,7 +30,7 @@ class Expected(NamedTuple):
     failed: float
 
 
-def expected_questions(arguments: RunArguments, mirror: str | None = None, seed: int = 0) -> list[Expected]:
+def expected_questions(arguments: RunArguments, seed: int = 0) -> list[Expected]:
     """Simulate the stopping rule of a run with one condition, at true values of 0 to 2 times the threshold.
 
     Answers err and correlate as `qabias.comparison.sample_size` assumes. A score is taken to be normal.
@@ -43,7 +43,7 @@ def expected_questions(arguments: RunArguments, mirror: str | None = None, seed:
     if len(conditions) > 1 or by:
         raise QabiasError("plan takes one condition for all examples.", f"Give one {arg('until')}.")
     condition, measure = conditions[0], benchmark.facts.measure(conditions[0].name)
-    rule = StoppingRule(benchmark, load_examples(arguments, mirror).table, arguments.until, {})
+    rule = StoppingRule(benchmark, load_examples(arguments).table, arguments.until, {})
     times, bounds = np.array(information(rule.sizes)), np.array(rule.bounds)
     # Half of a set of four counts for a score of one context.
     size = rule.sizes[-1]

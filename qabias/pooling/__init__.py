@@ -60,12 +60,12 @@ class Pool:
         return "|".join([self.benchmark.name, f"pool:{len(self.runs)} runs", *joined])
 
 
-def pool(folders: Sequence[Path], allow_mixed: bool = False, mirror: str | None = None, claim: str = "") -> Pool:
+def pool(folders: Sequence[Path], allow_mixed: bool = False, claim: str = "") -> Pool:
     """Average runs of the same questions."""
     runs = _read(folders, allow_mixed)
     benchmark = runs[0].benchmark
     names = run_names(runs)
-    answers = Answers(mirror)
+    answers = Answers()
     table, answers_of_runs, lacking = _stacked(runs, answers)
     rules: Mapping[str, Any] = runs[0].arguments.rules
     if (level := max(run.confidence for run in runs)) > CONFIDENCE:

@@ -89,11 +89,11 @@ def _columns(rows: Sequence[Row], prompts: Sequence[Any] = ()) -> dict[str, Sequ
     return {**kept, "prompt": prompts} if prompts else kept
 
 
-def differing_examples(comparison: Comparison, mirror: str | None = None) -> Explored | None:
+def differing_examples(comparison: Comparison) -> Explored | None:
     """Examples whose answers differ from the first run's, side by side; None if the runs cannot be paired."""
     if not comparison.view.has_examples or not 2 <= len(comparison.runs) <= MOST_PAIRED:
         return None
-    changes = changed_answers(comparison.runs, comparison.names, mirror)
+    changes = changed_answers(comparison.runs, comparison.names)
     if changes is None:
         return None
     formats = {signature_fields(run.signature).get("format") for run in comparison.runs}

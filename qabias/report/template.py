@@ -21,9 +21,9 @@ from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 N_ITEMS = 4
 
 
-def show_template(folder: Path, name: str, console: Console, mirror: str | None = None) -> None:
+def show_template(folder: Path, name: str, console: Console) -> None:
     """Print a template's answer shares by condition, and a few of its examples."""
-    run = Run.open(folder, mirror)
+    run = Run.open(folder)
     question, answers = run.question, run.answers
     benchmark, table = question.benchmark, question.table
     if RUN in table.column_names:

@@ -255,9 +255,9 @@ def show_folder(folder: Path, console: Console, *, full: bool = False) -> None:
     print_line(f"{'More':<9}--full, or --table NAME: {len(analysis.tables)} tables{names}", console)
 
 
-def show_both_intervals(folder: Path, console: Console, mirror: str | None = None) -> None:
+def show_both_intervals(folder: Path, console: Console) -> None:
     """Print the headline scores with both intervals, see `qabias.runs.estimands`."""
-    run = Run.scored(folder, mirror)
+    run = Run.scored(folder)
     table = estimands(run)
     if table is None:
         raise QabiasError(f"{folder} has no scores of all examples in one prompt.", f"Remove {arg('both_intervals')}.")

@@ -40,24 +40,24 @@ from qabias.tables.model import Table, as_read, write_analysis
 POOL_PAGE = "pool.html"
 
 
-def write_report(run: Run, output: Path | None = None, *, overwrite: bool = False) -> Path:
+def write_report(run: Run, output: Path | None = None) -> Path:
     """Write the report of a run and return its path."""
     if output is not None:
-        check_file(output, is_page_of([run.signature]), overwrite=overwrite)
+        check_file(output, is_page_of([run.signature]))
     with collector_paused():
         chapter = _chapter(run)
         return _write(render_chapters(chapter.name, [chapter]), output or run.folder / REPORT_FILE)
 
 
-def write_report_of(folder: Path, output: Path | None = None, *, overwrite: bool = False) -> Path:
+def write_report_of(folder: Path, output: Path | None = None) -> Path:
     """Write the report of a run folder and return its path."""
-    return write_report(Run.scored(folder), output, overwrite=overwrite)
+    return write_report(Run.scored(folder), output)
 
 
-def write_combined_report(folders: Sequence[Path], output: Path, *, overwrite: bool = False) -> Path:
+def write_combined_report(folders: Sequence[Path], output: Path) -> Path:
     """Write one report of several runs with a table of contents, and return its path."""
     runs = [Run.scored(folder) for folder in folders]
-    check_file(output, is_page_of([run.signature for run in runs]), overwrite=overwrite)
+    check_file(output, is_page_of([run.signature for run in runs]))
     chapters = [_chapter(run) for run in runs]
     return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
 
@@ -79,33 +79,31 @@ def _overview(runs: Sequence[Run], chapters: Sequence[Chapter]) -> list[Table]:
     return tables
 
 
-def check_comparison_output(folder: Path, runs: Sequence[Run], *, overwrite: bool = False) -> None:
+def check_comparison_output(folder: Path, runs: Sequence[Run]) -> None:
     """Refuse to write a comparison over other files."""
     page = folder / COMPARISON_FILE
     own = is_page_of([run.signature for run in runs])
-    _check_pages(folder, page, own, (ANALYSIS_FILE,), overwrite)
+    _check_pages(folder, page, own, (ANALYSIS_FILE,))
 
 
-def check_pool_output(folder: Path, pool: Pool, *, overwrite: bool = False) -> None:
+def check_pool_output(folder: Path, pool: Pool) -> None:
     """Refuse to write an average over other files."""
     own = json_with("runs", signature=pool.signature)
-    _check_pages(folder, folder / POOL_FILE, own, (SCORES_FILE, ANALYSIS_FILE, POOL_PAGE), overwrite)
+    _check_pages(folder, folder / POOL_FILE, own, (SCORES_FILE, ANALYSIS_FILE, POOL_PAGE))
 
 
-def _check_pages(folder: Path, mark: Path, is_own: Own, others: Sequence[str], overwrite: bool) -> None:
+def _check_pages(folder: Path, mark: Path, is_own: Own, others: Sequence[str]) -> None:
     """Refuse several files; the first shows their owner."""
     check_folder(folder)
     is_theirs = mark.exists() and is_own(mark)
-    check_file(mark, is_own, overwrite=overwrite)
+    check_file(mark, is_own)
     for name in others:
-        check_file(folder / name, (lambda _: True) if is_theirs else none_is_own, overwrite=overwrite)
+        check_file(folder / name, (lambda _: True) if is_theirs else none_is_own)
 
 
-def write_comparison(
-    comparison: Comparison, folder: Path, *, overwrite: bool = False, mirror: str | None = None
-) -> Path:
+def write_comparison(comparison: Comparison, folder: Path) -> Path:
     """Write `analysis.json` and `compare.html`; returns the page's path."""
-    check_comparison_output(folder, comparison.runs, overwrite=overwrite)
+    check_comparison_output(folder, comparison.runs)
     runs, title = comparison.runs, comparison.title
     head = {f"Run {number}": name for number, name in enumerate(comparison.names, start=1)}
     mixed = comparison.mixed
@@ -122,7 +120,7 @@ def write_comparison(
         headline=comparison.headline,
         by_run=comparison.by_run,
         tiles=comparison_tiles(comparison),
-        examples=differing_examples(comparison, mirror),
+        examples=differing_examples(comparison),
         figure=comparison_figure(comparison),
         headlines=[comparison_headlines(comparison)] if comparison.view.has_columns else [],  # in the tables by run
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
@@ -133,9 +131,9 @@ def write_comparison(
     return page
 
 
-def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
+def write_pool(pool: Pool, folder: Path) -> Path:
     """Write the scores, tables, runs and page of an average; returns the page's path."""
-    check_pool_output(folder, pool, overwrite=overwrite)
+    check_pool_output(folder, pool)
     write_json(folder / POOL_FILE, pool_content(pool))
     write_stored(folder / SCORES_FILE, scores_content(pool.benchmark, pool.signature, pool.scores))
     title = f"Mean of {len(pool.runs)} runs of {pool.benchmark.name}"

@@ -25,14 +25,12 @@ class Machine:
         device: auto, cpu, cuda, ...
         batch_tokens: Tokens per batch; None for the scorer's default.
         shard: (i, n): compute only every n-th part, from part i on.
-        mirror: Local mirror of the published files, which are always verified.
         shows_progress: Whether to show a progress bar.
     """
 
     device: str = "auto"
     batch_tokens: int | None = None
     shard: tuple[int, int] = (0, 1)
-    mirror: str | None = None
     shows_progress: bool = True
 
 
@@ -45,25 +43,16 @@ HERE = Machine()
 class RunArguments:
     """What determines the answers of a run.
 
+    Fields not described here are as in `qabias.api.arguments.Arguments`.
+
     Attributes:
-        benchmark: Name of the benchmark, or path of a folder of templates.
-        model: `smollm2`, `baseline:KIND`, a folder or a Hub id.
-        config: Config of the benchmark's dataset.
-        source: Source of its texts.
-        fixes: Correct the known defects of published texts.
+        model: `smollm2`, `baseline:KIND`, a folder or a Hub id; of a model that was passed, its name.
         format: Prompt format; None for the one that fits benchmark and scorer.
         backend: Name of the scorer that queries the model; None for the model's default.
-        permutations: Answer orders per question.
-        length_norm: What divides log-likelihoods: none, token or byte.
-        parser: How written answers are read: default or released.
-        limit: Maximum number of examples, drawn as whole sets from all templates (at least one set); None for all.
-        seed: Seed of generation, sampling and random answers.
         options: Options of the scorer and of the benchmark, by name.
         answers: File and number of external answers, such as "answers.csv@1f0c2d3e 400 of 3680"; "" for a model.
         asked_by: Other tool that queried the model, and its task, such as "inspect_ai inspect_evals/bbq"; else "".
         rules: Scoring rules that differ from the benchmark's defaults.
-        revision: Branch, tag or commit of a Hub model.
-        dtype: Precision of the model: auto, float32, bfloat16 or float16.
         until: Conditions that may stop the run early, see `qabias.runs.looks.canonical`; "" for a run without looks.
     """
 
@@ -235,10 +224,8 @@ def check_own_options(benchmark: Benchmark, options: Collection[str]) -> None:
 
 def check_whole(name: str, value: object, least: int) -> None:
     """Refuse a value that is not a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise QabiasError(f"{name} is {value!r}.", f"Give a whole number of at least {least}.")
-    if value < least:
-        raise QabiasError(f"{name} is {value}.", f"Give a whole number of at least {least}.")
 
 
 def check_scorer(benchmark: Benchmark, scorer: str) -> None:

@@ -54,13 +54,13 @@ class Collected:
         return coverage_of(self.arguments)
 
 
-def collect(external: External, rules: Rules = NO_RULES, mirror: str | None = None) -> Collected:
+def collect(external: External, rules: Rules = NO_RULES) -> Collected:
     """Match answers with the examples that they answer."""
     log = external.log
     if log is None:
-        return _collect(external, rules, mirror)
+        return _collect(external, rules)
     with as_written(log.called, log.tool):
-        collected = _collect(external, rules, mirror)
+        collected = _collect(external, rules)
     collected, about_sets = _accept_incomplete_sets(collected)
     coverage = f"{collected.coverage}." if collected.coverage else ""
     notes = (*external.notes, *filter(None, (about_sets, coverage)))
@@ -68,7 +68,7 @@ def collect(external: External, rules: Rules = NO_RULES, mirror: str | None = No
     return replace(collected, other=without_reasons(other) if rules else other)
 
 
-def _collect(external: External, rules: Rules, mirror: str | None) -> Collected:
+def _collect(external: External, rules: Rules) -> Collected:
     benchmark, where, log = load_benchmark(external.benchmark), external.where, external.log
     check_own_options(benchmark, external.options)
     arguments = RunArguments(
@@ -86,7 +86,7 @@ def _collect(external: External, rules: Rules, mirror: str | None) -> Collected:
         raise QabiasError(
             f"{where}: {prompt_format.name} is a set of formats.", f"Use the {arg('format')} asked: {names}."
         )
-    examples = load_examples(arguments, mirror)
+    examples = load_examples(arguments)
     if external.references is not None:
         words = {"where": where, "fix": _OTHER_DATA} if log else {}
         check_references(benchmark, examples.table, external.references, **words)
@@ -147,20 +147,18 @@ def write_collected(collected: Collected, folder: Path) -> Run:
     return finish(run_file, question)
 
 
-def score_again(
-    folder: Path, rules: Rules = NO_RULES, output: str | Path | None = None, mirror: str | None = None
-) -> Run:
+def score_again(folder: Path, rules: Rules = NO_RULES, output: str | Path | None = None) -> Run:
     """Score a run in place, or by other rules as a new run."""
     if (output is None) != (not rules):
         raise QabiasError(
             "Scoring with other rules creates a new run.", f"Give both {arg('rules')} and {arg('output')} runs/NAME."
         )
     if output is None:
-        return score_run(folder, mirror)
+        return score_run(folder)
     run, output = read_run(folder), Path(output)
     benchmark = load_benchmark(run.arguments.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
-    question = replace(read_question(run, mirror), signature=with_rules(run.signature, arguments.rules))
+    question = replace(read_question(run), signature=with_rules(run.signature, arguments.rules))
     new = claim(output, arguments, question.signature, run.units_per_part, run.model_digest)
     for number in range(len(question.parts)):
         answers = read_part(run, number)

@@ -25,14 +25,13 @@ from qabias.support.suggest import choose, unknown
 from qabias.support.table_files import check_columns, is_table, origin_of, read_table, to_table
 
 
-def read_external(source: Any, asked: Mapping[str, Any], mirror: str | None = None) -> External:
+def read_external(source: Any, asked: Mapping[str, Any]) -> External:
     """Read the answers of one model.
 
     Args:
         source: A file, a folder with one log, a log, a table (see `to_table`), or a sequence of answers parallel to
             the references.
         asked: The arguments of `qabias.score` that the caller gave, by name.
-        mirror: Local mirror of the published files.
 
     Raises:
         QabiasError: If the answers are unreadable, or contradict the arguments or their references.
@@ -43,7 +42,7 @@ def read_external(source: Any, asked: Mapping[str, Any], mirror: str | None = No
     if "parser" in asked:
         asked["norm"] = norm_of(asked.pop("parser"))
     log = log_at(Path(source)) if isinstance(source, str | Path) else source
-    return _read_log(log, asked, mirror) if isinstance(log, Log) else _read_table(source, asked)
+    return _read_log(log, asked) if isinstance(log, Log) else _read_table(source, asked)
 
 
 def refuse(names: Iterable[str], why: str) -> None:
@@ -184,7 +183,7 @@ def folder_name(log: Log) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", log.path.stem if log.path.is_file() else log.path.name).strip("-.") or "log"
 
 
-def _read_log(log: Log, asked: Mapping[str, Any], mirror: str | None) -> External:
+def _read_log(log: Log, asked: Mapping[str, Any]) -> External:
     # The results of a batch do not record which texts were drawn.
     is_batch = log.tool == openai_batch.TOOL
     names = ("answers", "references", *(() if is_batch else ("fixes", "seed", "options")))
@@ -205,7 +204,7 @@ def _read_log(log: Log, asked: Mapping[str, Any], mirror: str | None) -> Externa
 
     # The last guard, after the readers' own, which name the place.
     with as_written(log.called, log.tool):
-        external = _of_benchmark(replace(log, samples=counted), asked, mirror)
+        external = _of_benchmark(replace(log, samples=counted), asked)
     notes = [f"Asked by {log.called}.", *log.notes, *external.notes]
     if failed:
         notes.append(f"{failed:,} of {samples:,} samples failed and {external.failed}; the first, {first}.")
@@ -224,8 +223,8 @@ def _read_log(log: Log, asked: Mapping[str, Any], mirror: str | None) -> Externa
     return external
 
 
-def _of_benchmark(log: Log, asked: Mapping[str, Any], mirror: str | None) -> External:
-    own = inspect_logs.read(log, mirror)
+def _of_benchmark(log: Log, asked: Mapping[str, Any]) -> External:
+    own = inspect_logs.read(log)
     if own is not None:
         return own
     wanted = asked.get("benchmark")
@@ -235,7 +234,7 @@ def _of_benchmark(log: Log, asked: Mapping[str, Any], mirror: str | None) -> Ext
                 f"{log.called}: results of a batch do not include the questions.",
                 f"Add {arg('benchmark')}, {arg('config')}, {arg('source')} and {arg('format')}.",
             )
-        return replace(batched(load_benchmark(wanted), log, asked, mirror), benchmark=wanted)
+        return replace(batched(load_benchmark(wanted), log, asked), benchmark=wanted)
     for name, benchmark in loadable_benchmarks().items():
         for read in benchmark.log_readers if wanted in (None, name) else ():
             external = read(log, benchmark, asked)

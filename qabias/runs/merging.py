@@ -25,7 +25,7 @@ from qabias.support.suggest import shortened
 _MOST_NAMED = 8
 
 
-def merge(folders: Sequence[Path], output: Path, mirror: str | None = None) -> Run:
+def merge(folders: Sequence[Path], output: Path) -> Run:
     """Merge the parts of several run folders, and score the run."""
     if (output / RUN_FILE).exists():
         folders = [output, *folders]
@@ -34,7 +34,7 @@ def merge(folders: Sequence[Path], output: Path, mirror: str | None = None) -> R
     runs = [read_run(folder) for folder in folders]
     for other in runs[1:]:
         _check_same(runs[0], other)
-    question = read_question(runs[0], mirror)
+    question = read_question(runs[0])
     parts = question.parts
     sources = [_find_part(runs, question.benchmark, part, number) for number, part in enumerate(parts)]
     missing = [number for number, source in enumerate(sources) if source is None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.headline import Finding, Headline, headline
+from qabias.building.sources import mirror_folder, using_mirror
 from qabias.errors import QabiasError
 from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, read_all_answers, read_run
 from qabias.runs.looks import CONFIDENCE, Outcome, read_outcome, verdict_lines
@@ -32,32 +33,32 @@ class Run(RunFile):
         n_missing_parts: Number of parts without answers, of a run that was just continued.
         note: What the backend says of a batch that waits for its answers.
         warned: Warnings of the metric.
-        mirror: Local mirror of the published files.
+        mirror: Local mirror of the published files when the run was opened, to read its examples again.
     """
 
     n_missing_parts: int = 0
     note: str = ""
     warned: tuple[str, ...] = ()
-    mirror: str | None = None
+    mirror: Path | None = field(default_factory=mirror_folder)
 
     @classmethod
-    def open(cls, folder: Path, mirror: str | None = None) -> Run:
+    def open(cls, folder: Path) -> Run:
         """Open a run folder. Raises `QabiasError` if it holds no run, or a damaged one."""
-        return cls.from_file(read_run(folder), mirror=mirror)
+        return cls.from_file(read_run(folder))
 
     @classmethod
     def from_file(cls, file: RunFile, kept: Mapping[str, Any] = MappingProxyType({}), **state: Any) -> Run:
         """A run from its `run.json`, with attributes that are `kept` already, without halves of surrogate pairs."""
-        content = {field.name: getattr(file, field.name) for field in fields(RunFile)}
+        content = {each.name: getattr(file, each.name) for each in fields(RunFile)}
         content["arguments"] = replace(file.arguments, model=_writable(file.arguments.model))
         run = cls(**{**content, "signature": _writable(file.signature)}, **state)
         vars(run).update(kept)
         return run
 
     @classmethod
-    def scored(cls, folder: Path, mirror: str | None = None) -> Run:
+    def scored(cls, folder: Path) -> Run:
         """Open a run folder that has scores."""
-        run = cls.open(folder, mirror)
+        run = cls.open(folder)
         run.scores  # noqa: B018 - raises without them
         return run
 
@@ -93,7 +94,8 @@ class Run(RunFile):
     @cached_property
     def question(self) -> Question:
         """The examples that the scores include, and how they were asked."""
-        return read_question(self, self.mirror)
+        with using_mirror(self.mirror):
+            return read_question(self)
 
     @cached_property
     def answers(self) -> pa.Table:
@@ -146,7 +148,7 @@ class Run(RunFile):
 
     def __getstate__(self) -> dict[str, Any]:
         """What other processes need; they read the rest themselves."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 def _writable(text: str) -> str:

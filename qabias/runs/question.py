@@ -77,12 +77,12 @@ class Question:
         return [place for place in range(1, len(looks) + 1) if looks[place - 1 : place] != looks[place : place + 1]]
 
 
-def load_examples(arguments: RunArguments, mirror: str | None = None) -> Examples:
+def load_examples(arguments: RunArguments) -> Examples:
     """Load the examples that the arguments name, sampled."""
     benchmark = load_benchmark(arguments.benchmark)
     # The bundled examples are one fixed set; the seed then only draws the sample and random answers.
     seed = 0 if arguments.source == BUNDLED else arguments.seed
-    origin = make_origin(benchmark, arguments.source, seed, arguments.fixes, mirror, arguments.options)
+    origin = make_origin(benchmark, arguments.source, seed, arguments.fixes, arguments.options)
     whole = benchmark.load(arguments.config, origin)
     table = sample(benchmark, whole, arguments.limit, arguments.seed)
     sampled = _sampled(benchmark, table, whole) if table.num_rows < whole.num_rows else ""
@@ -175,9 +175,9 @@ def wordings_of(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...
     return tuple(wording.name for wording in prompt_format.wordings) if prompt_format is not None else ()
 
 
-def load_examples_of(run: RunFile, mirror: str | None = None, *, planned: bool = False) -> Examples:
+def load_examples_of(run: RunFile, *, planned: bool = False) -> Examples:
     """Load the examples of an existing run that its scores include, or (`planned`) all that it may ask."""
-    examples = load_examples(run.arguments, mirror)
+    examples = load_examples(run.arguments)
     _check_unchanged(run, examples)
     outcome = None if planned else read_outcome(run)
     if outcome is not None:
@@ -242,8 +242,8 @@ def make_question(examples: Examples, arguments: RunArguments, scorer: Scorer) -
     return Question(examples, prompt_format, signature, benchmark.units_per_part(kind_of(scorer)))
 
 
-def read_question(run: RunFile, mirror: str | None = None, *, planned: bool = False) -> Question:
+def read_question(run: RunFile, *, planned: bool = False) -> Question:
     """Read the question of an existing run: what its scores include, or (`planned`) all that it may ask."""
-    examples = load_examples_of(run, mirror, planned=planned)
+    examples = load_examples_of(run, planned=planned)
     prompt_format = examples.benchmark.formats.get(format_name(run.signature))
     return Question(examples, prompt_format, run.signature, run.units_per_part)

@@ -82,7 +82,7 @@ def run(
     processes = launched_processes()
     with processes.together():
         arguments = arguments.resolve(machine, ask=ask, handed_over=handed_over)
-        examples = load_examples(arguments, machine.mirror)
+        examples = load_examples(arguments)
         if machine.device == "auto" and handed_over is None and processes.device:
             machine = replace(machine, device=processes.device)
         arguments, folder, scorer, question = prepare(arguments, examples, machine, handed_over, output)
@@ -213,10 +213,10 @@ def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -
         kept.unlink(missing_ok=True)
 
 
-def score_run(folder: Path, mirror: str | None = None) -> Run:
+def score_run(folder: Path) -> Run:
     """Score the answers of a run folder; writes `scores.json` and `analysis.json`."""
     run_file = read_run(folder)
-    question = read_question(run_file, mirror, planned=True)
+    question = read_question(run_file, planned=True)
     result = finish(run_file, question)
     if result.n_missing_parts:
         has_scores = (folder / SCORES_FILE).exists()

@@ -26,21 +26,14 @@ def option_field(
     prefix: str = "",
     passing: bool = False,
 ) -> Any:
-    """A field that is an option.
+    """A field that is an option, with its help.
 
-    Args:
-        default: Its value if it is not given.
-        text: Its help.
-        choices: Allowed words, or the value of each.
-        least: Smallest number.
-        wanted: What to give, if a number is wrong.
-        none: Word for None.
-        read: Reads other values than words and numbers, from their text; with a `prefix`, from all options.
-        prefix: Beginning of the names, such as `template.`, of an option with free names.
-        passing: It does not affect answers; a run may resume with another value.
+    `choices` are words, or the value of each. A number is at least `least`; if it is wrong, the error says what is
+    `wanted`. `none` is the word for None. `read` reads other texts; with the `prefix` of free names, such as
+    `template.`, it reads all options. A `passing` option does not affect answers.
     """
-    described = {"choices": choices, "least": least, "wanted": wanted, "none": none, "read": read, "prefix": prefix}
-    shown = {**described, "help": text, "passing": passing}
+    shown = {"choices": choices, "least": least, "wanted": wanted, "none": none, "read": read, "prefix": prefix}
+    shown |= {"help": text, "passing": passing}
     return field(default_factory=dict, metadata=shown) if prefix else field(default=default, metadata=shown)
 
 
@@ -57,38 +50,27 @@ def parse_options(scorer: str, kind: type[T], texts: Mapping[str, str]) -> T:
         if each.metadata["prefix"]:
             values[each.name] = each.metadata["read"](texts)
         elif each.name in texts:
-            values[each.name] = _read(scorer, each.name, hints[each.name], texts[each.name], **each.metadata)
+            values[each.name] = _read(scorer, each.name, hints[each.name], texts[each.name], each.metadata)
     options = kind(**values)
     getattr(options, "check", lambda *_: None)(scorer, texts.keys())
     return options
 
 
-def _read(
-    scorer: str,
-    name: str,
-    kind: Any,
-    text: str,
-    *,
-    choices: Mapping[str, Any],
-    least: float,
-    wanted: str,
-    none: str | None,
-    read: Callable[[str], Any] | None,
-    **_: Any,
-) -> Any:
-    if read is not None:
-        return read(text)
+def _read(scorer: str, name: str, kind: Any, text: str, how: Mapping[str, Any]) -> Any:
+    choices = how["choices"]
+    if how["read"]:
+        return how["read"](text)
     if choices and text not in choices:
         raise unknown(f"{name} of {scorer}", text, choices, f"{arg('option')} {name}=")
     if choices:
         return choices[text] if isinstance(choices, Mapping) else text
     if kind is str or str in get_args(kind):
         return text
-    if text == none:
+    if text == how["none"]:
         return None
     number = math.nan
     with suppress(ValueError):
         number = float(text) if kind is float or float in get_args(kind) else int(text)
-    if not least <= number < math.inf:
-        raise QabiasError(f"{scorer}: {name} is {text!r}.", f"Give {wanted}.")
+    if not how["least"] <= number < math.inf:
+        raise QabiasError(f"{scorer}: {name} is {text!r}.", f"Give {how['wanted']}.")
     return number

@@ -1,11 +1,13 @@
 """Output paths of commands: never inputs or a run, and other files only on request."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from os.path import realpath
 from pathlib import Path
 from typing import Any
 
-from qabias.errors import QabiasError, arg
+from qabias.errors import QabiasError, arg, setting
 from qabias.support.files import read_json, regular, strict
 
 RUN_MARK = "run.json"  # the file that marks a run folder; files next to it and in its `predictions` are never replaced
@@ -15,19 +17,24 @@ ANSWERS_FOLDER = "predictions"
 Own = Callable[[Path], bool]  # whether a file comes from the same command and inputs
 
 
+_overwrite = ContextVar("overwrite", default=False)
+
+
+may_overwrite = _overwrite.get
+"""Whether files of others may be replaced."""
+
+
+def overwriting(is_allowed: bool) -> AbstractContextManager[None]:
+    """Whether files of others may be replaced within a call."""
+    return setting(_overwrite, is_allowed)
+
+
 def none_is_own(path: Path) -> bool:
     """For a command without files of its own."""
     return False
 
 
-def check_file(
-    path: Path,
-    is_own: Own = none_is_own,
-    *,
-    overwrite: bool = False,
-    inputs: Iterable[Path] = (),
-    argument: str = "output",
-) -> None:
+def check_file(path: Path, is_own: Own = none_is_own, *, inputs: Iterable[Path] = (), argument: str = "output") -> None:
     """Refuse to write a file if it would replace another."""
     flag = arg(argument)
     if path.is_dir():
@@ -44,7 +51,7 @@ def check_file(
         return
     if run is not None:
         raise QabiasError(f"{flag} {path}: belongs to the run {run} and would be lost.", f"Choose another {flag}.")
-    if not overwrite:
+    if not may_overwrite():
         raise QabiasError(
             f"{flag} {path}: exists, and differs from what this command writes.",
             f"Choose another {flag}, or replace it by {arg('overwrite')}.",
@@ -67,18 +74,12 @@ def check_folder(path: Path, inputs: Iterable[Path] = (), argument: str = "outpu
         raise QabiasError(f"{flag} {path}: holds a run, whose files would be lost.", f"Choose another {flag}.")
 
 
-def check_new_folder(
-    path: Path,
-    is_own: Own = none_is_own,
-    *,
-    overwrite: bool = False,
-    inputs: Iterable[Path] = (),
-) -> None:
+def check_new_folder(path: Path, is_own: Own = none_is_own, *, inputs: Iterable[Path] = ()) -> None:
     """Refuse a folder that is not empty unless the same command wrote it; hidden files do not count."""
     check_folder(path, inputs)
     flag = arg("output")
     is_empty = not path.exists() or all(entry.name[:1] == "." for entry in path.iterdir())
-    if not (is_empty or overwrite or is_own(path)):
+    if not (is_empty or may_overwrite() or is_own(path)):
         raise QabiasError(
             f"{flag} {path}: holds other files, which this command did not write.",
             f"Choose another {flag}, or replace files of the same names by {arg('overwrite')}.",

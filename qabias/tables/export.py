@@ -48,14 +48,7 @@ _NUMBER = re.compile(r"\s*[+-]?[\d.,]+(?:[eE][+-]?\d+)?\s*%?\s*")
 _QUOTED = re.compile('[,;"\t\n]|^\\s|\\s$')
 
 
-def export(
-    folder: Path,
-    output: Path | None = None,
-    kind: str = ALL,
-    name: str | None = None,
-    *,
-    overwrite: bool = False,
-) -> list[Path]:
+def export(folder: Path, output: Path | None = None, kind: str = ALL, name: str | None = None) -> list[Path]:
     """Write the tables and figures of a run or a comparison as files."""
     if kind not in (*FORMATS, ALL):
         raise unknown("format", kind, (*FORMATS, ALL))
@@ -69,7 +62,7 @@ def export(
     files = {path: content for table in tables for path, content in _files(table, target, kinds)}
     for path, content in files.items():
         if output is not None:
-            check_file(path, same_bytes(content), overwrite=overwrite)
+            check_file(path, same_bytes(content))
     for path, content in files.items():
         write_atomically(path, partial(Path.write_bytes, data=content))
     return list(files)

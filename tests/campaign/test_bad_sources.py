@@ -117,11 +117,13 @@ def cache(monkeypatch, tmp_path):
 def fetched(caplog, monkeypatch):
     """Fetches the file; gives None where the command line tells in one line, without a secret, why there is none."""
 
-    def fetch(address=None, path=NAME, **arguments) -> Path | None:
+    def fetch(address=None, path=NAME, mirror=None) -> Path | None:
         if address is not None:
             monkeypatch.setenv("QABIAS_UPSTREAM_URL", address)
         paths: list[Path] = []
-        monkeypatch.setattr(cli, "app", lambda **_: paths.append(sources.fetch(REPOSITORY, path, **arguments)))
+        monkeypatch.setattr(
+            cli, "app", lambda **_: paths.append(sources.using_mirror(mirror)(sources.fetch)(REPOSITORY, path))
+        )
         used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, hard))

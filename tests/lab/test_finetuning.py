@@ -84,7 +84,7 @@ def test_bbq_asks_in_pairs_as_race_is_trained():
 
 
 def test_no_question_of_bbq_has_a_gap():
-    questions = BBQ.load("all", BBQ.origin("bundled", 0, False, None))["question"].unique().to_pylist()
+    questions = BBQ.load("all", BBQ.origin("bundled", 0, False))["question"].unique().to_pylist()
     assert questions
     assert not any(race.GAP in question for question in questions)
 

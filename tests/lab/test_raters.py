@@ -26,7 +26,7 @@ from qabias.share.bbnli_dataset.pairs import LABELS
 
 def load(name, config, source="bundled", upstream=None):
     benchmark = load_benchmark(name)
-    return benchmark.load(config, benchmark.origin(source, 0, False, upstream and str(upstream)))
+    return benchmark.load(config, benchmark.origin(source, 0, False))
 
 
 @pytest.fixture(scope="module")

@@ -295,7 +295,7 @@ def test_published_outputs_give_runs_means_and_a_comparison(tmp_path, monkeypatc
     race, arc = sorted(path for path in where.glob("unifiedqa-11b-*") if "question" not in path.name
                        and "mean" not in path.name)[::-1]  # fmt: skip
     assert "race" in race.name
-    found = pool([race, arc], mirror=str(upstream))
+    found = pool([race, arc])
     groups = found.benchmark.groups(found.scores)
     mean = {name: round(100 * groups[name]["bias_ambig"], 2) for name in ("Age", "Religion")}
     assert mean == pytest.approx({"Age": (29.78 + 48.94) / 2, "Religion": (14.33 + 24.50) / 2}, abs=0.011)

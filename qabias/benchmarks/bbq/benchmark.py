@@ -108,9 +108,9 @@ class BBQBenchmark(Benchmark):
     forms: ParallelForms | None = FORMS
     facts = FACTS
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Any:
+    def origin(self, source: str, seed: int, fixes: bool) -> Any:
         """Check the choice of a source."""
-        return _origin.Origin(source, seed, fixes, mirror)
+        return _origin.Origin(source, seed, fixes)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""
@@ -379,9 +379,9 @@ class _BBQ(BBQBenchmark):
         """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
         return recognise(table)
 
-    def published(self, model: str, config: str, mirror: str | None) -> list[External]:
+    def published(self, model: str, config: str) -> list[External]:
         """The published answers of a model of the paper, for each prompt."""
-        return published_answers(model, self._categories(config), mirror)
+        return published_answers(model, self._categories(config))
 
     def list_published(self) -> list[tuple[str, str]]:
         """Makers, each with a document and the names of its rows."""

@@ -52,13 +52,13 @@ def recognise(table: pa.Table) -> list[External]:
     ]
 
 
-def published_answers(model: str, categories: Sequence[str], mirror: str | None) -> list[External]:
+def published_answers(model: str, categories: Sequence[str]) -> list[External]:
     """A model's answers to some categories, from the pinned and verified files."""
     if model == UNIFIEDQA:
         paths = [f"results/UnifiedQA/preds_{category}.jsonl" for category in categories]
     else:
         paths = ["results/RoBERTa_and_DeBERTaV3/df_bbq.csv"]
-    tables = [read_table(fetch(REPOSITORY, path, mirror=mirror)) for path in paths]
+    tables = [read_table(fetch(REPOSITORY, path)) for path in paths]
     columns = [name for name in tables[0].column_names if pa.types.is_primitive(tables[0].schema.field(name).type)]
     texts = [name for name in tables[0].column_names if pa.types.is_string(tables[0].schema.field(name).type)]
     external = recognise(pa.concat_tables([table.select([*columns, *texts]) for table in tables]))

@@ -43,9 +43,9 @@ class BBNLIBenchmark(InferenceBenchmark):
     )
     facts = BBNLI_FACTS
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> Any:
+    def origin(self, source: str, seed: int, fixes: bool) -> Any:
         """Check the choice of a source; `fixes` removes repetitions in the published rows."""
-        return _origin.Origin(source, seed, fixes, mirror)
+        return _origin.Origin(source, seed, fixes)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a subtopic, a domain or all. The two forms of a pair are neighbors."""

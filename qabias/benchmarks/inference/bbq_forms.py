@@ -57,11 +57,11 @@ class BBQInferenceBenchmark(InferenceBenchmark):
     facts = BBQ_NLI_FACTS
     rescored: Mapping[str, Rescoring] = RESCORED
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> InferenceOrigin:
+    def origin(self, source: str, seed: int, fixes: bool) -> InferenceOrigin:
         """Check the choice of a source."""
         if source not in self.sources:
             raise unknown("source", source, self.sources)
-        return InferenceOrigin(_origin.Origin(source, seed, fixes, mirror))
+        return InferenceOrigin(_origin.Origin(source, seed, fixes))
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The rows of a category or of all, with complete sets as neighbors."""

@@ -65,7 +65,6 @@ class SetOrigin:
     source: str
     commit: str
     seed: int
-    mirror: str | None
     options: Mapping[str, str]
     changed: tuple[str, ...]
 
@@ -116,7 +115,7 @@ class PublishedQuestions(BBQBenchmark):
 
     def fetch(self, path: str, origin: SetOrigin) -> Path:
         """A published file from the mirror or the network, verified against its pin."""
-        return sources.fetch(self.card.repository, path, mirror=origin.mirror)
+        return sources.fetch(self.card.repository, path)
 
     def phrases_of(self, example: Example) -> Phrases:
         """Phrases of the example's language for parsing written answers."""
@@ -126,12 +125,12 @@ class PublishedQuestions(BBQBenchmark):
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The examples of one category, with the columns of BBQ."""
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, **options: str) -> SetOrigin:
+    def origin(self, source: str, seed: int, fixes: bool, **options: str) -> SetOrigin:
         """Check the choice of a source."""
         self.check_source(source, fixes)
         chosen = {name: options.get(name, values[0]) for name, values in self.options.items()}
         changed = tuple(f"{name}={value}" for name, value in chosen.items() if value != self.options[name][0])
-        return SetOrigin(source, self.commit(), seed, mirror, chosen, changed)
+        return SetOrigin(source, self.commit(), seed, chosen, changed)
 
     def check_source(self, source: str, fixes: bool) -> None:
         """Refuse unknown sources, and fixes."""

@@ -74,12 +74,12 @@ class Prompt(NamedTuple):
     unknown: str
 
 
-def formats(mirror: str | None = None) -> Mapping[str, PromptFormat]:
+def formats() -> Mapping[str, PromptFormat]:
     """The formats `kobbq_1` to `kobbq_5` and their set `five`, by name. The published file is read when needed."""
 
     @cache
     def prompts() -> dict[int, Prompt]:
-        path = fetch(REPOSITORY, PATH, mirror=mirror)
+        path = fetch(REPOSITORY, PATH)
         return {int(row["prompt_id"]): _prompt(row) for row in read_csv(path, "\t")}
 
     five = tuple(
@@ -128,7 +128,7 @@ class KoreanQuestions(ReleasedSet):
 
     def formats_from(self, origin: SetOrigin) -> Mapping[str, PromptFormat]:
         """The authors' prompts from the mirror of the origin."""
-        return {**self.formats, **formats(origin.mirror)}
+        return {**self.formats, **formats()}
 
     def items(self, category: str, *files: Path) -> Iterator[Item]:
         """The items of one category. Those of a set are neighbors, sets are in file order."""

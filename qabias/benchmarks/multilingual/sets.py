@@ -10,7 +10,6 @@ import ast
 import csv
 import hashlib
 import json
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from qabias.benchmarks.multilingual.benchmark import PublishedQuestions, SetOrig
 from qabias.benchmarks.multilingual.language import Language, load_language
 from qabias.benchmarks.multilingual.rows import PLACES, Answer, IsTarget, Item, read_items, rows_of, table_of, target_of
 from qabias.benchmarks.prompt_format import Example
+from qabias.building.sources import mirror_folder
 from qabias.building.templating import StableRandom, filled_pattern
 from qabias.errors import QabiasError, arg
 
@@ -291,31 +291,30 @@ class JapaneseQuestions(ReleasedSet):
 
     sources = ("file",)
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, **options: str) -> SetOrigin:
+    def origin(self, source: str, seed: int, fixes: bool, **options: str) -> SetOrigin:
         """Find the user's files; the commit is a digest of their names and contents."""
         self.check_source(source, fixes)
-        folder = self._folder(mirror)
+        folder = self._folder()
         digest = hashlib.sha256()
         for category in self.categories:
             file = folder / f"{category}.jsonl"
             if file.is_file():
                 content = file.read_bytes()
                 digest.update(f"{category} {len(content)}\n".encode() + content)
-        return SetOrigin(source, digest.hexdigest(), seed, str(folder), {}, ())
+        return SetOrigin(source, digest.hexdigest(), seed, {}, ())
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The rows of one category."""
-        path = self._folder(origin.mirror) / f"{category}.jsonl"
+        path = self._folder() / f"{category}.jsonl"
         if not path.is_file():
             raise QabiasError(f"{path}: no such file.", f"{_ASK}, or use another {arg('config')}.")
         return table_of(rows_of(read_items(path, category, _IS_TARGET[category], _says_unknown)))
 
-    def _folder(self, mirror: str | None) -> Path:
+    def _folder(self) -> Path:
         """The folder of the files `CATEGORY.jsonl`."""
-        location = mirror or os.environ.get("QABIAS_UPSTREAM")
-        if not location:
+        named = mirror_folder()
+        if not named:
             raise QabiasError("JBBQ may not be redistributed.", f"{_ASK}, then add {arg('mirror')} FOLDER.")
-        named = Path(location).expanduser()
         root = named.parent if named.is_file() else named
         files = [f"{category}.jsonl" for category in self.categories]
         for folder in _FOLDERS:

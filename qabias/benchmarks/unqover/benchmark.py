@@ -77,9 +77,9 @@ class UnQoverBenchmark(Benchmark):
     log_readers = (harness_logs.read,)
     facts: Facts = FACTS
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None, subjects: str | None = None) -> Any:
+    def origin(self, source: str, seed: int, fixes: bool, subjects: str | None = None) -> Any:
         """Check the choice of a source and of the subjects of masked sentences."""
-        return _origin.Origin(source, seed, fixes, mirror, subjects)
+        return _origin.Origin(source, seed, fixes, subjects)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a set or of all four in file order, with the column `set`."""

@@ -52,7 +52,7 @@ class ToyBenchmark(Benchmark):
     breakdowns: Sequence[str] = ("template",)
     facts: Facts = FACTS
 
-    def origin(self, source: str, seed: int, fixes: bool, mirror: str | None) -> ToyOrigin:
+    def origin(self, source: str, seed: int, fixes: bool) -> ToyOrigin:
         """Check the choice of a source."""
         if source not in self.sources:
             raise unknown("source", source, self.sources)
