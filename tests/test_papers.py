@@ -184,7 +184,7 @@ def test_every_run_of_a_paper_finishes_and_its_means_are_made(tmp_path, folder_o
     assert not [(outcome.run.name, outcome.failure) for outcome in outcomes if outcome.failure]
     for outcome in outcomes:
         assert (outcome.folder / "scores.json").exists()
-    means = make_means(outcomes, tmp_path, str(UPSTREAM))
+    means = make_means(outcomes, tmp_path)
     wanted = {(run.model.name, run.experiment.name) for run in runs if run.experiment.mean}
     assert {mean.page.parent.name for mean in means} == {f"{model}-{one}-mean" for model, one in wanted}
     for mean in means:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,4 @@ def _subject(content: Mapping[str, Any]) -> tuple[Any, ...]:
 
 if __name__ == "__main__":
     main()
+    sys.exit()

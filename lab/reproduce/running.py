@@ -20,6 +20,7 @@ from qabias.runs.collected import collect, write_collected
 from qabias.runs.folder import RUN_FILE, SCORES_FILE
 from qabias.runs.opened import Run
 from qabias.runs.run import run
+from qabias.support.outputs import overwriting
 from qabias.support.version import __version__
 
 _log = logging.getLogger(__name__)
@@ -97,7 +98,8 @@ def make_means(outcomes: Sequence[Outcome], folder: Path) -> list[Mean]:
         if len(finished) > 1 and not any(outcome.failure for outcome in finished):
             claim = f"{finished[0].run.experiment.mean}, {model}"
             pooled = pool([outcome.folder for outcome in finished], claim=claim)
-            means.append(Mean(pooled, write_pool(pooled, folder / f"{model}-{experiment}-mean")))
+            with overwriting(True):
+                means.append(Mean(pooled, write_pool(pooled, folder / f"{model}-{experiment}-mean")))
     return means
 
 
@@ -108,7 +110,8 @@ def compare_all(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
         if len(runs) > 1:
             comparison = compare([run.folder for run in runs], allow_mixed=True)
             name = f"compared-{len(pages) + 1}" if pages else "compared"
-            pages.append(write_comparison(comparison, folder / name))
+            with overwriting(True):
+                pages.append(write_comparison(comparison, folder / name))
     return pages
 
 

@@ -17,7 +17,7 @@ from qabias.runs.distributed import is_first
 from qabias.runs.folder import default_folder
 from qabias.runs.opened import Run
 from qabias.runs.run import run
-from qabias.support.outputs import check_folder
+from qabias.support.outputs import check_folder, overwriting
 from qabias.support.suggest import unknown
 
 COMPARISON_FOLDER = "comparison"
@@ -78,5 +78,6 @@ def run_forms(
     if not is_first() or any(result.n_missing_parts for result in results):
         return FormsResult(folder, results)
     comparison = compare([result.folder for result in results])
-    page = write_comparison(comparison, folder / COMPARISON_FOLDER)
+    with overwriting(True):
+        page = write_comparison(comparison, folder / COMPARISON_FOLDER)
     return FormsResult(folder, results, comparison, page)
