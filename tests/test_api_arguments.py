@@ -137,3 +137,8 @@ def test_the_report_of_a_temporary_result_must_go_somewhere(result, tmp_path):
 
 
 # The gate of a release
+
+
+def test_a_misspelled_argument_is_named_with_its_function():
+    with pytest.raises(TypeError, match=r"qabias\.run\(\) .*'limt'"):
+        qabias.run("bbq", limt=3)

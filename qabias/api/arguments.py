@@ -126,7 +126,10 @@ def takes_arguments(_: Callable[P, Arguments]) -> Callable[[Callable[[Arguments]
 
         @wraps(function)
         def call(*args: P.args, **named: P.kwargs) -> R:
-            asked = Arguments(**own.bind(*args, **named).arguments)
+            try:
+                asked = Arguments(**own.bind(*args, **named).arguments)
+            except TypeError as error:
+                raise TypeError(f"qabias.{function.__name__}() {error}") from None
             with using_mirror(asked.mirror):
                 return function(asked)
 
