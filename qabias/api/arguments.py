@@ -138,7 +138,7 @@ def takes_arguments(_: Callable[P, Arguments]) -> Callable[[Callable[[Arguments]
         lines = (f"{' ' * 8}{name}: {text.replace('--', '')}" for name, text in texts.items())
         described = "\n".join(fill(line, 112, subsequent_indent=" " * 12) for line in lines)
         call.__doc__ = f"{start}    Args:\n{described}\n\n{end}{rest}"
-        call.__signature__ = own  # type: ignore[attr-defined]
+        call.__signature__ = own  # type: ignore[attr-defined]  # `help` reads it
         return call
 
     return decorate

@@ -61,7 +61,7 @@ def takes(names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
             with using_mirror(mirror), overwriting(overwrite):
                 command(**named)
 
-        call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
         call.__annotations__ = {each.name: each.annotation for each in parameters}
         return call
 

@@ -46,7 +46,7 @@ def parse_options(scorer: str, kind: type[T], texts: Mapping[str, str]) -> T:
     """Read the options of a backend without its model; its method `check(scorer, names)` sees all of them."""
     hints = get_type_hints(kind)
     values: dict[str, Any] = {}
-    for each in fields(kind):  # type: ignore[arg-type]
+    for each in fields(kind):  # type: ignore[arg-type]  # a type of dataclasses has no name
         if each.metadata["prefix"]:
             values[each.name] = each.metadata["read"](texts)
         elif each.name in texts:
