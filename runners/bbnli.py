@@ -40,4 +40,4 @@ answers = rows.map(answer, batched=True, keep_in_memory=True, new_fingerprint="a
 metric = evaluate.load(str(ROOT / "metrics" / "bbnli"))
 scores = metric.compute(predictions=answers["answer"], references=rows)
 for name, (low, high) in scores["ci"].items():
-    print(f"{name:28}{scores[name]:+.3f}  95% CI [{low:+.3f}, {high:+.3f}]")
+    print(f"{name:28}{scores[name]:+.3f}  95% CI " + (f"[{low:+.3f}, {high:+.3f}]" if low == low else "n/a"))

@@ -42,4 +42,4 @@ metric = evaluate.load(str(ROOT / "metrics" / "bbq"))
 scores = metric.compute(predictions=answers["answer"], references=rows, probabilities=answers["shares"])
 for name in ("bias_ambig", "accuracy_ambig", "bias_disambig", "accuracy_cost", "accuracy_disambig"):
     low, high = scores["ci"][name]
-    print(f"{name:28}{scores[name]:+.3f}  95% CI [{low:+.3f}, {high:+.3f}]")
+    print(f"{name:28}{scores[name]:+.3f}  95% CI " + (f"[{low:+.3f}, {high:+.3f}]" if low == low else "n/a"))
