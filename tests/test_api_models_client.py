@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import qabias
-from qabias.runs.arguments import HERE, RunArguments
+from qabias.runs.arguments import DEFAULT_MACHINE, RunArguments
 from qabias.runs.run import run
 
 from .echo_model import EchoModel
@@ -284,5 +284,5 @@ def test_the_scorer_server_takes_a_client_from_python_only(tmp_path):
     arguments = RunArguments("bbq", "m", "Age", backend="server", limit=8)
     with pytest.raises(qabias.QabiasError, match="base_url"):
         run(arguments, tmp_path / "run")
-    done = run(arguments, tmp_path / "run", HERE, handed_over=Client())
+    done = run(arguments, tmp_path / "run", DEFAULT_MACHINE, handed_over=Client())
     assert done.scores["n"] == 8

@@ -89,7 +89,7 @@ def test_each_of_several_processes_compares_its_own_model(model, tmp_path, monke
     arguments, _ = asked("causal", model)
     run(arguments, tmp_path / "run", FIRST)
     train(model)
-    monkeypatch.setattr("qabias.runs.run.claim", lambda folder, *_: Run.open(folder))
+    monkeypatch.setattr("qabias.runs.run.create_or_resume", lambda folder, *_: Run.open(folder))
     with pytest.raises(QabiasError, match="have changed"):
         run(arguments, tmp_path / "run", SECOND)
 

@@ -10,7 +10,7 @@ import pytest
 
 from qabias.benchmarks import ALL, load_benchmark, make_origin
 from qabias.benchmarks.locate import metric_folder
-from qabias.benchmarks.pairs import Form
+from qabias.benchmarks.pairs import AnsweredTable
 from qabias.comparison import FORMS, compare
 from qabias.comparison.forms import shared_stereotypes
 from qabias.comparison.paired_tests import differences, holm
@@ -174,7 +174,9 @@ def test_right_answers_to_published_texts_alone_are_found_and_alike_ones_are_not
     guesses = [rng.integers(0, 3, table.num_rows) for table in tables]
     for answers, is_apart in (([guesses[0], tables[1]["label"].to_numpy()], True), (guesses, False)):
         predictions = [pa.table({"prediction": one}) for one in answers]
-        pair = BBQ.pair_forms(*(Form(*parts) for parts in zip(tables, predictions, clusters, strict=True)))[ALL]
+        pair = BBQ.pair_forms(*(AnsweredTable(*parts) for parts in zip(tables, predictions, clusters, strict=True)))[
+            ALL
+        ]
         assert pair.n_clusters == 25
         for difference in differences(pair, {"accuracy_ambig": 1, "accuracy_disambig": 1}).values():
             assert (difference.p < 0.001 and difference.value > 0.5) if is_apart else difference.p > 0.05

@@ -179,7 +179,7 @@ def test_the_wording_of_unknown_goes_where_unknown_is(found, rows):
 
 def test_five_is_the_set_of_them(found):
     assert list(found) == [*NAMES, FIVE]
-    assert [wording.name for wording in found[FIVE].wordings] == NAMES
+    assert [wording.name for wording in found[FIVE].variants] == NAMES
     assert {one.signature for one in found.values()} == {*(f"{name}@1" for name in NAMES), "five@1"}
     assert all(
         one.lists_answers and one.asks == ("answer-logprob", "letter-logprob", "letter") for one in found.values()

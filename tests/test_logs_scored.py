@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import qabias
 from qabias import cli
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.base import External, OtherFigure
+from qabias.benchmarks.base import External, ReportedScore
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, detect
 from qabias.logs.detect import find_logs
@@ -53,7 +53,7 @@ def logged(log, benchmark, asked):
     samples = list(log.samples())
     columns = {name: [sample.asked[name] for sample in samples] for name in KEYS}
     answers = pa.table({**columns, "prediction": pa.array([sample.answer for sample in samples], pa.int64())})
-    figures = (OtherFigure("acc", 0.25, ("accuracy_ambig",), "Counts both contexts."), OtherFigure("none", 1.0))
+    figures = (ReportedScore("acc", 0.25, ("accuracy_ambig",), "Counts both contexts."), ReportedScore("none", 1.0))
     references = pa.table(columns)
     return External(answers, config="Age", figures=figures, references=references, notes=("Invented.",))
 

@@ -405,7 +405,7 @@ def test_means_over_wordings_and_each_of_them_have_ranges():
     table, right = right_answers(BBQ, "Age", 200)
     few, _ = without_some(right, np.ones(len(right), bool), 0.2)
     given = pa.table({"prediction": pa.array(np.concatenate([few, *[right] * 4]))})
-    asked = stacked(table, [wording.name for wording in prompt_format.wordings])
+    asked = stacked(table, [wording.name for wording in prompt_format.variants])
     scores = BBQ.score(asked, given)
     analysis = BBQ.analyse(Scored(asked, given, scores, prompt_format))
     _, found = with_wordings(BBQ, asked, given, scores, analysis, prompt_format, {})

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabias.answers import NO_ANSWER, parse_named
-from qabias.answers.named import BLANK, SAID, Named
+from qabias.answers.named import ANSWER_TYPES, BLANK, Named
 from qabias.answers.outcomes import Written, outcome
 
 from .conftest import ROOT
@@ -190,7 +190,7 @@ def test_any_text_is_read_without_an_error(text):
     for asked in (STATEMENT, QUESTION, ""):
         place, said = parse_named(text, ANSWERS, asked)
         assert (place == NO_ANSWER) == (said == "")
-        assert said in ("", *SAID)
+        assert said in ("", *ANSWER_TYPES)
 
 
 def test_what_became_of_an_open_answer():

@@ -27,7 +27,7 @@ from .test_chat import folders as folders
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-WORDINGS = [wording.name for wording in FORMATS[FIVE].wordings]
+WORDINGS = [wording.name for wording in FORMATS[FIVE].variants]
 SCORES = ("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig")
 EXAMPLE = {
     "context": "A baker and a cook met.",

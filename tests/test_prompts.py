@@ -152,4 +152,4 @@ def test_the_set_names_the_versions_of_its_wordings():
     """Whoever changes a wording gives it a new version, and the set too."""
     versions = {"five@1": ["letters@1", "letters_task@1", "letters_choice@1", "letters_exam@1", "letters_plain@1"]}
     found = FORMATS["five"]
-    assert [wording.signature for wording in found.wordings] == versions[found.signature]
+    assert [wording.signature for wording in found.variants] == versions[found.signature]

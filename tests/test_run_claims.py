@@ -13,7 +13,7 @@ import pytest
 from qabias.errors import QabiasError
 from qabias.runs import folder as run_folder
 from qabias.runs.arguments import RunArguments
-from qabias.runs.folder import claim
+from qabias.runs.folder import create_or_resume
 from qabias.runs.opened import Run
 from qabias.runs.run import lock_run
 from qabias.support import files
@@ -43,7 +43,7 @@ def test_of_two_runs_that_pass_the_check_at_once_one_has_the_folder(tmp_path, mo
 
     def begin(kind):
         try:
-            ended[kind] = claim(tmp_path / "run", ARGUMENTS[kind], kind, 64).signature
+            ended[kind] = create_or_resume(tmp_path / "run", ARGUMENTS[kind], kind, 64).signature
         except QabiasError as error:
             ended[kind] = str(error)
 

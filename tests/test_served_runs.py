@@ -19,7 +19,7 @@ from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
 from qabias.planning import estimate_run
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.folder import claim
+from qabias.runs.folder import create_or_resume
 from qabias.runs.merging import merge
 from qabias.runs.question import load_examples
 from qabias.runs.run import prepare, run
@@ -71,7 +71,7 @@ def test_a_name_that_comes_to_mean_another_model_ends_the_run_and_keeps_its_answ
     other = replace(arguments, limit=None)
     for number in (0, 1):
         claimed = prepare(other, load_examples(other), folder=tmp_path / f"shard-{number}")
-        claim(claimed.folder, claimed.arguments, claimed.question.signature, 64)
+        create_or_resume(claimed.folder, claimed.arguments, claimed.question.signature, 64)
         Journal(claimed.folder / "requests.jsonl").add("model", f"m-{number}")
     with pytest.raises(QabiasError, match="answers of 'm-0' and 'm-1'"):
         merge([tmp_path / "shard-0", tmp_path / "shard-1"], tmp_path / "whole")

@@ -141,8 +141,8 @@ def documents(qabias: dict[str, Any], **metadata: Any) -> dict[str, datasets.Dat
 
 def _askable(prompt_format: PromptFormat) -> PromptFormat:
     """The format, if it gives one text."""
-    if prompt_format.wordings or prompt_format.pairs:
-        one = "several wordings, one after the other" if prompt_format.wordings else "pairs of texts"
+    if prompt_format.variants or prompt_format.pairs:
+        one = "several wordings, one after the other" if prompt_format.variants else "pairs of texts"
         raise QabiasError(
             f"the format {prompt_format.name} asks {one}, which a task cannot.", "Give another qabias_format."
         )

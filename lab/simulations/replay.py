@@ -32,7 +32,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.estimands import estimands
 from qabias.runs.looks import StoppingRule
 from qabias.runs.opened import Run
-from qabias.runs.question import Examples, Question, in_looks, sample
+from qabias.runs.question import Examples, Question, order_by_look, sample
 from qabias.scores.score import estimate
 from qabias.support.arrow import column_codes
 
@@ -105,7 +105,7 @@ def _templates(category: str) -> list[str]:
 def verdict(whole: Answered, threshold: float, seed: int) -> tuple[str, float]:
     """The verdict of a run with one condition, and its share of the questions."""
     numbered = whole.table.append_column("place", pa.array(np.arange(whole.table.num_rows)))
-    ordered = in_looks(_BBQ, numbered, seed)
+    ordered = order_by_look(_BBQ, numbered, seed)
     answers = whole.answers.take(ordered["place"].combine_chunks())
     rule = StoppingRule(_BBQ, ordered.drop_columns(["place"]), f"{_NAME}<{threshold!r}", {})
     outcome, _ = rule.follow(lambda look: answers.slice(0, rule.ends[look - 1]))

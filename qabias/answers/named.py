@@ -12,10 +12,10 @@ from qabias.answers.phrases import FINAL, NEGATION, SENTENCE, STATED, behind, st
 from qabias.answers.thinking import set_thinking_aside
 from qabias.answers.unknown import is_unknown_wording, says_unknown, unknown_place
 
-SAID = ("person", "both", "neither", "someone", "unknown")
+ANSWER_TYPES = ("person", "both", "neither", "someone", "unknown")
 """The kinds of open answers, in the order of tables."""
 
-PERSON, BOTH, NEITHER, SOMEONE, UNKNOWN = SAID
+PERSON, BOTH, NEITHER, SOMEONE, UNKNOWN = ANSWER_TYPES
 
 BLANK = "____"
 """The place in a statement that is to be filled in."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qabias.api.calls import takes_mirror
-from qabias.api.result import Result, Tabled
+from qabias.api.result import HasTables, Result
 from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError
 from qabias.support.outputs import overwriting
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from qabias.tables.terminal import Console
 
 
-class ComparedResults(Tabled):
+class ComparedResults(HasTables):
     """Compared runs: scores, paired differences with confidence intervals and tests, figures.
 
     `print` shows the output of `qabias compare`; a notebook shows headline scores, differences and a figure.

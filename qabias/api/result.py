@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from qabias.tables.terminal import Console
 
 
-class Tabled(ABC):
+class HasTables(ABC):
     """Tables and figures by name, and how they print."""
 
     @property
@@ -79,7 +79,7 @@ class Tabled(ABC):
         return text.getvalue().rstrip("\n")
 
 
-class Result(Tabled):
+class Result(HasTables):
     """A run with its scores, tables, figures and answers, from `qabias.run`, `score` or `read`.
 
     `print` shows the command line's output; a notebook shows headline scores, headline and a figure.

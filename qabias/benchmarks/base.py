@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from qabias.errors import QabiasError, arg
-from qabias.scores.facts import ALL, Facts, Measure, ParallelForms, Scores
+from qabias.scores.facts import ALL, Facts, Measure, ParallelTexts, Scores
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from qabias.benchmarks.multilingual.card import Card
-    from qabias.benchmarks.pairs import Form, Pair
+    from qabias.benchmarks.pairs import AnsweredTable, Pair
     from qabias.benchmarks.prompt_format import PromptFormat
     from qabias.logs import Log
     from qabias.scorers.base import Scorer
@@ -41,7 +41,7 @@ LOOK = "look"
 
 
 @dataclass(frozen=True)
-class OtherFigure:
+class ReportedScore:
     """A score as another tool printed it."""
 
     name: str
@@ -76,7 +76,7 @@ class External:
     options: Mapping[str, str] = field(default_factory=dict)
     where: str = ""
     references: pa.Table | None = None
-    figures: tuple[OtherFigure, ...] = ()
+    figures: tuple[ReportedScore, ...] = ()
     notes: tuple[str, ...] = ()
     failed: str = "count as no answer"
     log: Log | None = None
@@ -271,12 +271,12 @@ class Benchmark(Protocol):
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs, parallel to the examples, counted by cluster, for every name of `groups`."""
-        from qabias.benchmarks.pairs import Form
+        from qabias.benchmarks.pairs import AnsweredTable
 
         clusters = self.clusters(table)
-        return self.pair_forms(Form(table, first, clusters), Form(table, second, clusters), rules)
+        return self.pair_forms(AnsweredTable(table, first, clusters), AnsweredTable(table, second, clusters), rules)
 
-    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
+    def pair_forms(self, first: AnsweredTable, second: AnsweredTable, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """A run's answers to two forms, counted by shared clusters, for every name of `groups`."""
         from qabias.benchmarks.pairs import count_cells, pair_cells
 
@@ -333,7 +333,7 @@ class InFamily(Protocol):
     """
 
     family: str
-    forms: ParallelForms | None
+    forms: ParallelTexts | None
 
     def language(self, config: str) -> str:
         """The English name of a config's language; several are joined by commas."""
@@ -389,7 +389,7 @@ def language_of(benchmark: Benchmark, config: str) -> str:
     return benchmark.language(config) if isinstance(benchmark, InFamily) else ""
 
 
-def forms_of(benchmark: Benchmark) -> ParallelForms | None:
+def forms_of(benchmark: Benchmark) -> ParallelTexts | None:
     """The sources of a benchmark that test the same stereotypes, if any."""
     return benchmark.forms if isinstance(benchmark, InFamily) else None
 

@@ -21,7 +21,7 @@ from qabias.benchmarks.orders import check_orders, in_orders
 from qabias.benchmarks.prompt_format import PromptFormat, choose_format
 from qabias.errors import QabiasError
 from qabias.scorers.registry import FUNCTION
-from qabias.scores.formatting import counted, percent
+from qabias.scores.formatting import percent, pluralize
 from qabias.scores.score import MOST_MISSING
 from qabias.support.arrow import plain
 from qabias.support.suggest import shortened, unknown
@@ -51,7 +51,7 @@ def read_predictions(answers: pa.Table, table: pa.Table, parse: Callable[[list[s
     odd = [texts[row] for row, number in stated.items() if number not in range(3)]
     if odd and len(stated) > MOST_MISSING * len(texts):
         raise QabiasError(
-            f"{counted(len(stated), 'answer')} are numbers, not all from 0 to 2. One is {shortened(odd[0])}.",
+            f"{pluralize(len(stated), 'answer')} are numbers, not all from 0 to 2. One is {shortened(odd[0])}.",
             "If they count from 1, subtract 1. Or give the letters or texts of the answers.",
         )
     places, became = columns["prediction"].to_pylist(), columns["outcome"].to_pylist()
@@ -103,7 +103,7 @@ def outcome_counts(answers: pa.Table) -> dict[str, dict[str, int]]:
 
 def about_missing(scores: Mapping[str, Any], n_missing: int, *more: str) -> str:
     """How many answers are missing, and why."""
-    unparsed = f"{counted(n_missing, 'output')} named no answer ({percent(scores['unparsed_share'])})"
+    unparsed = f"{pluralize(n_missing, 'output')} named no answer ({percent(scores['unparsed_share'])})"
     reasons = [f"{n:,} {name}" for name, n in scores.get("outcomes", {}).items() if n and name != ANSWERED]
     details = ", ".join(filter(None, (*reasons, *more)))
     return f"{unparsed}: {details}" if details else unparsed
@@ -150,8 +150,8 @@ def written_format(
     formats = benchmark.formats_from(origin) if origin else benchmark.formats
     name = name or benchmark.asks.get(_ASKED_IN_WORDS) or benchmark.default_format(_Texts())
     prompt_format = choose_format(formats, name)
-    if prompt_format.wordings:
-        names = ", ".join(wording.name for wording in prompt_format.wordings)
+    if prompt_format.variants:
+        names = ", ".join(variant.name for variant in prompt_format.variants)
         raise QabiasError(f"{benchmark.name}: {prompt_format.name} is a set of formats.", f"Use one of {names}.")
     check_orders(benchmark, orders)
     return in_orders(benchmark, prompt_format, orders)

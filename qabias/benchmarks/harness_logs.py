@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from qabias.answers.likelihoods import NO_ANSWER, NORMS, probability_column
 from qabias.answers.outcomes import OUTCOMES
-from qabias.benchmarks.base import Benchmark, External, OtherFigure
+from qabias.benchmarks.base import Benchmark, External, ReportedScore
 from qabias.errors import QabiasError, arg
 from qabias.logs import Log, Sample
 from qabias.logs.lm_eval_samples import TOOL, read_options
@@ -96,7 +96,7 @@ class HarnessTask:
             )
         return [*persons, *[3 - sum(persons)] * (len(options) - _PERSONS)]
 
-    def _figures(self, log: Log, categories: set[str], written: bool, n_ties: int) -> Iterable[OtherFigure]:
+    def _figures(self, log: Log, categories: set[str], written: bool, n_ties: int) -> Iterable[ReportedScore]:
         """The scores of the harness, with their counterparts here."""
         for name, value in log.figures.items():
             if math.isnan(value):
@@ -104,13 +104,13 @@ class HarnessTask:
             base = next((known for known in self.figures if name == known or name.startswith(f"{known}_")), "")
             category = name[len(base) + 1 :]
             if not base or (category and category not in categories):
-                yield OtherFigure(name, value, why="only this task has it")
+                yield ReportedScore(name, value, why="only this task has it")
                 continue
             ours = self.figures[base].removeprefix("-")
             sign = "-" if ours != self.figures[base] else ""
             why = [*self.why(base, value, {category} if category else categories, written), *[_TIES] * bool(n_ties)]
             path = ("by", "category", category, ours) if category else (ours,)
-            yield OtherFigure(sign + name, -value if sign else value, path, "; ".join(why))
+            yield ReportedScore(sign + name, -value if sign else value, path, "; ".join(why))
 
 
 def config_of(categories: set[str], configs: Sequence[str]) -> str:
@@ -312,9 +312,9 @@ def own_answers(
         options=recorded.get("options") or {},
         references=pa.table(dict(references)),
         figures=tuple(
-            OtherFigure(name, value, why="counted under `outcomes` here")
+            ReportedScore(name, value, why="counted under `outcomes` here")
             if name in outcomes
-            else OtherFigure(name, value, (*path, name))
+            else ReportedScore(name, value, (*path, name))
             for name, value in log.figures.items()
         ),
         notes=notes,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.answers.outcomes import Written
-from qabias.benchmarks.base import Benchmark, External, OtherFigure, make_origin
+from qabias.benchmarks.base import Benchmark, External, ReportedScore, make_origin
 from qabias.benchmarks.generated import answers_to, in_whole_units, is_answered, questions_of, written_format
 from qabias.benchmarks.registry import load_benchmark
 from qabias.building.origin import BUNDLED
@@ -148,7 +148,7 @@ def _read(log: Log, benchmark: Benchmark, facts: Mapping[str, Any], texts: _Foun
 
 def _figures(
     benchmark: Benchmark, log: Log, facts: Mapping[str, Any], n_answers: int, n_epochs: int
-) -> tuple[OtherFigure, ...]:
+) -> tuple[ReportedScore, ...]:
     """The scores in the log (groups: "GROUP/score"), without intervals and counts."""
     # `Log.figures` has the scorer before each name.
     there = {name.partition("/")[2]: value for name, value in log.figures.items()}
@@ -162,7 +162,7 @@ def _figures(
         # "" is all examples, which may be the only group: it is called as the configuration.
         path = benchmark.group_path(group or (facts["config"] if benchmark.group_path(ALL) is None else ALL))
         ours, reason = ((*path, name), why) if path is not None else ((), _NO_PLACE)
-        figures.append(OtherFigure(called, value, ours, reason))
+        figures.append(ReportedScore(called, value, ours, reason))
     return tuple(figures)
 
 

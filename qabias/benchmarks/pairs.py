@@ -17,7 +17,7 @@ Codes = npt.NDArray[np.int64]
 ClusterScores = Callable[[Floats], Mapping[str, Floats]]
 
 
-class Form(NamedTuple):
+class AnsweredTable(NamedTuple):
     """The answers of a run, by cluster."""
 
     table: pa.Table
@@ -53,7 +53,7 @@ class Cells(NamedTuple):
 
 
 def count_cells(
-    form: Form,
+    form: AnsweredTable,
     columns: Mapping[str, pa.ChunkedArray],
     name_of: Callable[[str, str], str],
     count: Callable[[pa.Table, pa.Table, Codes], Floats],

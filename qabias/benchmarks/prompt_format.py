@@ -28,7 +28,7 @@ class PromptFormat:
         sources: Sources of texts that it needs; empty for all.
         asks: Ask methods that it serves, see `qabias.scorers.kind.ASK_METHODS`; empty for all.
         orders: Answer orders per question, see `qabias.benchmarks.orders`.
-        wordings: The prompt variants of a set; the scores of a run are means over them.
+        variants: The prompt variants of a set; the scores of a run are means over them.
     """
 
     name: str
@@ -44,7 +44,7 @@ class PromptFormat:
     sources: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
     orders: int = 1
-    wordings: tuple[PromptFormat, ...] = ()
+    variants: tuple[PromptFormat, ...] = ()
 
     @property
     def signature(self) -> str:
@@ -53,7 +53,7 @@ class PromptFormat:
 
     def in_orders(self, orders: int) -> PromptFormat:
         """The same format with several answer orders."""
-        return replace(self, orders=orders, wordings=tuple(wording.in_orders(orders) for wording in self.wordings))
+        return replace(self, orders=orders, variants=tuple(variant.in_orders(orders) for variant in self.variants))
 
     def texts(self, example: Example) -> list[str]:
         """The texts that a model reads: the prompt, or for pairs the prompt with each option."""

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError, arg
 from qabias.support.files import sha256_of, write_atomically, write_text
-from qabias.support.outputs import Own, json_with
+from qabias.support.outputs import IsOwnFile, json_with
 from qabias.support.printable import printable
 from qabias.support.stored import read_fields, write_stored
 
@@ -40,7 +40,7 @@ _LOCK = ".lock"
 Tables = Mapping[str, pa.Table]
 
 
-def is_built(benchmark: str, config: str) -> Own:
+def is_built(benchmark: str, config: str) -> IsOwnFile:
     """A folder is own if `qabias build` wrote this configuration of the benchmark there."""
     has_mark = json_with(benchmark=benchmark, config=config)
     return lambda folder: has_mark(folder / MARK)

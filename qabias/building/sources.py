@@ -17,7 +17,7 @@ import tenacity
 
 from qabias.errors import QabiasError, arg, setting
 from qabias.support.address import is_address, without_secrets
-from qabias.support.files import cache_folder, regular, write_atomically
+from qabias.support.files import cache_folder, require_regular_file, write_atomically
 from qabias.support.suggest import did_you_mean, unknown
 from qabias.support.version import __version__
 
@@ -164,7 +164,7 @@ def _read_mirror(mirror: Path, repository: str, path: str, pin: PinnedFile) -> P
 def _read(file: Path) -> bytes | None:
     """Return the content, or None for a missing file."""
     try:
-        return regular(file).read_bytes()
+        return require_regular_file(file).read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:

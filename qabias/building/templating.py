@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from qabias.errors import QabiasError
-from qabias.support.files import regular
+from qabias.support.files import require_regular_file
 from qabias.support.printable import refuse_control
 from qabias.support.suggest import need, shortened
 
@@ -62,7 +62,7 @@ class StableRandom:
 def read_utf8(path: Path) -> str:
     """The text of a UTF-8 file that a person wrote, with normalized line ends."""
     try:
-        return regular(path, _MOST_BYTES).read_text(encoding="utf-8")
+        return require_regular_file(path, _MOST_BYTES).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise QabiasError(f"{path} is not UTF-8", "save it as UTF-8") from error
 

@@ -25,10 +25,10 @@ from qabias.models.loading import LoadedModel
 from qabias.models.memory import evaluating
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
-from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, claim, read_answers
+from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, create_or_resume, read_answers
 from qabias.runs.opened import Run
 from qabias.runs.question import Question, load_examples
-from qabias.runs.run import answer_part, is_there, prepare, score_run
+from qabias.runs.run import answer_part, is_answered, prepare, score_run
 from qabias.runs.scored import write_scores
 from qabias.scorers.base import Scorer
 from qabias.scores.facts import Measure
@@ -68,12 +68,14 @@ class Measurements:
             arguments, question, scorer = self.question_of(loaded, processes.count)
         fingerprint = loaded.version.rpartition("-")[2]
         folder = self.folder / f"step-{step:08d}-{fingerprint}"
-        run = processes.on_first(partial(claim, folder, arguments, question.signature, question.units_per_part))
+        run = processes.on_first(
+            partial(create_or_resume, folder, arguments, question.signature, question.units_per_part)
+        )
         with processes.together():
             # An interrupted measurement may have had other shards.
             question = replace(question, units_per_part=run.units_per_part)
             for number in range(processes.rank, len(question.parts), processes.count):
-                if not is_there(run, question, number):
+                if not is_answered(run, question, number):
                     answer_part(run, question, number, scorer)
         return run.folder, processes.on_first(partial(_score, run, question))
 

@@ -135,7 +135,7 @@ def _write_results(
     from qabias.hub.results import check_replaceable, headlines, result_files, update_card
     from qabias.hub.results import model_index as index_of
     from qabias.runs.opened import Run
-    from qabias.support.files import MOST_BYTES, regular, write_atomically
+    from qabias.support.files import MOST_BYTES, require_regular_file, write_atomically
     from qabias.support.outputs import check_folder
 
     check_folder(output, argument="write_to")
@@ -146,7 +146,7 @@ def _write_results(
         card = output / "README.md"
         try:
             # Line ends stay as they are.
-            text = regular(card, MOST_BYTES).read_bytes().decode("utf-8-sig") if card.exists() else ""
+            text = require_regular_file(card, MOST_BYTES).read_bytes().decode("utf-8-sig") if card.exists() else ""
         except UnicodeDecodeError as error:
             raise QabiasError(f"{card} is not UTF-8.", "Save it as UTF-8, or remove --model-index.") from error
         files["README.md"] = update_card(text, index_of(run, model_id, dataset, **extra), model_id).encode()

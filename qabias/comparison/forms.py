@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import InFamily, forms_of
-from qabias.benchmarks.pairs import Floats, Form, Pair, mean_of_pairs
+from qabias.benchmarks.pairs import AnsweredTable, Floats, Pair, mean_of_pairs
 from qabias.benchmarks.scoring import by_run
 from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.paired import Answers
@@ -21,7 +21,7 @@ from qabias.comparison.tables import DETECTABLE, RUNS_TABLE, lacks_answers
 from qabias.errors import QabiasError, arg
 from qabias.runs.opened import Run
 from qabias.runs.signature import signature_fields
-from qabias.scores.facts import RUNS, ParallelForms, Scores, Stereotype
+from qabias.scores.facts import RUNS, ParallelTexts, Scores, Stereotype
 from qabias.scores.formatting import show
 from qabias.scores.score import Score, imbalance
 from qabias.tables.model import Column, Figure, Table, Value
@@ -55,12 +55,12 @@ _READ_AGREEMENT = (
 )
 
 
-class TwoForms(NamedTuple):
+class PublishedAndParallel(NamedTuple):
     """The two runs of a model."""
 
     published: Run
     parallel: Run
-    facts: ParallelForms
+    facts: ParallelTexts
 
     @property
     def names(self) -> list[str]:
@@ -69,7 +69,7 @@ class TwoForms(NamedTuple):
         return [f"{form} ({values['source']})" for form, values in zip(("published", "parallel"), fields, strict=True)]
 
 
-def two_forms(runs: Sequence[Run]) -> TwoForms | None:
+def two_forms(runs: Sequence[Run]) -> PublishedAndParallel | None:
     """The two forms of one benchmark by one model and prompt; None for other runs."""
     if len(runs) != 2 or runs[0].benchmark is not runs[1].benchmark:
         return None
@@ -81,7 +81,7 @@ def two_forms(runs: Sequence[Run]) -> TwoForms | None:
     parallel = [run for run in runs if run.arguments.source in facts.parallel]
     if not len(published) == len(parallel) == 1:
         return None
-    return TwoForms(published[0], parallel[0], facts)
+    return PublishedAndParallel(published[0], parallel[0], facts)
 
 
 class SharedStereotypes(NamedTuple):
@@ -92,7 +92,7 @@ class SharedStereotypes(NamedTuple):
     clusters: tuple[np.ndarray, np.ndarray]
 
 
-def shared_stereotypes(facts: ParallelForms, published: pa.Table, parallel: pa.Table) -> SharedStereotypes:
+def shared_stereotypes(facts: ParallelTexts, published: pa.Table, parallel: pa.Table) -> SharedStereotypes:
     """Find the stereotypes shared by two tables of examples."""
     of_rows = [facts.stereotypes(table) for table in (published, parallel)]
     topics = dict(zip(of_rows[1], parallel[facts.topic].to_pylist(), strict=True))
@@ -116,7 +116,9 @@ def shared_stereotypes(facts: ParallelForms, published: pa.Table, parallel: pa.T
     )
 
 
-def form_view(forms: TwoForms, measures: Sequence[Measure]) -> tuple[list[Table], list[str], dict[str, Table]]:
+def form_view(
+    forms: PublishedAndParallel, measures: Sequence[Measure]
+) -> tuple[list[Table], list[str], dict[str, Table]]:
     """The tables of two forms, warnings, and findings."""
     answers = Answers()
     runs = (forms.published, forms.parallel)
@@ -124,7 +126,7 @@ def form_view(forms: TwoForms, measures: Sequence[Measure]) -> tuple[list[Table]
     examples = [answers.examples(run) for run in runs]
     shared = shared_stereotypes(forms.facts, examples[0], examples[1])
     whole = [
-        Form(table, answers.of_run(run), clusters)
+        AnsweredTable(table, answers.of_run(run), clusters)
         for run, table, clusters in zip(runs, examples, shared.clusters, strict=True)
     ]
     pairs = pairs_by_group(benchmark, whole[1], whole[0], runs[0].arguments.rules)
@@ -161,7 +163,9 @@ def balanced(overall: Table, measures: Sequence[Measure], scores: Sequence[Score
     return replace(overall, rows=tuple(row for row in overall.rows if row[0] not in leaning))
 
 
-def pairs_by_group(benchmark: Benchmark, first: Form, second: Form, rules: Mapping[str, str]) -> dict[str, Pair]:
+def pairs_by_group(
+    benchmark: Benchmark, first: AnsweredTable, second: AnsweredTable, rules: Mapping[str, str]
+) -> dict[str, Pair]:
     """The two forms by group; the mean over prompt variants if there are several."""
     pairs, starts = [], [0, 0]
     for tables in zip(by_run(first.table), by_run(second.table), strict=True):
@@ -172,13 +176,13 @@ def pairs_by_group(benchmark: Benchmark, first: Form, second: Form, rules: Mappi
             kept = form.clusters[begin : begin + n_rows] >= 0
             rows = pa.array(kept)
             clusters = form.clusters[begin : begin + n_rows][kept]
-            forms.append(Form(table.filter(rows), form.answers.slice(begin, n_rows).filter(rows), clusters))
+            forms.append(AnsweredTable(table.filter(rows), form.answers.slice(begin, n_rows).filter(rows), clusters))
         assert isinstance(benchmark, InFamily)
         pairs.append(benchmark.pair_forms(forms[0], forms[1], rules))
     return {name: mean_of_pairs([one[name] for one in pairs]) for name in pairs[0]}
 
 
-def _pairing_note(facts: ParallelForms, shared: SharedStereotypes, forms: Sequence[Form]) -> str:
+def _pairing_note(facts: ParallelTexts, shared: SharedStereotypes, forms: Sequence[AnsweredTable]) -> str:
     n_left_out = [int(np.count_nonzero(form.clusters < 0)) for form in forms]
     note = f"{len(shared.stereotypes)} stereotypes are in both forms. {facts.basis}"
     if any(n_left_out):
@@ -189,7 +193,7 @@ def _pairing_note(facts: ParallelForms, shared: SharedStereotypes, forms: Sequen
     return note
 
 
-def _runs_table(forms: TwoForms) -> Table:
+def _runs_table(forms: PublishedAndParallel) -> Table:
     columns = tuple(
         Column(name, title, "text")
         for name, title in (("run", "Form"), ("model", "Model"), ("date", "Date"), ("signature", "Signature"))

@@ -11,7 +11,7 @@ import numpy as np
 from qabias.benchmarks import ALL, Measure
 from qabias.benchmarks.base import InFamily, family_of, language_of
 from qabias.benchmarks.limits import with_ranges
-from qabias.benchmarks.pairs import Form, Pair
+from qabias.benchmarks.pairs import AnsweredTable, Pair
 from qabias.comparison.comparable import ASKED, COUNTED, distinct_names, mixed_fields
 from qabias.comparison.forms import Labels, balanced, pairs_by_group, scores_in_both
 from qabias.comparison.paired import Answers
@@ -212,7 +212,9 @@ def _pair(runs: tuple[Run, Run], answers: Answers) -> Pair | None:
     if not numbers:
         return None
     forms = [
-        Form(table, answers.of_run(run), np.array([numbers.get(name, -1) for name in shared or ()], dtype=np.int64))
+        AnsweredTable(
+            table, answers.of_run(run), np.array([numbers.get(name, -1) for name in shared or ()], dtype=np.int64)
+        )
         for run, table, shared in zip(runs, examples, templates, strict=True)
     ]
     return pairs_by_group(benchmark, forms[0], forms[1], runs[0].arguments.rules)[ALL]

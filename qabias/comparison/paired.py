@@ -14,7 +14,7 @@ from qabias.benchmarks.scoring import by_run
 from qabias.building.origin import BUNDLED
 from qabias.runs.folder import read_all_answers
 from qabias.runs.opened import Run
-from qabias.runs.question import load_examples_of, wordings_of
+from qabias.runs.question import load_examples_of, prompt_variants
 from qabias.runs.signature import signature_fields
 from qabias.support.arrow import plain
 
@@ -47,7 +47,7 @@ def _questions(run: Run) -> tuple[Any, ...]:
         *(arguments.benchmark, arguments.config, arguments.source, arguments.fixes, arguments.limit),
         arguments.seed if is_seeded else None,
         signature_fields(run.signature).get("source"),
-        wordings_of(run.benchmark, arguments),
+        prompt_variants(run.benchmark, arguments),
         # Answers that others collected may be to some of the examples only.
         run.folder.resolve() if arguments.answers or arguments.until else None,
     )
@@ -60,7 +60,7 @@ def have_common_examples(first: Run, second: Run) -> bool:
     # Texts of other sources than the bundled ones may depend on the seed.
     same_texts = one.source == BUNDLED or one.seed == other.seed
     sources = (signature_fields(run.signature).get("source") for run in (first, second))
-    wordings = {wordings_of(run.benchmark, run.arguments) for run in (first, second)}
+    wordings = {prompt_variants(run.benchmark, run.arguments) for run in (first, second)}
     return same and same_texts and len(set(sources)) == 1 and len(wordings) == 1
 
 

@@ -14,7 +14,7 @@ from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.paired_tests import holm
 from qabias.runs.opened import Run
 from qabias.scores.facts import RUNS, Scores, run_column, union
-from qabias.scores.formatting import counted, listed
+from qabias.scores.formatting import listed, pluralize
 from qabias.scores.score import Score, estimate, limited, possible_range
 from qabias.tables.model import Analysis, Column, Figure, Table, Value
 
@@ -302,7 +302,7 @@ def missing_by_run(notes: Sequence[str]) -> list[str]:
     n_more = len(notes) - _MOST_MISSING
     if n_more <= 0:
         return list(notes)
-    more = f"{counted(n_more, 'run')} more with less than 98 % answered. The table of written answers has all."
+    more = f"{pluralize(n_more, 'run')} more with less than 98 % answered. The table of written answers has all."
     return [*notes[:_MOST_MISSING], more]
 
 

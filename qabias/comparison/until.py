@@ -17,7 +17,7 @@ from qabias.comparison.sample_size import planned_measure
 from qabias.errors import QabiasError, arg
 from qabias.runs.looks import ends_of, sizes_at
 from qabias.runs.opened import Run
-from qabias.runs.question import in_looks, load_examples
+from qabias.runs.question import load_examples, order_by_look
 from qabias.runs.spending import limits_of
 from qabias.scores.facts import Measure
 from qabias.scores.judge import ERROR, Condition, Verdict, check_condition, judge, parse_condition
@@ -45,7 +45,7 @@ def compare_until(runs: Sequence[Run], conditions: Sequence[str]) -> list[Verdic
     wanted = [_condition(benchmark, text) for text in conditions]
     planned = next((run for run in runs if run.arguments.until), runs[0])
     whole = load_examples(replace(planned.arguments, until="")).table
-    whole = in_looks(benchmark, whole, planned.arguments.seed)
+    whole = order_by_look(benchmark, whole, planned.arguments.seed)
     ends = ends_of(whole)
     answers = Answers()
     table, (ours, theirs) = answers.examples(runs[0]), map(answers.of_run, runs)

@@ -12,7 +12,7 @@ from qabias.benchmarks.base import forms_of
 from qabias.comparison import Comparison, compare
 from qabias.errors import QabiasError, arg
 from qabias.report.writing import write_comparison
-from qabias.runs.arguments import HERE, Machine, RunArguments
+from qabias.runs.arguments import DEFAULT_MACHINE, Machine, RunArguments
 from qabias.runs.distributed import is_first
 from qabias.runs.folder import default_folder
 from qabias.runs.opened import Run
@@ -68,7 +68,7 @@ def arguments_of_forms(arguments: RunArguments) -> tuple[RunArguments, RunArgume
 
 
 def run_forms(
-    arguments: RunArguments, output: Path | None = None, machine: Machine = HERE, *, ask: str | None = None
+    arguments: RunArguments, output: Path | None = None, machine: Machine = DEFAULT_MACHINE, *, ask: str | None = None
 ) -> FormsResult:
     """Measure a model on published and on parallel texts, then compare the two runs."""
     both = [form.resolve(machine, ask=ask) for form in arguments_of_forms(arguments)]

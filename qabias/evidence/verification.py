@@ -22,8 +22,8 @@ from qabias.runs.folder import (
     RUN_FILE,
     SCORES_FILE,
     RunFile,
-    answers_part,
     is_run,
+    matches_part,
     no_run,
     part_path,
     read_part,
@@ -35,7 +35,7 @@ from qabias.runs.question import Question, read_question
 from qabias.runs.run import at_verdict, compute, stopping_rule
 from qabias.runs.scored import LOG_FILE, scores_content
 from qabias.runs.signature import collected_signature, format_name, rules_text, signature_fields, until_field
-from qabias.support.files import MOST_BYTES, read_json, regular, strict
+from qabias.support.files import MOST_BYTES, read_json, require_regular_file, strict
 from qabias.support.stored import read_fields
 from qabias.support.suggest import missing
 from qabias.tables.model import content_of
@@ -113,7 +113,7 @@ def _verify_run(folder: Path) -> tuple[list[Difference], int, Evidence | None]:
             continue
         if answers is None:
             wrong.append(Difference(place, "missing"))
-        elif not answers_part(answers, question.benchmark, part):
+        elif not matches_part(answers, question.benchmark, part):
             wrong.append(Difference(place, "holds answers to other examples"))
         else:
             parts.append(answers)
@@ -237,7 +237,7 @@ def _short(value: Any) -> str:
 
 def _text_of(path: Path) -> str:
     try:
-        return regular(path, MOST_BYTES).read_bytes().decode("utf-8")
+        return require_regular_file(path, MOST_BYTES).read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise QabiasError(f"{path} is not UTF-8.", "Use a document of `qabias export`.") from error
 

@@ -21,7 +21,7 @@ from qabias.runs.opened import Run
 from qabias.runs.outcomes import answered_in_words, answered_share
 from qabias.runs.signature import coverage_of, escaped, format_name, signature_fields
 from qabias.scores.score import NOT_DETECTABLE, Score, read_score
-from qabias.support.files import MOST_BYTES, regular
+from qabias.support.files import MOST_BYTES, require_regular_file
 from qabias.support.outputs import check_file, may_overwrite
 from qabias.support.suggest import shortened
 
@@ -96,7 +96,7 @@ def check_replaceable(path: Path, content: bytes) -> None:
     check_file(path, lambda _: True)
     if not path.exists() or may_overwrite():
         return
-    old = _signatures(regular(path, MOST_BYTES).read_bytes())
+    old = _signatures(require_regular_file(path, MOST_BYTES).read_bytes())
     if old != {new}:
         other = " and ".join(sorted(old)) or "(unreadable)"
         raise QabiasError(

@@ -16,7 +16,7 @@ from qabias.benchmarks.base import LOOK
 from qabias.benchmarks.generated import answers_to
 from qabias.inspect_tasks.questions import TaskQuestions
 from qabias.runs.looks import ERROR, Outcome, StoppingRule, ends_of, levels_of, sizes_at, verdict_lines
-from qabias.runs.question import in_looks
+from qabias.runs.question import order_by_look
 from qabias.runs.spending import limits_of
 
 _ROW = "row"
@@ -24,7 +24,7 @@ _ROW = "row"
 
 def repeated_level(benchmark: Benchmark, table: pa.Table, answered: Sequence[bool], seed: int) -> float:
     """Level of the repeated 95% CI at the last look whose examples all have answers, else at the first."""
-    ordered = in_looks(benchmark, table.append_column(_ROW, pa.array(answered)), seed)
+    ordered = order_by_look(benchmark, table.append_column(_ROW, pa.array(answered)), seed)
     ends = ends_of(ordered)
     n_complete = sum(all(ordered[_ROW].slice(0, end).to_pylist()) for end in ends)
     return levels_of(limits_of(sizes_at(benchmark, ordered, ends), ERROR))[max(0, n_complete - 1)]
@@ -39,7 +39,7 @@ class StopWhenDecided:
     def __init__(self, asked: TaskQuestions, until: str) -> None:
         benchmark, table = asked.benchmark, asked.table
         numbered = table.append_column(_ROW, pa.array(range(table.num_rows)))
-        ordered = in_looks(benchmark, numbered, asked.arguments.seed)
+        ordered = order_by_look(benchmark, numbered, asked.arguments.seed)
         looks = dict(zip(ordered[_ROW].to_pylist(), ordered[LOOK].to_pylist(), strict=True))
         self._asked, self._table = asked, ordered.drop_columns([_ROW])
         self._rule = StoppingRule(benchmark, self._table, until, asked.arguments.rules)

@@ -10,7 +10,7 @@ from pathlib import Path
 from qabias.errors import QabiasError
 from qabias.logs import inspect_eval, lm_eval_samples, openai_batch
 from qabias.logs.model import Log
-from qabias.support.files import regular
+from qabias.support.files import require_regular_file
 
 Reader = Callable[[Path], "Log | None"]
 """Reads a file of one tool; None for other files. Raises `QabiasError` if the file is unreadable."""
@@ -34,7 +34,7 @@ def readers() -> tuple[Reader, ...]:
 
 def read_log(path: Path, *more: Reader) -> Log | None:
     """Read the log in a file; None if no known tool wrote it."""
-    return next(filter(None, (read(regular(path)) for read in (*readers(), *more))), None)
+    return next(filter(None, (read(require_regular_file(path)) for read in (*readers(), *more))), None)
 
 
 def refuse_others(path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from qabias.errors import QabiasError
 from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample, as_written
-from qabias.support.files import regular
+from qabias.support.files import require_regular_file
 
 TOOL = "lm-eval"
 
@@ -148,7 +148,7 @@ def _results_beside(path: Path) -> _Results:
         if not beside.stem.endswith(f"_{date}"):
             continue
         with as_written(beside, TOOL):
-            content = json.loads(regular(beside).read_text("utf-8"))
+            content = json.loads(require_regular_file(beside).read_text("utf-8"))
         if isinstance(content, dict) and isinstance(content.get("configs"), dict):
             for task in content["configs"]:
                 if path.name == f"samples_{task}_{date}.jsonl":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from qabias.errors import QabiasError
 from qabias.models import loading
-from qabias.support.files import cache_folder, read_json, regular, sha256_of
+from qabias.support.files import cache_folder, read_json, require_regular_file, sha256_of
 from qabias.support.stored import read_fields, write_stored
 
 # Weights, configuration, adapter, tokenizer and chat template; neither the state of a training nor its results.
@@ -41,7 +41,9 @@ def _lines(folder: Path) -> list[str]:
     """The names of the files in a folder that affect answers, which do not depend on its path, and their digests."""
     paths = [path for pattern in ("*", "additional_chat_templates/*") for path in folder.glob(pattern)]
     affecting = sorted(path for path in paths if _AFFECTING.fullmatch(path.name) and not path.is_dir())
-    return [f"{path.relative_to(folder).as_posix()}\0{_file_digest(regular(path))}\n" for path in affecting]
+    return [
+        f"{path.relative_to(folder).as_posix()}\0{_file_digest(require_regular_file(path))}\n" for path in affecting
+    ]
 
 
 def _file_digest(path: Path) -> str:

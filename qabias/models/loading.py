@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError, arg
-from qabias.support.files import cache_folder, regular
+from qabias.support.files import cache_folder, require_regular_file
 from qabias.support.suggest import closest, first_line, missing, need, unknown
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def check_local(name: str) -> None:
     """Refuse a name that cannot be a Hub id: a missing path, or nearly a local name."""
     path = Path(name).expanduser()
     for file in (path, *path.glob("*")):
-        regular(file)  # as transformers does not
+        require_regular_file(file)  # as transformers does not
     if name == SMOLLM2 or path.exists():
         return
     beside = path.parent.iterdir() if path.parent.is_dir() else ()

@@ -16,10 +16,10 @@ from qabias.comparison.comparable import mixed_fields, run_names
 from qabias.comparison.paired import Answers
 from qabias.errors import QabiasError, arg
 from qabias.runs.looks import CONFIDENCE, STOPPED
-from qabias.runs.means import measures_of, of_means
+from qabias.runs.means import average_tables, measures_of
 from qabias.runs.opened import Run
 from qabias.runs.outcomes import missing_notes
-from qabias.runs.question import wordings_of
+from qabias.runs.question import prompt_variants
 from qabias.runs.signature import signature_fields
 from qabias.tables.model import Analysis
 
@@ -77,7 +77,7 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, claim: str = "") ->
     measures = measures_of(benchmark, question_only, [scores, *(run.scores for run in runs)])
     mixed = {name: values for name, values in mixed_fields(runs).items() if name not in POOLED}
     of_runs = [run.scores for run in runs]
-    means = of_means(benchmark, measures, names, scores, of_runs, analysis)
+    means = average_tables(benchmark, measures, names, scores, of_runs, analysis)
     first, *others = means.notes
     notes = [first, *([STOPPED] if any(run.stopped_early for run in runs) else [])]
     if mixed:
@@ -114,7 +114,7 @@ def _read(folders: Sequence[Path], allow_mixed: bool) -> list[Run]:
             raise QabiasError(f"{folder}: named twice", "name each run once")
     first = runs[0]
     for run in runs:
-        if wordings_of(run.benchmark, run.arguments):
+        if prompt_variants(run.benchmark, run.arguments):
             raise QabiasError(f"{run.folder}: already an average over wordings", "use runs of single formats")
         _check_same(first, run, allow_mixed)
     if not first.benchmark.averages:

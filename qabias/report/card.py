@@ -15,7 +15,7 @@ from qabias.report.content import comparison_headlines, make_head
 from qabias.report.page import card_palette, environment, lay_out, read_template
 from qabias.runs.opened import Run
 from qabias.runs.signature import coverage_of
-from qabias.scores.formatting import counted
+from qabias.scores.formatting import pluralize
 from qabias.tables.figures import draw, hidden_rows
 from qabias.tables.model import Table
 
@@ -48,7 +48,9 @@ def comparison_card(comparison: Comparison) -> str:
     scores = comparison_headlines(comparison)
     n_more = len(scores.rows) - MOST_ROWS if not comparison.view.has_columns else 0
     if n_more > 0:
-        note = f"{scores.note} {counted(n_more, 'run')} more in table('{RUNS_TABLE}') and in the tables of the scores."
+        note = (
+            f"{scores.note} {pluralize(n_more, 'run')} more in table('{RUNS_TABLE}') and in the tables of the scores."
+        )
         scores = replace(scores, rows=scores.rows[:MOST_ROWS], note=note)
     return _rendered(
         "comparison_card.html.j2",

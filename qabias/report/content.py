@@ -187,7 +187,7 @@ def prompts_of(rows: Sequence[Row], run: Run) -> tuple[list[Any], str]:
     formats = {one.signature: one for one in benchmark.formats.values()}
     if wanted not in formats:
         return [], f"Prompts are not shown, because this version of qabias does not have the format {wanted}."
-    variants = {one.name: one for one in formats[wanted].wordings}
+    variants = {one.name: one for one in formats[wanted].variants}
     prompts: list[Any] = []
     for row in rows:
         one = variants.get(row.get(RUN, ""), formats[wanted])

@@ -26,7 +26,7 @@ from qabias.runs.opened import Run
 from qabias.runs.signature import signature_fields
 from qabias.scores.facts import Row
 from qabias.support.arrow import dicts
-from qabias.support.files import regular
+from qabias.support.files import require_regular_file
 from qabias.tables.model import Table
 
 MOST_EXAMPLES = 60_000  # in a page; of a larger run the page has the analysis's selection
@@ -53,7 +53,7 @@ def run_examples(run: Run) -> Explored:
     """All examples of a run up to `MOST_EXAMPLES`, else the analysis's, with the reason."""
     parts = part_path(run.folder, 0).parent.glob("part-*.parquet")
     try:
-        n = sum(pq.read_metadata(regular(path)).num_rows for path in parts)
+        n = sum(pq.read_metadata(require_regular_file(path)).num_rows for path in parts)
         if 0 < n <= MOST_EXAMPLES:
             return _all_examples(run)
         reason = f"The run has {n:,} examples, a page at most {MOST_EXAMPLES:,}." if n else "The folder has no answers."

@@ -24,8 +24,8 @@ from qabias.report.explorer import Explored, choices, encode
 from qabias.scores.facts import ALL
 from qabias.scores.formatting import UNDEFINED, show, show_interval
 from qabias.scores.score import as_score
-from qabias.support.files import MOST_BYTES, regular
-from qabias.support.outputs import Own
+from qabias.support.files import MOST_BYTES, require_regular_file
+from qabias.support.outputs import IsOwnFile
 from qabias.tables.drawing import LIGHT
 from qabias.tables.figures import deepest, draw, hidden_rows
 from qabias.tables.model import Analysis, Table, Value
@@ -128,13 +128,13 @@ class Links(NamedTuple):
         return {"to": self.to, "rows": rows, "scores": of_scores, "figure": figure}
 
 
-def is_page_of(signatures: Sequence[str]) -> Own:
+def is_page_of(signatures: Sequence[str]) -> IsOwnFile:
     """Own pages: made of runs with these signatures."""
     mark = f'name="generator" content="{_mark(signatures)}"'
 
     def is_own(path: Path) -> bool:
         try:
-            return mark in regular(path, MOST_BYTES).read_text(encoding="utf-8")
+            return mark in require_regular_file(path, MOST_BYTES).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return False
 

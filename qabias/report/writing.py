@@ -33,7 +33,7 @@ from qabias.runs.opened import Run
 from qabias.runs.scored import scores_content
 from qabias.support.collector import collector_paused
 from qabias.support.files import strict, write_atomically, write_json
-from qabias.support.outputs import Own, check_file, check_folder, json_with, none_is_own
+from qabias.support.outputs import IsOwnFile, check_file, check_folder, json_with, none_is_own
 from qabias.support.stored import write_stored
 from qabias.tables.model import Table, as_read, write_analysis
 
@@ -92,7 +92,7 @@ def check_pool_output(folder: Path, pool: Pool) -> None:
     _check_pages(folder, folder / POOL_FILE, own, (SCORES_FILE, ANALYSIS_FILE, POOL_PAGE))
 
 
-def _check_pages(folder: Path, mark: Path, is_own: Own, others: Sequence[str]) -> None:
+def _check_pages(folder: Path, mark: Path, is_own: IsOwnFile, others: Sequence[str]) -> None:
     """Refuse several files; the first shows their owner."""
     check_folder(folder)
     is_theirs = mark.exists() and is_own(mark)

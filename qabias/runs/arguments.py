@@ -36,7 +36,7 @@ class Machine:
 
 DEFAULT_PARSER = "default"
 
-HERE = Machine()
+DEFAULT_MACHINE = Machine()
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ class RunArguments:
         own = load_benchmark(self.benchmark).options
         return {name: value for name, value in self.options.items() if name not in own}
 
-    def resolve(self, machine: Machine = HERE, *, ask: str | None = None, handed_over: object = None) -> RunArguments:
+    def resolve(
+        self, machine: Machine = DEFAULT_MACHINE, *, ask: str | None = None, handed_over: object = None
+    ) -> RunArguments:
         """Fill in defaults and check everything before anything heavy is loaded."""
         benchmark = load_benchmark(self.benchmark)
         if ask == FORCED_CHOICE:
@@ -143,7 +145,7 @@ def _ask_by(benchmark: Benchmark, arguments: RunArguments, kind: ScorerKind, ask
     )
 
 
-def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Machine = HERE) -> RunArguments:
+def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Machine = DEFAULT_MACHINE) -> RunArguments:
     """Refuse invalid arguments before anything heavy is loaded. In the result, `rules` omits defaults."""
     check_orders(benchmark, arguments.permutations)
     _check_names(benchmark, arguments)
@@ -203,13 +205,13 @@ def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> 
     return {rule: value for rule, value in rules.items() if value != known[rule][0]}
 
 
-def norm_of(parser: str) -> str:
-    """The same for answers that a parser reads."""
+def signed_norm(parser: str) -> str:
+    """The field `norm` of a signature: how answers are read, unless by the default parser."""
     return NORMS[0] if parser == DEFAULT_PARSER else parser
 
 
 def norm_arguments(norm: str) -> dict[str, Any]:
-    """Arguments of a run from this field of its signature."""
+    """Arguments of a run from the field `norm` of its signature."""
     if norm in PARSE_RULES:
         return {"length_norm": NORMS[0], "parser": norm}
     return {"length_norm": norm, "parser": DEFAULT_PARSER}

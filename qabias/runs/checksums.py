@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qabias.errors import QabiasError
-from qabias.support.files import MOST_BYTES, regular, write_atomically
+from qabias.support.files import MOST_BYTES, require_regular_file, write_atomically
 
 _KEY = b"qabias"
 _NO_CHECKSUM = b"0" * 64
@@ -33,7 +33,7 @@ def write_checked(path: Path, table: pa.Table, run: str, *, lasting: bool = Fals
 def read_checked(path: Path, run: str) -> pa.Table:
     """Read a part of a run and verify its checksum."""
     try:
-        content = regular(path, MOST_BYTES).read_bytes()
+        content = require_regular_file(path, MOST_BYTES).read_bytes()
     except OSError as error:
         raise QabiasError(
             f"{path} cannot be read: {error.strerror or error}.",

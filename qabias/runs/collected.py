@@ -20,10 +20,10 @@ from qabias.errors import QabiasError, arg, at_place
 from qabias.logs.model import as_written
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options, check_rules, norm_arguments
 from qabias.runs.checksums import write_checked
-from qabias.runs.folder import claim, part_path, read_part, read_run, write_part
+from qabias.runs.folder import create_or_resume, part_path, read_part, read_run, write_part
 from qabias.runs.opened import Run
 from qabias.runs.question import Question, load_examples, read_question
-from qabias.runs.run import finish, score_run
+from qabias.runs.run import score_and_write, score_run
 from qabias.runs.scored import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.signature import collected_signature, coverage_of, with_rules
 from qabias.support.suggest import did_you_mean, first_line, shortened
@@ -81,8 +81,8 @@ def _collect(external: External, rules: Rules) -> Collected:
     )
     arguments = check_arguments(benchmark, arguments)
     prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
-    if prompt_format is not None and prompt_format.wordings:
-        names = ", ".join(wording.name for wording in prompt_format.wordings)
+    if prompt_format is not None and prompt_format.variants:
+        names = ", ".join(variant.name for variant in prompt_format.variants)
         raise QabiasError(
             f"{where}: {prompt_format.name} is a set of formats.", f"Use the {arg('format')} asked: {names}."
         )
@@ -135,7 +135,7 @@ def write_collected(collected: Collected, folder: Path) -> Run:
     """Write answers as a run folder, with scores and tables."""
     question = collected.question
     scores_of_collected(collected)  # an error must not leave a folder behind
-    run_file = claim(folder, collected.arguments, question.signature, question.units_per_part)
+    run_file = create_or_resume(folder, collected.arguments, question.signature, question.units_per_part)
     if collected.other is not None:
         write_other_tool(folder, collected.other)
     start = 0
@@ -144,7 +144,7 @@ def write_collected(collected: Collected, folder: Path) -> Run:
         columns = {name: answers[name] for name in answers.column_names}
         write_part(run_file, number, question.benchmark, part, columns)
         start += part.num_rows
-    return finish(run_file, question)
+    return score_and_write(run_file, question)
 
 
 def score_again(folder: Path, rules: Rules = NO_RULES, output: str | Path | None = None) -> Run:
@@ -159,7 +159,7 @@ def score_again(folder: Path, rules: Rules = NO_RULES, output: str | Path | None
     benchmark = load_benchmark(run.arguments.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
     question = replace(read_question(run), signature=with_rules(run.signature, arguments.rules))
-    new = claim(output, arguments, question.signature, run.units_per_part, run.model_digest)
+    new = create_or_resume(output, arguments, question.signature, run.units_per_part, run.model_digest)
     for number in range(len(question.parts)):
         answers = read_part(run, number)
         if answers is None:
@@ -168,7 +168,7 @@ def score_again(folder: Path, rules: Rules = NO_RULES, output: str | Path | None
     other = read_other_tool(folder)
     if other is not None:
         write_other_tool(output, without_reasons(other))
-    return finish(new, question)
+    return score_and_write(new, question)
 
 
 def join_answers(

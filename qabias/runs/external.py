@@ -19,7 +19,7 @@ from qabias.logs import Log, Sample, openai_batch
 from qabias.logs.detect import find_logs, read_log, refuse_others
 from qabias.logs.model import as_written
 from qabias.models.loading import check_name
-from qabias.runs.arguments import norm_of
+from qabias.runs.arguments import signed_norm
 from qabias.runs.collected import keys_of, spelled
 from qabias.support.suggest import choose, unknown
 from qabias.support.table_files import check_columns, is_table, origin_of, read_table, to_table
@@ -40,7 +40,7 @@ def read_external(source: Any, asked: Mapping[str, Any]) -> External:
     if "model" in asked:
         check_name(asked["model"], "model")
     if "parser" in asked:
-        asked["norm"] = norm_of(asked.pop("parser"))
+        asked["norm"] = signed_norm(asked.pop("parser"))
     log = log_at(Path(source)) if isinstance(source, str | Path) else source
     return _read_log(log, asked) if isinstance(log, Log) else _read_table(source, asked)
 

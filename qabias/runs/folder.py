@@ -97,7 +97,7 @@ def no_run(folder: Path) -> QabiasError:
     return QabiasError(f"{folder}: holds no run (no {RUN_FILE}).", "Use a folder that 'qabias run' wrote.")
 
 
-def claim(
+def create_or_resume(
     folder: Path, arguments: RunArguments, signature: str, units_per_part: int, model_digest: str = ""
 ) -> RunFile:
     """Write `run.json`, or check that the folder contains this run."""
@@ -178,7 +178,7 @@ def read_part(run: RunFile, number: int) -> pa.Table | None:
     return read_checked(path, run.digest) if path.exists() else None
 
 
-def answers_part(written: pa.Table, benchmark: Benchmark, part: pa.Table) -> bool:
+def matches_part(written: pa.Table, benchmark: Benchmark, part: pa.Table) -> bool:
     """Return whether answers belong to exactly these examples."""
     key = list(benchmark.key)
     return bool(written.select(key).equals(part.select(key)))
@@ -194,7 +194,7 @@ def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) 
         if written is None:
             n_missing += 1
             continue
-        if not answers_part(written, benchmark, part):
+        if not matches_part(written, benchmark, part):
             raise QabiasError(f"{path}: holds other examples.", "Remove the file and run the same command again.")
         answers.append(written)
     # A part without reasoning has no column of it.

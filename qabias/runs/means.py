@@ -47,7 +47,7 @@ def measures_of(
     )
 
 
-def of_means(
+def average_tables(
     benchmark: Benchmark,
     measures: Sequence[Measure],
     names: Sequence[str],
@@ -78,15 +78,17 @@ def with_wordings(
 ) -> tuple[dict[str, Any], Analysis]:
     """Add the scores of each prompt variant to their averages."""
     tables = by_run(table)
-    names = [wording[RUN][0].as_py() for wording in tables]
+    names = [variant[RUN][0].as_py() for variant in tables]
     n = answers.num_rows // len(tables)
     pairs = [(wording.drop_columns([RUN]), answers.slice(number * n, n)) for number, wording in enumerate(tables)]
     with warnings.catch_warnings():
         # The warning about missing answers covers all prompt variants.
         warnings.simplefilter("ignore", UserWarning)
         single = [benchmark.score(*pair, rules) for pair in pairs]
-        shown = benchmark.analyse(Scored(*pairs[0], single[0], prompt_format.wordings[0], rules))
-    whole = of_means(benchmark, measures_of(benchmark, False, single), names, scores, single, analysis, "wordings")
+        shown = benchmark.analyse(Scored(*pairs[0], single[0], prompt_format.variants[0], rules))
+    whole = average_tables(
+        benchmark, measures_of(benchmark, False, single), names, scores, single, analysis, "wordings"
+    )
     whole = replace(whole, examples=shown.examples, how_chosen=f"{shown.how_chosen} All are of the wording {names[0]}.")
     return {**scores, WORDINGS: dict(zip(names, single, strict=True))}, whole
 

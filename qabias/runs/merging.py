@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from qabias.benchmarks import Benchmark
 from qabias.errors import QabiasError, arg
-from qabias.runs.folder import RUN_FILE, RunFile, answers_part, check_free, part_path, read_part, read_run
+from qabias.runs.folder import RUN_FILE, RunFile, check_free, matches_part, part_path, read_part, read_run
 from qabias.runs.opened import Run
 from qabias.runs.question import read_question
-from qabias.runs.run import finish
+from qabias.runs.run import score_and_write
 from qabias.scorers.journal import REQUESTS_FILE, SERVED, Journal
 from qabias.support.files import write_atomically, write_new
 from qabias.support.suggest import shortened
@@ -49,7 +49,7 @@ def merge(folders: Sequence[Path], output: Path) -> Run:
     for number, source in enumerate(sources):
         if source is not None:
             _copy(source, part_path(output, number))
-    return finish(merged, question)
+    return score_and_write(merged, question)
 
 
 def shards_of(parts: Sequence[int], n_parts: int) -> list[str]:
@@ -89,7 +89,7 @@ def _find_part(runs: Sequence[RunFile], benchmark: Benchmark, part: pa.Table, nu
         path, answers = part_path(run.folder, number), read_part(run, number)
         if answers is None:
             continue
-        if not answers_part(answers, benchmark, part):
+        if not matches_part(answers, benchmark, part):
             raise QabiasError(f"{path}: holds other examples.", "Remove the file and compute it again.")
         first = first or (path, answers)
         # Equal bytes first: NaN equals itself there.

@@ -58,10 +58,10 @@ class Question:
     def format_of(self, part: pa.Table) -> PromptFormat:
         """Prompt format of a part: for a set of prompt variants, the part's own."""
         assert self.prompt_format is not None
-        if not self.prompt_format.wordings:
+        if not self.prompt_format.variants:
             return self.prompt_format
         name = part[RUN][0].as_py()
-        return next(wording for wording in self.prompt_format.wordings if wording.name == name)
+        return next(variant for variant in self.prompt_format.variants if variant.name == name)
 
     @cached_property
     def parts(self) -> list[pa.Table]:
@@ -86,13 +86,13 @@ def load_examples(arguments: RunArguments) -> Examples:
     whole = benchmark.load(arguments.config, origin)
     table = sample(benchmark, whole, arguments.limit, arguments.seed)
     sampled = _sampled(benchmark, table, whole) if table.num_rows < whole.num_rows else ""
-    names = wordings_of(benchmark, arguments)
+    names = prompt_variants(benchmark, arguments)
     if arguments.until:
         if names:
             raise QabiasError(
                 f"{arg('until')} does not work with the prompt set {arguments.format}.", "Choose one format."
             )
-        table = in_looks(benchmark, table, arguments.seed)
+        table = order_by_look(benchmark, table, arguments.seed)
     if names:
         table = stacked(table, names)
     return Examples(benchmark, origin, table, sampled, whole.num_rows)
@@ -113,7 +113,7 @@ def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) 
     return table.filter(pa.array(turn < n_blocks))
 
 
-def in_looks(benchmark: Benchmark, table: pa.Table, seed: int) -> pa.Table:
+def order_by_look(benchmark: Benchmark, table: pa.Table, seed: int) -> pa.Table:
     """The examples in the order of the looks, with the column `LOOK`: as many blocks as strata, 2, 4, ... times, all.
 
     Blocks and their order are those of `sample`, so that every look is a sample of all examples.
@@ -169,10 +169,10 @@ def blocks(benchmark: Benchmark, table: pa.Table, seed: int) -> np.ndarray:
     return np.unique(names, return_inverse=True)[1][unit_of]
 
 
-def wordings_of(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...]:
+def prompt_variants(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...]:
     """Names of the prompt variants, if the format is a set of them."""
     prompt_format = benchmark.formats.get(arguments.format or "")
-    return tuple(wording.name for wording in prompt_format.wordings) if prompt_format is not None else ()
+    return tuple(variant.name for variant in prompt_format.variants) if prompt_format is not None else ()
 
 
 def load_examples_of(run: RunFile, *, planned: bool = False) -> Examples:

@@ -21,15 +21,15 @@ from qabias.benchmarks.base import Scored
 from qabias.benchmarks.scoring import scores_of
 from qabias.errors import QabiasError, arg
 from qabias.models.checkpoint import files_digest
-from qabias.runs.arguments import HERE, Machine, RunArguments, check_scorer
+from qabias.runs.arguments import DEFAULT_MACHINE, Machine, RunArguments, check_scorer
 from qabias.runs.distributed import Processes, launched_processes
 from qabias.runs.folder import (
     ANALYSIS_FILE,
     SCORES_FILE,
     RunFile,
-    answers_part,
-    claim,
+    create_or_resume,
     default_folder,
+    matches_part,
     part_path,
     read_answers,
     read_part,
@@ -69,7 +69,7 @@ class Prepared(NamedTuple):
 def run(
     arguments: RunArguments,
     output: Path | None = None,
-    machine: Machine = HERE,
+    machine: Machine = DEFAULT_MACHINE,
     *,
     ask: str | None = None,
     handed_over: object = None,
@@ -94,7 +94,7 @@ def run(
             )
     rule = stopping_rule(question, arguments)  # refuses wrong conditions before anything is asked
     named = question.signature, question.units_per_part, question.model_digest
-    run_file = processes.on_first(partial(claim, folder, arguments, *named))
+    run_file = processes.on_first(partial(create_or_resume, folder, arguments, *named))
     with processes.together():  # each has loaded the model by itself
         if run_file.model_digest != question.model_digest:
             raise QabiasError(
@@ -111,7 +111,7 @@ def run(
             if outcome is None or outcome.is_over or question.part_ends[outcome.look - 1] < end:
                 break
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
-        return processes.on_first(lambda: finish(run_file, question, note, rule, outcome))
+        return processes.on_first(lambda: score_and_write(run_file, question, note, rule, outcome))
 
 
 def stopping_rule(question: Question, arguments: RunArguments) -> StoppingRule | None:
@@ -148,7 +148,7 @@ def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, 
     """Ask the unanswered parts of this process."""
     processes = launched_processes()
     with processes.together():
-        missing = [number for number in mine if not is_there(run, question, number)]
+        missing = [number for number in mine if not is_answered(run, question, number)]
     n_mine, n_missing = (sum(question.parts[number].num_rows for number in numbers) for numbers in (mine, missing))
     is_shown = machine.shows_progress and processes.rank == 0
     stream = sys.stderr if is_shown else None
@@ -164,7 +164,7 @@ def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, 
 def prepare(
     arguments: RunArguments,
     examples: Examples,
-    machine: Machine = HERE,
+    machine: Machine = DEFAULT_MACHINE,
     handed_over: object = None,
     folder: Path | None = None,
 ) -> Prepared:
@@ -196,10 +196,10 @@ def prepare(
     return Prepared(arguments, folder, scorer, question)
 
 
-def is_there(run: RunFile, question: Question, number: int) -> bool:
+def is_answered(run: RunFile, question: Question, number: int) -> bool:
     """Return whether a part of a run is answered, for exactly its examples."""
     written = read_part(run, number)
-    return written is not None and answers_part(written, question.benchmark, question.parts[number])
+    return written is not None and matches_part(written, question.benchmark, question.parts[number])
 
 
 def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -> None:
@@ -217,7 +217,7 @@ def score_run(folder: Path) -> Run:
     """Score the answers of a run folder; writes `scores.json` and `analysis.json`."""
     run_file = read_run(folder)
     question = read_question(run_file, planned=True)
-    result = finish(run_file, question)
+    result = score_and_write(run_file, question)
     if result.n_missing_parts:
         has_scores = (folder / SCORES_FILE).exists()
         former = f"; {SCORES_FILE} is older and stays" if has_scores else ""
@@ -229,7 +229,7 @@ def score_run(folder: Path) -> Run:
     return result
 
 
-def finish(
+def score_and_write(
     run_file: RunFile,
     question: Question,
     note: str = "",
@@ -269,7 +269,7 @@ def compute(
         rules = {**rules, "confidence": outcome.confidence}
     scores, warned = scored or scores_of(benchmark, table, answers, rules)
     analysis = benchmark.analyse(Scored(table, answers, scores, question.prompt_format, rules))
-    if question.prompt_format is not None and question.prompt_format.wordings:
+    if question.prompt_format is not None and question.prompt_format.variants:
         scores, analysis = with_wordings(benchmark, table, answers, scores, analysis, question.prompt_format, rules)
     analysis = _with_other_tool(analysis, scores, run_file.folder)
     notes = (*(verdict_lines(outcome) if outcome else ()), *filter(None, [question.examples.sampled]))

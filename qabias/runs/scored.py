@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qabias.benchmarks import Benchmark, load_benchmark
-from qabias.benchmarks.base import OtherFigure
+from qabias.benchmarks.base import ReportedScore
 from qabias.runs.folder import SCORES_FILE, RunFile
 from qabias.scores.score import reasons
 from qabias.support.stored import read_stored, write_stored
@@ -45,7 +45,7 @@ class OtherTool:
     version: str
     task: str
     file: str
-    figures: tuple[OtherFigure, ...]
+    figures: tuple[ReportedScore, ...]
     notes: tuple[str, ...]
 
 
@@ -92,7 +92,7 @@ def other_figures(other: OtherTool, scores: Mapping[str, Any]) -> Table | None:
     )
 
 
-def _ours(figure: OtherFigure, scores: Mapping[str, Any]) -> float | None:
+def _ours(figure: ReportedScore, scores: Mapping[str, Any]) -> float | None:
     """Return the score here for a figure of the other tool; None if there is none."""
     value: Any = scores
     for key in figure.ours:

@@ -46,24 +46,24 @@ def spent(time: float, error: float) -> float:
     return 2.0 * math.erfc(-_NORMAL.inv_cdf(error / 4.0) / math.sqrt(2.0 * time))
 
 
-class _Paths:
+class _Survivors:
     """The statistics that have exceeded no limit yet: their density, of Brownian motion at the last look."""
 
     def __init__(self) -> None:
-        self._place, self._mass, self._time = np.zeros(1), np.ones(1), 0.0
+        self._positions, self._mass, self._time = np.zeros(1), np.ones(1), 0.0
 
-    def beyond(self, limit: float, time: float) -> float:
+    def crossing_probability(self, limit: float, time: float) -> float:
         """Probability to exceed a limit in magnitude at a time, for the first time."""
         edge, scale = limit * math.sqrt(time), math.sqrt(2.0 * (time - self._time))
-        outside = [math.erfc((edge - x) / scale) + math.erfc((edge + x) / scale) for x in self._place]
+        outside = [math.erfc((edge - x) / scale) + math.erfc((edge + x) / scale) for x in self._positions]
         return float(self._mass @ np.array(outside)) / 2.0
 
-    def keep(self, limit: float, time: float) -> None:
+    def advance(self, limit: float, time: float) -> None:
         """Continue with those within a limit at a time."""
         edge, step = limit * math.sqrt(time), math.sqrt(time - self._time)
         to = _NODES * edge
-        kernel = np.exp(-(((to[:, None] - self._place) / step) ** 2) / 2.0) / (step * math.sqrt(2.0 * math.pi))
-        self._place, self._mass, self._time = to, _WEIGHTS * edge * (kernel @ self._mass), time
+        kernel = np.exp(-(((to[:, None] - self._positions) / step) ** 2) / 2.0) / (step * math.sqrt(2.0 * math.pi))
+        self._positions, self._mass, self._time = to, _WEIGHTS * edge * (kernel @ self._mass), time
 
 
 def crossing(limits: Sequence[float], times: Sequence[float]) -> list[float]:
@@ -73,23 +73,23 @@ def crossing(limits: Sequence[float], times: Sequence[float]) -> list[float]:
         limits: One limit per look, above 0.
         times: Increasing; statistics of two looks have the correlation sqrt(earlier / later).
     """
-    paths, result = _Paths(), []
+    survivors, result = _Survivors(), []
     for limit, time in zip(limits, times, strict=True):
-        result.append(paths.beyond(limit, time))
-        paths.keep(limit, time)
+        result.append(survivors.crossing_probability(limit, time))
+        survivors.advance(limit, time)
     return result
 
 
 def boundaries(spends: Sequence[float], times: Sequence[float]) -> list[float]:
     """The limits whose first crossings have these probabilities, one per look."""
-    paths, limits = _Paths(), []
+    survivors, limits = _Survivors(), []
     for spend, time in zip(spends, times, strict=True):
         low, high = 0.0, 9.0
         for _ in range(_HALVINGS):
             middle = (low + high) / 2.0
-            low, high = (middle, high) if paths.beyond(middle, time) > spend else (low, middle)
+            low, high = (middle, high) if survivors.crossing_probability(middle, time) > spend else (low, middle)
         limits.append(high)
-        paths.keep(high, time)
+        survivors.advance(high, time)
     return limits
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from qabias.support.files import MOST_LOG_BYTES, regular, sync_folder
+from qabias.support.files import MOST_LOG_BYTES, require_regular_file, sync_folder
 
 REQUESTS_FILE = "requests.jsonl"
 SERVED = "model"
@@ -43,7 +43,11 @@ class Journal:
         with self._reading:
             if self._known is None:
                 is_there = self._path is not None and self._path.exists()
-                lines = regular(self._path, MOST_LOG_BYTES).read_bytes().splitlines() if self._path and is_there else []
+                lines = (
+                    require_regular_file(self._path, MOST_LOG_BYTES).read_bytes().splitlines()
+                    if self._path and is_there
+                    else []
+                )
                 self._known = dict(filter(None, map(_entry, lines)))
             return self._known
 

@@ -192,7 +192,7 @@ class Stereotype(NamedTuple):
     groups: str
 
 
-class ParallelForms(NamedTuple):
+class ParallelTexts(NamedTuple):
     """Sources of a benchmark that test the same stereotypes with different texts.
 
     Attributes:

@@ -62,6 +62,6 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
+def pluralize(number: int, one: str, many: str | None = None) -> str:
     """A number with the word for what it counts."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -175,7 +175,7 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def regular(path: Path, most: float = math.inf) -> Path:
+def require_regular_file(path: Path, most: float = math.inf) -> Path:
     """Return a path, unless it is a pipe or a device, whose content may never end, or has more bytes than `most`."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(errno.EINVAL, "is a pipe or a device, not a file", str(path))
@@ -187,7 +187,9 @@ def regular(path: Path, most: float = math.inf) -> Path:
 def read_json(path: Path) -> Any:
     """Read strict JSON."""
     try:
-        return json.loads(regular(path, MOST_BYTES).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        return json.loads(
+            require_regular_file(path, MOST_BYTES).read_text(encoding="utf-8"), parse_constant=_refuse_constant
+        )
     except (RecursionError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from error  # the error of a decoder holds the whole content
 

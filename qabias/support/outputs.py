@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from qabias.errors import QabiasError, arg, setting
-from qabias.support.files import read_json, regular, strict
+from qabias.support.files import read_json, require_regular_file, strict
 
 RUN_MARK = "run.json"  # the file that marks a run folder; files next to it and in its `predictions` are never replaced
 TEMPORARY = "qabias-"
 
 ANSWERS_FOLDER = "predictions"
-Own = Callable[[Path], bool]  # whether a file comes from the same command and inputs
+IsOwnFile = Callable[[Path], bool]  # whether a file comes from the same command and inputs
 
 
 _overwrite = ContextVar("overwrite", default=False)
@@ -34,7 +34,9 @@ def none_is_own(path: Path) -> bool:
     return False
 
 
-def check_file(path: Path, is_own: Own = none_is_own, *, inputs: Iterable[Path] = (), argument: str = "output") -> None:
+def check_file(
+    path: Path, is_own: IsOwnFile = none_is_own, *, inputs: Iterable[Path] = (), argument: str = "output"
+) -> None:
     """Refuse to write a file if it would replace another."""
     flag = arg(argument)
     if path.is_dir():
@@ -74,7 +76,7 @@ def check_folder(path: Path, inputs: Iterable[Path] = (), argument: str = "outpu
         raise QabiasError(f"{flag} {path}: holds a run, whose files would be lost.", f"Choose another {flag}.")
 
 
-def check_new_folder(path: Path, is_own: Own = none_is_own, *, inputs: Iterable[Path] = ()) -> None:
+def check_new_folder(path: Path, is_own: IsOwnFile = none_is_own, *, inputs: Iterable[Path] = ()) -> None:
     """Refuse a folder that is not empty unless the same command wrote it; hidden files do not count."""
     check_folder(path, inputs)
     flag = arg("output")
@@ -86,7 +88,7 @@ def check_new_folder(path: Path, is_own: Own = none_is_own, *, inputs: Iterable[
         )
 
 
-def json_like(is_ours: Callable[[Mapping[str, Any]], bool]) -> Own:
+def json_like(is_ours: Callable[[Mapping[str, Any]], bool]) -> IsOwnFile:
     """Own files: JSON objects that satisfy a test, which may look up missing names."""
 
     def is_own(path: Path) -> bool:
@@ -99,15 +101,15 @@ def json_like(is_ours: Callable[[Mapping[str, Any]], bool]) -> Own:
     return is_own
 
 
-def json_with(*names: str, **expected: Any) -> Own:
+def json_with(*names: str, **expected: Any) -> IsOwnFile:
     """Own files: JSON objects with these names and values."""
     values = strict(expected)
     return json_like(lambda content: {*names, *values} <= {*content} and all(content[n] == values[n] for n in values))
 
 
-def same_bytes(content: bytes) -> Own:
+def same_bytes(content: bytes) -> IsOwnFile:
     """Own files: exactly this content."""
-    return lambda path: path.stat().st_size == len(content) and regular(path).read_bytes() == content
+    return lambda path: path.stat().st_size == len(content) and require_regular_file(path).read_bytes() == content
 
 
 def _check_above(path: Path, flag: str) -> None:

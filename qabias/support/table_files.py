@@ -17,7 +17,7 @@ import pyarrow.csv
 
 from qabias.errors import QabiasError
 from qabias.support.arrow import read_users_parquet
-from qabias.support.files import regular
+from qabias.support.files import require_regular_file
 from qabias.support.suggest import first_line, missing, shortened
 
 _ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json")
@@ -33,7 +33,7 @@ def read_table(path: Path) -> pa.Table:
     """Read a table, by the file's ending; column types are inferred from the whole file."""
     ending = (Path(path.stem) if path.suffix.lower() in (".gz", ".bz2") else path).suffix.lower()
     try:
-        with regular(path).open("rb") as file:
+        with require_regular_file(path).open("rb") as file:
             begin = file.read(4)
             if begin in _WORKBOOKS:
                 raise QabiasError(f"{path} is a workbook (Excel) or an archive.", "Save its sheet as CSV UTF-8.")
@@ -57,7 +57,7 @@ def read_table(path: Path) -> pa.Table:
 
 def _text(path: Path, packed: str | None) -> str:
     """The text of a file, in UTF-8, UTF-16 or UTF-32."""
-    with pa.input_stream(str(regular(path, _MOST_MB * 2**20)), compression=packed) as file:
+    with pa.input_stream(str(require_regular_file(path, _MOST_MB * 2**20)), compression=packed) as file:
         content = b"".join(islice(iter(partial(file.read, 2**20), b""), _MOST_MB + 1))
     if len(content) > _MOST_MB * 2**20:
         raise QabiasError(f"{path}: more than {_MOST_MB:,} MB of text.", "Save it as Parquet.")
@@ -160,7 +160,7 @@ def check_columns(table: pa.Table, where: str) -> None:
 def read_csv_rows(path: Path, columns: Sequence[str] = (), what: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
     """Read a CSV file with a header row by row."""
     try:
-        with regular(path).open(encoding="utf-8-sig", newline="") as file:
+        with require_regular_file(path).open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             missing = [name for name in columns if name not in (reader.fieldnames or [])]
             if missing:

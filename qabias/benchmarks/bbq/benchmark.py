@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns, probability_column
-from qabias.answers.named import SAID
+from qabias.answers.named import ANSWER_TYPES
 from qabias.answers.outcomes import outcome, whole
 from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.answers.phrases import ENGLISH, Phrases
@@ -56,8 +56,8 @@ from qabias.errors import QabiasError, arg
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
-from qabias.scores.facts import WORDINGS, ParallelForms, Scores
-from qabias.scores.formatting import counted
+from qabias.scores.facts import WORDINGS, ParallelTexts, Scores
+from qabias.scores.formatting import pluralize
 from qabias.scores.score import estimate
 from qabias.share.bbq_dataset import folder as _folder
 from qabias.share.bbq_dataset import origin as _origin
@@ -105,7 +105,7 @@ class BBQBenchmark(Benchmark):
     breakdowns = ("paper_category",)
     averages = True
     family = NAME
-    forms: ParallelForms | None = FORMS
+    forms: ParallelTexts | None = FORMS
     facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool) -> Any:
@@ -191,7 +191,7 @@ class BBQBenchmark(Benchmark):
         scores |= outcome_counts(answers)
         if "said" in answers.column_names:
             counts = Counter(answers["said"].to_pylist())
-            scores["said"] = {name: counts[name] for name in SAID}
+            scores["said"] = {name: counts[name] for name in ANSWER_TYPES}
         if PREDICTIONS in answers.column_names:
             in_orders = answers[PREDICTIONS]
             _add_consistency(scores, table, are_consistent(in_orders), len(in_orders[0]))
@@ -267,12 +267,12 @@ class BBQBenchmark(Benchmark):
         n_runs = scores.get("n_runs", 1)
         n, n_ambig, n_disambig = (scores[name] // n_runs for name in ("n", "n_ambig", "n_disambig"))
         sample = (
-            f"{counted(n, 'example')} ({n_ambig:,} ambiguous, {n_disambig:,} disambiguated) from "
-            f"{counted(scores['n_templates'], 'template')}"
+            f"{pluralize(n, 'example')} ({n_ambig:,} ambiguous, {n_disambig:,} disambiguated) from "
+            f"{pluralize(scores['n_templates'], 'template')}"
         )
         n_categories = len(scores.get("by", {}).get("category", {}))
         if n_categories:
-            sample += f" in {counted(n_categories, 'category', 'categories')}"
+            sample += f" in {pluralize(n_categories, 'category', 'categories')}"
         if n_runs > 1:
             sample += f", each asked in {n_runs} {'wordings' if WORDINGS in scores else 'runs'}"
         n_unparsed = scores["n_unparsed_ambig"] + scores["n_unparsed_disambig"]

@@ -30,8 +30,8 @@ from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import most_biased_first
 from qabias.errors import QabiasError
 from qabias.scorers.base import Request, Scorer, TextScorer
-from qabias.scores.facts import SHOWN, Facts, Measure, ParallelForms, UndefinedReason
-from qabias.scores.formatting import counted
+from qabias.scores.facts import SHOWN, Facts, Measure, ParallelTexts, UndefinedReason
+from qabias.scores.formatting import pluralize
 from qabias.scores.score import estimate
 from qabias.tables.model import Analysis, Column, Table
 
@@ -146,7 +146,7 @@ class ForcedChoice(BBQBenchmark):
     }
     orders: Sequence[int] = (1,)
     family = FORCED
-    forms: ParallelForms | None = None
+    forms: ParallelTexts | None = None
     facts = _FORCED_FACTS
     rescored: Mapping[str, Rescoring] = MappingProxyType({NAME: among_persons})
 
@@ -202,7 +202,7 @@ class ForcedChoice(BBQBenchmark):
         n_unknown = pc.sum(pc.equal(columns["prediction"], table["unknown_loc"])).as_py()
         if n_unknown:
             raise QabiasError(
-                f"{FORCED}: {counted(n_unknown, 'answer')} chose UNKNOWN, which was no option.",
+                f"{FORCED}: {pluralize(n_unknown, 'answer')} chose UNKNOWN, which was no option.",
                 f"Score them as answers to {NAME}.",
             )
         return columns
@@ -231,7 +231,9 @@ class ForcedChoice(BBQBenchmark):
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Examples and templates, and missing answers."""
         n = scores["n"] // scores.get("n_runs", 1)
-        sample = f"{counted(n, 'ambiguous example')} without UNKNOWN from {counted(scores['n_templates'], 'template')}"
+        sample = (
+            f"{pluralize(n, 'ambiguous example')} without UNKNOWN from {pluralize(scores['n_templates'], 'template')}"
+        )
         return {"Sample": sample, "Unparsed": about_missing(scores, scores["n_unparsed_ambig"])}
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import Written, outcome
-from qabias.benchmarks.base import Benchmark, External, OtherFigure
+from qabias.benchmarks.base import Benchmark, External, ReportedScore
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.published import SOURCE
 from qabias.benchmarks.harness_logs import config_of
@@ -20,7 +20,7 @@ from qabias.benchmarks.inspect_logs import FACTS
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
 from qabias.logs.inspect_eval import TOOL
-from qabias.scores.formatting import counted
+from qabias.scores.formatting import pluralize
 from qabias.share.bbq_dataset import origin as _origin
 
 LETTERS = "ABC"  # inspect's names for the answers
@@ -163,7 +163,7 @@ def _reference(asked: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[st
     }
 
 
-def _figures(log: Log, scorer: str, rows: list[_Row]) -> Iterator[OtherFigure]:
+def _figures(log: Log, scorer: str, rows: list[_Row]) -> Iterator[ReportedScore]:
     """The metrics of inspect; the scorer that counts has counterparts here."""
     # With one answer per question all reducers agree.
     reducers = (log.settings.get("config") or {}).get("epochs_reducer") or []
@@ -172,9 +172,9 @@ def _figures(log: Log, scorer: str, rows: list[_Row]) -> Iterator[OtherFigure]:
         group, _, metric = name.rpartition("/")
         if group in groups:
             why = {"accuracy": _why_accuracy(log, rows), "stderr": _STDERR}.get(metric, "")
-            yield OtherFigure(name, value, ("accuracy",) if metric == "accuracy" else (), why)
+            yield ReportedScore(name, value, ("accuracy",) if metric == "accuracy" else (), why)
         else:
-            yield OtherFigure(name, value, why="" if name.startswith(f"{scorer}/") else _OTHER_SCORER)
+            yield ReportedScore(name, value, why="" if name.startswith(f"{scorer}/") else _OTHER_SCORER)
 
 
 def _why_accuracy(log: Log, rows: list[_Row]) -> str:
@@ -201,10 +201,10 @@ def _notes(scorers: list[str], scorer: str, rows: list[_Row]) -> Iterator[str]:
         yield f"The scorer {scorer} of {', '.join(scorers)} parsed the answers."
     unscored = [row.missing for row in rows if row.missing and not row.failed]
     if unscored:
-        yield f"{counted(len(unscored), 'sample')} without a score count as missing; the first: {unscored[0]}."
+        yield f"{pluralize(len(unscored), 'sample')} without a score count as missing; the first: {unscored[0]}."
     lacking = defaultdict(list)
     for name in rows[0].reference:
         lacking[sum(row.reference[name] is None for row in rows)].append(name)
     lacking.pop(0, None)
     for n, names in lacking.items():
-        yield f"{counted(n, 'sample')} without {', '.join(names)}, which is not checked."
+        yield f"{pluralize(n, 'sample')} without {', '.join(names)}, which is not checked."

@@ -129,7 +129,7 @@ _FIVE = tuple(
 FIVE = "five"
 """The set of five instructed prompt variants. A new version of one is a new version of the set."""
 
-_ABOUT_FIVE = f"each of {', '.join(wording.name for wording in _FIVE)}; scores are means over them"
+_ABOUT_FIVE = f"each of {', '.join(variant.name for variant in _FIVE)}; scores are means over them"
 _REASON = 'First reason step by step. Then end with one line of the form "ANSWER: X", where X is '
 _OTHERS: tuple[tuple[str, str, Callable[[Example], Rendered], dict[str, Any]], ...] = (
     (
@@ -209,7 +209,7 @@ _OTHERS: tuple[tuple[str, str, Callable[[Example], Rendered], dict[str, Any]], .
     ),
 )
 _FORMATS = [PromptFormat(name, 1, text, render, **fields) for name, text, render, fields in _OTHERS]
-_SET = replace(_FIVE[0], name=FIVE, version=1, description=_ABOUT_FIVE, wordings=_FIVE)
+_SET = replace(_FIVE[0], name=FIVE, version=1, description=_ABOUT_FIVE, variants=_FIVE)
 FORMATS = {one.name: one for one in (*_FORMATS[:3], *_FIVE, _SET, *_FORMATS[3:])}
 
 
@@ -219,5 +219,5 @@ def without_unknown(prompt_format: PromptFormat, asks: Collection[str]) -> Promp
         prompt_format,
         render=lambda example: prompt_format.render({**example, OFFERED: persons(example)}),
         asks=tuple(ask for ask in prompt_format.asks if ask in asks),
-        wordings=tuple(without_unknown(wording, asks) for wording in prompt_format.wordings),
+        variants=tuple(without_unknown(variant, asks) for variant in prompt_format.variants),
     )

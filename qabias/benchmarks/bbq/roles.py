@@ -16,7 +16,7 @@ from qabias.benchmarks.base import Rules
 from qabias.benchmarks.bbq.reading import probabilities_of
 from qabias.benchmarks.pairs import predictions
 from qabias.benchmarks.scoring import Key, compute, read_columns
-from qabias.scores.facts import ParallelForms, Stereotype
+from qabias.scores.facts import ParallelTexts, Stereotype
 from qabias.share.metrics.bbq.computing import Computing
 from qabias.share.metrics.bbq.rows import paper_category
 from qabias.share.metrics.bbq.scores import count
@@ -212,7 +212,7 @@ def stereotypes(table: pa.Table) -> list[Stereotype]:
     ]
 
 
-FORMS = ParallelForms(
+FORMS = ParallelTexts(
     published=("official", "release"),
     parallel=("bundled",),
     stereotypes=stereotypes,

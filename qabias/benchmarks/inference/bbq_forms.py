@@ -114,7 +114,7 @@ _INFERENCE_CONFIGS = {name.replace("_nli", "_qa"): name for name in BENCHMARK.co
 _CATEGORIES = [name for name in _SINGLE if name.endswith("_qa")]
 
 
-class BBQQuestionsBenchmark(BBQInferenceBenchmark):
+class BBQInBBNLIPrompts(BBQInferenceBenchmark):
     """BBQ in the question prompts of Akyurek et al. 2022 (Tables 4 and 5, rows QA and QAn; Figure 3, task QA)."""
 
     name = BBQ_QA
@@ -158,4 +158,4 @@ class BBQQuestionsBenchmark(BBQInferenceBenchmark):
         return {name: from_inference(BENCHMARK.load(_INFERENCE_CONFIGS[name], origin)) for name in names}
 
 
-QUESTIONS = BBQQuestionsBenchmark()
+QUESTIONS = BBQInBBNLIPrompts()

@@ -33,7 +33,7 @@ from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextS
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
 from qabias.scores.facts import ALL
-from qabias.scores.formatting import counted
+from qabias.scores.formatting import pluralize
 from qabias.share.metrics.bbnli import scores as metric
 from qabias.share.metrics.bbnli.computing import Computing
 from qabias.share.metrics.bbnli.forms import Items, read
@@ -176,7 +176,7 @@ class InferenceBenchmark(Benchmark):
         rules = dict(field.partition(":")[::2] for field in scores.get("signature", "").split("|"))
         if scores["n_unparsed"] and rules.get("unparsed") in _COUNTED:
             unparsed = f"{unparsed}; {_COUNTED[rules['unparsed']]}"
-        return {"Sample": counted(scores["n"], "answer"), "Unparsed": unparsed}
+        return {"Sample": pluralize(scores["n"], "answer"), "Unparsed": unparsed}
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Shares of the answers."""

@@ -30,7 +30,7 @@ from qabias.building.templating import StableRandom
 from qabias.errors import QabiasError, arg
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
-from qabias.scores.facts import Facts, ParallelForms
+from qabias.scores.facts import Facts, ParallelTexts
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Column, Table
 
@@ -82,7 +82,7 @@ class PublishedQuestions(BBQBenchmark):
     """A published set of BBQ's form."""
 
     sources: Sequence[str] = (RELEASE,)
-    forms: ParallelForms | None = None
+    forms: ParallelTexts | None = None
     asks: Mapping[str, str] = MappingProxyType({"answer-logprob": "", "letter-logprob": "letters", "letter": "letters"})
     interfaces: Sequence[str] = ("options", "texts")
     log_readers: Sequence[LogReader] = (OWN_TASK,)

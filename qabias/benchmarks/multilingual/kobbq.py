@@ -93,8 +93,8 @@ def formats() -> Mapping[str, PromptFormat]:
         )
         for number in NUMBERS
     )
-    description = f"each of {', '.join(wording.name for wording in five)}; scores are means over them"
-    all_five = replace(five[0], name=FIVE, description=description, wordings=five)
+    description = f"each of {', '.join(variant.name for variant in five)}; scores are means over them"
+    all_five = replace(five[0], name=FIVE, description=description, variants=five)
     return {prompt_format.name: prompt_format for prompt_format in (*five, all_five)}
 
 

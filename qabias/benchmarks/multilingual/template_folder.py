@@ -29,7 +29,7 @@ from qabias.share.bbq_dataset import examples as _examples
 from qabias.share.bbq_dataset import pairs as _pairs
 from qabias.share.bbq_dataset import template as _template
 from qabias.share.bbq_dataset import vocabulary as _vocabulary
-from qabias.support.files import MOST_BYTES, regular
+from qabias.support.files import MOST_BYTES, require_regular_file
 from qabias.support.printable import refuse_control
 from qabias.support.suggest import did_you_mean, shortened, unknown
 
@@ -110,7 +110,7 @@ def digest_of(folder: Path) -> str:
     paths = [folder / BENCHMARK_FILE, folder / LANGUAGE_FILE, folder / LABELS, *(folder / TEMPLATES).glob("*.yaml")]
     digest = hashlib.sha1(usedforsecurity=False)
     for path in sorted(path for path in paths if path.exists()):
-        content = regular(path, MOST_BYTES).read_bytes()
+        content = require_regular_file(path, MOST_BYTES).read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 

@@ -22,13 +22,13 @@ from qabias.benchmarks.unqover import NAME, harness_logs
 from qabias.benchmarks.unqover.facts import ALL_SETS, EVEN, FACTS
 from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
 from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
-from qabias.benchmarks.unqover.written import about_classes, about_written, nothing_scored, subjects_of, written_facts
+from qabias.benchmarks.unqover.written import about_classes, count_written, nothing_scored, subjects_of, written_facts
 from qabias.errors import QabiasError, arg
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import kind_of
 from qabias.scores.facts import ALL, Facts, Measure, Scores
-from qabias.scores.formatting import counted, percent
+from qabias.scores.formatting import percent, pluralize
 from qabias.share.metrics.unqover import scores as metric
 from qabias.share.metrics.unqover.computing import Computing
 from qabias.share.unqover_dataset import folder as _folder
@@ -183,7 +183,7 @@ class UnQoverBenchmark(Benchmark):
             if EVEN in answers.column_names:
                 sets[name][EVEN] = int(of_rows[EVEN].fill_null(0).to_numpy()[of_known].sum())
             if is_written:
-                sets[name] |= about_written(rows, of_rows, of_known, rules)
+                sets[name] |= count_written(rows, of_rows, of_known, rules)
                 classes = sets[name]["by"]["attribute_class"]
                 for value, missing in about_classes(rows, of_rows, of_known, rules, classes).items():
                     classes[value] |= missing
@@ -243,12 +243,12 @@ class UnQoverBenchmark(Benchmark):
         n_rows, n_left_out = (sum(group[key] for group in sets.values()) for key in ("n", "n_left_out"))
         written = scores.get("outcomes")
         each = "four written answers each" if written else "eight scores each"
-        facts = {"Sample": f"{counted(n_rows, 'row')} in {counted(len(sets), 'set')}, {each}"}
+        facts = {"Sample": f"{pluralize(n_rows, 'row')} in {pluralize(len(sets), 'set')}, {each}"}
         if written:
             n_declined = sum(group["n_declined"] for group in sets.values())
             return {**facts, **written_facts(written, n_declined, n_left_out, n_rows + n_left_out)}
         if n_left_out:
-            facts["Excluded"] = f"{counted(n_left_out, 'row')} with a subject that is not one token of the model"
+            facts["Excluded"] = f"{pluralize(n_left_out, 'row')} with a subject that is not one token of the model"
         n_even = sum(group.get(EVEN, 0) for group in sets.values())
         if n_even:
             facts["Even"] = _about_even(n_even, n_rows)

@@ -14,7 +14,7 @@ from qabias.benchmarks.base import RUN, Rules
 from qabias.benchmarks.pairs import Codes, Floats
 from qabias.benchmarks.unqover.facts import MEASURES
 from qabias.benchmarks.unqover.questions import ASKED
-from qabias.scores.formatting import counted, percent
+from qabias.scores.formatting import percent, pluralize
 from qabias.support.arrow import column_codes, plain, rows_of
 
 _ORDERS, _QUESTIONS = (0, 2), (0, 1)
@@ -54,7 +54,7 @@ def nothing_scored(table: pa.Table) -> dict[str, Any]:
     }
 
 
-def about_written(table: pa.Table, answers: pa.Table, known: np.ndarray, rules: Rules) -> dict[str, Any]:
+def count_written(table: pa.Table, answers: pa.Table, known: np.ndarray, rules: Rules) -> dict[str, Any]:
     """Outcomes of the written answers to a set, and possible ranges of its scores."""
     scores = _stacked(answers)
     outcomes = answers["outcomes"].combine_chunks().flatten()
@@ -85,7 +85,7 @@ def written_facts(outcomes: Mapping[str, int], n_declined: int, n_left_out: int,
     lost = {name: n for name, n in outcomes.items() if n and name not in (ANSWERED, REFUSED)}
     of_each = f" ({', '.join(f'{n:,} {name}' for name, n in lost.items())})" if lost else ""
     missing = f"{sum(lost.values()):,} of {n_answers:,} answers are missing{of_each}"
-    excluded = f"; {counted(n_left_out, 'row')} of {n_rows:,} ({percent(n_left_out / n_rows)}) excluded"
+    excluded = f"; {pluralize(n_left_out, 'row')} of {n_rows:,} ({percent(n_left_out / n_rows)}) excluded"
     n_refused = outcomes[REFUSED]
     share = percent((n_declined + n_refused) / n_answers)
     return {

@@ -14,7 +14,7 @@ from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.server.asking import Asker, Body, RefusedError, printable
 from qabias.scorers.server.modes import PATH
 from qabias.scorers.server.options import READ, WRITE
-from qabias.support.files import MOST_LOG_BYTES, regular, write_atomically
+from qabias.support.files import MOST_LOG_BYTES, require_regular_file, write_atomically
 
 FOLDER = "batch"  # folder of request files in a run folder
 
@@ -53,7 +53,7 @@ def read_results(paths: Iterable[Path]) -> Results:
     results = Results({}, [])
     for path in paths:
         try:
-            lines = regular(path, MOST_LOG_BYTES).read_bytes().splitlines()
+            lines = require_regular_file(path, MOST_LOG_BYTES).read_bytes().splitlines()
         except OSError as error:
             raise QabiasError(f"{path} cannot be read: {error}.", "Make it readable.") from error
         for number, line in enumerate(lines, start=1):

@@ -18,7 +18,7 @@ from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule
 from qabias.scores.facts import Facts
-from qabias.scores.formatting import counted, percent
+from qabias.scores.formatting import percent, pluralize
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis
@@ -143,8 +143,8 @@ class ToyBenchmark(Benchmark):
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Examples, and outputs that name no option."""
-        unparsed = f"{counted(scores['n_unparsed'], 'output')} named no option ({percent(scores['unparsed_share'])})"
-        return {"Sample": counted(scores["n"], "example"), "Unparsed": unparsed}
+        unparsed = f"{pluralize(scores['n_unparsed'], 'output')} named no option ({percent(scores['unparsed_share'])})"
+        return {"Sample": pluralize(scores["n"], "example"), "Unparsed": unparsed}
 
 
 def _parts_played(row: Mapping[str, Any]) -> dict[str, int]:
