@@ -23,6 +23,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -174,7 +175,7 @@ def make_requests(n_sets: int, n_options: int) -> list[Request]:
     return [_make_request(row, n_options) for row in rows]
 
 
-def _make_request(row: dict, n_options: int) -> Request:
+def _make_request(row: dict[str, Any], n_options: int) -> Request:
     request = BENCHMARK.request(row, BENCHMARK.formats["qa"])
     if n_options == 3:
         return request
