@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.inference.bbnli_tables import analyse as analyse_bbnli
-from qabias.benchmarks.inference.bbq_tables import analyse as analyse_bbq_nli
 from qabias.benchmarks.inference.questions import named_first
+from qabias.benchmarks.inference.tables import analyse
 from qabias.tables.model import find
 
 BBNLI, BBQ = load_benchmark("bbnli"), load_benchmark("bbq_nli")
@@ -31,7 +30,6 @@ def _aligned(row):
 def _analysis(benchmark, table, answers):
     if isinstance(answers, list):
         answers = pa.table({"prediction": pa.array(answers, pa.int8())})
-    analyse = analyse_bbnli if benchmark is BBNLI else analyse_bbq_nli
     return analyse(table, answers, benchmark.score(table, answers))
 
 

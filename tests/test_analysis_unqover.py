@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
-from qabias.benchmarks.unqover.sets import geoschemes, rank_tables
-from qabias.benchmarks.unqover.tables import analyse, comparative_scores
+from qabias.benchmarks.unqover.tables import analyse, comparative_scores, geoschemes, rank_tables
 from qabias.tables.model import find
 
 ORDERS = ("12", "21", "12_neg", "21_neg")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from qabias.answers.named import BLANK, Named
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.benchmarks.bbq.prompts import FORMATS, statement
-from qabias.benchmarks.bbq.reading import group_words, read_open
+from qabias.benchmarks.bbq.roles import group_words, read_open
 from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of

@@ -320,9 +320,9 @@ def test_pairs_have_the_groups_of_the_scores_and_the_same_scores(case):
 
 
 def test_forms_are_sources(case):
-    if isinstance(case.benchmark, base.InFamily):
+    if case.benchmark.family:
         assert case.benchmark.language(case.benchmark.configs[-1])
-    forms = base.forms_of(case.benchmark)
+    forms = case.benchmark.forms
     if forms is None:
         return
     assert {*forms.published, *forms.parallel} <= set(case.benchmark.sources)

@@ -17,8 +17,8 @@ import pytest
 from typer.testing import CliRunner
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.bbq.published import recognise
-from qabias.benchmarks.bbq.reading import check_probabilities
+from qabias.benchmarks.bbq.logs import recognise
+from qabias.benchmarks.bbq.roles import check_probabilities
 from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of

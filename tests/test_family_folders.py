@@ -11,7 +11,7 @@ from huggingface_hub import DatasetCard
 import qabias
 from qabias import cli
 from qabias.benchmarks import load_benchmark, make_origin
-from qabias.benchmarks.multilingual.card import read_card
+from qabias.benchmarks.multilingual.folder import read_card
 from qabias.building import sources
 from qabias.building.origin import LICENCES, check_passing_on, licence_of
 from qabias.errors import QabiasError

@@ -8,7 +8,7 @@ import pytest
 import qabias
 from qabias.answers.outcomes import Written, whole
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.batched import batched
+from qabias.benchmarks.text_logs import batched
 from qabias.logs.detect import read_log
 
 from .batch_service import result, write

@@ -11,8 +11,8 @@ from qabias.answers import parse_choice
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.prompts import FIVE
 from qabias.benchmarks.bbq.roles import in_order
-from qabias.benchmarks.multilingual.kobbq import PATH, formats
 from qabias.benchmarks.multilingual.language import load_language
+from qabias.benchmarks.multilingual.sets import PATH, formats
 from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of

@@ -11,7 +11,7 @@ import pytest
 
 from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.bbq import inspect_logs
+from qabias.benchmarks.bbq import logs as inspect_logs
 from qabias.errors import QabiasError
 from qabias.logs import Sample
 from qabias.logs.detect import read_log

@@ -6,7 +6,7 @@ import pytest
 
 from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.batched import batched
+from qabias.benchmarks.text_logs import batched
 from qabias.errors import QabiasError
 from qabias.logs.detect import read_log
 from qabias.runs.collected import collect, join_answers

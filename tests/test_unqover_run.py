@@ -12,8 +12,7 @@ from qabias import cli
 from qabias.benchmarks import make_origin
 from qabias.benchmarks.unqover import benchmark
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
-from qabias.benchmarks.unqover.prompts import FORMATS
-from qabias.benchmarks.unqover.questions import ASKED, shares_of_pairs
+from qabias.benchmarks.unqover.questions import ASKED, FORMATS, shares_of_pairs
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments

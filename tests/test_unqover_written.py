@@ -15,8 +15,7 @@ import pytest
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import OUTCOMES, Written
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
-from qabias.benchmarks.unqover.prompts import FORMATS
-from qabias.benchmarks.unqover.questions import ASKED, NOBODY, read
+from qabias.benchmarks.unqover.questions import ASKED, FORMATS, NOBODY, read
 from qabias.benchmarks.unqover.written import Subjects, possible_ranges
 from qabias.comparison import compare
 from qabias.errors import QabiasError

@@ -6,9 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from lab.reproduce.suites import SuiteRun
-from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.base import AuthorsAnswers, External
+from qabias.benchmarks import Benchmark, load_benchmark
+from qabias.benchmarks.base import External
+from qabias.building.sources import fetch
 from qabias.comparison import compare
 from qabias.comparison.comparable import asked_questions
 from qabias.errors import QabiasError
@@ -21,6 +25,7 @@ from qabias.runs.folder import RUN_FILE, SCORES_FILE
 from qabias.runs.opened import Run
 from qabias.runs.run import run
 from qabias.support.outputs import overwriting
+from qabias.support.table_files import read_table
 from qabias.support.version import __version__
 
 _log = logging.getLogger(__name__)
@@ -56,11 +61,41 @@ def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Ca
     return _each(runs, folder, tell, measured)
 
 
+# Where a benchmark's authors published answers: the models with a file per category, and the file of all others.
+_PUBLISHED = {
+    "bbq": (
+        "nyu-mll/BBQ",
+        {"unifiedqa-11b": "results/UnifiedQA/preds_{}.jsonl"},
+        "results/RoBERTa_and_DeBERTaV3/df_bbq.csv",
+    )
+}
+
+
+def published_answers(benchmark: Benchmark, model: str, config: str) -> list[External]:
+    """The answers of a model that the benchmark's authors published, from the pinned and verified files."""
+    repository, by_category, others = _PUBLISHED[benchmark.name]
+    *categories, whole = benchmark.configs
+    wanted = categories if config == whole else config.split(",")
+    paths = [by_category[model].format(name) for name in wanted] if model in by_category else [others]
+    tables = [read_table(fetch(repository, path)) for path in paths]
+    fields = [
+        field for field in tables[0].schema if pa.types.is_primitive(field.type) or pa.types.is_string(field.type)
+    ]
+    rows = pa.concat_tables([table.select([field.name for field in fields]) for table in tables])
+    external = benchmark.recognise(rows)
+    chosen = [one for one in external if one.model == model]
+    if external and not chosen:
+        there = ", ".join(dict.fromkeys(one.model for one in external))
+        raise QabiasError(f"{', '.join(paths)}: no answers of {model}.", f"Use one of {there}.")
+    values = pa.array(wanted)
+    return [replace(one, answers=one.answers.filter(pc.is_in(one.answers["category"], values))) for one in chosen]
+
+
 def check_published(runs: Sequence[SuiteRun]) -> None:
     """Refuse benchmarks without published answers, and unknown configs, once for all runs."""
     for name, config in dict.fromkeys((one.arguments.benchmark, one.arguments.config) for one in runs):
         benchmark = load_benchmark(name)
-        if not isinstance(benchmark, AuthorsAnswers):
+        if name not in _PUBLISHED:
             raise QabiasError(f"qabias reads no published answers to {name}.", "Remove --published.")
         benchmark.check_config(config)
 
@@ -70,8 +105,7 @@ def take_published(runs: Sequence[SuiteRun], folder: Path, tell: Callable[[str],
 
     @functools.cache
     def of_model(benchmark: str, model: str, config: str) -> list[External]:
-        authors = load_benchmark(benchmark)
-        return authors.published(model, config) if isinstance(authors, AuthorsAnswers) else []
+        return published_answers(load_benchmark(benchmark), model, config)
 
     def taken(suite_run: SuiteRun, where: Path) -> str:
         arguments = suite_run.arguments

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from qabias.errors import QabiasError, arg
 from qabias.scores.facts import ALL, Facts, Measure, ParallelTexts, Scores
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from qabias.benchmarks.multilingual.card import Card
+    from qabias.benchmarks.multilingual.folder import Card
     from qabias.benchmarks.pairs import AnsweredTable, Pair
     from qabias.benchmarks.prompt_format import PromptFormat
     from qabias.logs import Log
@@ -136,6 +136,8 @@ class Benchmark(Protocol):
         rescored: Scores of the runs of other benchmarks, for a comparison, by their names.
         log_readers: Recognize its questions in logs of other tools.
         card: The card of a dataset that only its authors publish. None for a benchmark with a dataset folder.
+        family: The benchmark whose scores it has, in another form or language. Runs of one family are compared.
+        forms: Its sources that test the same stereotypes, if any.
     """
 
     name: str
@@ -163,6 +165,8 @@ class Benchmark(Protocol):
     rescored: Mapping[str, Rescoring] = MappingProxyType({})
     facts: Facts
     card: Card | None = None
+    family: str = ""
+    forms: ParallelTexts | None = None
 
     def formats_from(self, origin: Any) -> Mapping[str, PromptFormat]:
         """The prompt formats, whose texts may come from an origin."""
@@ -297,101 +301,43 @@ class Benchmark(Protocol):
         if config not in self.configs:
             raise unknown("config", config, self.configs, arg("config"), f"qabias list {self.name} --full")
 
-
-# Optional capabilities: a benchmark has one by having its members.
-
-
-@runtime_checkable
-class AuthorsAnswers(Protocol):
-    """A benchmark whose authors published the answers of their paper's models."""
+    # What only some benchmarks have.
 
     def recognise(self, table: pa.Table) -> list[External]:
-        """The answers in a table of the authors' form; none in any other table."""
-        ...
-
-    def published(self, model: str, config: str) -> list[External]:
-        """The published answers of a model, if any. A changed file is a `QabiasError`."""
-        ...
-
-
-@runtime_checkable
-class BalancedSets(Protocol):
-    """A benchmark whose sets balance kinds of questions. Incomplete sets need the rule `allow_incomplete`."""
+        """The answers in a table that its authors published; none in any other table."""
+        return []
 
     def incomplete_sets(self, table: pa.Table) -> tuple[int, int]:
-        """The number of sets, and of those that lack a kind of question."""
-        ...
-
-
-@runtime_checkable
-class InFamily(Protocol):
-    """A benchmark with several forms or languages: runs of one model on the family are compared.
-
-    Attributes:
-        family: Name of the benchmark whose scores it has.
-        forms: Its sources that test the same stereotypes, if any.
-    """
-
-    family: str
-    forms: ParallelTexts | None
+        """The number of sets that balance kinds of questions, and of those that need the rule `allow_incomplete`."""
+        return 0, 0
 
     def language(self, config: str) -> str:
-        """The English name of a config's language; several are joined by commas."""
-        ...
+        """The English name of a config's language; several are joined by commas. "" without a family."""
+        return ""
 
     def is_control_of(self, control: str, config: str) -> bool:
         """Whether `control` asks the questions of `config` about people of no group."""
-        ...
+        return False
 
     def common_templates(self, table: pa.Table) -> list[str] | None:
         """The template of every row, named alike in all languages. None if languages have other questions."""
-        ...
-
-
-@runtime_checkable
-class KnowsPublished(Protocol):
-    """A benchmark with scores that makers of models print."""
+        return None
 
     def list_published(self) -> list[tuple[str, str]]:
-        """Makers, each with a document and the names of its rows."""
-        ...
+        """Makers of models that print its scores, each with a document and the names of its rows."""
+        return []
 
     def next_to_published(self, scores: Scores, name: str, names: Sequence[str]) -> tuple[Table, list[str]]:
         """A run next to published rows, or rows of makers, and notes; the newest rows without names."""
-        ...
-
-
-@runtime_checkable
-class HasRemarks(Protocol):
-    """A benchmark with remarks below the scores in the terminal."""
+        raise TypeError(f"{self.name} has no published scores")
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
-        """Sentences and tables."""
-        ...
-
-
-@runtime_checkable
-class ComparesFurther(Protocol):
-    """A benchmark with further tables in a comparison."""
+        """Sentences and tables below the scores in the terminal."""
+        return []
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
-        """Tables of runs, from their parallel names and scores."""
-        ...
-
-
-def family_of(benchmark: Benchmark) -> str:
-    """The family of a benchmark, or ""."""
-    return benchmark.family if isinstance(benchmark, InFamily) else ""
-
-
-def language_of(benchmark: Benchmark, config: str) -> str:
-    """The language of a config, "" without a family."""
-    return benchmark.language(config) if isinstance(benchmark, InFamily) else ""
-
-
-def forms_of(benchmark: Benchmark) -> ParallelTexts | None:
-    """The sources of a benchmark that test the same stereotypes, if any."""
-    return benchmark.forms if isinstance(benchmark, InFamily) else None
+        """Further tables of a comparison, from parallel names and scores of the runs."""
+        return []
 
 
 def is_grouped(benchmark: Benchmark, config: str) -> bool:

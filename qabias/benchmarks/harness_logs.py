@@ -76,7 +76,7 @@ class HarnessTask:
             options=self.options,
             references=pa.table(references),
             figures=tuple(self._figures(log, categories, isinstance(rows[0]["prediction"], str), n_ties)),
-            notes=(*first_of_several(n_samples, len(rows)), *_about_asking(n_wordings, n_ties)),
+            notes=(*first_of_several(n_samples, len(rows)), *_notes(n_wordings, n_ties)),
         )
 
     def _places(self, log: Log, sample: Sample) -> Sequence[int]:
@@ -89,11 +89,8 @@ class HarnessTask:
         persons = [texts.index(option) for option in options[:_PERSONS] if option in texts]
         is_known = options[_PERSONS:] == list(self.unknown) if self.unknown else set(texts) <= set(options)
         if len(set(persons)) < _PERSONS or not is_known:
-            raise QabiasError(
-                f"{log.called}: {sample.where}: its options are not two persons and wordings of UNKNOWN: "
-                f"{', '.join(options)}.",
-                "Score a table of answers: qabias score FILE.csv.",
-            )
+            wrong = f"its options are not two persons and wordings of UNKNOWN: {', '.join(options)}"
+            raise _error(log, sample, wrong, "Score a table of answers: qabias score FILE.csv")
         return [*persons, *[3 - sum(persons)] * (len(options) - _PERSONS)]
 
     def _figures(self, log: Log, categories: set[str], written: bool, n_ties: int) -> Iterable[ReportedScore]:
@@ -119,18 +116,14 @@ def config_of(categories: set[str], configs: Sequence[str]) -> str:
     return configs[-1] if len(named) == len(configs) - 1 else ",".join(named) or configs[-1]
 
 
-def _about_asking(n_wordings: int, n_ties: int) -> list[str]:
-    notes = []
-    if n_wordings < 1:
-        notes.append("The prompts listed no answers. qabias parses the texts.")
-    if n_wordings > 1:
-        notes.append(
-            f"UNKNOWN had {n_wordings} wordings and each person one, which favors UNKNOWN. Do not compare with qabias "
-            "runs."
-        )
-    if n_ties:
-        notes.append(f"{n_ties:,} questions have no answer: two options were equally likely, or NaN.")
-    return notes
+def _notes(n_wordings: int, n_ties: int) -> list[str]:
+    notes = {
+        "The prompts listed no answers. qabias parses the texts.": n_wordings < 1,
+        f"UNKNOWN had {n_wordings} wordings and each person one, which favors UNKNOWN. Do not compare with qabias "
+        "runs.": n_wordings > 1,
+        f"{n_ties:,} questions have no answer: two options were equally likely, or NaN.": n_ties > 0,
+    }
+    return [note for note, applies in notes.items() if applies]
 
 
 # The samples of a log
@@ -150,15 +143,15 @@ def document(sample: Sample | None) -> Mapping[str, Any]:
 def column(log: Log, sample: Sample, name: str) -> Any:
     """A value of a sample's document."""
     if name not in document(sample):
-        raise QabiasError(
-            f"{log.called}: {sample.where}: its document lacks {name}.", "Ask with a task of integrations/lm_eval."
-        )
+        raise _error(log, sample, f"its document lacks {name}", "Ask with a task of integrations/lm_eval")
     value = document(sample)[name]
     if not isinstance(value, str | int | float | None):
-        raise QabiasError(
-            f"{log.called}: {sample.where}: {name} is {value!r}, not a text or number.", "Repair the sample."
-        )
+        raise _error(log, sample, f"{name} is {value!r}, not a text or number", "Repair the sample")
     return value
+
+
+def _error(log: Log, sample: Sample, problem: str, fix: str) -> QabiasError:
+    return QabiasError(f"{log.called}: {sample.where}: {problem}.", f"{fix}.")
 
 
 def of_sample(log: Log, sample: Sample) -> AbstractContextManager[None]:
@@ -247,14 +240,8 @@ class OwnTask:
             sizes = pa.array([[1] * len(one) for one in likely])  # read by other norms only
             numbers = {"loglikelihoods": pa.array(likely), "n_tokens": sizes, "n_bytes": sizes}
             answers[_PROBABILITIES] = probability_column(numbers, NORMS[0])
-        return own_answers(
-            log,
-            benchmark,
-            recorded,
-            answers,
-            columns_of(whole, names),
-            notes=((cut,) if n_cut else ()) + first_of_several(n_samples, len(rows)),
-        )
+        notes = ((cut,) if n_cut else ()) + first_of_several(n_samples, len(rows))
+        return own_answers(log, benchmark, recorded, answers, columns_of(whole, names), notes)
 
 
 def own_task(
@@ -281,15 +268,14 @@ def _recorded(
 ) -> Mapping[str, Any]:
     """A task's metadata, completed by its dataset and the caller's arguments."""
     name = (log.settings.get("config") or {}).get("dataset_name")
-    of_dataset = {"config": name} if name in benchmark.configs else {}
-    recorded = {name: metadata[name] for name in _RECORDED if metadata.get(name)}
     options = metadata.get("options") or {}
+    recorded = {name: metadata[name] for name in _RECORDED if metadata.get(name)}
     values = [*recorded.values(), *(options.values() if isinstance(options, Mapping) else [options])]
     if not all(isinstance(value, str) for value in values):
         problem = f"{log.called}: its metadata {_OURS!r} has values other than texts: {dict(metadata)}."
         raise QabiasError(problem, "Restore the metadata that the task wrote.")
     stated = {name: asked[name] for name in _RECORDED if asked.get(name)}
-    return {**stated, **of_dataset, **recorded, "options": options}
+    return {**stated, **({"config": name} if name in benchmark.configs else {}), **recorded, "options": options}
 
 
 def own_answers(
@@ -302,7 +288,7 @@ def own_answers(
     path: tuple[str, ...] = (),
 ) -> External:
     """Answers to a qabias task. Its scores are under a path in the scores here."""
-    outcomes = {f"{name}_share" for name in OUTCOMES}
+    outcomes = {f"{name}_share": "counted under `outcomes` here" for name in OUTCOMES}
     return External(
         pa.table(dict(answers)),
         config=str(recorded.get("config") or benchmark.configs[-1]),
@@ -312,9 +298,7 @@ def own_answers(
         options=recorded.get("options") or {},
         references=pa.table(dict(references)),
         figures=tuple(
-            ReportedScore(name, value, why="counted under `outcomes` here")
-            if name in outcomes
-            else ReportedScore(name, value, (*path, name))
+            ReportedScore(name, value, () if name in outcomes else (*path, name), outcomes.get(name, ""))
             for name, value in log.figures.items()
         ),
         notes=notes,

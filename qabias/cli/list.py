@@ -45,10 +45,9 @@ def list_(
 
 def _print_benchmarks(full: bool) -> None:
     from qabias.benchmarks import loadable_benchmarks
-    from qabias.benchmarks.base import family_of
 
     benchmarks = loadable_benchmarks()
-    others = [name for name, one in benchmarks.items() if family_of(one) not in ("", name) and not full]
+    others = [name for name, one in benchmarks.items() if one.family not in ("", name) and not full]
     for name, benchmark in benchmarks.items():
         if name not in others:
             echo(f"{name:<{_LABEL}}{benchmark.title}")
@@ -106,10 +105,9 @@ def _print_row(label: str, names: Sequence[str], full: bool, *, default: bool = 
 
 def _print_languages(full: bool) -> None:
     from qabias.benchmarks import loadable_benchmarks
-    from qabias.benchmarks.base import family_of
 
     for name, benchmark in loadable_benchmarks().items():
-        if family_of(benchmark) not in ("", name):
+        if benchmark.family not in ("", name):
             echo(f"{name:<{_LABEL}}{benchmark.title}")
 
 
@@ -133,10 +131,9 @@ def _print_baselines(full: bool) -> None:
 
 def _print_published(full: bool) -> None:
     from qabias.benchmarks import loadable_benchmarks
-    from qabias.benchmarks.base import KnowsPublished
 
     for benchmark in loadable_benchmarks().values():
-        for maker, text in benchmark.list_published() if isinstance(benchmark, KnowsPublished) else ():
+        for maker, text in benchmark.list_published():
             echo(f"{maker:<{_LABEL}}{text}")
     echo("Next to a run: qabias compare RUN --published [NAME ...], with names of rows or makers.")
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import ComparesFurther, KnowsPublished, short_title
+from qabias.benchmarks.base import short_title
 from qabias.benchmarks.headline import Headline, meaningful
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
@@ -137,7 +137,7 @@ def compare_runs(runs: Sequence[Run], allow_mixed: bool = False) -> Comparison:
 def compare_published(run: Run, names: Sequence[str]) -> Comparison:
     """Put a run next to published scores of other models: named rows or makers, or the newest."""
     benchmark = run.benchmark
-    if not isinstance(benchmark, KnowsPublished):
+    if not benchmark.list_published():
         raise QabiasError(f"There are no published scores of {benchmark.name}.", f"Remove {arg('published')}.")
     if run.is_question_only:
         raise QabiasError(f"{run.folder} has no contexts, and published scores have.", "Choose another run.")
@@ -190,7 +190,7 @@ def _compare_models(
         *tables.heatmaps(benchmark, measures, names, scores),
         *tables.difference_tables(benchmark, measures, names, scores, compared),
         *shared,
-        *(benchmark.across(names, scores) if isinstance(benchmark, ComparesFurther) else ()),
+        *benchmark.across(names, scores),
         *tables.joined_tables(
             [*names, *blind],
             [*analyses, *blind.values()],

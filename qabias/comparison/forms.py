@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import InFamily, forms_of
 from qabias.benchmarks.pairs import AnsweredTable, Floats, Pair, mean_of_pairs
 from qabias.benchmarks.scoring import by_run
 from qabias.comparison.comparable import mixed_fields
@@ -73,7 +72,7 @@ def two_forms(runs: Sequence[Run]) -> PublishedAndParallel | None:
     """The two forms of one benchmark by one model and prompt; None for other runs."""
     if len(runs) != 2 or runs[0].benchmark is not runs[1].benchmark:
         return None
-    facts = forms_of(runs[0].benchmark)
+    facts = runs[0].benchmark.forms
     models = {signature_fields(run.signature).get("model") for run in runs}
     if facts is None or len(models) > 1 or set(mixed_fields(runs)) != {"source"}:
         return None
@@ -177,7 +176,6 @@ def pairs_by_group(
             rows = pa.array(kept)
             clusters = form.clusters[begin : begin + n_rows][kept]
             forms.append(AnsweredTable(table.filter(rows), form.answers.slice(begin, n_rows).filter(rows), clusters))
-        assert isinstance(benchmark, InFamily)
         pairs.append(benchmark.pair_forms(forms[0], forms[1], rules))
     return {name: mean_of_pairs([one[name] for one in pairs]) for name in pairs[0]}
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from qabias.benchmarks import ALL, Measure
-from qabias.benchmarks.base import InFamily, family_of, language_of
 from qabias.benchmarks.limits import with_ranges
 from qabias.benchmarks.pairs import AnsweredTable, Pair
 from qabias.comparison.comparable import ASKED, COUNTED, distinct_names, mixed_fields
@@ -58,17 +57,17 @@ class Paired(NamedTuple):
 
 def are_one_family(runs: Sequence[Run]) -> bool:
     """Whether runs are of one model, on datasets of one family that differ in more than categories."""
-    families = {family_of(run.benchmark) for run in runs}
+    families = {run.benchmark.family for run in runs}
     if len(families) != 1 or "" in families or len(_models(runs)) > 1:
         return False
-    sets = [(run.benchmark.name, language_of(run.benchmark, run.arguments.config)) for run in runs]
+    sets = [(run.benchmark.name, run.benchmark.language(run.arguments.config)) for run in runs]
     return len(set(sets)) > 1 or any(_is_control(one, other) for one, other in itertools.permutations(runs, 2))
 
 
 def check_one_model(runs: Sequence[Run]) -> None:
     """Refuse runs of one family in several languages by several models."""
-    families = {family_of(run.benchmark) for run in runs}
-    languages = {language_of(run.benchmark, run.arguments.config) for run in runs}
+    families = {run.benchmark.family for run in runs}
+    languages = {run.benchmark.language(run.arguments.config) for run in runs}
     models = _models(runs)
     if len(families) == 1 and "" not in families and len(languages) > 1 and len(models) > 1:
         *others, last = models
@@ -91,7 +90,7 @@ def names_by_language(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         benchmark, config = run.benchmark, run.arguments.config
         part = "" if config == benchmark.configs[-1] else f" {config}"
-        names.append(f"{language_of(benchmark, config)}: {benchmark.name}{part}")
+        names.append(f"{benchmark.language(config)}: {benchmark.name}{part}")
     if len({run.arguments.model for run in runs}) > 1:
         names = [f"{name}, {run.arguments.model}" for name, run in zip(names, runs, strict=True)]
     return distinct_names(names, 60, ". ")
@@ -128,7 +127,7 @@ def _paired_runs(runs: Sequence[Run]) -> list[Paired]:
         if number in controls:
             continue
         first = reference.setdefault(run.benchmark.name, number)
-        one, other = (language_of(run.benchmark, each.arguments.config) for each in (run, runs[first]))
+        one, other = (run.benchmark.language(each.arguments.config) for each in (run, runs[first]))
         if one != other:
             pairs.append(Paired(first, number, False))
     return pairs
@@ -158,7 +157,7 @@ def language_view(runs: Sequence[Run], names: Sequence[str]) -> tuple[list[Table
 
 def _is_control(control: Run, run: Run) -> bool:
     benchmark = run.benchmark
-    if control.benchmark is not benchmark or not isinstance(benchmark, InFamily):
+    if control.benchmark is not benchmark:
         return False
     return benchmark.is_control_of(control.arguments.config, run.arguments.config)
 
@@ -204,7 +203,6 @@ def _pair(runs: tuple[Run, Run], answers: Answers) -> Pair | None:
     """The two runs by common templates; None without any."""
     benchmark = runs[0].benchmark
     examples = [answers.examples(run) for run in runs]
-    assert isinstance(benchmark, InFamily)
     templates = [benchmark.common_templates(table) for table in examples]
     if templates[0] is None or templates[1] is None:
         return None

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks
-from qabias.benchmarks.base import forms_of
 from qabias.comparison import Comparison, compare
 from qabias.errors import QabiasError, arg
 from qabias.report.writing import write_comparison
@@ -35,9 +34,9 @@ class FormsResult(NamedTuple):
 
 def default_sources(name: str) -> str:
     """Return the first published and the first parallel source of a benchmark, as in `--source`."""
-    forms = forms_of(load_benchmark(name))
+    forms = load_benchmark(name).forms
     if forms is None:
-        able = [other for other, each in loadable_benchmarks().items() if forms_of(each) is not None]
+        able = [other for other, each in loadable_benchmarks().items() if each.forms is not None]
         raise QabiasError(f"{name} has no parallel texts.", f"Use one that has: {', '.join(able[:3])}.")
     return SEPARATOR.join((forms.published[0], forms.parallel[0]))
 
@@ -48,7 +47,7 @@ def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
     for name in filter(None, names):
         if name not in benchmark.sources:
             raise unknown("source", name, benchmark.sources)
-    forms = forms_of(benchmark)
+    forms = benchmark.forms
     if forms is None:
         raise QabiasError(f"{benchmark.name} has no parallel texts to compare with.", "Use one source at a time.")
     published, parallel = ([name for name in names if name in kind] for kind in (forms.published, forms.parallel))

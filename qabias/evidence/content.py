@@ -12,7 +12,6 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark
-from qabias.benchmarks.base import language_of
 from qabias.benchmarks.headline import meaningful
 from qabias.runs.folder import part_path
 from qabias.runs.opened import Run
@@ -169,7 +168,7 @@ class Evidence:
         ranged = [one for one in self.results if one.possible is not None]
         measured = {measure.name for measure in self.measures}
         absent = [one for one in meaningful(benchmark, self.run.is_question_only) if one.name not in measured]
-        language = language_of(benchmark, arguments.config)
+        language = benchmark.language(arguments.config)
         return [
             *([f"Configs of the benchmark: {', '.join(others)}."] if others else []),
             *filter(None, [self.run.question.examples.sampled, coverage_of(arguments)]),

@@ -16,9 +16,9 @@ from qabias.answers.outcomes import ANSWERED
 from qabias.benchmarks import Benchmark, PromptFormat, load_benchmark
 from qabias.benchmarks.base import whole_config
 from qabias.benchmarks.generated import AskedText, answers_to, questions_of, written_format
-from qabias.benchmarks.inspect_logs import FACTS, KEY, UNTIL
 from qabias.benchmarks.orders import PREDICTIONS
 from qabias.benchmarks.registry import default_source
+from qabias.benchmarks.text_logs import FACTS, KEY, UNTIL
 from qabias.building.sources import mirror_folder, using_mirror
 from qabias.runs.arguments import DEFAULT_PARSER, RunArguments, check_arguments, check_own_options, norm_arguments
 from qabias.runs.question import Examples, load_examples

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from qabias.answers.outcomes import Written
 from qabias.benchmarks import benchmark_names
-from qabias.benchmarks.inspect_logs import FACTS, FINISHES, KEY, UNTIL
+from qabias.benchmarks.text_logs import FACTS, FINISHES, KEY, UNTIL
 from qabias.errors import QabiasError
 from qabias.inspect_tasks.questions import TaskQuestions, find_questions, load_questions
 from qabias.inspect_tasks.scores import TaskScores, score_texts

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import HasRemarks, short_title
+from qabias.benchmarks.base import short_title
 from qabias.benchmarks.headline import Headline, headline, meaningful
 from qabias.comparison import PUBLISHED, Comparison
 from qabias.comparison.comparable import differing_fields
@@ -140,7 +140,7 @@ def print_scores(
         print_table(_wordings(facts, scores, measures), console, whole=True)
     if only is not None:
         console.print(only.remark)
-    for remark in benchmark.remarks(scores) if isinstance(benchmark, HasRemarks) else ():
+    for remark in benchmark.remarks(scores):
         if isinstance(remark, str):
             console.print(remark, markup=False)
         else:

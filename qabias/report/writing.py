@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from qabias.benchmarks.base import family_of, language_of, short_title
+from qabias.benchmarks.base import short_title
 from qabias.benchmarks.headline import headline, headline_tiles
 from qabias.building.origin import BUNDLED
 from qabias.comparison import Comparison
@@ -65,13 +65,13 @@ def write_combined_report(folders: Sequence[Path], output: Path) -> Path:
 def _overview(runs: Sequence[Run], chapters: Sequence[Chapter]) -> list[Table]:
     places: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
-        places.setdefault(family_of(run.benchmark) or run.benchmark.name, []).append(place)
+        places.setdefault(run.benchmark.family or run.benchmark.name, []).append(place)
     tables = []
     for own in places.values():
         shown = [runs[place] for place in own]
         benchmark = shown[0].benchmark
         tiles = [chapters[place].tiles for place in own]
-        languages = dict.fromkeys(language_of(run.benchmark, run.arguments.config) for run in shown)
+        languages = dict.fromkeys(run.benchmark.language(run.arguments.config) for run in shown)
         by_language = len(languages) > 1
         names = names_by_language(shown) if by_language else run_names(shown)
         title = f"By language: {', '.join(languages)}" if by_language else benchmark.title

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from qabias.answers.outcomes import ANSWERED, UNREAD
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
-from qabias.benchmarks.base import NO_RULES, RUN, BalancedSets, External, Rules
+from qabias.benchmarks.base import NO_RULES, RUN, External, Rules
 from qabias.benchmarks.generated import outcome_counts
 from qabias.benchmarks.scoring import scores_of
 from qabias.errors import QabiasError, arg, at_place
@@ -106,7 +106,7 @@ def _accept_incomplete_sets(collected: Collected) -> tuple[Collected, str]:
     """If sets are incomplete, add the rule that accepts them, and a note."""
     question, rules = collected.question, collected.arguments.rules
     benchmark = question.benchmark
-    n_sets, n_lacking = benchmark.incomplete_sets(question.table) if isinstance(benchmark, BalancedSets) else (0, 0)
+    n_sets, n_lacking = benchmark.incomplete_sets(question.table)
     if not n_lacking or _ALLOW_INCOMPLETE in rules:
         return collected, ""
     arguments = replace(collected.arguments, rules={**rules, _ALLOW_INCOMPLETE: "yes"})

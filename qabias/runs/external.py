@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from qabias.benchmarks import Benchmark, choose_format, inspect_logs, load_benchmark, loadable_benchmarks
-from qabias.benchmarks.base import AuthorsAnswers, External
-from qabias.benchmarks.batched import batched
+from qabias.benchmarks import Benchmark, choose_format, load_benchmark, loadable_benchmarks
+from qabias.benchmarks.base import External
 from qabias.benchmarks.registry import default_name
+from qabias.benchmarks.text_logs import batched, read_inspect
 from qabias.errors import QabiasError, arg
 from qabias.logs import Log, Sample, openai_batch
 from qabias.logs.detect import find_logs, read_log, refuse_others
@@ -149,7 +149,7 @@ def _choose(benchmark: Benchmark, table: pa.Table, name: str | None, where: str)
     """One model's answers in a table, which may have the form of the benchmark's authors."""
     check_columns(table, where)
     is_general = set(benchmark.answer_columns) <= set(table.column_names)
-    published = benchmark.recognise(table) if isinstance(benchmark, AuthorsAnswers) and not is_general else ()
+    published = () if is_general else benchmark.recognise(table)
     known = {answers.name: answers for answers in published}
     if name is None and len(known) > 1:
         raise QabiasError(f"{where} has the answers of {len(known)} models.", choose(list(known), (), arg("answers")))
@@ -224,7 +224,7 @@ def _read_log(log: Log, asked: Mapping[str, Any]) -> External:
 
 
 def _of_benchmark(log: Log, asked: Mapping[str, Any]) -> External:
-    own = inspect_logs.read(log)
+    own = read_inspect(log)
     if own is not None:
         return own
     wanted = asked.get("benchmark")

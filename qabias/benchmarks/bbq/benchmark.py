@@ -21,22 +21,22 @@ from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, External, Rules, Scored
-from qabias.benchmarks.bbq import FORCED, NAME, harness_logs, inspect_logs, published_scores
-from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
+from qabias.benchmarks.bbq import FORCED, NAME, logs, published_scores
+from qabias.benchmarks.bbq.facts import BREAKDOWNS, CONSISTENCY, FACTS, describe_abstention, describe_errors
+from qabias.benchmarks.bbq.logs import recognise
 from qabias.benchmarks.bbq.prompts import FORMATS
-from qabias.benchmarks.bbq.published import published_answers, recognise
-from qabias.benchmarks.bbq.reading import check_probabilities, read_open
-from qabias.benchmarks.bbq.remarks import CONSISTENCY, about_abstention, about_errors
 from qabias.benchmarks.bbq.roles import (
     FORMS,
     ORDER,
     PLACES,
     RULES,
+    check_probabilities,
     count_answers,
     counting,
     examples,
     in_order,
     paper_categories,
+    read_open,
     roles_of_options,
     scores_of,
 )
@@ -194,7 +194,10 @@ class BBQBenchmark(Benchmark):
             scores["said"] = {name: counts[name] for name in ANSWER_TYPES}
         if PREDICTIONS in answers.column_names:
             in_orders = answers[PREDICTIONS]
-            _add_consistency(scores, table, are_consistent(in_orders), len(in_orders[0]))
+            alike = are_consistent(in_orders)
+            scores |= {"n_orders": len(in_orders[0]), CONSISTENCY: float(alike.mean())}
+            for name, rows in rows_of(pa.chunked_array([paper_categories(table)])).items():
+                scores["by"]["paper_category"][name][CONSISTENCY] = float(alike[rows].mean())
             scores["n_without_majority"] = without_majority(in_orders, predictions(answers))
         return scores
 
@@ -218,9 +221,7 @@ class BBQBenchmark(Benchmark):
         for column in likely.values():
             check_probabilities(column)
         return read_predictions(
-            answers,
-            table,
-            lambda texts: self._written_columns(texts, norm, table.to_pylist(), prompt_format) | likely,
+            answers, table, lambda texts: self._written_columns(texts, norm, table.to_pylist(), prompt_format) | likely
         )
 
     def check_config(self, config: str) -> None:
@@ -250,14 +251,6 @@ class BBQBenchmark(Benchmark):
         """The metric's scores."""
         return scores_from_counts(counts, **counting(rules))
 
-    def is_control_of(self, control: str, config: str) -> bool:
-        """No configuration is the control set of another."""
-        return False
-
-    def common_templates(self, table: pa.Table) -> list[str] | None:
-        """None: each language asks its own questions."""
-        return None
-
     def language(self, config: str) -> str:
         """English, in all configurations."""
         return "English"
@@ -285,22 +278,21 @@ class BBQBenchmark(Benchmark):
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Direction of the errors, and answer positions, consistency or kinds of open answers."""
-        errors = [*about_errors(scores), *about_abstention(scores)]
+        lines: list[str | Table] = [*describe_errors(scores), *describe_abstention(scores)]
+        shares = [estimate(scores, f"share_position_{place}").value for place in PLACES]
         if CONSISTENCY in scores:
             share = _in_percent(scores[CONSISTENCY])
-            return [*errors, f"consistent in all {scores['n_orders']} answer orders: {share}% of the questions"]
-        if "said" in scores:
-            return [*errors, f"open answers: {_said(scores)}"]
-        shares = [estimate(scores, f"share_position_{place}").value for place in range(3)]
-        if None in shares:  # no answer at all
-            return [*errors]
-        words = zip(("first", "second", "third"), shares, strict=True)
-        positions = ", ".join(f"{word} {_in_percent(share)}%" for word, share in words)
-        by_answer = f"answer positions: {positions} (even: 33.3%)"
-        n_answered = scores["n"] - scores["n_unparsed_ambig"] - scores["n_unparsed_disambig"]
-        if _beyond_chance([share for share in shares if share is not None], n_answered):
-            by_answer += ". Uneven shares mean that the model answers by position."
-        return [*errors, by_answer]
+            lines.append(f"consistent in all {scores['n_orders']} answer orders: {share}% of the questions")
+        elif "said" in scores:
+            lines.append(f"open answers: {_said(scores)}")
+        elif None not in shares:  # there are answers
+            words = zip(("first", "second", "third"), shares, strict=True)
+            positions = ", ".join(f"{word} {_in_percent(share)}%" for word, share in words)
+            n_answered = scores["n"] - scores["n_unparsed_ambig"] - scores["n_unparsed_disambig"]
+            is_uneven = _beyond_chance([share for share in shares if share is not None], n_answered)
+            hint = ". Uneven shares mean that the model answers by position." * is_uneven
+            lines.append(f"answer positions: {positions} (even: 33.3%){hint}")
+        return lines
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
         """Consistency over answer orders, by run."""
@@ -327,33 +319,20 @@ class BBQBenchmark(Benchmark):
         self, texts: Sequence[str], norm: str, examples: Sequence[Example], prompt_format: PromptFormat | None
     ) -> dict[str, pa.Array]:
         """Columns of written answers: parsed answers, outcomes and texts."""
-        columns = {}
-        texts = list(map(whole, texts))
+        texts, columns = list(map(whole, texts)), {}
         if _is_open(prompt_format) and norm != "released":
             named = [read_open(text, example, prompt_format) for text, example in zip(texts, examples, strict=True)]
             places = [one.place for one in named]
             columns["said"] = pa.array([one.said for one in named], pa.string())
         else:
             places = [self.read(text, norm, example) for text, example in zip(texts, examples, strict=True)]
-        became = [
-            outcome(text, place, self.phrases_of(example))
-            for text, place, example in zip(texts, places, examples, strict=True)
-        ]
-        columns |= {
-            "prediction": pa.array(places, pa.int64()),
-            "outcome": pa.array(became, pa.string()),
-            "outputs": pa.array([[str(text)] for text in texts], pa.list_(pa.string())),
-        }
+        rows = zip(texts, places, examples, strict=True)
+        became = [outcome(text, place, self.phrases_of(example)) for text, place, example in rows]
+        columns["prediction"] = pa.array(places, pa.int64())
+        columns["outcome"] = pa.array(became, pa.string())
+        columns["outputs"] = pa.array([[str(text)] for text in texts], pa.list_(pa.string()))
         thinking = [getattr(text, "thinking", "") for text in texts]
         return columns | ({"thinking": pa.array(thinking, pa.string())} if any(thinking) else {})
-
-
-def _add_consistency(scores: dict[str, Any], table: pa.Table, alike: np.ndarray, n_orders: int) -> None:
-    """Add the share of consistent questions, overall and by the paper's categories."""
-    scores["n_orders"] = n_orders
-    scores[CONSISTENCY] = float(alike.mean())
-    for name, rows in rows_of(pa.chunked_array([paper_categories(table)])).items():
-        scores["by"]["paper_category"][name][CONSISTENCY] = float(alike[rows].mean())
 
 
 def _is_open(prompt_format: PromptFormat | None) -> TypeGuard[PromptFormat]:
@@ -373,15 +352,11 @@ class _BBQ(BBQBenchmark):
     """BBQ in English, with the authors' published answers."""
 
     forced_choice = FORCED
-    log_readers = (inspect_logs.read, harness_logs.TASK, harness_logs.OWN_TASK)
+    log_readers = (logs.read, logs.TASK, logs.OWN_TASK)
 
     def recognise(self, table: pa.Table) -> list[External]:
         """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
         return recognise(table)
-
-    def published(self, model: str, config: str) -> list[External]:
-        """The published answers of a model of the paper, for each prompt."""
-        return published_answers(model, self._categories(config))
 
     def list_published(self) -> list[tuple[str, str]]:
         """Makers, each with a document and the names of its rows."""

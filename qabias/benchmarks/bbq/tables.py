@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.benchmarks.base import NO_RULES, Rules
-from qabias.benchmarks.bbq.facts import FACTS, MEASURES, PAPER, READ_ABSTENTION, READ_SURE
-from qabias.benchmarks.bbq.remarks import CONSISTENCY
+from qabias.benchmarks.bbq.facts import CONSISTENCY, FACTS, MEASURES, PAPER, READ_ABSTENTION, READ_SURE
 from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
 from qabias.benchmarks.breakdowns import Breakdown, Group, columns, make_tables
 from qabias.benchmarks.pairs import predictions

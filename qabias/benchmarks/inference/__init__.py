@@ -3,5 +3,5 @@
 BBNLI = "bbnli"
 BBQ_NLI = "bbq_nli"
 BBQ_QA = "bbq_qa"
-MODULES = {BBNLI: "bbnli", BBQ_NLI: "bbq_forms", BBQ_QA: "bbq_forms:QUESTIONS"}
+MODULES = {BBNLI: "benchmark", BBQ_NLI: "benchmark:STATEMENTS", BBQ_QA: "benchmark:QUESTIONS"}
 """The modules of this folder that hold a benchmark, by its name."""

@@ -1,7 +1,7 @@
 """Sets of BBQ's form in other languages, with cards in `cards` and words in `languages`."""
 
 MODULES = {
-    "kobbq": "kobbq:BENCHMARK",
+    "kobbq": "sets:KOREAN",
     "esbbq": "sets:SPANISH",
     "cabbq": "sets:CATALAN",
     "mbbq": "sets:FOUR_LANGUAGES",

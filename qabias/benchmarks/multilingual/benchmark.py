@@ -16,12 +16,11 @@ from qabias.answers import Phrases
 from qabias.benchmarks.base import NO_RULES, LogReader, Rules, Scored
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
-from qabias.benchmarks.bbq.harness_logs import OWN_TASK
+from qabias.benchmarks.bbq.logs import OWN_TASK
 from qabias.benchmarks.bbq.roles import score
 from qabias.benchmarks.bbq.tables import ACCURACY, BIAS, COST, N_TEMPLATES, OF_BBQ, READ_BIAS, READ_INTERVALS
 from qabias.benchmarks.breakdowns import Breakdown, make_tables
-from qabias.benchmarks.multilingual.card import Card, read_card
-from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
+from qabias.benchmarks.multilingual.folder import Card, FolderOrigin, SetFolder, read_card
 from qabias.benchmarks.multilingual.language import Language, formats_in, load_language
 from qabias.benchmarks.prompt_format import Example
 from qabias.building import sources

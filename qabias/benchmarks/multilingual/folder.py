@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
-from qabias.benchmarks.multilingual.card import Card
 from qabias.benchmarks.multilingual.language import Language
 from qabias.benchmarks.multilingual.rows import UNDEFINED
+from qabias.building import sources
 from qabias.building.folder import DatasetFolder, Tables
+from qabias.building.origin import NO_LICENCE, Licence, licence_of
+from qabias.errors import QabiasError
 from qabias.share.bbq_dataset.builder import FEATURES as FEATURES
 
 _PINNED = " The qabias project verifies the published files at a pinned commit, and computes the roles of the answers."
@@ -140,3 +142,44 @@ def _gallery(tables: Tables) -> str:
                 cells = (*map(_plain, (name, row["context"], row["question"])), f"**{_plain(right)}**")
                 lines.append(f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |")
     return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Card:
+    """The card of a published set."""
+
+    title: str
+    name: str
+    codes: Sequence[str]
+    languages: str
+    society: str
+    authors: str
+    summary: str
+    homepage: str
+    paper: str
+    citation: str
+    bibtex: str
+    making: str
+    repository: str = ""
+    licence: str = ""
+    defects: Sequence[str] = ()
+
+    @property
+    def licence_id(self) -> str:
+        """Identifier of its licence, by default the pinned repository's."""
+        return self.licence or (sources.licence(self.repository) if self.repository else NO_LICENCE)
+
+    @property
+    def terms(self) -> Licence:
+        """Its licence."""
+        return licence_of(self.licence_id)
+
+
+def read_card(path: Path) -> Card:
+    """A card from its YAML file with the fields of `Card`."""
+    try:
+        return Card(**yaml.safe_load(path.read_text(encoding="utf-8")))
+    except TypeError as error:
+        raise QabiasError(
+            f"{path}: {str(error).removeprefix('Card.__init__() ')}.", "Use the fields of the other cards."
+        ) from error

@@ -65,14 +65,12 @@ def read_language(path: Path) -> Language:
     try:
         content: dict[str, Any] = read_yaml(path)
         prompts = content["prompts"]
-        _check_keys(path, content, _KEYS)
-        _check_keys(path, prompts, _PROMPT_KEYS)
+        for fields, keys in ((content, _KEYS), (prompts, _PROMPT_KEYS)):
+            for key in fields:
+                if key not in keys:
+                    raise unknown(f"key in {path}:", str(key), keys)
         return Language(
-            code=path.stem,
-            name=content["name"],
-            question=prompts["question"],
-            answer=prompts["answer"],
-            letters=prompts["letters"],
+            *(path.stem, content["name"], prompts["question"], prompts["answer"], prompts["letters"]),
             gap=prompts.get("gap", " "),
             phrases=_phrases(path, content),
         )
@@ -82,15 +80,10 @@ def read_language(path: Path) -> Language:
         raise QabiasError(f"{path}: lacks {error}.", f"Add it, as in the files in {FOLDER}.") from error
 
 
-def _check_keys(path: Path, content: dict[str, Any], keys: tuple[str, ...]) -> None:
-    for key in content:
-        if key not in keys:
-            raise unknown(f"key in {path}:", str(key), keys)
-
-
 def _phrases(path: Path, content: dict[str, Any]) -> Phrases:
     """The phrases of a file, with every pattern checked."""
-    for key in (*_WORDS, *_PATTERNS):
+    phrases = {}
+    for key, field in (_WORDS | _PATTERNS).items():
         entries = content.get(key, [])
         if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
             raise QabiasError(f"{path}: {key} is not a list of texts.", "Put each in quotation marks.")
@@ -100,40 +93,31 @@ def _phrases(path: Path, content: dict[str, Any]) -> Phrases:
             except re.error as error:
                 problem = f"{path}: {key}: {pattern!r} is not a regular expression: {error}."
                 raise QabiasError(problem, "Correct it.") from error
-    names = _WORDS | _PATTERNS
-    return Phrases(**{field: tuple(content.get(key, ())) for key, field in names.items()})
+        phrases[field] = tuple(entries)
+    return Phrases(**phrases)
 
 
-LanguageOf = Callable[[Example], Language]
-
-
-def formats_in(language_of: LanguageOf) -> Mapping[str, PromptFormat]:
+def formats_in(language_of: Callable[[Example], Language]) -> Mapping[str, PromptFormat]:
     """The formats `qa` and `letters` in the words of a language, by name."""
 
     def qa(example: Example) -> tuple[str, tuple[str, ...]]:
         words = language_of(example)
-        prefix = f"{_asked(words, example)}\n{words.answer}"
-        return prefix, tuple(f"{words.gap}{example[f'ans{place}']}" for place in range(3))
+        return f"{asked(words, example)}\n{words.answer}", tuple(
+            f"{words.gap}{example[f'ans{place}']}" for place in range(3)
+        )
 
     def letters(example: Example) -> tuple[str, tuple[str, ...]]:
         words = language_of(example)
         listed = "\n".join(f"{letter}. {example[f'ans{place}']}" for place, letter in enumerate(LETTERS))
-        prefix = f"{_asked(words, example)}\n{listed}\n\n{words.letters}\n{words.answer}"
+        prefix = f"{asked(words, example)}\n{listed}\n\n{words.letters}\n{words.answer}"
         return prefix, tuple(f"{words.gap}{letter}" for letter in LETTERS)
 
-    formats = (
-        PromptFormat("qa", 1, "context, question, then each answer's text", qa, asks=("answer-logprob",)),
-        PromptFormat(
-            "letters",
-            1,
-            "context, question, lettered answers; asks for the letter only",
-            letters,
-            lists_answers=True,
-            asks=("answer-logprob", "letter-logprob", "letter"),
-        ),
-    )
-    return {prompt_format.name: prompt_format for prompt_format in formats}
+    def asked(words: Language, example: Example) -> str:
+        return f"{example['context']}\n\n{words.question}{words.gap}{example['question']}"
 
-
-def _asked(words: Language, example: Example) -> str:
-    return f"{example['context']}\n\n{words.question}{words.gap}{example['question']}"
+    asks = ("answer-logprob", "letter-logprob", "letter")
+    described = "context, question, lettered answers; asks for the letter only"
+    return {
+        "qa": PromptFormat("qa", 1, "context, question, then each answer's text", qa, asks=asks[:1]),
+        "letters": PromptFormat("letters", 1, described, letters, lists_answers=True, asks=asks),
+    }

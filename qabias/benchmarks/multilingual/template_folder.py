@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from qabias.benchmarks.multilingual.benchmark import ALL, PublishedQuestions, SetOrigin
-from qabias.benchmarks.multilingual.card import Card
+from qabias.benchmarks.multilingual.folder import Card
 from qabias.benchmarks.multilingual.language import ISO_639_1, Language, load_language, read_language
 from qabias.benchmarks.multilingual.rows import Answer, Item, Row, rows_of, table_of
 from qabias.benchmarks.prompt_format import Example
@@ -123,13 +123,13 @@ def _load(folder: Path, digest: str) -> TemplateQuestions:
 def _read_description(folder: Path) -> dict[str, Any]:
     """The fields of `benchmark.yaml`, checked."""
     path = folder / BENCHMARK_FILE
+    known = (*_NEEDED, *_OPTIONAL)
     try:
         fields = read_yaml(path)
     except OSError as error:
         raise QabiasError(f"{path}: cannot be read: {error.strerror}", "Make it readable.") from error
     if not isinstance(fields, dict):
         raise QabiasError(f"{path}: not a mapping of fields to values.", f"Add {', '.join(_NEEDED)}.")
-    known = (*_NEEDED, *_OPTIONAL)
     for name in fields:
         if name not in known:
             meant = did_you_mean(str(name), known)
@@ -145,21 +145,13 @@ def _read_description(folder: Path) -> dict[str, Any]:
         if not are_texts or len(set(texts)) < len(texts):
             kind = "a list of different texts" if name in _LISTS else "a text"
             raise QabiasError(f"{path}: field {name} is {shortened(value)}.", f"Write {kind}.")
-    _check_values(path, fields)
-    return fields
-
-
-def _check_values(path: Path, fields: Mapping[str, Any]) -> None:
     name, language = fields["name"], fields["language"]
     licences = ", ".join(licence for licence, terms in LICENCES.items() if terms.allows)
+    codes = "Use a code of ISO 639-1, such as 'it', or else of ISO 639-3, such as 'scn'"
     checks = (
         ("name", _NAME.fullmatch(name), "Use only a to z, digits, - and _"),
         ("name", name not in benchmark_names(), "Another benchmark has this name: use another"),
-        (
-            "language",
-            language in ISO_639_1 or _OTHER_LANGUAGE.fullmatch(language),
-            "Use a code of ISO 639-1, such as 'it', or else of ISO 639-3, such as 'scn'",
-        ),
+        ("language", language in ISO_639_1 or _OTHER_LANGUAGE.fullmatch(language), codes),
         ("created", _DATE.fullmatch(fields["created"]), "Write a date as 2026-01-31"),
         ("licence", fields.get("licence", NO_LICENCE) in LICENCES, f"Use one of {licences}, or remove the field"),
         ("homepage", _ADDRESS.fullmatch(fields.get("homepage", "https://none")), "Use an http or https address"),
@@ -168,6 +160,7 @@ def _check_values(path: Path, fields: Mapping[str, Any]) -> None:
     for field, is_right, advice in checks:
         if not is_right:
             raise QabiasError(f"{path}: field {field} is {fields[field]!r}.", f"{advice}.")
+    return fields
 
 
 def _categories(folder: Path, listed: Sequence[str] | None) -> Sequence[str]:
@@ -203,21 +196,14 @@ def _card(fields: Mapping[str, Any], language: Language) -> Card:
     title, authors, year = fields["title"], fields["authors"], fields["created"][:4]
     entry = {"title": title, "author": authors, "year": year}
     bibtex = ",\n".join([f"@misc{{{fields['name']}", *(f"  {name} = {{{text}}}" for name, text in entry.items())])
+    making = "The authors wrote the templates; each names the source that documents the stereotype."
     return Card(
-        title=title,
-        name=title,
-        codes=(language.code,),
-        languages=language.name,
-        society=fields["society"],
-        authors=authors,
-        summary=fields["purpose"].strip(),
+        *(title, title, (language.code,), language.name, fields["society"], authors, fields["purpose"].strip()),
         homepage=fields.get("homepage", ""),
         paper="",
         citation=html.escape(f"{authors}: {title} ({year})"),
         bibtex=fields.get("citation", f"{bibtex}\n}}"),
-        making=fields.get(
-            "making", "The authors wrote the templates; each names the source that documents the stereotype."
-        ),
+        making=fields.get("making", making),
         licence=fields.get("licence", NO_LICENCE),
         defects=tuple(fields.get("limitations", ())),
     )
@@ -243,7 +229,7 @@ def _read_templates(folder: Path, categories: Sequence[str], words: Vocabulary) 
     return {category: _bundled.read_templates(category, words, folder, form) for category in categories}
 
 
-def _items(template: Template, words: Vocabulary, random: StableRandom, code: str) -> list[Item]:
+def _items(template: Template, words: Vocabulary, random: StableRandom, code: str) -> Iterator[Item]:
     """Both questions of every set, each with both contexts."""
     if template.style == "words":
         pairs = list(_pairs.words_pairs(template, random))
@@ -255,20 +241,16 @@ def _items(template: Template, words: Vocabulary, random: StableRandom, code: st
             f"{list(template.groups)}.",
             "Add one.",
         )
-    return [item for number, pair in enumerate(pairs) for item in _set_of_four(template, pair, number, code)]
+    for number, pair in enumerate(pairs):
+        yield from _set_of_four(template, pair, number, code)
 
 
 def _set_of_four(template: Template, pair: Pair, number: int, code: str) -> Iterator[Item]:
     values = _examples.slot_values(pair)
-
-    def filled(text: str) -> str:
-        return _with_capitals(fill(text, values), code)
-
-    context = filled(template.context)
-    disambiguated = f"{context} {filled(template.disambiguation)}"
-    texts = (template.negative_answer, template.non_negative_answer)
-    people = [pair.first if "{{NAME1}}" in text else pair.second for text in texts]
-    first, second = (Answer(filled(text), person.info) for text, person in zip(texts, people, strict=True))
+    texts = (template.context, template.disambiguation, template.negative_answer, template.non_negative_answer)
+    context, facts, *persons = (_with_capitals(fill(text, values), code) for text in texts)
+    people = [pair.first if "{{NAME1}}" in text else pair.second for text in texts[2:]]
+    answers = [Answer(text, person.info) for text, person in zip(persons, people, strict=True)]
     targets = [is_target(template.category, person.name, person.info, template.groups) for person in people]
     for negative, question in ((True, template.negative_question), (False, template.non_negative_question)):
         for ambiguous in (True, False):
@@ -278,9 +260,9 @@ def _set_of_four(template: Template, pair: Pair, number: int, code: str) -> Iter
                 set=f"{template.version}/{number}",
                 negative=negative,
                 ambiguous=ambiguous,
-                context=context if ambiguous else disambiguated,
-                question=filled(question),
-                answers=(first, second, Answer("", "unknown")),
+                context=context if ambiguous else f"{context} {facts}",
+                question=_with_capitals(fill(question, values), code),
+                answers=(*answers, Answer("", "unknown")),
                 right=_UNKNOWN if ambiguous else (0 if negative else 1),
                 target=targets.index(True),
                 unknown=_UNKNOWN,

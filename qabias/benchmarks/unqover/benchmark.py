@@ -20,9 +20,19 @@ from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import compute
 from qabias.benchmarks.unqover import NAME, harness_logs
 from qabias.benchmarks.unqover.facts import ALL_SETS, EVEN, FACTS
-from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
-from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
-from qabias.benchmarks.unqover.written import about_classes, count_written, nothing_scored, subjects_of, written_facts
+from qabias.benchmarks.unqover.questions import (
+    ASKED,
+    CHOOSE,
+    FORMATS,
+    REASON,
+    ask_masks,
+    ask_options,
+    ask_spans,
+    ask_texts,
+    score_columns,
+    shares_of_pairs,
+)
+from qabias.benchmarks.unqover.written import count_written, nothing_scored, subjects_of, written_facts
 from qabias.errors import QabiasError, arg
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
 from qabias.scorers.kind import ScorerKind
@@ -83,13 +93,10 @@ class UnQoverBenchmark(Benchmark):
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a set or of all four in file order, with the column `set`."""
-        tables = []
-        names = self._sets(config)
+        names, tables = self._sets(config), []
         if origin.subjects is not None and not all(name.endswith(_origin.MLM) for name in names):
-            raise QabiasError(
-                f"{NAME}: the option subjects is for masked sentences, and {config} has questions.",
-                f"Remove it, or add {_origin.MLM} to the config.",
-            )
+            problem = f"{NAME}: the option subjects is for masked sentences, and {config} has questions."
+            raise QabiasError(problem, f"Remove it, or add {_origin.MLM} to the config.")
         for name in names:
             if origin.is_committed:
                 texts = [field.name for field in _origin.SCHEMAS[name] if field.type == pa.string()]
@@ -131,10 +138,8 @@ class UnQoverBenchmark(Benchmark):
             raise QabiasError(f"{NAME}: the backend {scorer.name} needs {form}.", f"{fix} the config.")
         if isinstance(scorer, TextScorer):
             if norm != NORMS[0]:
-                raise QabiasError(
-                    f"{NAME}: {arg('length_norm')} {norm} divides probabilities, and a written answer has none.",
-                    f"Remove {arg('length_norm')}.",
-                )
+                problem = f"{NAME}: {arg('length_norm')} {norm} divides probabilities, and a written answer has none."
+                raise QabiasError(problem, f"Remove {arg('length_norm')}.")
             return ask_texts(part, scorer, prompt_format)
         if "spans" in ways:
             scores = ask_spans(part, cast(SpanScorer, scorer))
@@ -142,20 +147,15 @@ class UnQoverBenchmark(Benchmark):
             scores = ask_masks(part, cast(MaskScorer, scorer))
         else:
             scores = ask_options(part, cast(OptionScorer, scorer), prompt_format)
-        columns = {}
-        if norm == "pair":
-            scores, n_even = shares_of_pairs(scores)
-            columns[EVEN] = pa.array(n_even.astype(np.int8))
-        return columns | {
-            f"s{subject + 1}_{name}": pa.array(scores[:, subject, number].astype(np.float32))
-            for number, name in enumerate(ASKED)
-            for subject in (0, 1)
-        }
+        if norm != "pair":
+            return score_columns(scores)
+        scores, n_even = shares_of_pairs(scores)
+        return {EVEN: pa.array(n_even.astype(np.int8)), **score_columns(scores)}
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All measures by set."""
-        score_columns = {name: _numbers(answers, name) for name in self.answer_columns}
-        known = ~np.isnan(np.stack(list(score_columns.values()))).any(axis=0)
+        columns = {name: _numbers(answers, name) for name in self.answer_columns}
+        known = ~np.isnan(np.stack(list(columns.values()))).any(axis=0)
         if RUN in table.column_names:  # a row is scored in all runs or in none
             n_runs = len(table[RUN].unique())
             known = np.tile(known.reshape(n_runs, -1).all(axis=0), n_runs)
@@ -164,35 +164,29 @@ class UnQoverBenchmark(Benchmark):
         for name in pc.unique(table["set"]).to_pylist():
             of_set = pc.equal(table["set"], name).to_numpy()
             rows, of_rows, of_known = table.filter(pa.array(of_set)), answers.filter(pa.array(of_set)), known[of_set]
+            scored, excluded = pa.array(of_known), pa.array(~of_known)
             if of_known.any():
-                chosen = {column: values[of_set][of_known] for column, values in score_columns.items()}
+                chosen = {column: values[of_set][of_known] for column, values in columns.items()}
                 with warnings.catch_warnings():
                     if is_written:  # at least half of the scores are 0
                         warnings.filterwarnings("ignore", "unqover: coverage")
-                    scored = rows.filter(pa.array(of_known))
-                    scores = compute(Computing(), scored, chosen, rules, ["attribute_class"])
+                    scores = compute(Computing(), rows.filter(scored), chosen, rules, ["attribute_class"])
             elif is_written:
                 scores = nothing_scored(rows)
             else:
                 raise QabiasError(
                     f"{NAME}: the model has no two subjects of the set {name} as single tokens.", "Use another model."
                 )
-            excluded = pa.array(~of_known)
             subjects = [] if is_written else _unknown_subjects(rows.filter(excluded), of_rows.filter(excluded))
             sets[name] = {**scores, "n_left_out": int((~of_known).sum()), "subjects_left_out": subjects}
             if EVEN in answers.column_names:
                 sets[name][EVEN] = int(of_rows[EVEN].fill_null(0).to_numpy()[of_known].sum())
             if is_written:
-                sets[name] |= count_written(rows, of_rows, of_known, rules)
-                classes = sets[name]["by"]["attribute_class"]
-                for value, missing in about_classes(rows, of_rows, of_known, rules, classes).items():
-                    classes[value] |= missing
+                sets[name] |= count_written(rows, of_rows, of_known, rules, sets[name]["by"]["attribute_class"])
         if not is_written:
             return {"sets": sets}
-        return {
-            "sets": sets,
-            "outcomes": {name: sum(group["outcomes"][name] for group in sets.values()) for name in OUTCOMES},
-        }
+        outcomes = {name: sum(group["outcomes"][name] for group in sets.values()) for name in OUTCOMES}
+        return {"sets": sets, "outcomes": outcomes}
 
     def analyse(self, run: Scored) -> Analysis:
         """The figures and tables of Li et al. 2020."""
@@ -256,32 +250,25 @@ class UnQoverBenchmark(Benchmark):
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Excluded subjects, pairs without probability, and the strongest associations."""
-        excluded = [
+        lines: list[str | Table] = [
             f"{name}: {group['n_left_out']:,} rows excluded; not single tokens: {', '.join(group['subjects_left_out'])}"
             for name, group in scores["sets"].items()
             if group["subjects_left_out"]
         ]
-        even = [
+        lines += [
             f"{name}: {_about_even(group[EVEN], group['n'])}"
             for name, group in scores["sets"].items()
             if group.get(EVEN)
         ]
-        strongest = Table(
-            "strongest",
-            "Strongest associations (above 0: preferred for the attribute)",
-            "",
-            "",
-            tuple(
-                Column(name, name, "number" if name in ("gamma", "eta") else "text")
-                for name in ("set", "subject", "attribute", "gamma", "eta")
-            ),
-            tuple((name, *row) for name, group in scores["sets"].items() for row in group["top"][:N_STRONGEST]),
-        )
-        return [*excluded, *even, strongest]
+        names = ("set", "subject", "attribute", "gamma", "eta")
+        columns = tuple(Column(name, name, "number" if name in ("gamma", "eta") else "text") for name in names)
+        rows = tuple((name, *row) for name, group in scores["sets"].items() for row in group["top"][:N_STRONGEST])
+        title = "Strongest associations (above 0: preferred for the attribute)"
+        return [*lines, Table("strongest", title, "", "", columns, rows)]
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
         """Ranks of subjects and shared attributes."""
-        from qabias.benchmarks.unqover.sets import rank_tables, shared_tables
+        from qabias.benchmarks.unqover.tables import rank_tables, shared_tables
 
         return [*rank_tables(names, scores), *shared_tables(names, scores)]
 

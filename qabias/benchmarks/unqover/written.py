@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,29 +54,24 @@ def nothing_scored(table: pa.Table) -> dict[str, Any]:
     }
 
 
-def count_written(table: pa.Table, answers: pa.Table, known: np.ndarray, rules: Rules) -> dict[str, Any]:
-    """Outcomes of the written answers to a set, and possible ranges of its scores."""
+def count_written(
+    table: pa.Table, answers: pa.Table, known: np.ndarray, rules: Rules, classes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Outcomes of the written answers to a set, and possible ranges of its scores and of its classes of attributes."""
     scores = _stacked(answers)
     outcomes = answers["outcomes"].combine_chunks().flatten()
     counts = {pair["values"]: pair["counts"] for pair in outcomes.value_counts().to_pylist()}
     answered = pc.equal(outcomes, ANSWERED).to_numpy(zero_copy_only=False).reshape(-1, len(ASKED))
+    by_class = {}
+    for name, scored in classes.items():
+        rows = pc.equal(table["attribute_class"], name).to_numpy()
+        by_class[name] = {**scored, **_missing(table.filter(pa.array(rows)), scores[rows], known[rows], rules)}
     return {
         "outcomes": {name: counts.get(name, 0) for name in OUTCOMES},
         "n_declined": int(((scores == 0).all(axis=1) & answered).sum()),
-        **_about_missing(table, scores, known, rules),
+        **_missing(table, scores, known, rules),
+        "by": {"attribute_class": by_class},
     }
-
-
-def about_classes(
-    table: pa.Table, answers: pa.Table, known: np.ndarray, rules: Rules, names: Iterable[str]
-) -> dict[str, dict[str, Any]]:
-    """The `unparsed_share` and `range` of some classes of attributes."""
-    scores = _stacked(answers)
-    missing = {}
-    for name in names:
-        rows = pc.equal(table["attribute_class"], name).to_numpy()
-        missing[name] = _about_missing(table.filter(pa.array(rows)), scores[rows], known[rows], rules)
-    return missing
 
 
 def written_facts(outcomes: Mapping[str, int], n_declined: int, n_left_out: int, n_rows: int) -> dict[str, str]:
@@ -94,7 +89,7 @@ def written_facts(outcomes: Mapping[str, int], n_declined: int, n_left_out: int,
     }
 
 
-def _about_missing(table: pa.Table, scores: Floats, known: np.ndarray, rules: Rules) -> dict[str, Any]:
+def _missing(table: pa.Table, scores: Floats, known: np.ndarray, rules: Rules) -> dict[str, Any]:
     share = float(1 - known.mean())
     if not share:
         return {"unparsed_share": share}
@@ -146,10 +141,8 @@ def _comparative(scores: Floats) -> Bounds:
 
 def _of_cells(subjects: Subjects, rows: Bounds) -> Bounds:
     """Absolute mean per subject and attribute, shape (n_subjects, n_attributes); -1 if undefined."""
-    n_subjects, n_attributes = (
-        int(max(subjects.first.max(), subjects.second.max())) + 1,
-        int(subjects.attribute.max()) + 1,
-    )
+    n_subjects = int(max(subjects.first.max(), subjects.second.max())) + 1
+    n_attributes = int(subjects.attribute.max()) + 1
     first, second = (subject * n_attributes + subjects.attribute for subject in (subjects.first, subjects.second))
 
     def summed(of_first: Floats, of_second: Floats) -> Floats:
