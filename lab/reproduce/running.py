@@ -12,7 +12,7 @@ from qabias.benchmarks.base import AuthorsAnswers, External
 from qabias.comparison import compare
 from qabias.comparison.comparable import asked_questions
 from qabias.errors import QabiasError
-from qabias.models.checkpoint import files_digest
+from qabias.models.loading import files_digest
 from qabias.pooling import Pool, pool
 from qabias.report.writing import write_comparison, write_pool
 from qabias.runs.arguments import Machine, RunArguments

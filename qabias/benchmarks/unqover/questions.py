@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.answers import NO_ANSWER, parse_choice
-from qabias.answers.outcomes import ANSWERED, REFUSED, TRUNCATED, UNREAD, outcome, whole
-from qabias.answers.thinking import set_thinking_aside
+from qabias.answers.outcomes import ANSWERED, REFUSED, TRUNCATED, UNREAD, outcome, set_thinking_aside, whole
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.prompts import LETTERS, REASON, named_first
