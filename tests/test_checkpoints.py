@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 
 from lab.reproduce.running import is_finished
 from qabias.errors import QabiasError
-from qabias.models import checkpoint, loading
-from qabias.models.checkpoint import files_digest
+from qabias.models import loading
+from qabias.models.loading import files_digest
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.merging import merge
 from qabias.runs.opened import Run
@@ -194,11 +194,11 @@ def test_the_bundled_model_is_identified_by_the_files_that_are_loaded(tmp_path, 
 def large(tmp_path, monkeypatch):
     """A model whose file counts as large and settled, and the paths that were read."""
     monkeypatch.setenv("QABIAS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(checkpoint, "_LARGE", 0)
-    monkeypatch.setattr(checkpoint, "_SETTLED_NS", -(10**9))
+    monkeypatch.setattr(loading, "_LARGE", 0)
+    monkeypatch.setattr(loading, "_SETTLED_NS", -(10**9))
     put(tmp_path / "model", "model.safetensors", b"one")
-    read, compute = [], checkpoint.sha256_of
-    monkeypatch.setattr(checkpoint, "sha256_of", lambda path: (read.append(path.name), compute(path))[1])
+    read, compute = [], loading.sha256_of
+    monkeypatch.setattr(loading, "sha256_of", lambda path: (read.append(path.name), compute(path))[1])
     return tmp_path / "model", read
 
 
@@ -231,7 +231,7 @@ def test_a_damaged_memory_of_digests_is_not_used(large, tmp_path, damage):
 
 
 def test_the_digest_of_a_file_that_has_just_changed_is_not_kept(large, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "_SETTLED_NS", 10**12)
+    monkeypatch.setattr(loading, "_SETTLED_NS", 10**12)
     files_digest(str(large[0]))
     assert not (tmp_path / "cache").exists()
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from qabias.answers import NO_ANSWER, parse_choice, parse_named
 from qabias.answers.choice import LABELS
 from qabias.answers.outcomes import OUTCOMES, Written, outcome, outcomes
-from qabias.answers.phrases import READ, straight
-from qabias.answers.unknown import UNKNOWN_WORDINGS, is_unknown_wording, unknown_place
+from qabias.answers.phrases import READ, UNKNOWN_WORDINGS, is_unknown_wording, straight, unknown_place
 
 from .conftest import ROOT
 

@@ -13,7 +13,7 @@ import yaml
 
 from qabias.answers import NO_ANSWER, Phrases, parse_choice
 from qabias.answers.outcomes import ANSWERED, REFUSED, UNREAD, outcome, refuses
-from qabias.answers.unknown import is_unknown_wording, says_unknown
+from qabias.answers.phrases import is_unknown_wording, says_unknown
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.multilingual.language import FOLDER, formats_in, load_language, read_language
 from qabias.benchmarks.multilingual.rows import Answer, Item, table_of

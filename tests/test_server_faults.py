@@ -13,7 +13,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from qabias.answers.failures import TOO_LONG as TOO_LONG_CODE
+from qabias.answers.outcomes import TOO_LONG as TOO_LONG_CODE
 from qabias.answers.outcomes import outcome
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments

@@ -4,8 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from qabias.answers import NO_ANSWER, parse_choice
-from qabias.answers.outcomes import Written, outcome
-from qabias.answers.thinking import marks_thinking, opens_thinking, set_thinking_aside
+from qabias.answers.outcomes import Written, marks_thinking, opens_thinking, outcome, set_thinking_aside
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run

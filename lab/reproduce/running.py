@@ -16,7 +16,7 @@ from qabias.building.sources import fetch
 from qabias.comparison import compare
 from qabias.comparison.comparable import asked_questions
 from qabias.errors import QabiasError
-from qabias.models.checkpoint import files_digest
+from qabias.models.loading import files_digest
 from qabias.pooling import Pool, pool
 from qabias.report.writing import write_comparison, write_pool
 from qabias.runs.arguments import Machine, RunArguments

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from qabias.answers.outcomes import NO_ANSWER, refuses
+from qabias.answers.outcomes import NO_ANSWER, refuses, set_thinking_aside
 from qabias.answers.phrases import (
     ANSWER_WORDS,
     COMMON,
@@ -18,12 +18,15 @@ from qabias.answers.phrases import (
     SENTENCE,
     STATED,
     Phrases,
+    bare,
+    is_unknown_wording,
+    lowered,
     openings_in,
     pattern_of,
+    says_unknown,
     straight,
+    unknown_place,
 )
-from qabias.answers.thinking import set_thinking_aside
-from qabias.answers.unknown import bare, is_unknown_wording, lowered, says_unknown, unknown_place
 
 LABELS = "ABC"
 """The labels of the answers in a prompt, unless it has others."""

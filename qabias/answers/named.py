@@ -7,10 +7,18 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from qabias.answers.outcomes import NO_ANSWER, refuses
-from qabias.answers.phrases import FINAL, NEGATION, SENTENCE, STATED, behind, straight
-from qabias.answers.thinking import set_thinking_aside
-from qabias.answers.unknown import is_unknown_wording, says_unknown, unknown_place
+from qabias.answers.outcomes import NO_ANSWER, refuses, set_thinking_aside
+from qabias.answers.phrases import (
+    FINAL,
+    NEGATION,
+    SENTENCE,
+    STATED,
+    behind,
+    is_unknown_wording,
+    says_unknown,
+    straight,
+    unknown_place,
+)
 
 ANSWER_TYPES = ("person", "both", "neither", "someone", "unknown")
 """The kinds of open answers, in the order of tables."""

@@ -9,10 +9,8 @@ from typing import Literal
 
 from qabias.answers.choice import parse_choice
 from qabias.answers.outcomes import NO_ANSWER as NO_ANSWER
-from qabias.answers.outcomes import is_cut_later, refuses
-from qabias.answers.phrases import ANSWER_WORDS, FINAL, MARKS, STATED, behind, openings_in, straight
-from qabias.answers.thinking import set_thinking_aside
-from qabias.answers.unknown import says_unknown
+from qabias.answers.outcomes import is_cut_later, refuses, set_thinking_aside
+from qabias.answers.phrases import ANSWER_WORDS, FINAL, MARKS, STATED, behind, openings_in, says_unknown, straight
 from qabias.errors import QabiasError
 
 LABELS = ("contradiction", "neutral", "entailment")

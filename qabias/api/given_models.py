@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
     from qabias.scorers.base import Request
-    from qabias.scorers.server.openai_client import ChatClient, CompletionClient
+    from qabias.scorers.server.asking import ChatClient, CompletionClient
 
 Answers: TypeAlias = "Callable[[list[str]], Sequence[str] | Awaitable[Sequence[str]]]"
 """A function from prompts to answers, parallel to them; it may be async."""
@@ -76,7 +76,7 @@ def given_model(model: Model, tokenizer: PreTrainedTokenizerBase | None, name: s
 
 def _asked_elsewhere(model: Any, tokenizer: object, name: str | None) -> GivenModel:
     """A client or a function, known only by the caller's name for it."""
-    from qabias.scorers.server.openai_client import is_client
+    from qabias.scorers.server.asking import is_client
 
     is_of_client = is_client(model)
     if not is_of_client and not callable(model):

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qabias.answers.failures import FAILED
-from qabias.answers.outcomes import whole
+from qabias.answers.outcomes import FAILED, whole
 from qabias.errors import QabiasError
 
 NOT_AS_WRITTEN = (

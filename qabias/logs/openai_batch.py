@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qabias.answers.failures import failure, in_order, status_and_body
-from qabias.answers.thinking import joined, message_parts
+from qabias.answers.outcomes import failure, in_order, joined, message_parts, status_and_body
 from qabias.errors import QabiasError
 from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample
 

@@ -1,4 +1,4 @@
-"""Loading models: the bundled default, a folder, or a name on the Hub."""
+"""Loading models, the bundled default, a folder, or a name on the Hub, and what identifies their files."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import functools
 import hashlib
 import importlib.metadata
 import io
+import json
 import logging
 import os
 import re
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, suppress
@@ -20,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError, arg
-from qabias.support.files import cache_folder, require_regular_file
+from qabias.support.files import cache_folder, read_json, require_regular_file, sha256_of
+from qabias.support.stored import read_fields, write_stored
 from qabias.support.suggest import closest, first_line, missing, need, unknown
 
 if TYPE_CHECKING:
@@ -380,3 +383,51 @@ def check_name(name: object, argument: str = "name") -> None:
     """Refuse a model name that does not fit into one line of a signature."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or "|" in name:
         raise QabiasError(f"{argument} is {name!r}.", "Give one line of text without '|'.")
+
+
+# Weights, configuration, adapter, tokenizer and chat template; neither the state of a training nor its results.
+_AFFECTING = re.compile(
+    r"(?!training_args|optimizer|scheduler).*\.(safetensors|bin|gguf|model|spm|jinja|codes|tiktoken)(\.index\.json)?"
+    r"|(config|generation_config|adapter_config|tokenizer.*|special_tokens_map|added_tokens|chat_template)\.json"
+    r"|(vocab|merges|dict|bpe).*\.(json|txt)"
+)
+_LARGE = 2**24  # bytes of a file from which its digest is kept
+_SETTLED_NS = 2 * 10**9  # a younger file may change again without another time
+
+
+def files_digest(model: str) -> str:
+    """SHA-256 of the files of a local model, in hexadecimal digits; "" for one of the Hub, which has a commit."""
+    folder = Path(smollm2_source()[0] if model == SMOLLM2 else model)
+    lines = _lines(folder)
+    base = revision = ""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        adapter = read_json(folder / "adapter_config.json")
+        base, revision = str(adapter["base_model_name_or_path"]), str(adapter.get("revision") or "main")
+    if base:
+        lines += [*(f"base/{line}" for line in _lines(Path(base))), cached_commit(base, revision)]
+    return hashlib.sha256("".join(lines).encode()).hexdigest() if lines else ""
+
+
+def _lines(folder: Path) -> list[str]:
+    """The names of the files in a folder that affect answers, which do not depend on its path, and their digests."""
+    paths = [path for pattern in ("*", "additional_chat_templates/*") for path in folder.glob(pattern)]
+    affecting = sorted(path for path in paths if _AFFECTING.fullmatch(path.name) and not path.is_dir())
+    return [
+        f"{path.relative_to(folder).as_posix()}\0{_file_digest(require_regular_file(path))}\n" for path in affecting
+    ]
+
+
+def _file_digest(path: Path) -> str:
+    """SHA-256 of a file; that of a large one is computed once, as long as the file is the same."""
+    stated = path.stat()
+    times = stated.st_mtime_ns, stated.st_ctime_ns
+    if stated.st_size < _LARGE or time.time_ns() - max(times) <= _SETTLED_NS:
+        return sha256_of(path)
+    state = json.dumps([stated.st_size, *times, stated.st_ino, str(path.resolve())])
+    kept = cache_folder() / "digests" / f"{hashlib.sha256(state.encode()).hexdigest()}.json"
+    with suppress(OSError, QabiasError, LookupError):  # computed again if it was not kept, or is damaged
+        return str(read_fields(kept, "")["digest"])
+    digest = sha256_of(path)
+    with suppress(OSError):
+        write_stored(kept, {"digest": digest})
+    return digest

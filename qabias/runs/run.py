@@ -20,7 +20,7 @@ from tqdm import tqdm
 from qabias.benchmarks.base import Scored
 from qabias.benchmarks.scoring import scores_of
 from qabias.errors import QabiasError, arg
-from qabias.models.checkpoint import files_digest
+from qabias.models.loading import files_digest
 from qabias.runs.arguments import DEFAULT_MACHINE, Machine, RunArguments, check_scorer
 from qabias.runs.distributed import Processes, launched_processes
 from qabias.runs.folder import (

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qabias.errors import QabiasError, arg
+from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.journal import Journal
 from qabias.support.progress import tell, within
 
@@ -171,15 +172,29 @@ def pad_rows(rows: Sequence[Tokens], pad: int, *, left: bool = False) -> tuple[n
     return tokens, real
 
 
+def too_long(text: str, n_tokens: int, limit: float, reader: str) -> QabiasError:
+    """Return the error of a text that a model cannot read."""
+    return QabiasError(
+        f"{text}: {n_tokens} tokens are more than the {limit} that {reader} can read.",
+        "Use a shorter text or another model.",
+    )
+
+
+def option_scores(
+    model: str, request: Request, options: Sequence[str], loglikelihoods: Sequence[float], n_tokens: Sequence[int]
+) -> OptionScores:
+    """Return the scores of a request's options; refuse NaN."""
+    values = np.array(loglikelihoods, dtype=np.float64)
+    if np.isnan(values).any():
+        raise nan_error(model, f"request {request.key!r}")
+    return OptionScores.make(values, n_tokens, options)
+
+
 def check_length(key: str, n_tokens: int, loaded: LoadedModel, side: str) -> None:
     """Refuse texts too long for one side, `"encoder"` or `"decoder"`, of a model with fixed positions."""
     limit = n_positions(loaded, side)
     if n_tokens > limit:
-        raise QabiasError(
-            f"request {key!r}: {n_tokens} tokens are more than the {limit} that the {side} of model {loaded.name!r} "
-            "can take.",
-            "Use a shorter prompt or another model.",
-        )
+        raise too_long(f"request {key!r}", n_tokens, limit, f"the {side} of model {loaded.name!r}")
 
 
 def n_positions(loaded: LoadedModel, side: str) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from qabias.errors import QabiasError, arg
 from qabias.models.loading import CAUSAL
 from qabias.scorers.base import OptionScores, Request, Scorer
-from qabias.scorers.batches import RunStats, TokenBudget, nan_error
+from qabias.scorers.batches import RunStats, TokenBudget, option_scores, too_long
 from qabias.scorers.causal_rows import (
     Limits,
     Row,
@@ -79,7 +79,12 @@ class CausalScorer:
         for request, sequences in zip(requests, encoded, strict=True):
             self._check(request, sequences)
         values = self._score_distinct(sorted({sequence for sequences in encoded for sequence in sequences}))
-        return [self._collect(request, sequences, values) for request, sequences in zip(requests, encoded, strict=True)]
+        return [
+            option_scores(
+                self._name, request, request.options, [values[one] for one in own], [one.n_scored for one in own]
+            )
+            for request, own in zip(requests, encoded, strict=True)
+        ]
 
     def _check(self, request: Request, sequences: Sequence[TokenSequence]) -> None:
         for option, sequence in zip(request.options, sequences, strict=True):
@@ -90,19 +95,7 @@ class CausalScorer:
                 )
             n_read = len(sequence.tokens) - 1
             if n_read > self._limits.positions:
-                raise QabiasError(
-                    f"request {request.key!r}: {n_read} tokens are more than the {self._limits.positions} that model "
-                    f"{self._name!r} can read.",
-                    "Use a shorter prompt or another model.",
-                )
-
-    def _collect(
-        self, request: Request, sequences: Sequence[TokenSequence], values: dict[TokenSequence, float]
-    ) -> OptionScores:
-        loglikelihoods = np.array([values[sequence] for sequence in sequences], dtype=np.float64)
-        if np.isnan(loglikelihoods).any():
-            raise nan_error(self._name, f"request {request.key!r}")
-        return OptionScores.make(loglikelihoods, [sequence.n_scored for sequence in sequences], request.options)
+                raise too_long(f"request {request.key!r}", n_read, self._limits.positions, f"model {self._name!r}")
 
     def _score_distinct(self, sequences: list[TokenSequence]) -> dict[TokenSequence, float]:
         short, long = split_by_layout(sequences, self.layout, self._limits)

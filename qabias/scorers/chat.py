@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qabias.answers.thinking import mentions_thinking, opens_thinking
+from qabias.answers.outcomes import mentions_thinking, opens_thinking
 from qabias.errors import QabiasError, arg
 from qabias.scorers.base import Request
 from qabias.scorers.batches import Tokens

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.scorers.batches import RunStats, TokenBudget, nan_error
+from qabias.scorers.batches import RunStats, TokenBudget, nan_error, too_long
 
 if TYPE_CHECKING:
     import torch
@@ -104,6 +104,13 @@ class TokenRows:
         self.lengths = heads.lengths.astype(np.int32)[head_of] + tails.lengths.astype(np.int32)[tail_of]
         self.max_type = int(self._types.max())
 
+    @classmethod
+    def whole(cls, encoded: Any, tail_of: np.ndarray | None = None) -> TokenRows:
+        """Rows of whole encoded texts, without heads."""
+        tails = Pieces.join(encoded["input_ids"], encoded.get("token_type_ids"))
+        each = np.arange(len(tails.lengths)) if tail_of is None else tail_of
+        return cls(Pieces.join([()]), tails, np.zeros_like(each), each)
+
     def __len__(self) -> int:
         return len(self.lengths)
 
@@ -132,12 +139,15 @@ class TokenRows:
         return tokens, self._types[where], real
 
 
-def spells(rows: TokenRows, encode: Callable[[np.ndarray], Any]) -> bool:
-    """Return whether rows equal the tokenizer's own encoding of the whole texts."""
+def spells(heads: Pieces, tails: Pieces, encode: Callable[[np.ndarray, np.ndarray], Any]) -> bool:
+    """Return whether heads with tails equal the tokenizer's own encoding of both, for each head and tail once."""
+    number = np.arange(max(len(heads.lengths), len(tails.lengths)) if len(heads.lengths) and len(tails.lengths) else 0)
+    head_of, tail_of = number % max(1, len(heads.lengths)), number % max(1, len(tails.lengths))
+    rows = TokenRows(heads, tails, head_of, tail_of)
     for start in range(0, len(rows), CHECKED_AT_ONCE):
         chosen = np.arange(start, min(start + CHECKED_AT_ONCE, len(rows)))
         tokens, types, real = rows.lay_out(chosen, pad=0)
-        whole = encode(chosen)
+        whole = encode(head_of[chosen], tail_of[chosen])
         if not _same(tokens[real], real, whole["input_ids"]):
             return False
         if "token_type_ids" in whole and not _same(types[real], real, whole["token_type_ids"]):
@@ -222,11 +232,7 @@ class EncoderRunner:
         longest = int(rows.lengths.max(initial=0))
         if longest > self._longest:
             row = int(np.argmax(rows.lengths > self._longest))
-            raise QabiasError(
-                f"{describe(row)}: {rows.lengths[row]} tokens are more than the {self._longest} that model "
-                f"{self._name!r} can read.",
-                "Use shorter texts or another model.",
-            )
+            raise too_long(describe(row), int(rows.lengths[row]), self._longest, f"model {self._name!r}")
 
         def compute(chosen: np.ndarray) -> list[Any]:
             with torch.inference_mode():

@@ -220,23 +220,15 @@ class ExtractiveQAScorer(EncoderScorer):
         encoded = self._encode(contexts, add_special_tokens=False)
         heads = Pieces.framed(encode_plain(self._tokenizer, items.questions), template, 0, before=True, after=True)
         tails = Pieces.framed(encoded["input_ids"], template, 1, before=False, after=True)
-        if self._released is None and not self._spells_pairs(items.questions, contexts, heads, tails):
+
+        def encode_pairs(head_of: np.ndarray, tail_of: np.ndarray) -> Any:
+            pairs = [items.questions[i] for i in head_of], [contexts[i] for i in tail_of]
+            return self._tokenizer(*pairs, verbose=False)
+
+        if self._released is None and not spells(heads, tails, encode_pairs):
             return None
         spans = self._find_spans(items, encoded["input_ids"], encoded["offset_mapping"])
         return SpanRows(TokenRows(heads, tails, items.question_of, items.context_of), spans)
-
-    def _spells_pairs(self, questions: Sequence[str], contexts: Sequence[str], heads: Pieces, tails: Pieces) -> bool:
-        """Return whether heads and tails form the pairs; checks every question and context at least once."""
-        if not questions or not contexts:
-            return True
-        number = np.arange(max(len(questions), len(contexts)))
-        head_of, tail_of = number % len(questions), number % len(contexts)
-        return spells(
-            TokenRows(heads, tails, head_of, tail_of),
-            lambda chosen: self._tokenizer(
-                [questions[i] for i in head_of[chosen]], [contexts[i] for i in tail_of[chosen]], verbose=False
-            ),
-        )
 
     def _prepare_pairs(self, items: SpanQuestions) -> SpanRows:
         """Make rows without heads, whose tails are whole pairs; item i asks question i about context i."""
@@ -248,10 +240,7 @@ class ExtractiveQAScorer(EncoderScorer):
             owners = encoded.sequence_ids(i)
             tokens.append([token if owner == 1 else -1 for token, owner in zip(row, owners, strict=True)])
             offsets.append([pair if owner == 1 else (0, 0) for pair, owner in zip(characters, owners, strict=True)])
-        tails = Pieces.join(encoded["input_ids"], encoded.get("token_type_ids"))
-        no_heads = np.zeros(len(contexts), dtype=np.int64)
-        rows = TokenRows(Pieces.join([()]), tails, no_heads, np.arange(len(contexts)))
-        return SpanRows(rows, self._find_spans(items, tokens, offsets))
+        return SpanRows(TokenRows.whole(encoded), self._find_spans(items, tokens, offsets))
 
     def _encode(self, *texts: list[str], **more: bool) -> Any:
         if not texts[0]:

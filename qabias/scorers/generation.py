@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qabias.answers.outcomes import Written
-from qabias.answers.thinking import marks_thinking, set_thinking_aside
+from qabias.answers.outcomes import Written, marks_thinking, set_thinking_aside
 from qabias.errors import QabiasError, arg
 from qabias.models.loading import DEVICE_MAPS, LoadedModel
 from qabias.scorers.batches import TokenBudget, Tokens, check_length, encode_each, n_positions, nan_error, pad_rows

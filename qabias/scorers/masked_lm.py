@@ -109,9 +109,8 @@ class MaskedLMScorer(EncoderScorer):
 
     def _join_nothing(self, sentences: Sequence[str], sentence_of: np.ndarray) -> _MaskedRows:
         encoded = self._encode(sentences)
-        tails = Pieces.join(encoded["input_ids"], encoded.get("token_type_ids"))
-        rows = TokenRows(Pieces.join([()]), tails, np.zeros_like(sentence_of), sentence_of)
-        return _MaskedRows(rows, self._find_masks(tails, sentences))
+        tails = Pieces.join(encoded["input_ids"])
+        return _MaskedRows(TokenRows.whole(encoded, sentence_of), self._find_masks(tails, sentences))
 
     def _join(self, texts: _Texts) -> _MaskedRows | None:
         """Make rows of a context and a sentence; None if the tokenizer encodes the whole differently."""
@@ -121,12 +120,12 @@ class MaskedLMScorer(EncoderScorer):
         sentences = [self._with_mask(f" {sentence}") for sentence in texts.sentences]
         heads = Pieces.framed(encode_plain(self._tokenizer, texts.contexts), template, 0, before=True, after=False)
         tails = Pieces.framed(encode_plain(self._tokenizer, sentences), template, 0, before=False, after=True)
-        number = np.arange(max(len(texts.contexts), len(sentences)))
-        sample = _Texts(texts.contexts, texts.sentences, number % len(texts.contexts), number % len(sentences))
-        if not spells(
-            TokenRows(heads, tails, sample.context_of, sample.sentence_of),
-            lambda chosen: self._encode([sample.text(row) for row in chosen]),
-        ):
+
+        def encode_pairs(context_of: np.ndarray, sentence_of: np.ndarray) -> Any:
+            pairs = _Texts(texts.contexts, texts.sentences, context_of, sentence_of)
+            return self._encode([pairs.text(row) for row in range(len(context_of))])
+
+        if not spells(heads, tails, encode_pairs):
             return None
         if (heads.tokens == self._tokenizer.mask_token_id).any():
             raise QabiasError("masked_lm: a context contains the mask token of the model.", "Remove it there.")

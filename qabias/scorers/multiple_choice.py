@@ -68,9 +68,7 @@ class MultipleChoiceScorer(EncoderScorer):
                 padding=False,
                 verbose=False,
             )
-            tails = Pieces.join(whole["input_ids"], whole.get("token_type_ids"))
-            number = np.arange(len(tails.lengths))
-            return TokenRows(Pieces.join([()]), tails, np.zeros_like(number), number)
+            return TokenRows.whole(whole)
         contexts = encode_plain(self._tokenizer, pairs.contexts)
         heads = Pieces.framed(contexts, self._template, 0, before=True, after=True)
         tails = Pieces.framed(endings, self._template, 1, before=False, after=True)

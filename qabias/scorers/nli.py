@@ -12,7 +12,7 @@ import numpy as np
 from qabias.answers.parsing import LABELS
 from qabias.errors import QabiasError, arg
 from qabias.models.loading import ModelKind
-from qabias.scorers.encoders import EncoderScorer, Pieces, TokenRows
+from qabias.scorers.encoders import EncoderScorer, TokenRows
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.options import option_field, parse_options
 
@@ -55,9 +55,7 @@ class NLIScorer(EncoderScorer):
         distinct = list(numbers)
         premises, hypotheses = map(list, zip(*distinct, strict=True))
         encoded = self._tokenizer(premises, hypotheses, truncation=False, padding=False, verbose=False)
-        tails = Pieces.join(encoded["input_ids"], encoded.get("token_type_ids"))
-        number = np.arange(len(distinct))
-        rows = TokenRows(Pieces.join([()]), tails, np.zeros_like(number), number)
+        rows = TokenRows.whole(encoded)
 
         def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> Any:
             return self._model(**inputs).logits.double().softmax(dim=-1)[:, self._places].tolist()

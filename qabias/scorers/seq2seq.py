@@ -11,7 +11,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import SEQ2SEQ
 from qabias.scorers.base import OptionScores, Request, Scorer
-from qabias.scorers.batches import TokenBudget, Tokens, check_length, encode_each, nan_error, pad_rows
+from qabias.scorers.batches import TokenBudget, Tokens, check_length, encode_each, option_scores, pad_rows
 from qabias.scorers.generation import WriterOptions, asks_of_writers
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.options import parse_options
@@ -52,7 +52,16 @@ class Seq2SeqScorer:
         # Sorted: batches do not depend on the order of the requests.
         pairs = {prefix: sorted(asked[prefix]) for prefix in sorted(asked)}
         values = self._score_distinct(pairs, sources, targets)
-        return [self._collect(request, row, targets, values) for request, row in zip(requests, options, strict=True)]
+        return [
+            option_scores(
+                self._loaded.name,
+                request,
+                row,
+                [values[request.prefix, option] for option in row],
+                [len(targets[option]) for option in row],
+            )
+            for request, row in zip(requests, options, strict=True)
+        ]
 
     def _encode_targets(self, options: Iterable[str]) -> dict[str, Tokens]:
         """Encode options as outputs: with an end token, without the decoder's start token."""
@@ -133,14 +142,6 @@ class Seq2SeqScorer:
             )
             scored = logits.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0] - logits.logsumexp(dim=-1)
             return scored.double().masked_fill(labels == NO_LABEL, 0.0).sum(dim=1).tolist()
-
-    def _collect(
-        self, request: Request, options: Sequence[str], targets: dict[str, Tokens], values: dict[tuple[str, str], float]
-    ) -> OptionScores:
-        loglikelihoods = np.array([values[request.prefix, option] for option in options], dtype=np.float64)
-        if np.isnan(loglikelihoods).any():
-            raise nan_error(self._loaded.name, f"request {request.key!r}")
-        return OptionScores.make(loglikelihoods, [len(targets[option]) for option in options], options)
 
 
 def _start_token(loaded: LoadedModel, written: int) -> int:

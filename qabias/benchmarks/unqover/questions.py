@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.answers import NO_ANSWER, parse_choice
-from qabias.answers.outcomes import ANSWERED, REFUSED, TRUNCATED, UNREAD, outcome, whole
-from qabias.answers.thinking import set_thinking_aside
+from qabias.answers.outcomes import ANSWERED, REFUSED, TRUNCATED, UNREAD, outcome, set_thinking_aside, whole
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.unqover import NAME
 from qabias.errors import QabiasError
