@@ -11,7 +11,7 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.inference.bbnli_tables import analyse as analyse_bbnli
 from qabias.benchmarks.inference.bbq_tables import analyse as analyse_bbq_nli
 from qabias.benchmarks.inference.questions import named_first
-from qabias.tables.model import find
+from qabias.tables.model import find, flat
 
 BBNLI, BBQ = load_benchmark("bbnli"), load_benchmark("bbq_nli")
 LABELS = ("contradiction", "neutral", "entailment")
@@ -36,7 +36,7 @@ def _analysis(benchmark, table, answers):
 
 
 def _rows(analysis, name):
-    table = find(analysis.tables, name)
+    table = flat(find(analysis.tables, name))
     names = [column.name for column in table.columns]
     return [dict(zip(names, row, strict=True)) for row in table.rows]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks.base import NO_RULES, Rules
-from qabias.benchmarks.breakdowns import Breakdown, Group, columns, make_tables
+from qabias.benchmarks.breakdowns import Breakdown, Group, columns, make_tables, with_reading
 from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS, BBQ_NLI_MEASURES, PAPER
 from qabias.benchmarks.inference.questions import ANSWERS, named_first
 from qabias.benchmarks.inference.tables import (
@@ -27,10 +27,9 @@ from qabias.benchmarks.inference.tables import (
     question_example,
     score,
 )
-from qabias.benchmarks.limits import with_ranges_of_cells
 from qabias.benchmarks.scoring import Key, most_biased_first
 from qabias.scores.facts import ALL, Measure, Scores
-from qabias.scores.score import estimate
+from qabias.scores.score import with_possible
 from qabias.tables.model import Analysis, Column, Figure, Table
 
 _CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
@@ -203,7 +202,7 @@ def _order_table(
         tuple(
             (
                 name,
-                *(estimate(group, measure.name) if group else None for group in row),
+                *(with_possible(group, measure) if group else None for group in row),
                 *(group["n_ambig"] if group else 0 for group in row),
             )
             for name, row in rows.items()
@@ -211,9 +210,7 @@ def _order_table(
         Figure(kind, label.name, tuple(column.name for column in bias)),
         "Order and length",
     )
-    of_columns = zip(bias, zip(*rows.values(), strict=True), strict=True)
-    cells = {column.name: [(one, measure) if one else None for one in groups] for column, groups in of_columns}
-    return with_ranges_of_cells(table, cells)
+    return with_reading(table)
 
 
 def form_of(table: pa.Table) -> _Form:
