@@ -4,7 +4,7 @@ import shutil
 
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
-from qabias.tables.model import find
+from qabias.tables.model import find, flat
 
 from .run_parts import edit, edit_run
 
@@ -48,6 +48,7 @@ def differing(analysis, name):
 
 def cells(table, names="title"):
     """The values of a table by row and title or name of the column."""
+    table = flat(table)
     titles = [getattr(column, names) for column in table.columns]
     return {row[0]: dict(zip(titles[1:], row[1:], strict=True)) for row in table.rows}
 

@@ -10,7 +10,7 @@ import pytest
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.inference.questions import named_first
 from qabias.benchmarks.inference.tables import analyse
-from qabias.tables.model import find
+from qabias.tables.model import find, flat
 
 BBNLI, BBQ = load_benchmark("bbnli"), load_benchmark("bbq_nli")
 LABELS = ("contradiction", "neutral", "entailment")
@@ -34,7 +34,7 @@ def _analysis(benchmark, table, answers):
 
 
 def _rows(analysis, name):
-    table = find(analysis.tables, name)
+    table = flat(find(analysis.tables, name))
     names = [column.name for column in table.columns]
     return [dict(zip(names, row, strict=True)) for row in table.rows]
 

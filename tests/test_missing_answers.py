@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,8 @@ from huggingface_hub import parse_eval_result_entries
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.base import Scored
+from qabias.benchmarks.breakdowns import READ_RANGES, with_reading
 from qabias.benchmarks.headline import headline_tiles
-from qabias.benchmarks.limits import READ_RANGES, with_ranges
 from qabias.benchmarks.scoring import stacked
 from qabias.comparison import compare
 from qabias.hub.results import headlines, model_index, result_files
@@ -23,13 +24,14 @@ from qabias.report.writing import write_comparison
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import with_wordings
 from qabias.runs.opened import Run
-from qabias.runs.outcomes import answered_in_words, answered_share, outcomes_tables, with_ranges_in_cells
+from qabias.runs.outcomes import answered_in_words, answered_share, outcomes_tables
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
 from qabias.scores.facts import Measure
 from qabias.scores.score import Score, missing_share, possible_range
-from qabias.tables.model import Column, Table, find
-from qabias.tables.terminal import Console
+from qabias.tables import model
+from qabias.tables.model import Analysis, Column, Level, Table, as_read, flat
+from qabias.tables.terminal import Console, print_table
 
 from .commands import called
 from .test_unqover_written import Writer
@@ -138,30 +140,40 @@ def test_a_score_that_names_no_counts_goes_by_the_share_of_all_rows():
 # Tables
 
 
-MEASURE = Measure("accuracy", "Accuracy", "share", missing=(("n_missing", "n"),))
+def find(tables, name):
+    """A table as files hold it."""
+    return flat(model.find(tables, name))
 
 
-def test_ranges_stand_behind_their_scores():
+def test_ranges_stand_behind_their_scores_and_sizes_last():
+    ranged = Score(0.5, 0.4, 0.6, possible=(0.4, 0.6), missing=0.2)
     columns = (Column("group", "Group", "text"), Column("accuracy", "Right", "share"), Column("n", "Rows", "count"))
-    rows = (("a", Score(0.5, 0.4, 0.6), 10), ("b", Score(0.5, 0.4, 0.6), 20), ("none", None, 0))
-    table = Table("t", "T", "", "Read it so.", columns, rows)
-    groups = [{"range": {"accuracy": [0.4, 0.6]}, "n_missing": 2, "n": 10}, {"n_missing": 0, "n": 20}, None]
-    found = with_ranges(table, groups, [MEASURE])
-    assert found.columns == (*columns[:2], Column("range_accuracy", "Possible, Right", "text"), columns[2])
-    assert found.rows == (
-        ("a", Score(0.5), "40.0 to 60.0\u00a0%", 10),
-        ("b", Score(0.5, 0.4, 0.6), None, 20),
-        ("none", None, None, 0),
+    rows = (("a", ranged, 10), ("b", Score(0.5, 0.4, 0.6, mde=0.1), 20), ("c", Level(*ranged), 30), ("none", None, 0))
+    table = with_reading(Table("t", "T", "", "Read it so.", columns, rows))
+    added = Column("range_accuracy", "Possible, Right", "text"), Column("mde_accuracy", "MDE, Right", "share")
+    assert flat(table).columns == (*columns[:2], added[0], columns[2], added[1])
+    assert flat(table).rows == (
+        ("a", Score(0.5), "40.0 to 60.0\u00a0%", 10, None),
+        ("b", Score(0.5, 0.4, 0.6), None, 20, 0.1),
+        ("c", 0.5, "40.0 to 60.0\u00a0%", 30, None),
+        ("none", None, None, 0, None),
     )
-    assert found.note == f"Read it so. {READ_RANGES} At worst 20.0\u00a0% lack one (a: Right)."
-    assert with_ranges(table, [*groups[1:], None], [MEASURE]) is table
+    assert table.note.startswith(f"Read it so. {READ_RANGES} At worst 20.0\u00a0% lack one (a: Right). MDE")
+    read = as_read(Analysis((table,)))
+    assert read.tables[0].columns == columns
+    assert flat(read.tables[0]) == flat(table)
+    console = Console(file=io.StringIO())
+    print_table(read.tables[0], console)
+    assert "50.0\u00a0% (40.0 to 60.0\u00a0%)" in console.file.getvalue()
+    without = replace(table, rows=table.rows[3:])
+    assert flat(without) == with_reading(without) == without
 
 
 def check_tables(benchmark, analysis, expected):
     """Every headline score in a table of groups stands beside its range, without an interval, or lacks few answers."""
     named = {measure.name for measure in benchmark.facts.measures}
     found = set()
-    for table in analysis.tables:
+    for table in map(flat, analysis.tables):
         places = {column.name: place for place, column in enumerate(table.columns)}
         for name in named & set(places):
             if f"range_{name}" not in places:
@@ -296,22 +308,6 @@ def test_outcomes_are_counted_and_told_in_words():
     assert answered_in_words({"outcomes": {**COUNTS, "refused": 0, "truncated": 0}}) == "100.0\u00a0% of 16 answered"
     assert answered_share({}) is None
     assert answered_in_words({"outcomes": dict.fromkeys(COUNTS, 0)}) == ""
-
-
-def test_a_terminal_shows_ranges_behind_their_scores():
-    columns = (
-        Column("group", "Group", "text"),
-        Column("run_1", "one", "share"),
-        Column("range_run_1", "Possible, one", "text"),
-        Column("run_2", "two", "share"),
-    )
-    rows = (("Age", Score(0.5), "25.0 to 75.0", Score(0.5, 0.4, 0.6)), ("SES", Score(0.5), None, None))
-    shown = with_ranges_in_cells(Table("t", "Accuracy", "", "", columns, rows))
-    assert [column.name for column in shown.columns] == ["group", "run_1", "run_2"]
-    assert shown.rows[0] == ("Age", "50.0\u00a0% (25.0 to 75.0)", Score(0.5, 0.4, 0.6))
-    assert shown.rows[1] == ("SES", Score(0.5), None)
-    plain = Table("t", "Accuracy", "", "", (columns[0], columns[3]), (("Age", Score(0.5)),))
-    assert with_ranges_in_cells(plain) is plain
 
 
 def test_a_comparison_counts_the_outcomes_of_every_run(where):

@@ -10,7 +10,7 @@ from qabias.comparison.ranking_tests import RANKING, NeighborTests, joint, ranks
 from qabias.errors import QabiasError
 from qabias.report.card import comparison_card
 from qabias.report.writing import write_comparison
-from qabias.tables.model import find, read_analysis
+from qabias.tables.model import find, flat, read_analysis
 
 from .commands import called
 from .compared_runs import cells, changed
@@ -217,7 +217,7 @@ def test_there_are_no_figures_and_no_differences_and_a_note_says_so(compared_run
 
 def test_missing_answers_stand_beside_the_score(compared_runs, tmp_path, two_are_many):
     few = changed(compared_runs / "bbq-again", tmp_path / "few", scores=lose_half)
-    table = find(compare([*folders_of(compared_runs, "bbq", BBQ[:2]), few]).analysis.tables, "bias_ambig")
+    table = flat(find(compare([*folders_of(compared_runs, "bbq", BBQ[:2]), few]).analysis.tables, "bias_ambig"))
     rows = list(cells(table).values())
     titles = [column.title for column in table.columns]
     assert titles.index("Possible, All") == titles.index("All") + 1

@@ -19,7 +19,7 @@ from qabias.runs.outcomes import outcomes_of
 from qabias.runs.signature import coverage_of
 from qabias.scores.score import Score, reasons
 from qabias.support.outputs import overwriting
-from qabias.tables.model import Analysis, Column, Table, find
+from qabias.tables.model import Analysis, Column, Table, find, flat
 
 if TYPE_CHECKING:
     import datasets
@@ -287,7 +287,7 @@ def to_arrow(table: Table) -> pyarrow.Table:
     """A table as an Arrow table."""
     import pyarrow as pa
 
-    columns = {}
+    table, columns = flat(table), {}
     for place, column in enumerate(table.columns):
         values = [row[place] for row in table.rows]
         if any(isinstance(value, Score) for value in values):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qabias.benchmarks import ALL, Measure
-from qabias.benchmarks.limits import with_ranges
+from qabias.benchmarks.breakdowns import with_reading
 from qabias.benchmarks.pairs import AnsweredTable, Pair
 from qabias.comparison.comparable import ASKED, COUNTED, distinct_names, mixed_fields
 from qabias.comparison.forms import Labels, balanced, pairs_by_group, scores_in_both
@@ -19,7 +19,7 @@ from qabias.comparison.tables import runs_table
 from qabias.errors import QabiasError
 from qabias.runs.opened import Run
 from qabias.runs.signature import signature_fields
-from qabias.scores.score import estimate, imbalance, imbalance_note, possible_range
+from qabias.scores.score import estimate, imbalance, imbalance_note, possible_range, with_possible
 from qabias.tables.model import Column, Figure, Table
 
 BY_LANGUAGE = "By language"
@@ -177,7 +177,7 @@ def _by_language(
     rows = tuple(
         (
             run,
-            *(estimate(run_scores, measure.name) for measure in measures),
+            *(with_possible(run_scores, measure) for measure in measures),
             int(run_scores["n"]),
             int(run_scores[n_clusters]),
             estimate(run_scores, "unparsed_share").value,
@@ -196,7 +196,7 @@ def _by_language(
         Figure("intervals", "run", tuple(measure.name for measure in measures)),
         BY_LANGUAGE,
     )
-    return with_ranges(table, scores, measures)
+    return with_reading(table)
 
 
 def _pair(runs: tuple[Run, Run], answers: Answers) -> Pair | None:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from qabias.benchmarks import ALL, Benchmark, Measure
+from qabias.benchmarks.breakdowns import with_reading
 from qabias.benchmarks.headline import failure
-from qabias.benchmarks.limits import with_ranges
 from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
 from qabias.comparison.paired_tests import (
     APART,
@@ -25,7 +25,7 @@ from qabias.comparison.paired_tests import (
     p_value,
 )
 from qabias.scores.facts import Facts, Scores
-from qabias.scores.score import imbalance, limited, read_score
+from qabias.scores.score import imbalance, read_score, with_possible
 from qabias.tables.model import Column, Table, Value
 
 FEWEST_RUNS = 3
@@ -178,9 +178,9 @@ def _table(
     rows: list[tuple[Value, ...]] = []
     for run, p in zip(order, [*holm(p_values), None][: len(order)], strict=True):
         verdict = None if p is None else DETECTED if p < APART else NOT_DETECTED
-        rows.append((names[run], limited(of_runs[run], measure).shown, rank[run], p, verdict))
+        rows.append((names[run], with_possible(of_runs[run], measure), rank[run], p, verdict))
     for run, text in left_out.items():
-        rows.append((names[run], limited(of_runs[run], measure).shown, None, None, f"{NOT_RANKED}{text}"))
+        rows.append((names[run], with_possible(of_runs[run], measure), None, None, f"{NOT_RANKED}{text}"))
     best = "The highest" if measure.kind == "share" and measure.best == 1 else f"Nearest to {measure.best:g}"
     table = Table(
         f"ranking_{name}" if group == ALL else f"ranking_{name}_{group}",
@@ -198,7 +198,7 @@ def _table(
         None,
         RANKING,
     )
-    return with_ranges(table, [of_runs[run] for run in [*order, *left_out]], [measure])
+    return with_reading(table)
 
 
 def _with_failures(facts: Facts, table: Table, scores: Mapping[str, Scores]) -> Table:

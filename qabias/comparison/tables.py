@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.limits import RANGE, READ_RANGES, range_column, with_ranges
+from qabias.benchmarks.breakdowns import READ_RANGES, with_reading
 from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.paired_tests import holm
 from qabias.runs.opened import Run
 from qabias.scores.facts import RUNS, Scores, run_column, union
 from qabias.scores.formatting import listed, pluralize
-from qabias.scores.score import Score, estimate, limited, possible_range
+from qabias.scores.score import Score, possible_range, with_possible
 from qabias.tables.model import Analysis, Column, Figure, Table, Value
 
 RUNS_TABLE = "runs"
@@ -81,16 +80,16 @@ def score_tables(
     for measure in measures:
         by_run = [benchmark.groups(groups, measure) for groups in scores]
         rows = union([list(groups) for groups in by_run])
-        runs = [
-            column
-            for number, (name, groups) in enumerate(zip(names, by_run, strict=True))
-            for column in _scored_columns(
-                Column(run_column(number), name, measure.kind), [groups.get(row) for row in rows], measure
+        runs: list[_Filled] = [
+            (
+                Column(run_column(number), name, measure.kind),
+                [with_possible(groups[row], measure) if row in groups else None for row in rows],
             )
+            for number, (name, groups) in enumerate(zip(names, by_run, strict=True))
         ]
         columns = [*runs, *_count_columns(names, by_run, rows, measure)]
         not_asked = _NOT_ASKED if any(row not in groups for groups in by_run for row in rows) else ""
-        ranges_note = READ_RANGES if len(runs) > len(names) else ""
+        ranges_note = READ_RANGES if _have_ranges(value for _, values in runs for value in values) else ""
         tables.append(
             Table(
                 measure.name,
@@ -106,14 +105,8 @@ def score_tables(
     return tables
 
 
-def _scored_columns(column: Column, cells: Sequence[Scores | None], measure: Measure) -> list[_Filled]:
-    """Every cell's score, and its possible range if many answers are missing."""
-    scores = [None if cell is None else limited(cell, measure) for cell in cells]
-    columns: list[_Filled] = [(column, [score and score.shown for score in scores])]
-    ranges = [score.possible_in_words if score else "" for score in scores]
-    if any(ranges):
-        columns.append((range_column(column, f"Possible, {column.title}"), [text or None for text in ranges]))
-    return columns
+def _have_ranges(values: Iterable[Value]) -> bool:
+    return any(isinstance(value, Score) and value.possible is not None for value in values)
 
 
 def _count_columns(
@@ -174,12 +167,12 @@ def heatmaps(
                 "The same scores at a glance.",
                 columns,
                 tuple(
-                    (row, name, estimate(cell, measure.name), n_examples(cell, measure)) for row, name, cell in groups
+                    (row, name, with_possible(cell, measure), n_examples(cell, measure)) for row, name, cell in groups
                 ),
                 Figure("heatmap", "group", (measure.name,), "run"),
                 BY_RUN,
             )
-            tables.append(with_ranges(table, [cell for _, _, cell in groups], [measure]))
+            tables.append(with_reading(table))
     return tables
 
 
@@ -261,19 +254,19 @@ def table_by_run(benchmark: Benchmark, measure: Measure, names: Sequence[str], s
     """A score with intervals and number of examples: runs by groups."""
     by_run = [benchmark.groups(run, measure) for run in scores]
     groups = union([list(run) for run in by_run])
-    columns = [
-        column
-        for place, group in enumerate(groups, start=1)
-        for column in _scored_columns(
-            Column(f"group_{place}", group, measure.kind), [run.get(group) for run in by_run], measure
+    columns: list[_Filled] = [
+        (
+            Column(f"group_{place}", group, measure.kind),
+            [with_possible(run[group], measure) if group in run else None for run in by_run],
         )
+        for place, group in enumerate(groups, start=1)
     ]
     if all(ALL in run for run in by_run):
         columns.append((Column("n", "Examples", "count"), [n_examples(run[ALL], measure) for run in by_run]))
     notes = (
         measure.note,
         READ_INTERVALS.format(clusters=benchmark.facts.clusters[0]),
-        READ_RANGES if any(column.kind == "text" for column, _ in columns) else "",
+        READ_RANGES if _have_ranges(value for _, values in columns for value in values) else "",
         _EMPTY_CELL if any(group not in run for run in by_run for group in groups) else "",
     )
     return Table(
@@ -328,8 +321,9 @@ def _join(tables: Mapping[str, Table]) -> Table:
     one = next(iter(tables.values()))
     columns = _columns(list(tables.values()))
     most = max(len(table.rows) for table in tables.values())
-    about_ranges = READ_RANGES if any(column.name.startswith(RANGE) for column in columns) else ""
-    notes = [_shared_sentences([table.note.replace(READ_RANGES, "") for table in tables.values()]), about_ranges]
+    notes = [_shared_sentences([table.note.replace(READ_RANGES, "") for table in tables.values()])]
+    if _have_ranges(value for table in tables.values() for row in table.rows for value in row):
+        notes.append(READ_RANGES)
     if sum(len(table.rows) for table in tables.values()) > MOST_ROWS:
         most = MOST_ROWS // len(tables)
         notes.append(f"First {most} rows of every run. Its report has all.")
@@ -348,13 +342,8 @@ def _join(tables: Mapping[str, Table]) -> Table:
 
 
 def _columns(tables: Sequence[Table]) -> list[Column]:
-    """The common columns of all tables, with possible ranges that any table has."""
-    columns = []
-    for column in tables[0].columns:
-        if all(column in table.columns for table in tables) and not column.name.startswith(RANGE):
-            ranges = (other for table in tables for other in table.columns if other.name == f"{RANGE}{column.name}")
-            columns += [column, *itertools.islice(ranges, 1)]
-    return columns
+    """The common columns of all tables."""
+    return [column for column in tables[0].columns if all(column in table.columns for table in tables)]
 
 
 def _shared_sentences(notes: Sequence[str]) -> str:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import RUN
+from qabias.benchmarks.breakdowns import READ_RANGES
 from qabias.benchmarks.headline import Headline, Tile, headline_tiles, meaningful
-from qabias.benchmarks.limits import READ_RANGES, range_column
 from qabias.comparison import PUBLISHED, Comparison
 from qabias.comparison.comparable import are_question_only
 from qabias.runs.opened import Run
@@ -68,10 +68,7 @@ def headline_table(heading: str, clusters: str, names: Sequence[str], tiles: Seq
     for number, (title, kind) in enumerate(shown_kinds.items(), start=1):
         scores = [own.get(title) for own in by_run]
         column = Column(f"score_{number}", title, kind)
-        columns.append((column, [score and score.shown for score in scores]))
-        ranges = [(score and score.possible_in_words) or None for score in scores]
-        if any(ranges):
-            columns.append((range_column(column, f"Possible, {title}"), list(ranges)))
+        columns.append((column, [score and score._replace(mde=None) for score in scores]))
     missing = [max((score.missing for score in own.values()), default=0.0) for own in by_run]
     note = f"95% CIs over {clusters} in square brackets."
     if any(missing):

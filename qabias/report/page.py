@@ -28,7 +28,7 @@ from qabias.support.files import MOST_BYTES, require_regular_file
 from qabias.support.outputs import IsOwnFile
 from qabias.tables.drawing import LIGHT
 from qabias.tables.figures import deepest, draw, hidden_rows
-from qabias.tables.model import Analysis, Table, Value
+from qabias.tables.model import Analysis, Table, Value, flat
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -187,7 +187,8 @@ def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object
             "id": f"{name}-s{number}",
             "title": title or "Tables",
             "tables": numbered(tables, f"{name}-s{number}"),
-            "open": number == 1 and any(as_score(v).low is not None for t in tables for row in t.rows for v in row),
+            "open": number == 1
+            and any(as_score(v).shown.low is not None for t in tables for row in t.rows for v in row),
         }
         for number, (title, tables) in enumerate(_by_section(chapter.analysis.tables), start=1)
     ]
@@ -220,6 +221,7 @@ def lay_out(
     table: Table, name: str, printed: set[str], of_what: str = "", links: Links | None = None
 ) -> dict[str, object]:
     """A table as templates take it. `name` is unique in the page; `printed` collects its sentences."""
+    table = flat(table)
     note, more = _split(table.note, printed)
     titled = replace(table, title=f"{table.title}: {of_what}") if of_what and of_what not in table.title else table
     return {

@@ -23,13 +23,13 @@ from qabias.runs.estimands import estimands
 from qabias.runs.folder import is_run
 from qabias.runs.looks import verdict_lines
 from qabias.runs.opened import Run
-from qabias.runs.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
+from qabias.runs.outcomes import OUTCOMES_TABLE
 from qabias.runs.signature import coverage_of
 from qabias.scores.facts import SHOWN, WORDINGS, Facts, Scores
 from qabias.scores.formatting import show, show_interval
 from qabias.scores.score import Score, as_score, estimate, limited, possible_range
 from qabias.tables.export import read_folder
-from qabias.tables.model import Column, Table, Value, find
+from qabias.tables.model import Column, Table, Value, find, flat
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 MOST_ROWS = 15  # rows per table in a view of the whole folder
@@ -210,9 +210,7 @@ def print_side_by_side(
     for table in score_tables(benchmark, measures, titles, scores):
         # An undefined score is an estimate without a value.
         rows = tuple(tuple("not asked" if value is None else value for value in row) for row in table.rows)
-        print_table(
-            with_ranges_in_cells(replace(table, title=f"{table.title} [95% CI]", rows=rows)), console, whole=True
-        )
+        print_table(replace(table, title=f"{table.title} [95% CI]", rows=rows), console, whole=True)
 
 
 def print_pool(pool: Pool, console: Console | None = None) -> None:
@@ -230,7 +228,7 @@ def print_pool(pool: Pool, console: Console | None = None) -> None:
         if table.name == OUTCOMES_TABLE:
             print_table(table, console)
         if table.name in names:
-            print_table(with_ranges_in_cells(replace(table, title=f"{table.title} [95% CI]")), console)
+            print_table(replace(table, title=f"{table.title} [95% CI]"), console)
     print_line(pool.signature, console)
 
 
@@ -272,7 +270,7 @@ def show_table(folder: Path, name: str, console: Console) -> None:
 
 
 def _print_with_note(table: Table, console: Console, most_rows: int | None = None) -> None:
-    print_table(with_ranges_in_cells(table), console, most_rows, whole=most_rows is None)
+    print_table(table, console, most_rows, whole=most_rows is None)
     note = " ".join(filter(None, (table.source and f"[{table.source}]", table.note)))
     console.print(note, markup=False, highlight=False)
 
@@ -294,17 +292,17 @@ def print_compared(comparison: Comparison, console: Console | None = None, *, fu
     tables = comparison.analysis.tables
     if full:
         for table in tables:
-            print_table(with_ranges_in_cells(table), console, whole=comparison.view.has_columns)
+            print_table(table, console, whole=comparison.view.has_columns)
     elif is_pair and any(table.name.startswith("difference_") for table in tables):
         print_table(_pair_overview(comparison), console)
         _print_explained(comparison.measures, comparison.benchmark.facts, console)
     elif comparison.view.n_tables:
         for table in tables[: comparison.view.n_tables]:
-            print_table(with_ranges_in_cells(table), console, MOST_COMPARED)
+            print_table(table, console, MOST_COMPARED)
     else:
         print_table(_without_intervals(comparison_headlines(comparison)), console, MOST_COMPARED)
         for table in [table for table in tables if table.section in (SHOWN, RANKING)][:1]:
-            print_table(with_ranges_in_cells(table), console, MOST_COMPARED)
+            print_table(table, console, MOST_COMPARED)
     paired = comparison.clusters.removesuffix("s")
     print_line(f'Limits   paired by {paired}. {comparison.view.caveat}"Not detected" does not mean "equal".', console)
     if not full:
@@ -322,6 +320,7 @@ def _print_published(comparison: Comparison, console: Console) -> None:
 
 def _without_intervals(table: Table) -> Table:
     """The table with narrow score columns."""
+    table = flat(table)
     columns = tuple(replace(column, title=column.title.replace(", ", ",\n")) for column in table.columns)
     rows = tuple(
         tuple(Score(value.value) if isinstance(value, Score) else value for value in row) for row in table.rows

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from qabias.benchmarks import ALL
 from qabias.benchmarks.base import RUN
@@ -49,13 +46,13 @@ def estimands(run: Run) -> Table | None:
         return None
     measures = [one for one in meaningful(run.benchmark, run.is_question_only, facts.tiles) if one.name in whole]
     unasked = 1.0 - question.table.num_rows / question.examples.n_whole
-    splits = _splits(run) if unasked > 0.0 else []
+    one, other = _halves(run) if unasked > 0.0 else ({}, {})
     factor = t_quantile(0.5 + run.confidence / 2.0, N_SPLITS) * math.sqrt(unasked)
     rows = []
     for measure in measures:
         like, name = estimate(whole, measure.name), measure.name
-        moves = np.array([one.get(name, np.nan) - other.get(name, np.nan) for one, other in splits]) / 2.0
-        half = factor * math.sqrt((moves**2).mean()) if splits else 0.0
+        moves = (one[name] - other[name]) / 2.0 if unasked > 0.0 else np.zeros(N_SPLITS)
+        half = factor * math.sqrt((moves**2).mean())
         rows.append((measure.title, like, _these(like, half, math.sqrt(unasked)), missing_share(whole, measure)))
     return Table("estimands", "Two intervals", "NIST AI 800-3", _NOTE, _COLUMNS, tuple(rows))
 
@@ -70,21 +67,15 @@ def _these(like: Score, half: float, most: float) -> Score:
     return Score(value, value - below, value + above)
 
 
-def _splits(run: Run) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """The scores of both halves of each split."""
-    benchmark, table, answers = run.benchmark, run.question.table, run.answers
+def _halves(run: Run) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]:
+    """The scores of the first and the second half of every split, shape (N_SPLITS,)."""
+    benchmark, table, rules = run.benchmark, run.question.table, run.arguments.rules
     block, rng = blocks(benchmark, table, run.arguments.seed), np.random.default_rng(0)
-    options: Mapping[str, Any] = {**run.arguments.rules, "confidence": None}  # no intervals
-
-    def score(rows: np.ndarray) -> Mapping[str, Any]:
-        kept = pa.array(rows)
-        return benchmark.groups(benchmark.score(table.filter(kept), answers.filter(kept), options))[ALL]
-
-    splits = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the run has warned of all examples
-        for _ in range(N_SPLITS):
-            flipped = rng.random(len(block)) < 0.5
-            first = (block % 2 == 0) ^ flipped[block // 2]
-            splits.append((score(first), score(~first)))
-    return splits
+    counts = benchmark.count(table, run.answers, block, rules)
+    place = np.arange(len(counts))
+    flipped = np.stack([rng.random(len(block)) < 0.5 for _ in range(N_SPLITS)])[:, place // 2]
+    first = np.where((place % 2 == 0) ^ flipped, 1.0, 0.0)
+    one, other = (
+        benchmark.scores_from_counts(np.tensordot(half, counts, axes=1), rules) for half in (first, 1 - first)
+    )
+    return one, other

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Measure, PromptFormat
 from qabias.benchmarks.base import RUN, Rules, Scored
+from qabias.benchmarks.breakdowns import with_reading
 from qabias.benchmarks.headline import meaningful
-from qabias.benchmarks.limits import with_ranges_of_cells
 from qabias.benchmarks.scoring import by_run
 from qabias.runs.outcomes import outcomes_tables
 from qabias.scores.facts import WORDINGS, Scores, run_column
-from qabias.scores.score import estimate
-from qabias.tables.model import Analysis, Column, Figure, Table, Value
+from qabias.scores.score import with_possible
+from qabias.tables.model import Analysis, Column, Figure, Level, Table, Value
 
 _NOTE = (
     "The mean over the {what}, each counting once, with 95 % intervals over {clusters}; all {what} are of the same "
@@ -126,23 +126,16 @@ def _table(
         tuple(
             (
                 group,
-                estimate(group_scores, measure.name),
+                with_possible(group_scores, measure),
                 _spread(group_scores, measure.name),
-                *(estimate(runs[group], measure.name).value if group in runs else None for runs in by_run),
+                *(Level(*with_possible(runs[group], measure)) if group in runs else None for runs in by_run),
             )
             for group, group_scores in means.items()
         ),
         Figure("intervals", "group", ("mean",)),
         "Means and spread",
     )
-    columns_scores = {"mean": means, **dict(zip(columns, by_run, strict=True))}
-    return with_ranges_of_cells(
-        table,
-        {
-            name: [(group_scores[group], measure) if group in group_scores else None for group in means]
-            for name, group_scores in columns_scores.items()
-        },
-    )
+    return with_reading(table)
 
 
 def _spread(scores: Scores, name: str) -> Value:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from qabias.answers.outcomes import ANSWERED, OUTCOMES
-from qabias.benchmarks.limits import RANGE
-from qabias.scores.formatting import percent, show
+from qabias.scores.formatting import percent
 from qabias.scores.score import MOST_MISSING
 from qabias.tables.model import Column, Table, Value
 
@@ -72,27 +70,3 @@ def missing_notes(names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> 
         for name, of_run in zip(names, scores, strict=True)
         if (share := answered_share(of_run)) is not None and share < 1 - MOST_MISSING
     ]
-
-
-def with_ranges_in_cells(table: Table) -> Table:
-    """Show each possible range in round brackets behind its score, for terminals."""
-    places = {column.name: place for place, column in enumerate(table.columns)}
-    ranges = {
-        places[name.removeprefix(RANGE)]: place
-        for name, place in places.items()
-        if name.startswith(RANGE) and name.removeprefix(RANGE) in places
-    }
-    if not ranges:
-        return table
-    kept = [place for place in places.values() if place not in ranges.values()]
-
-    def cell(row: Sequence[Value], place: int) -> Value:
-        possible = row[ranges[place]] if place in ranges else None
-        return f"{show(row[place], table.columns[place].kind)} ({possible})" if possible else row[place]
-
-    return replace(
-        table,
-        title=f"{table.title} (range with the missing answers)",
-        columns=tuple(table.columns[place] for place in kept),
-        rows=tuple(tuple(cell(row, place) for place in kept) for row in table.rows),
-    )

@@ -118,21 +118,25 @@ def estimate(scores: Mapping[str, Any], name: str) -> Score:
     return Score(_defined(scores[name]), _defined(low), _defined(high))
 
 
+def with_possible(scores: Scores, measure: Measure) -> Score:
+    """A score of a metric's result as a table holds it: with its interval, possible range and missing share."""
+    possible, missing = possible_range(scores, measure), missing_share(scores, measure)
+    return estimate(scores, measure.name)._replace(possible=possible, missing=missing)
+
+
 def limited(scores: Scores, measure: Measure) -> Score:
     """A score of a metric's result with what limits it, without its group and reason."""
-    score, possible, sizes = (
-        estimate(scores, measure.name),
-        possible_range(scores, measure),
-        scores.get("detectable") or {},
-    )
-    size = None
-    if measure.name in sizes and possible is None and score.low is not None and imbalance(scores, measure) is None:
+    score, sizes, size = with_possible(scores, measure), scores.get("detectable") or {}, None
+    if (
+        measure.name in sizes
+        and score.possible is None
+        and score.low is not None
+        and imbalance(scores, measure) is None
+    ):
         size = math.inf if _is_undefined(sizes[measure.name]) else float(sizes[measure.name])
     counts = [int(scores[count]) for count in measure.counts if count in scores] or [int(scores.get("n", 0))]
     return score._replace(
         mde=size,
-        possible=possible,
-        missing=missing_share(scores, measure),
         n=sum(counts) // scores.get("n_runs", 1),
         bound=estimate(scores, measure.bound).value if measure.bound in scores else None,
         measure=measure,
@@ -193,6 +197,13 @@ def ends_in_words(ends: tuple[float, float], kind: str) -> str:
     """The ends of a range, such as "12.5 to 87.5 %"."""
     low, high = (show(end, kind) for end in ends)
     return f"{without_percent(low)} to {high}"
+
+
+def read_ends(text: str) -> tuple[float, float]:
+    """The ends of a range in words, as rounded as there."""
+    scale = 1.0 if without_percent(text) == text else 0.01
+    low, high = (scale * float(end.replace("−", "-")) for end in without_percent(text).split(" to "))
+    return low, high
 
 
 def why_undefined(facts: Facts, scores: Mapping[str, Any], name: str) -> str:

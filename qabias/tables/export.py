@@ -14,7 +14,7 @@ from qabias.support.outputs import check_file, check_folder, same_bytes
 from qabias.support.printable import printable
 from qabias.support.suggest import missing, unknown
 from qabias.tables.figures import draw
-from qabias.tables.model import Analysis, Table, cells, find, read_analysis
+from qabias.tables.model import Analysis, Table, cells, find, flat, read_analysis
 
 TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
@@ -59,7 +59,7 @@ def export(folder: Path, output: Path | None = None, kind: str = ALL, name: str 
         raise QabiasError(f"table {name} has no figure.", f"Export it as {', '.join(TEXTS)}.")
     target = output or folder / OWN_FOLDER
     check_folder(target)
-    files = {path: content for table in tables for path, content in _files(table, target, kinds)}
+    files = {path: content for table in map(flat, tables) for path, content in _files(table, target, kinds)}
     for path, content in files.items():
         if output is not None:
             check_file(path, same_bytes(content))

@@ -418,7 +418,7 @@ def _all_series(table: Table, limit: int | None = MOST_ROWS) -> list[_Series]:
     series = []
     for number, name in enumerate(table.figure.values):
         place = names.index(name)
-        values = [as_score(row[place]) for row in table.rows[:limit]]
+        values = [as_score(row[place]).shown for row in table.rows[:limit]]
         series.append(_Series(table.columns[place], values, *_look(number)))
     return series
 

@@ -6,14 +6,15 @@ and how it is drawn. A run stores them in `analysis.json`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from qabias.errors import QabiasError, arg
 from qabias.scores.formatting import show, show_interval
-from qabias.scores.score import Score
+from qabias.scores.score import Score, ends_in_words, read_ends
 from qabias.support.files import strict
 from qabias.support.stored import parse, read_fields, read_stored, write_stored
 from qabias.support.suggest import unknown
@@ -22,7 +23,16 @@ KINDS = ("text", "count", "share", "signed", "number", "p")
 FIGURES = ("intervals", "bars", "shares", "heatmap", "ranks", "lines")
 
 
+RANGE, SIZE = "range_", "mde_"
+"""Prefixes of the columns that `flat` adds; the name of the score's column follows."""
+
 Value = str | int | float | Score | None
+
+
+class Level(Score):
+    """The value of one run beside the interval of their mean; files hold a number."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,8 @@ class Table:
         source: Figure or table of the paper, e.g. "Figure 3 of Parrish et al. (2022)"; "" without one.
         note: How to read it, and its limits, in a few sentences.
         columns: The columns.
-        rows: Values in column order. None is undefined, never shown as 0.
+        rows: Values in column order. None is undefined, never shown as 0. A score has its possible range and minimum
+            detectable effect.
         figure: How it is drawn, if at all.
         section: Its heading in the report.
     """
@@ -122,12 +133,12 @@ def write_analysis(analysis: Analysis, path: Path) -> None:
 
 def as_read(analysis: Analysis) -> Analysis:
     """An analysis as `read_analysis` returns it after `write_analysis`."""
-    return parse(Analysis, strict(content_of(analysis)))
+    return _with_scores(parse(Analysis, strict(content_of(analysis))))
 
 
 def read_analysis(path: Path) -> Analysis:
     """Read an analysis of `write_analysis`."""
-    return read_stored(path, Analysis, _remedy(path))
+    return _with_scores(read_stored(path, Analysis, _remedy(path)))
 
 
 def read_notes(path: Path) -> tuple[str, ...]:
@@ -149,6 +160,7 @@ def content_of(analysis: Analysis) -> dict[str, Any]:
 
 
 def _table_content(table: Table) -> dict[str, Any]:
+    table = flat(table)
     return {
         **table.__dict__,
         "columns": [column.__dict__ for column in table.columns],
@@ -162,13 +174,62 @@ def _stored(value: Value) -> Any:
     return {name: getattr(value, name) for name in Score.stored()} if isinstance(value, Score) else value
 
 
+def flat(table: Table, *, ranges: bool = True) -> Table:
+    """A table for files, pages and data frames: each possible range in a column after its score, MDEs in the last."""
+    columns, sizes = [], []
+    for place, column in enumerate(table.columns):
+        values: list[Value] = [row[place] for row in table.rows]
+        scores = [value if isinstance(value, Score) else Score(None) for value in values]
+        texts = [ends_in_words(one.possible, column.kind) if one.possible and ranges else None for one in scores]
+        mdes = [None if one.mde is None or math.isinf(one.mde) else one.mde for one in scores]
+        columns.append((column, [_plain(value) if ranges else value for value in values]))
+        if any(texts):
+            columns.append((Column(f"{RANGE}{column.name}", f"Possible, {column.title}", "text"), [*texts]))
+        if any(mdes):
+            kind = "share" if column.kind == "signed" else column.kind  # a size has no sign
+            sizes.append((Column(f"{SIZE}{column.name}", f"MDE, {column.title}", kind), [*mdes]))
+    rows = zip(*(values for _, values in (*columns, *sizes)), strict=True)
+    return replace(table, columns=tuple(column for column, _ in (*columns, *sizes)), rows=tuple(rows))
+
+
+def _plain(value: Value) -> Value:
+    return value.value if isinstance(value, Level) else value.shown if isinstance(value, Score) else value
+
+
+def _with_scores(analysis: Analysis) -> Analysis:
+    """The inverse of `flat` for all tables, with ranges as rounded as in files."""
+    return replace(analysis, tables=tuple(map(_gathered, analysis.tables)))
+
+
+def _gathered(table: Table) -> Table:
+    names = [column.name for column in table.columns]
+    added = {f"{prefix}{name}" for name in names for prefix in (RANGE, SIZE)} & {*names}
+
+    def cell(row: Mapping[str, Any], name: str) -> Value:
+        possible, mde = row.get(f"{RANGE}{name}"), row.get(f"{SIZE}{name}")
+        value: Value = row[name]
+        if possible is None and mde is None:
+            return value
+        score = value if isinstance(value, Score) else Level(row[name])
+        return score._replace(possible=read_ends(possible) if possible else None, mde=mde)
+
+    rows = [dict(zip(names, row, strict=True)) for row in table.rows]
+    return replace(
+        table,
+        columns=tuple(column for column in table.columns if column.name not in added),
+        rows=tuple(tuple(cell(row, name) for name in names if name not in added) for row in rows),
+    )
+
+
 def cells(table: Table, row: Sequence[Value]) -> list[str]:
     """The values of a row as text, with their intervals."""
     return [cell(value, column) for value, column in zip(row, table.columns, strict=True)]
 
 
 def cell(value: Value, column: Column) -> str:
-    """A value as text, with its interval."""
+    """A value as text, with its interval, or its possible range in round brackets."""
+    if isinstance(value, Score) and value.possible is not None:
+        return f"{show(value, column.kind)} ({ends_in_words(value.possible, column.kind)})"
     return f"{show(value, column.kind)} {show_interval(value, column.kind)}".strip()
 
 

@@ -13,8 +13,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from qabias.scores.facts import ALL
+from qabias.scores.score import Score
 from qabias.support.printable import printable
-from qabias.tables.model import Table, cells
+from qabias.tables.model import Table, cells, flat
 
 MIN_WIDTH = 80  # minimum terminal width in columns
 _TEXT = 32  # minimum width of a text column; longer texts wrap
@@ -34,6 +35,9 @@ class Console(rich.console.Console):
 def print_table(table: Table, console: Console, most_rows: int | None = None, *, whole: bool = False) -> None:
     """Print the table columns that fit the terminal, or the `whole` table, in blocks."""
     console.width = max(console.width, MIN_WIDTH)
+    table = flat(table, ranges=False)
+    if any(isinstance(value, Score) and value.possible for row in table.rows for value in row):
+        table = replace(table, title=f"{table.title} (range with the missing answers)")
     rows = table.rows[:most_rows]
     places = list(range(len(table.columns)))
     while places:

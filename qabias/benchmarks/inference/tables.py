@@ -13,14 +13,13 @@ import pyarrow as pa
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks import scoring
 from qabias.benchmarks.base import NO_RULES, Rules
-from qabias.benchmarks.breakdowns import Breakdown, Group, columns, make_tables
+from qabias.benchmarks.breakdowns import Breakdown, Group, columns, make_tables, with_reading
 from qabias.benchmarks.generated import outcome_counts
 from qabias.benchmarks.inference.facts import BBNLI_MEASURES, BBQ_NLI_FACTS, BBQ_NLI_MEASURES, PAPER, READ_BIAS
 from qabias.benchmarks.inference.questions import ANSWERS, UNKNOWN_LOC, named_first
-from qabias.benchmarks.limits import with_ranges_of_cells
 from qabias.benchmarks.scoring import Key, compute, most_biased_first, read_columns
 from qabias.scores.facts import ALL, Measure, Scores
-from qabias.scores.score import estimate
+from qabias.scores.score import with_possible
 from qabias.share.metrics.bbnli.computing import Computing
 from qabias.tables.model import Analysis, Column, Figure, Table
 
@@ -545,13 +544,11 @@ def _order_table(
     lines = tuple(
         (
             name,
-            *(estimate(group, measure.name) if group else None for group in row),
+            *(with_possible(group, measure) if group else None for group in row),
             *(group["n_ambig"] if group else 0 for group in row),
         )
         for name, row in rows.items()
     )
     figure = Figure(kind, label.name, tuple(column.name for column in bias))
     table = Table(*head, note, (label, *bias, *counts), lines, figure, "Order and length")
-    of_columns = zip(bias, zip(*rows.values(), strict=True), strict=True)
-    cells = {column.name: [(one, measure) if one else None for one in groups] for column, groups in of_columns}
-    return with_ranges_of_cells(table, cells)
+    return with_reading(table)
