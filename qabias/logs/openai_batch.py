@@ -11,7 +11,7 @@ from typing import Any
 from qabias.answers.failures import failure, in_order, status_and_body
 from qabias.answers.thinking import joined, message_parts
 from qabias.errors import QabiasError
-from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample
+from qabias.logs import NOT_AS_WRITTEN, Log, Sample
 
 TOOL = "openai-batch"
 

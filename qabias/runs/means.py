@@ -14,7 +14,7 @@ from qabias.benchmarks.base import RUN, Rules, Scored
 from qabias.benchmarks.headline import meaningful
 from qabias.benchmarks.limits import with_ranges_of_cells
 from qabias.benchmarks.scoring import by_run
-from qabias.runs.outcomes import outcomes_tables
+from qabias.runs.scored import outcomes_tables
 from qabias.scores.facts import WORDINGS, Scores, run_column
 from qabias.scores.score import estimate
 from qabias.tables.model import Analysis, Column, Figure, Table, Value
