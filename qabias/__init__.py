@@ -15,25 +15,25 @@ from typing import TYPE_CHECKING
 from qabias.support.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from qabias.api.answers import score as score
-    from qabias.api.comparing import ComparedResults as ComparedResults
-    from qabias.api.comparing import compare as compare
+    from qabias.api.functions import ComparedResults as ComparedResults
+    from qabias.api.functions import compare as compare
+    from qabias.api.functions import load as load
+    from qabias.api.functions import read as read
+    from qabias.api.functions import run as run
+    from qabias.api.functions import score as score
     from qabias.api.result import Result as Result
-    from qabias.api.running import load as load
-    from qabias.api.running import read as read
-    from qabias.api.running import run as run
     from qabias.errors import QabiasError as QabiasError
     from qabias.scorers.base import Request as Request
 
 # Where each public name is defined.
 _HOMES = {
-    "run": "qabias.api.running",
-    "score": "qabias.api.answers",
-    "compare": "qabias.api.comparing",
-    "load": "qabias.api.running",
-    "read": "qabias.api.running",
+    "run": "qabias.api.functions",
+    "score": "qabias.api.functions",
+    "compare": "qabias.api.functions",
+    "load": "qabias.api.functions",
+    "read": "qabias.api.functions",
     "Result": "qabias.api.result",
-    "ComparedResults": "qabias.api.comparing",
+    "ComparedResults": "qabias.api.functions",
     "Request": "qabias.scorers.base",
     "QabiasError": "qabias.errors",
 }

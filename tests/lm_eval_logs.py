@@ -12,9 +12,8 @@ import pytest
 
 from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.benchmarks.base import External
-from qabias.logs import Log
+from qabias.logs import Log, as_written
 from qabias.logs.lm_eval_samples import read as read_samples
-from qabias.logs.model import as_written
 from qabias.runs.collected import collect, scores_of_collected
 
 Doc = Mapping[str, Any]

@@ -4,7 +4,7 @@ import json
 
 import pyarrow.parquet as pq
 
-from qabias.runs.checksums import read_checked, write_checked
+from qabias.runs.folder import read_checked, write_checked
 from qabias.runs.opened import Run
 from qabias.support.stored import CHECKSUM, checked_text
 

@@ -35,7 +35,7 @@ result.table("bias_by_category", format="csv")
 qabias.compared
 """
 RESULT, FRAME = "qabias.api.result.Result", "pandas.core.frame.DataFrame"
-REVEALED = [RESULT, RESULT, RESULT, "qabias.api.comparing.ComparedResults", FRAME, f"dict[str, {FRAME}]"]
+REVEALED = [RESULT, RESULT, RESULT, "qabias.api.functions.ComparedResults", FRAME, f"dict[str, {FRAME}]"]
 REVEALED += ["qabias.tables.drawing.Drawing", "str", "typing.Mapping[str, int]", "pathlib.Path"]
 ERRORS = ["assignment", "call-arg", "call-overload", "attr-defined"]
 # An installed package is not checked itself, and nobody's type checker must read the whole of torch for this.

@@ -20,8 +20,8 @@ from transformers import TrainerCallback
 import qabias
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.callbacks import BiasCallback
+from qabias.callbacks.bias_callback import chosen_measures, point_of, preserve_state
 from qabias.callbacks.drawing import draw_curve
-from qabias.callbacks.measuring import chosen_measures, point_of, preserve_state
 from qabias.errors import QabiasError
 
 from .conftest import ROOT

@@ -12,8 +12,7 @@ import pytest
 from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
-from qabias.runs.checksums import read_checked
-from qabias.runs.folder import read_answers, read_part
+from qabias.runs.folder import read_answers, read_checked, read_part
 from qabias.runs.merging import merge
 from qabias.runs.opened import Run
 from qabias.runs.question import read_question
@@ -58,7 +57,7 @@ def test_a_flipped_bit_in_a_part_is_refused(runs, tmp_path, name):
 _COUNT_THREADS = """
 import os, sys
 from pathlib import Path
-from qabias.runs.checksums import read_checked
+from qabias.runs.folder import read_checked
 before = len(os.listdir("/proc/self/task"))
 for path in sys.argv[2:]:
     read_checked(Path(path), sys.argv[1])

@@ -15,8 +15,8 @@ import pytest
 
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.checksums import write_checked
 from qabias.runs.distributed import Processes
+from qabias.runs.folder import write_checked
 from qabias.runs.merging import merge, shards_of
 from qabias.runs.opened import Run
 from qabias.runs.run import run
@@ -286,7 +286,7 @@ def test_parts_that_differ_or_are_damaged_are_named(tmp_path, monkeypatch):
     with pytest.raises(QabiasError, match=r"one/predictions/part-00001\.parquet and .*two/predictions/\S+ differ"):
         merge([one, two], tmp_path / "merged")
     with monkeypatch.context() as patch:
-        patch.setattr("qabias.runs.checksums._COMPRESSION", "none")
+        patch.setattr("qabias.runs.folder._COMPRESSION", "none")
         write_checked(part, good, digest)  # other bytes, same answers
     merge([one, two], tmp_path / "merged")
     part.write_bytes(part.read_bytes()[:100])

@@ -17,8 +17,7 @@ from qabias.evidence.content import Evidence
 from qabias.evidence.verification import verify
 from qabias.evidence.writing import FORMS, documents, export
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.checksums import write_checked
-from qabias.runs.folder import part_path, read_part
+from qabias.runs.folder import part_path, read_part, write_checked
 from qabias.runs.opened import Run
 from qabias.runs.run import run, score_run
 from qabias.support.files import write_text

@@ -24,9 +24,9 @@ from qabias.report.writing import write_comparison
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import with_wordings
 from qabias.runs.opened import Run
-from qabias.runs.outcomes import answered_in_words, answered_share, outcomes_tables
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
+from qabias.runs.scored import answered_in_words, answered_share, outcomes_tables
 from qabias.scores.facts import Measure
 from qabias.scores.score import Score, missing_share, possible_range
 from qabias.tables import model

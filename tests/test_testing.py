@@ -23,7 +23,7 @@ from qabias.testing import (
     breakdowns,
     verdicts,
 )
-from qabias.testing.messages import format_verdicts
+from qabias.testing.verdicts import format_verdicts
 
 from .compared_runs import changed
 

@@ -24,6 +24,7 @@ from lab.reproduce.running import (
     take_published,
 )
 from lab.reproduce.suites import choose_models, expand, load_suite, suite_names
+from qabias.api.arguments import parse_shard
 from qabias.building.sources import using_mirror
 from qabias.comparison.comparable import are_question_only, run_names
 from qabias.errors import QabiasError
@@ -31,7 +32,6 @@ from qabias.report.terminal import print_pool, print_scores, print_side_by_side
 from qabias.runs.arguments import Machine
 from qabias.runs.distributed import is_first
 from qabias.runs.means import measures_of
-from qabias.support.options import parse_shard
 from qabias.support.printable import echo
 
 _FOR_BOTH = ("benchmark", "models", "output", "published", "mirror")

@@ -2,7 +2,7 @@
 
 # ruff: noqa: RUF009 - `_argument` makes a field
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, Field, dataclass, field, fields
 from functools import wraps
 from inspect import signature
@@ -13,12 +13,47 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from qabias.api.calls import OptionValue, option_texts
 from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError, arg
+from qabias.support.suggest import shortened
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from qabias.api.given_models import Model
     from qabias.runs.arguments import Machine, RunArguments
+
+
+def parse_options(texts: Iterable[str], argument: str = "option", example: str = "span=released") -> dict[str, str]:
+    """Options of a backend or a benchmark from `--option NAME=VALUE`."""
+    flag, options = arg(argument), {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise QabiasError(f"{flag} {shortened(text)} is not NAME=VALUE.", f"Write {flag} {example}.")
+        options[name] = value
+    return options
+
+
+def server_options(
+    backend: str | None, base_url: str | None, max_connections: int | None, options: Mapping[str, str]
+) -> tuple[str | None, dict[str, str]]:
+    """The backend and its options if a server has its own argument."""
+    own = {"base_url": base_url, "max_connections": max_connections}
+    chosen = {name: str(value) for name, value in own.items() if value is not None}
+    for name in chosen:
+        if name in options:
+            raise QabiasError(f"{name} is an option and an argument.", f"Remove the option {name}.")
+    return backend or ("server" if base_url is not None else None), {**options, **chosen}
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """A shard from "i/n"."""
+    index, slash, count = text.partition("/")
+    if not (slash and text.isascii() and index.isdecimal() and count.isdecimal() and int(count) > 0):
+        raise QabiasError(
+            f"{arg('shard')} {shortened(text)} is not INDEX/COUNT.", f"Write {arg('shard')} 0/4 for the first of four."
+        )
+    return int(index), int(count)
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -104,7 +139,6 @@ def run_arguments(asked: Arguments) -> "tuple[RunArguments, Machine]":
     from qabias.benchmarks import load_benchmark
     from qabias.runs.arguments import Machine, RunArguments
     from qabias.runs.looks import canonical
-    from qabias.support.options import parse_shard, server_options
 
     if not asked.until and (asked.by or asked.whole):
         lonely = arg("by" if asked.by else "whole")

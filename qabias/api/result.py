@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from qabias.api.calls import Scratch
 from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError
+from qabias.runs.arguments import RunArguments
 from qabias.runs.opened import Run
-from qabias.runs.outcomes import outcomes_of
+from qabias.runs.scored import outcomes_of
 from qabias.runs.signature import coverage_of
 from qabias.scores.score import Score, reasons
 from qabias.support.outputs import overwriting
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from qabias.benchmarks import Benchmark
     from qabias.tables.drawing import Drawing
     from qabias.tables.terminal import Console
 
@@ -191,8 +194,6 @@ class Result(HasTables):
         Raises:
             QabiasError: If the texts or the answers are unavailable.
         """
-        from qabias.api.rows import as_dataset
-
         run = self._run
         table, answers = run.question.table, run.answers
         for name in answers.column_names:
@@ -315,3 +316,43 @@ def _type(column: Column) -> pyarrow.DataType:
     import pyarrow as pa
 
     return {"text": pa.string(), "count": pa.int64()}.get(column.kind, pa.float64())
+
+
+Rows: TypeAlias = (
+    "datasets.Dataset | pandas.DataFrame | pyarrow.Table | Mapping[str, Sequence[object]] | Sequence[Mapping[str, Any]]"
+)
+"""A table: a dataset, a data frame, an Arrow table, columns by name, or a list of rows."""
+
+# What determines the texts of rows, but for the sample that was drawn of them.
+ORIGIN = ("benchmark", "config", "source", "fixes", "seed", "options")
+
+
+def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArguments) -> datasets.Dataset:
+    """A table as a dataset with the features of the committed one."""
+    import pyarrow as pa
+    from datasets import ClassLabel, Dataset, DatasetInfo, Features
+
+    from qabias.support.table_files import ORIGIN_MARK
+
+    plain = pa.schema(
+        [
+            field.with_type(field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+            for field in table.schema.remove_metadata()
+        ]
+    )
+    features = Features.from_arrow_schema(plain)
+    for column, names in benchmark.class_labels.items():
+        if column in features:
+            features[column] = ClassLabel(names=list(names))
+    texts = benchmark.facts.hub
+    origin = {name: getattr(arguments, name) for name in ORIGIN}
+    info = DatasetInfo(
+        description="\n\n".join(
+            filter(None, (texts and texts.description, ORIGIN_MARK + json.dumps(origin, default=dict)))
+        ),
+        citation="\n".join(benchmark.facts.citations),
+        dataset_name=benchmark.name,
+        config_name=arguments.config,
+        features=features,
+    )
+    return Dataset(table.cast(plain).cast(features.arrow_schema), info=info)

@@ -15,9 +15,8 @@ from qabias.answers.likelihoods import NO_ANSWER, NORMS, probability_column
 from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks.base import Benchmark, External, ReportedScore
 from qabias.errors import QabiasError, arg
-from qabias.logs import Log, Sample
+from qabias.logs import Log, Sample, as_written
 from qabias.logs.lm_eval_samples import TOOL, read_options
-from qabias.logs.model import as_written
 
 _OURS = "qabias"
 """The key of a task's metadata that describes its questions."""

@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, Command] = {
         "Score answers from a file, a log or an existing run.",
         "score answers.csv --benchmark {first} --config Age",
     ),
-    "plan": Command("plan:plan", "Measure", "Estimate the sample size needed.", "plan {first} --detect 0.02"),
+    "plan": Command("run:plan", "Measure", "Estimate the sample size needed.", "plan {first} --detect 0.02"),
     "show": Command(
         "folders:show", "Look", "Show scores, tables or answers of a run.", "show runs/ONE --template Age-01"
     ),
@@ -49,7 +49,7 @@ COMMANDS: Mapping[str, Command] = {
         "compare runs/ONE runs/OTHER --output comparison",
     ),
     "check": Command(
-        "check:check",
+        "folders:check",
         "Look",
         "Check scores against thresholds (for CI).",
         "check runs/ONE --max bias_ambig=0.1 --min accuracy_ambig=0.9 --by category",
@@ -60,11 +60,11 @@ COMMANDS: Mapping[str, Command] = {
         "Export tables, figures, or drafts of documents.",
         "export runs/ONE --as bias-profile --output profile.html",
     ),
-    "verify": Command("verify:verify", ADVANCED, "Recompute every number of a run or a document.", "verify runs/ONE"),
+    "verify": Command("folders:verify", ADVANCED, "Recompute every number of a run or a document.", "verify runs/ONE"),
     "push": Command("push:push", "Share", "Push a dataset, metric or results to the Hub."),
     "list": Command("list:list_", "Study", "List benchmarks and their choices.", "list {first}"),
     "contamination": Command(
-        "contamination:contamination",
+        "run:contamination",
         "Study",
         "Test whether a model has seen the published questions.",
         "contamination {first} --model ORG/NAME --limit 400",
@@ -79,7 +79,7 @@ COMMANDS: Mapping[str, Command] = {
         "pool runs/PROMPT-1 runs/PROMPT-2 runs/PROMPT-3 --output runs/mean",
     ),
     "build": Command(
-        "build:build",
+        "run:build",
         ADVANCED,
         "Write a dataset folder: card and Parquet files.",
         "build {first} --source official --mirror MIRROR --output {first}_official",

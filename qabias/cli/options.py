@@ -8,10 +8,10 @@ from typing import Annotated, Any, get_origin
 import typer
 
 from qabias.api.arguments import ADVANCED, FIELDS
+from qabias.api.arguments import parse_options as parse_options
 from qabias.benchmarks.registry import benchmark_names
 from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError, arg, flag
-from qabias.support.options import parse_options as parse_options
 from qabias.support.outputs import overwriting
 
 

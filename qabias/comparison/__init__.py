@@ -33,7 +33,7 @@ from qabias.errors import QabiasError, arg
 from qabias.runs.folder import ANALYSIS_FILE
 from qabias.runs.means import measures_of
 from qabias.runs.opened import Run
-from qabias.runs.outcomes import missing_notes, outcomes_tables
+from qabias.runs.scored import missing_notes, outcomes_tables
 from qabias.tables.model import Analysis, Table, read_notes
 
 Pairs = Callable[[int, int], Mapping[str, Pair]]

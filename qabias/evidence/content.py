@@ -15,7 +15,7 @@ from qabias.benchmarks import Benchmark
 from qabias.benchmarks.headline import meaningful
 from qabias.runs.folder import part_path
 from qabias.runs.opened import Run
-from qabias.runs.outcomes import answered_in_words
+from qabias.runs.scored import answered_in_words
 from qabias.runs.signature import coverage_of, format_name, signature_fields
 from qabias.scores.facts import ALL, Measure
 from qabias.scores.score import Score, imbalance, imbalance_note, read_score

@@ -18,7 +18,7 @@ from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError, arg
 from qabias.hub.push import check_repo_id
 from qabias.runs.opened import Run
-from qabias.runs.outcomes import answered_in_words, answered_share
+from qabias.runs.scored import answered_in_words, answered_share
 from qabias.runs.signature import coverage_of, escaped, format_name, signature_fields
 from qabias.scores.score import NOT_DETECTABLE, Score, read_score
 from qabias.support.files import MOST_BYTES, require_regular_file

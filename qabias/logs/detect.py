@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from qabias.errors import QabiasError
-from qabias.logs import inspect_eval, lm_eval_samples, openai_batch
-from qabias.logs.model import Log
+from qabias.logs import Log, inspect_eval, lm_eval_samples, openai_batch
 from qabias.support.files import require_regular_file
 
 Reader = Callable[[Path], "Log | None"]

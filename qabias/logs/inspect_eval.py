@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from zipfile import BadZipFile, ZipFile
 
 from qabias.errors import QabiasError
-from qabias.logs.model import Log, Sample, as_written
+from qabias.logs import Log, Sample, as_written
 from qabias.support.suggest import first_line, install
 
 TOOL = "inspect_ai"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.errors import QabiasError
-from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample, as_written
+from qabias.logs import NOT_AS_WRITTEN, Log, Sample, as_written
 from qabias.support.files import require_regular_file
 
 TOOL = "lm-eval"

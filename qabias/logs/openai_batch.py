@@ -10,7 +10,7 @@ from typing import Any
 
 from qabias.answers.outcomes import failure, in_order, joined, message_parts, status_and_body
 from qabias.errors import QabiasError
-from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample
+from qabias.logs import NOT_AS_WRITTEN, Log, Sample
 
 TOOL = "openai-batch"
 

@@ -1,21 +1,28 @@
 """Cost of a run on a server, estimated without requests."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
-from qabias.benchmarks.registry import load_benchmark
+from qabias.benchmarks import load_benchmark
+from qabias.comparison.sample_size import CORRELATION, ERRING
 from qabias.errors import QabiasError, arg
 from qabias.models.loading import load_pretrained
 from qabias.runs.arguments import RunArguments, check_arguments, check_scorer
+from qabias.runs.looks import StoppingRule, read_conditions
 from qabias.runs.question import load_examples, make_question
+from qabias.runs.spending import information
 from qabias.scorers.journal import request_hash
 from qabias.scorers.registry import check_options
 from qabias.scorers.server import KIND, make_scorer
 from qabias.scorers.server.asking import Asker, Body
+from qabias.scores.facts import Measure
+from qabias.scores.judge import Condition, allowed, has_sign
 from qabias.support.printable import echo, printable
 
 BYTES_PER_TOKEN = 4
@@ -98,3 +105,59 @@ def print_estimate(estimate: CostEstimate) -> None:
     echo(f"prompt tokens:    {estimate.prompt_tokens:>15,}  ({estimate.counted_by})")
     echo(f"generated tokens: {estimate.generated_tokens:>15,}  (at most)")
     echo(f"cost:             {cost}")
+
+
+_PATHS = 20_000
+_TIMES = (0.0, 0.5, 0.75, 1.0, 1.5, 2.0)
+
+
+class Expected(NamedTuple):
+    """What a run takes at a true value of its score: mean questions, their share, and shares of the verdicts."""
+
+    truth: float
+    questions: float
+    share: float
+    passed: float
+    failed: float
+
+
+def expected_questions(arguments: RunArguments, seed: int = 0) -> list[Expected]:
+    """Simulate the stopping rule of a run with one condition, at true values of 0 to 2 times the threshold.
+
+    Answers err and correlate as `qabias.comparison.sample_size` assumes. A score is taken to be normal.
+
+    Raises:
+        QabiasError: If there are several conditions, or a breakdown.
+    """
+    benchmark = load_benchmark(arguments.benchmark)
+    conditions, by = read_conditions(benchmark, arguments.until)
+    if len(conditions) > 1 or by:
+        raise QabiasError("plan takes one condition for all examples.", f"Give one {arg('until')}.")
+    condition, measure = conditions[0], benchmark.facts.measure(conditions[0].name)
+    rule = StoppingRule(benchmark, load_examples(arguments).table, arguments.until, {})
+    times, bounds = np.array(information(rule.sizes)), np.array(rule.bounds)
+    # Half of a set of four counts for a score of one context.
+    size = rule.sizes[-1]
+    deviation = np.sqrt(ERRING * (CORRELATION / size.templates + (1.0 - CORRELATION) / (2.0 * size.sets)))
+    steps = np.random.default_rng(seed).normal(size=(_PATHS, len(times))) * np.sqrt(np.diff(times, prepend=0.0))
+    noise, half = deviation * np.cumsum(steps, axis=1) / times, deviation * bounds / np.sqrt(times)
+    ends = np.array(rule.ends)
+    result = []
+    for truth in _truths(condition, measure):
+        low, high = truth + noise - half, truth + noise + half
+        bottom, top = allowed(condition, measure)
+        passed, failed = (low > bottom) & (high < top), (high <= bottom) | (low >= top)
+        decided = passed | failed
+        first = np.where(decided.any(axis=1), decided.argmax(axis=1), len(times) - 1)
+        here = np.arange(_PATHS), first
+        mean = float(ends[first].mean())
+        result.append(Expected(truth, mean, mean / ends[-1], float(passed[here].mean()), float(failed[here].mean())))
+    return result
+
+
+def _truths(condition: Condition, measure: Measure) -> list[float]:
+    """True values around a threshold, within the range of the score."""
+    if has_sign(measure):
+        return [times * condition.value for times in _TIMES if times * condition.value <= 1.0]
+    values = (condition.value + step for step in (-0.1, -0.05, 0.0, 0.05, 0.1))
+    return [value for value in values if 0.0 <= value <= 1.0]

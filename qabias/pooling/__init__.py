@@ -18,8 +18,8 @@ from qabias.errors import QabiasError, arg
 from qabias.runs.looks import CONFIDENCE, STOPPED
 from qabias.runs.means import average_tables, measures_of
 from qabias.runs.opened import Run
-from qabias.runs.outcomes import missing_notes
 from qabias.runs.question import prompt_variants
+from qabias.runs.scored import missing_notes
 from qabias.runs.signature import signature_fields
 from qabias.tables.model import Analysis
 

@@ -23,7 +23,7 @@ from qabias.runs.estimands import estimands
 from qabias.runs.folder import is_run
 from qabias.runs.looks import verdict_lines
 from qabias.runs.opened import Run
-from qabias.runs.outcomes import OUTCOMES_TABLE
+from qabias.runs.scored import OUTCOMES_TABLE
 from qabias.runs.signature import coverage_of
 from qabias.scores.facts import SHOWN, WORDINGS, Facts, Scores
 from qabias.scores.formatting import show, show_interval

@@ -31,9 +31,9 @@ from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.opened import Run
 from qabias.runs.scored import scores_content
-from qabias.support.collector import collector_paused
 from qabias.support.files import strict, write_atomically, write_json
 from qabias.support.outputs import IsOwnFile, check_file, check_folder, json_with, none_is_own
+from qabias.support.progress import collector_paused
 from qabias.support.stored import write_stored
 from qabias.tables.model import Table, as_read, write_analysis
 

@@ -17,10 +17,9 @@ from qabias.benchmarks.base import NO_RULES, RUN, External, Rules
 from qabias.benchmarks.generated import outcome_counts
 from qabias.benchmarks.scoring import scores_of
 from qabias.errors import QabiasError, arg, at_place
-from qabias.logs.model import as_written
+from qabias.logs import as_written
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options, check_rules, norm_arguments
-from qabias.runs.checksums import write_checked
-from qabias.runs.folder import create_or_resume, part_path, read_part, read_run, write_part
+from qabias.runs.folder import create_or_resume, part_path, read_part, read_run, write_checked, write_part
 from qabias.runs.opened import Run
 from qabias.runs.question import Question, load_examples, read_question
 from qabias.runs.run import score_and_write, score_run

@@ -15,9 +15,8 @@ from qabias.benchmarks.base import External
 from qabias.benchmarks.registry import default_name
 from qabias.benchmarks.text_logs import batched, read_inspect
 from qabias.errors import QabiasError, arg
-from qabias.logs import Log, Sample, openai_batch
+from qabias.logs import Log, Sample, as_written, openai_batch
 from qabias.logs.detect import find_logs, read_log, refuse_others
-from qabias.logs.model import as_written
 from qabias.models.loading import check_name
 from qabias.runs.arguments import signed_norm
 from qabias.runs.collected import keys_of, spelled

@@ -14,7 +14,7 @@ from qabias.benchmarks.base import RUN, Rules, Scored
 from qabias.benchmarks.breakdowns import with_reading
 from qabias.benchmarks.headline import meaningful
 from qabias.benchmarks.scoring import by_run
-from qabias.runs.outcomes import outcomes_tables
+from qabias.runs.scored import outcomes_tables
 from qabias.scores.facts import WORDINGS, Scores, run_column
 from qabias.scores.score import with_possible
 from qabias.tables.model import Analysis, Column, Figure, Level, Table, Value

@@ -45,10 +45,9 @@ from qabias.scorers import registry
 from qabias.scorers.base import BatchScorer, Scorer
 from qabias.scorers.batches import keeping
 from qabias.scorers.journal import REQUESTS_FILE
-from qabias.support.collector import collector_paused
 from qabias.support.files import strict
 from qabias.support.printable import printable
-from qabias.support.progress import listening
+from qabias.support.progress import collector_paused, listening
 from qabias.tables.model import Analysis, as_read, write_analysis
 
 SECONDS_BETWEEN_LINES = 60.0

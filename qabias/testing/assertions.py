@@ -12,8 +12,7 @@ from qabias.errors import QabiasError
 from qabias.runs import opened
 from qabias.scores.judge import Condition, Verdict
 from qabias.support.suggest import unknown
-from qabias.testing.messages import format_verdicts
-from qabias.testing.verdicts import verdicts
+from qabias.testing.verdicts import format_verdicts, verdicts
 
 if TYPE_CHECKING:
     from qabias.api.result import Result

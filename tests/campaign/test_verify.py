@@ -11,8 +11,7 @@ from qabias.benchmarks import locate
 from qabias.evidence.verification import verify
 from qabias.evidence.writing import FORMS, export
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.checksums import write_checked
-from qabias.runs.folder import part_path, read_part
+from qabias.runs.folder import part_path, read_part, write_checked
 from qabias.runs.opened import Run
 from qabias.runs.run import run
 from qabias.support.files import write_text
