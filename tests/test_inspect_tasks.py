@@ -22,7 +22,7 @@ from inspect_ai.log import read_eval_log
 from inspect_ai.model import ContentReasoning, ContentText
 
 from qabias.benchmarks import benchmark_names, load_benchmark, locate
-from qabias.benchmarks.text_logs import read as own_answers
+from qabias.benchmarks.text_logs import read_inspect as own_answers
 from qabias.errors import QabiasError
 from qabias.inspect_tasks import questions
 from qabias.inspect_tasks._registry import make_tasks
