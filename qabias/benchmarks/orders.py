@@ -103,19 +103,23 @@ def majority(places: Sequence[int]) -> int:
     return place if 2 * n > len(places) else NO_ANSWER
 
 
+def _by_order(answers: pa.ChunkedArray) -> np.ndarray:
+    """The answers in each order, shape (n_questions, n_orders)."""
+    lists = answers.combine_chunks()
+    places: np.ndarray = lists.flatten().to_numpy().reshape(len(lists), -1)
+    return places
+
+
 def are_consistent(answers: pa.ChunkedArray) -> np.ndarray:
     """Whether questions have the same answer in all orders; bool of shape (n_questions,)."""
-    lists = answers.combine_chunks()
-    places = lists.flatten().to_numpy().reshape(len(lists), -1)
+    places = _by_order(answers)
     alike: np.ndarray = (places == places[:, :1]).all(axis=1) & (places[:, 0] != NO_ANSWER)
     return alike
 
 
 def without_majority(answers: pa.ChunkedArray, chosen: np.ndarray) -> int:
     """How many questions were answered in all orders but have no majority."""
-    lists = answers.combine_chunks()
-    places = lists.flatten().to_numpy().reshape(len(lists), -1)
-    return int(((places != NO_ANSWER).all(axis=1) & (chosen == NO_ANSWER)).sum())
+    return int(((_by_order(answers) != NO_ANSWER).all(axis=1) & (chosen == NO_ANSWER)).sum())
 
 
 def _missing(outcomes: Sequence[Any]) -> str:
