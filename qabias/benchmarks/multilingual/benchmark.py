@@ -111,10 +111,6 @@ class PublishedQuestions(BBQBenchmark):
         """The commit of the published files."""
         return sources.commit(self.card.repository)
 
-    def fetch(self, path: str, origin: SetOrigin) -> Path:
-        """A published file from the mirror or the network, verified against its pin."""
-        return sources.fetch(self.card.repository, path)
-
     def phrases_of(self, example: Example) -> Phrases:
         """Phrases of the example's language for parsing written answers."""
         return self.language_of(example).phrases

@@ -29,7 +29,7 @@ from qabias.benchmarks.multilingual.benchmark import PublishedQuestions, SetOrig
 from qabias.benchmarks.multilingual.language import Language, load_language
 from qabias.benchmarks.multilingual.rows import PLACES, Answer, IsTarget, Item, read_items, rows_of, table_of, target_of
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.building.sources import fetch, mirror_folder
+from qabias.building import sources
 from qabias.building.templating import StableRandom, filled_pattern
 from qabias.errors import QabiasError, arg
 
@@ -56,7 +56,7 @@ class ReleasedSet(PublishedQuestions):
         language, _, name = category.partition("_")
         fields = {"category": category, "language": language, "name": name, "code": self.card.codes[0]}
         fields |= {**origin.options, **self.data.get("parts", {}).get(category, {})}
-        files = [self.fetch(path.format(**fields), origin) for path in self.data["files"]]
+        files = [sources.fetch(self.card.repository, path.format(**fields)) for path in self.data["files"]]
         random = StableRandom(self.name, category, "unknown", origin.seed)
         wording = partial(random.choice, self.data["wordings"]) if "wordings" in self.data else None
         items = self.items(category, *files)
@@ -314,7 +314,7 @@ class JapaneseQuestions(ReleasedSet):
 
     def _folder(self) -> Path:
         """The folder of the files `CATEGORY.jsonl`."""
-        named = mirror_folder()
+        named = sources.mirror_folder()
         if not named:
             raise QabiasError("JBBQ may not be redistributed.", f"{_ASK}, then add {arg('mirror')} FOLDER.")
         root = named.parent if named.is_file() else named
@@ -383,7 +383,7 @@ def formats() -> Mapping[str, PromptFormat]:
 
     @cache
     def prompts() -> dict[int, dict[str, str]]:
-        return {int(row["prompt_id"]): row for row in read_csv(fetch(REPOSITORY, PATH), "\t")}
+        return {int(row["prompt_id"]): row for row in read_csv(sources.fetch(REPOSITORY, PATH), "\t")}
 
     five = tuple(
         PromptFormat(
