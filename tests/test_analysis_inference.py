@@ -9,15 +9,12 @@ import pytest
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.inference.questions import named_first
-from qabias.benchmarks.inference.tables import analyse
-from qabias.tables.model import find, flat
+from qabias.tables.model import find
+
+from .kit.rows import analysed, load, rows_of
 
 BBNLI, BBQ = load_benchmark("bbnli"), load_benchmark("bbq_nli")
 LABELS = ("contradiction", "neutral", "entailment")
-
-
-def _load(benchmark, config):
-    return benchmark.load(config, benchmark.origin("bundled", 0, False))
 
 
 def _aligned(row):
@@ -25,18 +22,6 @@ def _aligned(row):
     if "stance" in row:
         return 2 if row["stance"] == "pro" else 0
     return 2 if (row["question_polarity"] == "neg") == (row["statement_about"] == "target") else 0
-
-
-def _analysis(benchmark, table, answers):
-    if isinstance(answers, list):
-        answers = pa.table({"prediction": pa.array(answers, pa.int8())})
-    return analyse(table, answers, benchmark.score(table, answers))
-
-
-def _rows(analysis, name):
-    table = flat(find(analysis.tables, name))
-    names = [column.name for column in table.columns]
-    return [dict(zip(names, row, strict=True)) for row in table.rows]
 
 
 def _share(flags):
@@ -65,22 +50,22 @@ def _some(rows, answers, **wanted):
 
 @pytest.fixture(scope="module")
 def bbnli():
-    table = _load(BBNLI, "religion")
+    table = load(BBNLI, "religion")
     draw = random.Random(3)
     answers = [draw.choice((-1, 0, 1, 2, 2)) for _ in range(table.num_rows)]
     with pytest.warns(UserWarning, match="unparseable"):
-        analysis = _analysis(BBNLI, table, answers)
+        analysis = analysed(BBNLI, table, answers)
     return table, table.to_pylist(), answers, analysis
 
 
 @pytest.fixture(scope="module")
 def bbq():
     """Two templates' worth of two categories, and the contexts of three lengths."""
-    table = pa.concat_tables([_load(BBQ, "Religion_nli").slice(0, 480), _load(BBQ, "SES_nli").slice(0, 480)])
+    table = pa.concat_tables([load(BBQ, "Religion_nli").slice(0, 480), load(BBQ, "SES_nli").slice(0, 480)])
     draw = random.Random(4)
     answers = [draw.choice((-1, 0, 1, 2, 2)) for _ in range(table.num_rows)]
     with pytest.warns(UserWarning, match="unparseable"):
-        analysis = _analysis(BBQ, table, answers)
+        analysis = analysed(BBQ, table, answers)
     return table, table.to_pylist(), answers, analysis
 
 
@@ -88,20 +73,20 @@ def bbq():
 
 
 def test_a_leaning_to_who_is_named_first_shows_in_the_order_of_names_alone():
-    table = _load(BBQ, "Gender_identity_nli_context")
+    table = load(BBQ, "Gender_identity_nli_context")
     # Whoever is named first is said to have done what is bad, and not to have done what is not.
     answers = [
         2 if (row["question_polarity"] == "neg") == (row["statement_about"] == first) else 0
         for row, first in zip(table.to_pylist(), named_first(table), strict=True)
     ]
-    analysis = _analysis(BBQ, table, answers)
-    assert _rows(analysis, "bias_by_category")[-1]["bias_score_ambig"].value == 0
-    (row,) = _rows(analysis, "bias_by_name_order")
+    analysis = analysed(BBQ, table, answers)
+    assert rows_of(analysis, "bias_by_category")[-1]["bias_score_ambig"].value == 0
+    (row,) = rows_of(analysis, "bias_by_name_order")
     assert (row["bias_target_first"].value, row["bias_nontarget_first"].value) == (1, -1)
     assert (row["n_target_first"], row["n_nontarget_first"]) == (876, 876)
     lengths = {
         row["order"]: [row[f"bias_{length}"].value for length in ("standard", "short", "long")]
-        for row in _rows(analysis, "bias_by_length")
+        for row in rows_of(analysis, "bias_by_length")
     }
     assert lengths == {"target first": [1, 1, 1], "non-target first": [-1, -1, -1], "both orders": [0, 0, 0]}
     assert find(analysis.tables, "bias_by_length").figure.kind == "lines"
@@ -125,7 +110,7 @@ def test_bias_by_subtopic_and_domain_is_counted_from_the_rows(bbnli):
     _, rows, answers, analysis = bbnli
     rows, answers = _some(rows, answers, kind="stereotypical")
     expected = {}
-    for row in _rows(analysis, "bias_by_subtopic")[:-1]:
+    for row in rows_of(analysis, "bias_by_subtopic")[:-1]:
         expected[row["subtopic"]], *counts = _bias(*_some(rows, answers, subtopic=row["subtopic"]))
         assert row["bias_score"].value == pytest.approx(expected[row["subtopic"]])
         assert [row["n_aligned"], row["n_opposed"], row["n_bias"]] == counts
@@ -137,17 +122,17 @@ def test_bias_by_subtopic_and_domain_is_counted_from_the_rows(bbnli):
         assert ends == pytest.approx([100 * (lean + m) / counts[2] for m in (-missing, missing)], abs=0.051)
         assert row["domain"] == "religion"
     assert set(expected) == {row["subtopic"] for row in rows}
-    mean = _rows(analysis, "bias_by_subtopic")[-1]
+    mean = rows_of(analysis, "bias_by_subtopic")[-1]
     assert mean["bias_score"].value == pytest.approx(fmean(expected.values()))
-    assert [row["domain"] for row in _rows(analysis, "bias_by_domain")] == ["religion", "All"]
-    for row in _rows(analysis, "bias_by_domain"):
+    assert [row["domain"] for row in rows_of(analysis, "bias_by_domain")] == ["religion", "All"]
+    for row in rows_of(analysis, "bias_by_domain"):
         assert row["bias_score"].value == pytest.approx(_bias(rows, answers)[0])
         assert row["bias_score_mean_subtopics"].value == pytest.approx(fmean(expected.values()))
 
 
 def test_bias_by_hypothesis_is_counted_from_the_rows_and_the_largest_first(bbnli):
     _, rows, answers, analysis = bbnli
-    found = _rows(analysis, "bias_by_hypothesis")
+    found = rows_of(analysis, "bias_by_hypothesis")
     groups = {}
     for row, answer in zip(*_some(rows, answers, kind="stereotypical"), strict=True):
         groups.setdefault((row["subtopic"], row["hypothesis_id"]), ([], []))
@@ -164,7 +149,7 @@ def test_bias_by_hypothesis_is_counted_from_the_rows_and_the_largest_first(bbnli
 
 def test_test_accuracies_are_counted_from_the_rows(bbnli):
     _, rows, answers, analysis = bbnli
-    for row in _rows(analysis, "test_accuracy"):
+    for row in rows_of(analysis, "test_accuracy"):
         wanted = {} if row["subtopic"] == "All" else {"subtopic": row["subtopic"]}
         right = {}
         for stance in ("pro", "anti"):
@@ -176,10 +161,10 @@ def test_test_accuracies_are_counted_from_the_rows(bbnli):
 
 
 def test_table_6_lists_the_papers_subtopics_and_each_counts_once():
-    table = _load(BBNLI, "all")
+    table = load(BBNLI, "all")
     rows, draw = table.to_pylist(), random.Random(5)
     answers = [draw.choice((0, 1, 2)) for _ in rows]
-    *found, average = _rows(_analysis(BBNLI, table, answers), "test_accuracy_listed")
+    *found, average = rows_of(analysed(BBNLI, table, answers), "test_accuracy_listed")
     # Table 6 in its order; the fourth of its nine subtopics was never released.
     assert [row["subtopic"] for row in found] == [
         *("asian_men_to_feminine", "black_is_to_criminal", "black_is_to_impoverished", "man_is_to_breadwinner"),
@@ -200,7 +185,7 @@ def test_table_6_lists_the_papers_subtopics_and_each_counts_once():
     assert average["subtopic"] == "Average"
     for name, values in right.items():
         assert average[name].value == pytest.approx(fmean(values))
-    note = find(_analysis(BBNLI, table, answers).tables, "test_accuracy_listed").note
+    note = find(analysed(BBNLI, table, answers).tables, "test_accuracy_listed").note
     assert "man_is_to_money_manager, which is unreleased" in note
     assert "This run lacks" not in note
 
@@ -209,8 +194,8 @@ def test_a_domain_names_the_subtopics_of_table_6_that_it_lacks(bbnli):
     table = find(bbnli[-1].tables, "test_accuracy_listed")
     assert [row[0] for row in table.rows] == ["catholic_woman_to_many_kids", "muslim_man_to_oppressive", "Average"]
     assert "This run lacks asian_men_to_feminine, black_is_to_criminal" in table.note
-    white = _load(BBNLI, "white_is_to_clean")
-    analysis = _analysis(BBNLI, white, white["label"].to_pylist())
+    white = load(BBNLI, "white_is_to_clean")
+    analysis = analysed(BBNLI, white, white["label"].to_pylist())
     assert "test_accuracy_listed" not in {of.name for of in analysis.tables}
 
 
@@ -222,9 +207,9 @@ def test_label_shares_are_counted_from_the_rows(bbnli):
         "test, with the stereotype": {"kind": "test", "stance": "pro"},
         "test, groups exchanged": {"kind": "test", "stance": "anti"},
     }
-    found = _rows(analysis, "labels_by_form")
+    found = rows_of(analysis, "labels_by_form")
     assert [row["form"] for row in found] == list(forms)
-    subtopics = _rows(analysis, "labels_by_subtopic")
+    subtopics = rows_of(analysis, "labels_by_subtopic")
     assert subtopics[-1]["subtopic"] == "All"
     for row in [*found, *subtopics]:
         wanted = forms[row["form"]] if "form" in row else {"subtopic": row["subtopic"]}
@@ -240,8 +225,8 @@ def _check_shares(row, said):
 
 def test_bias_and_accuracy_by_category_are_counted_from_the_rows(bbq):
     _, rows, answers, analysis = bbq
-    found = {row["category"]: row for row in _rows(analysis, "bias_by_category")}
-    accuracies = {row["category"]: row for row in _rows(analysis, "accuracy_by_category")}
+    found = {row["category"]: row for row in rows_of(analysis, "bias_by_category")}
+    accuracies = {row["category"]: row for row in rows_of(analysis, "accuracy_by_category")}
     assert list(found) == list(accuracies) == ["Religion", "SES", "All"]
     for name, row in found.items():
         wanted = {} if name == "All" else {"category": name}
@@ -271,7 +256,7 @@ def _check_facts(row, rows, answers):
 
 def test_table_5_leaves_out_the_exchanged_order_and_has_the_mean_accuracy(bbq):
     _, rows, answers, analysis = bbq
-    found = _rows(analysis, "disambiguated_original_order")
+    found = rows_of(analysis, "disambiguated_original_order")
     assert [row["category"] for row in found] == ["Religion", "SES", "All"]
     for row in found:
         wanted = {} if row["category"] == "All" else {"category": row["category"]}
@@ -286,12 +271,12 @@ def test_table_5_leaves_out_the_exchanged_order_and_has_the_mean_accuracy(bbq):
 def test_order_templates_and_statements_are_counted_from_the_rows(bbq):
     table, rows, answers, analysis = bbq
     rows = [{**row, "first": first} for row, first in zip(rows, named_first(table), strict=True)]
-    for row in _rows(analysis, "bias_by_name_order"):
+    for row in rows_of(analysis, "bias_by_name_order"):
         for who in ("target", "nontarget"):
             kept = _some(rows, answers, category=row["category"], context_condition="ambig", first=who)
             assert row[f"bias_{who}_first"].value == pytest.approx(_bias(*kept)[0])
             assert row[f"n_{who}_first"] == len(kept[0])
-    templates = _rows(analysis, "bias_by_template")
+    templates = rows_of(analysis, "bias_by_template")
     assert {row["template_id"] for row in templates} == {row["template_id"] for row in rows}
     for row in templates:
         bias = _bias(*_some(rows, answers, template_id=row["template_id"], context_condition="ambig"))[0]
@@ -300,11 +285,11 @@ def test_order_templates_and_statements_are_counted_from_the_rows(bbq):
     scores = [row["bias_score_ambig"].value for row in templates]
     assert scores == sorted(scores, reverse=True)
     contexts = {"ambiguous": "ambig", "disambiguated": "disambig"}
-    for row in _rows(analysis, "labels_by_category"):
+    for row in rows_of(analysis, "labels_by_category"):
         _check_shares(
             row, _some(rows, answers, category=row["category"], context_condition=contexts[row["context"]])[1]
         )
-    statements = _rows(analysis, "labels_by_statement")
+    statements = rows_of(analysis, "labels_by_statement")
     assert len(statements) == 8
     polarities = {"negative": "neg", "non-negative": "nonneg"}
     persons = {"target": "target", "non-target": "nontarget"}
@@ -323,7 +308,7 @@ def test_order_templates_and_statements_are_counted_from_the_rows(bbq):
 def test_examples_are_whole_pairs_of_the_most_biased_hypotheses(bbnli):
     _, rows, answers, analysis = bbnli
     by_id = {row["example_id"]: (row, answer) for row, answer in zip(rows, answers, strict=True)}
-    order = [(row["subtopic"], row["hypothesis"]) for row in _rows(analysis, "bias_by_hypothesis")]
+    order = [(row["subtopic"], row["hypothesis"]) for row in rows_of(analysis, "bias_by_hypothesis")]
     first = {
         (row["subtopic"], row["hypothesis_id"]): row["hypothesis"]
         for row in reversed(rows)
@@ -357,29 +342,29 @@ def test_examples_of_bbq_are_whole_sets_with_the_answers_given(bbq):
 
 
 def test_examples_show_what_the_answer_came_from():
-    table = _load(BBNLI, "man_is_to_surgeon")
+    table = load(BBNLI, "man_is_to_surgeon")
     n = table.num_rows
     loglikelihoods = [[math.log(0.1), math.log(0.2), math.log(0.1)]] * n
     from_options = pa.table({"prediction": pa.array([1] * n, pa.int8()), "loglikelihoods": loglikelihoods})
-    example = _analysis(BBNLI, table, from_options).examples[0]
+    example = analysed(BBNLI, table, from_options).examples[0]
     assert (example["labels"], example["probabilities"]) == (list(LABELS), [0.25, 0.5, 0.25])
     assert example["generated"] is None
     from_classifier = pa.table({"prediction": pa.array([1] * n, pa.int8()), "probabilities": [[0.2, 0.5, 0.3]] * n})
-    assert _analysis(BBNLI, table, from_classifier).examples[0]["probabilities"] == [0.2, 0.5, 0.3]
+    assert analysed(BBNLI, table, from_classifier).examples[0]["probabilities"] == [0.2, 0.5, 0.3]
     from_text = pa.table({"prediction": pa.array([1] * n, pa.int8()), "outputs": [["<b>maybe</b>"]] * n})
-    example = _analysis(BBNLI, table, from_text).examples[0]
+    example = analysed(BBNLI, table, from_text).examples[0]
     assert (example["labels"], example["probabilities"], example["generated"]) == (None, None, "<b>maybe</b>")
 
 
 def test_several_samples_count_as_so_many_answers():
-    table = _load(BBNLI, "man_is_to_surgeon")
+    table = load(BBNLI, "man_is_to_surgeon")
     rows = table.to_pylist()
     predictions = [[_aligned(row), 1] for row in rows]
     answers = pa.table(
         {"predictions": pa.array(predictions, pa.list_(pa.int8())), "outputs": [["yes", "maybe"]] * len(rows)}
     )
-    analysis = _analysis(BBNLI, table, answers)
-    (row,) = _rows(analysis, "bias_by_subtopic")
+    analysis = analysed(BBNLI, table, answers)
+    (row,) = rows_of(analysis, "bias_by_subtopic")
     assert row["bias_score"].value == 0.5
     assert row["n_bias"] == 2 * sum(row["kind"] == "stereotypical" for row in rows)
     assert analysis.examples[0]["answer"] == ["entailment", "neutral"]
@@ -398,8 +383,8 @@ def test_sections_are_those_of_the_run(bbnli, bbq):
         *("bias_by_category", "disambiguated_original_order", "accuracy_by_category", "bias_by_name_order"),
         *("labels_by_category", "labels_by_statement", "bias_by_template"),
     ]
-    table = _load(BBQ, "Gender_identity_nli_context")
-    contexts = _analysis(BBQ, table, table["label"].to_pylist())
+    table = load(BBQ, "Gender_identity_nli_context")
+    contexts = analysed(BBQ, table, table["label"].to_pylist())
     assert "bias_score_disambig" not in {column.name for of in contexts.tables for column in of.columns}
     assert "bias_by_length" in {of.name for of in contexts.tables}
     assert find(contexts.tables, "bias_by_category").source == ""  # three lengths, of which Table 4 has one
@@ -407,18 +392,18 @@ def test_sections_are_those_of_the_run(bbnli, bbq):
 
 @pytest.mark.parametrize(("kind", "lacking"), [("test", "bias_"), ("stereotypical", "test_")])
 def test_a_run_of_one_kind_of_hypotheses_has_the_tables_of_that_kind(kind, lacking):
-    table = _load(BBNLI, "man_is_to_surgeon")
+    table = load(BBNLI, "man_is_to_surgeon")
     table = table.filter(pa.array([value == kind for value in table["kind"].to_pylist()]))
-    analysis = _analysis(BBNLI, table, [1] * table.num_rows)
+    analysis = analysed(BBNLI, table, [1] * table.num_rows)
     assert not any(of.name.startswith(lacking) for of in analysis.tables)
     assert bool(analysis.examples) == bool(analysis.how_chosen) == (kind == "stereotypical")
 
 
 def test_disambiguated_contexts_alone_have_no_order_of_names():
-    table = _load(BBQ, "Religion_nli")
+    table = load(BBQ, "Religion_nli")
     table = table.filter(pa.array([value == "disambig" for value in table["context_condition"].to_pylist()]))
-    analysis = _analysis(BBQ, table, [1] * table.num_rows)
+    analysis = analysed(BBQ, table, [1] * table.num_rows)
     names = {of.name for of in analysis.tables}
     assert not names & {"bias_by_name_order", "bias_by_length"}
     # Nobody took a side: the score is undefined, not 0.
-    assert _rows(analysis, "bias_by_category")[0]["bias_score_disambig"].value is None
+    assert rows_of(analysis, "bias_by_category")[0]["bias_score_disambig"].value is None

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
-from qabias.benchmarks.unqover.tables import analyse, comparative_scores, geoschemes, rank_tables
+from qabias.benchmarks.unqover.tables import comparative_scores, geoschemes, rank_tables
 from qabias.tables.model import find
+
+from .kit.rows import analysed, rows_of
 
 ORDERS = ("12", "21", "12_neg", "21_neg")
 
@@ -49,21 +51,6 @@ def _constant(n_rows):
     return _answers([{f"s{n}_{order}": 0.1 * n for order in ORDERS for n in (1, 2)}] * n_rows)
 
 
-def _analysis(table, answers):
-    return analyse(table, answers, BENCHMARK.score(table, answers))
-
-
-def _column(table, name):
-    place = [column.name for column in table.columns].index(name)
-    return [row[place] for row in table.rows]
-
-
-def _rows(analysis, name):
-    table = find(analysis.tables, name)
-    names = [column.name for column in table.columns]
-    return [dict(zip(names, row, strict=True)) for row in table.rows]
-
-
 # A recomputation that shares no code
 
 
@@ -85,7 +72,7 @@ def mixed():
         if example["subject2"] == "Eve":  # the last of all names, so never the first of a pair
             row.update({f"s2_{order}": float("nan") for order in ORDERS})
     answers = _answers(rows)
-    return table, answers, _analysis(table, answers)
+    return table, answers, analysed(BENCHMARK, table, answers)
 
 
 def _preferences(table, answers, name):
@@ -116,7 +103,7 @@ def _sign(value):
 def _found(analysis, name, *keys):
     return {
         tuple(row[key] for key in keys): pytest.approx((row["gamma"], row["eta"], row["n"]))
-        for row in _rows(analysis, name)
+        for row in rows_of(analysis, name)
     }
 
 
@@ -127,10 +114,10 @@ def test_subjects_and_pairs_are_means_over_rows(mixed, name):
     assert _by(preferences, 0) == _found(analysis, f"subjects_{name}", "subject")
     pairs = _by(preferences, 0, 2)
     assert pairs == _found(analysis, f"pairs_{name}", "subject", "attribute")
-    gammas = _column(find(analysis.tables, f"pairs_{name}"), "gamma")
+    gammas = [row["gamma"] for row in rows_of(analysis, f"pairs_{name}")]
     assert gammas == sorted(gammas, reverse=True)
     attributes = sorted({attribute for _, attribute in pairs})
-    for row in _rows(analysis, f"subjects_{name}"):
+    for row in rows_of(analysis, f"subjects_{name}"):
         ranks = [
             1 + sum(pairs[other, a][0] > pairs[row["subject"], a][0] for other, b in pairs if b == a)
             for a in attributes
@@ -146,7 +133,7 @@ def test_classes_and_groups_are_means_over_rows(mixed):
     groups = _by(preferences, 1, 2)
     assert groups == _found(analysis, "groups_nationality", "cluster", "attribute")
     assert groups == _found(analysis, "top_by_group_nationality", "cluster", "attribute")
-    rows = _rows(analysis, "top_by_group_nationality")
+    rows = rows_of(analysis, "top_by_group_nationality")
     for cluster in ("north", "south"):
         gammas = [row["gamma"] for row in rows if row["cluster"] == cluster]
         assert gammas == sorted(gammas, reverse=True)
@@ -154,7 +141,7 @@ def test_classes_and_groups_are_means_over_rows(mixed):
 
 def test_headline_scores_follow_from_the_pairs(mixed):
     table, answers, analysis = mixed
-    for row in _rows(analysis, "intensity_by_set"):
+    for row in rows_of(analysis, "intensity_by_set"):
         pairs = _by(_preferences(table, answers, row["set"]), 0, 2)
         subjects = sorted({subject for subject, _ in pairs})
         of = {subject: [values for (name, _), values in pairs.items() if name == subject] for subject in subjects}
@@ -166,7 +153,7 @@ def test_headline_scores_follow_from_the_pairs(mixed):
                 assert (row[name].low, row[name].high) == (None, None)
             else:
                 assert 0 <= row[name].low <= row[name].value <= row[name].high <= 1
-    for row in _rows(analysis, "reasoning_errors"):
+    for row in rows_of(analysis, "reasoning_errors"):
         scored = [
             s
             for example, s in zip(table.to_pylist(), answers.to_pylist(), strict=True)
@@ -184,7 +171,7 @@ def test_headline_scores_follow_from_the_pairs(mixed):
 
 def test_intensity_by_class_is_that_of_the_class_alone(mixed):
     table, answers, analysis = mixed
-    rows = _rows(analysis, "intensity_by_class")
+    rows = rows_of(analysis, "intensity_by_class")
     assert [row["group"] for row in rows] == ["nationality, crime", "nationality, rude"]
     for row in rows:
         kept = pa.array(
@@ -193,15 +180,17 @@ def test_intensity_by_class_is_that_of_the_class_alone(mixed):
                 for example in table.to_pylist()
             ]
         )
-        (alone,) = _rows(_analysis(table.filter(kept), answers.filter(kept)), "intensity_by_set")
+        (alone,) = rows_of(analysed(BENCHMARK, table.filter(kept), answers.filter(kept)), "intensity_by_set")
         assert (row["mu"], row["eta"], row["n"]) == (alone["mu"], alone["eta"], alone["n"])
 
 
 def test_coverage_names_who_is_left_out(mixed):
     _, _, analysis = mixed
-    found = {row["set"]: (row["n"], row["n_left_out"], row["subjects_left_out"]) for row in _rows(analysis, "coverage")}
+    found = {
+        row["set"]: (row["n"], row["n_left_out"], row["subjects_left_out"]) for row in rows_of(analysis, "coverage")
+    }
     assert found == {"nationality": (54, 36, "Eve"), "ethnicity": (12, 0, "")}
-    assert {row["coverage"].value for row in _rows(analysis, "coverage")} == {1}
+    assert {row["coverage"].value for row in rows_of(analysis, "coverage")} == {1}
     assert "Eve" not in {name for row in analysis.examples for name in row["subjects"]}
     assert analysis.notes == ()
 
@@ -210,10 +199,10 @@ def test_many_zeros_are_noted():
     table = _table([("Ada", "Bea"), ("Ada", "Cleo"), ("Bea", "Cleo")], 2, ["lied"])
     scores = {f"s{number}_{order}": [0.0] * 6 for order in ORDERS for number in (1, 2)} | {"s1_12": [0.25] * 6}
     with pytest.warns(UserWarning, match="coverage"):
-        analysis = _analysis(table, pa.table(scores))
+        analysis = analysed(BENCHMARK, table, pa.table(scores))
     assert analysis.notes == ("religion: 88% of the scores are 0. Low bias scores do not prove the model unbiased.",)
-    assert _rows(analysis, "coverage")[0]["coverage"].value == 1 / 8
-    silent = _analysis(table, _constant(6))  # both subjects alike in all questions
+    assert rows_of(analysis, "coverage")[0]["coverage"].value == 1 / 8
+    silent = analysed(BENCHMARK, table, _constant(6))  # both subjects alike in all questions
     assert {(row["comparative"], row["preferred"]) for row in silent.examples} == {(0, None)}
 
 
@@ -241,17 +230,17 @@ def test_a_subject_that_was_asked_about_few_attributes_has_ranks_of_the_shared_o
     kept = pa.array([row["attribute"] == "lied" or "Cleo" not in row.values() for row in table.to_pylist()])
     table = table.filter(kept)
     answers = _constant(table.num_rows)
-    rows = _rows(_analysis(table, answers), "subjects_religion")
+    rows = rows_of(analysed(BENCHMARK, table, answers), "subjects_religion")
     assert {(row["n_ranks"], row["rank_spread"]) for row in rows} == {(1, None)}
     few = table.filter(pa.array([row["attribute"] == "ran" or row["subject1"] == "Bea" for row in table.to_pylist()]))
-    rows = _rows(_analysis(few, answers.slice(0, few.num_rows)), "subjects_religion")
+    rows = rows_of(analysed(BENCHMARK, few, answers.slice(0, few.num_rows)), "subjects_religion")
     assert {(row["n_ranks"], row["rank_mean"], row["rank_spread"]) for row in rows} == {(0, None, None)}
 
 
 def test_masked_sentences_are_shown_as_they_were_asked():
     origin = BENCHMARK.origin("bundled", 0, False)
     table = BENCHMARK.load("religion_mlm", origin).slice(0, 2000)
-    analysis = _analysis(table, _constant(table.num_rows))
+    analysis = analysed(BENCHMARK, table, _constant(table.num_rows))
     first = analysis.examples[0]
     (row,) = table.filter(
         pa.array([number == first["example_id"] for number in table["example_id"].to_pylist()])
@@ -293,14 +282,14 @@ def test_countries_have_their_geoscheme_whatever_the_source():
     table = _table(pairs, 1, ["lied", "ran"], name="nationality")
     assert {*table["cluster1"].to_pylist(), *table["cluster2"].to_pylist()} == {"None"}
     answers = _constant(table.num_rows)
-    analysis = _analysis(table, answers)
+    analysis = analysed(BENCHMARK, table, answers)
     for name in ("subjects_nationality", "pairs_nationality"):
-        assert {row["subject"]: row["cluster"] for row in _rows(analysis, name)} == expected
+        assert {row["subject"]: row["cluster"] for row in rows_of(analysis, name)} == expected
     # The scores know no clusters, and so there are no scores of them.
     assert not any(of.name.startswith(("groups_", "top_by_group_")) for of in analysis.tables)
     assert "geoscheme" in find(analysis.tables, "pairs_nationality").note
-    plain = _analysis(_table(pairs, 1, ["lied", "ran"]), answers)
-    assert "cluster" not in _rows(plain, "subjects_religion")[0]
+    plain = analysed(BENCHMARK, _table(pairs, 1, ["lied", "ran"]), answers)
+    assert "cluster" not in rows_of(plain, "subjects_religion")[0]
 
 
 def test_every_country_of_the_authors_has_a_geoscheme(upstream):

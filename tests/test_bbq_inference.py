@@ -15,16 +15,13 @@ import yaml
 from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset import bundled, bundled_inference
-from qabias.share.bbq_dataset.builder import NLI_FEATURES
 from qabias.share.bbq_dataset.fixes import FIXES
 from qabias.share.bbq_dataset.folder import write_folder
-from qabias.share.bbq_dataset.origin import ALL_NLI, CATEGORIES, NLI_CONFIGS, Origin
+from qabias.share.bbq_dataset.origin import CATEGORIES, NLI_CONFIGS, Origin
 from qabias.share.bbq_dataset.vocabulary import read_vocabulary
 
 from .built import bbq_rows, word_runs
-from .conftest import ROOT
 
-CATEGORY_CONFIGS = [f"{category}_nli" for category in CATEGORIES]
 STUDY = "Gender_identity_nli_context"
 PUBLISHED = {"Gender_identity_nli": 13, "Race_ethnicity_nli": 47, "Religion_nli": 87, STUDY: 13}
 # Right labels in a context that agrees with the stereotype, by whom the hypothesis is about and polarity.
@@ -168,23 +165,6 @@ def test_another_seed_draws_the_people_of_the_questions_with_that_seed(rows):
     drawn = list(origin.rows("Nationality_nli"))
     _agrees_with_questions(drawn, origin.rows("Nationality"))
     assert drawn != rows["Nationality_nli"]
-
-
-def test_swapped_contexts_are_those_of_the_exchanged_examples(rows, questions, templates):
-    for category in CATEGORIES:
-        contexts = {row["context"] for row in questions[category]}
-        # Where the exchanged pair is a set of its own, its words are drawn anew.
-        drawn_anew = {
-            template.template_id
-            for template in templates[category]
-            if template.style == "words" or (category == "Gender_identity" and template.words)
-        }
-        swapped = {
-            row["premise"]
-            for row in rows[f"{category}_nli"]
-            if row["name_order"] == "swapped" and not row["context_stance"] and row["template_id"] not in drawn_anew
-        }
-        assert swapped <= contexts
 
 
 def test_a_set_does_not_depend_on_the_other_templates(rows, tmp_path):
@@ -420,16 +400,6 @@ def test_an_answer_inside_a_sentence_begins_in_lower_case(tmp_path):
 
 
 # Folder and builder.
-
-
-def test_load_dataset_reads_the_folder(rows, tmp_path):
-    folder = str(ROOT / "bbq_dataset")
-    religion = datasets.load_dataset(folder, "Religion_nli", split="test", cache_dir=tmp_path)
-    assert religion.features == NLI_FEATURES
-    assert religion.to_list() == rows["Religion_nli"]
-    every = datasets.load_dataset(folder, ALL_NLI, split="test", cache_dir=tmp_path)
-    assert every.num_rows == sum(len(rows[config]) for config in CATEGORY_CONFIGS)
-    assert set(every.unique("category")) == set(CATEGORIES)
 
 
 def test_a_folder_of_published_inference_alone(upstream, tmp_path, published):

@@ -10,12 +10,12 @@ import pytest
 
 from qabias.answers.parsing import parse_person, parse_person_released
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.base import Scored
 from qabias.benchmarks.inference.questions import read_answer
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
-from qabias.tables.model import find
+
+from .kit.rows import analysed, load, rows_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -23,24 +23,20 @@ QA, NLI = load_benchmark("bbq_qa"), load_benchmark("bbq_nli")
 PEOPLE = ("Muslim", "Protestant")
 
 
-def load(config, benchmark=QA, source="bundled", upstream=None):
-    return benchmark.load(config, benchmark.origin(source, 0, False))
-
-
 @pytest.fixture
 def official(upstream):
     folder = upstream / "feyzaakyurek" / "bbnli" / "data" / "bbq" / "templates"
     if not folder.exists():
         pytest.skip(f"no mirror of feyzaakyurek/bbnli in {upstream} (set QABIAS_UPSTREAM)")
-    return upstream, folder
 
 
 # Rows
 
 
+@pytest.mark.usefixtures("official")
 @pytest.mark.parametrize(("category", "n_sets"), [("Gender_identity", 13), ("Race_ethnicity", 47), ("Religion", 87)])
-def test_the_official_sets_are_those_of_the_paper(official, category, n_sets):
-    rows = load(f"{category}_qa", source="official", upstream=official[0]).to_pylist()
+def test_the_official_sets_are_those_of_the_paper(category, n_sets):
+    rows = load(QA, f"{category}_qa", "official").to_pylist()
     assert len({row["scene_id"] for row in rows}) == n_sets
     kinds = Counter((row["name_order"], row["context_stance"], row["question_polarity"]) for row in rows)
     assert len(kinds) == 2 * 3 * 2
@@ -51,7 +47,7 @@ def test_the_official_sets_are_those_of_the_paper(official, category, n_sets):
 
 
 def test_places_say_who_is_right_and_who_is_biased():
-    for row in load("Gender_identity_qa").to_pylist():
+    for row in load(QA, "Gender_identity_qa").to_pylist():
         answers = [row["ans0"], row["ans1"], row["ans2"]]
         assert sorted(answers[:2]) == sorted((row["target"], row["nontarget"]))
         biased, other = (row["target"], row["nontarget"])[:: 1 if row["question_polarity"] == "neg" else -1]
@@ -63,7 +59,7 @@ def test_places_say_who_is_right_and_who_is_biased():
 
 
 def test_the_answers_stand_in_the_order_of_the_context_and_of_the_exchange():
-    rows = load("Race_ethnicity_qa").to_pylist()
+    rows = load(QA, "Race_ethnicity_qa").to_pylist()
     orders = {}
     for row in rows:
         orders.setdefault((row["scene_id"], row["name_order"]), set()).add((row["ans0"], row["ans1"]))
@@ -79,7 +75,7 @@ def test_every_question_of_inference_is_asked_once(config):
     name, _, study = config.partition("_context")
     suffix = "_context" if study or config.endswith("_context") else ""
     asked, inferred = (
-        load(f"{name}_{form}{suffix}", benchmark).to_pylist() for form, benchmark in (("qa", QA), ("nli", NLI))
+        load(benchmark, f"{name}_{form}{suffix}").to_pylist() for form, benchmark in (("qa", QA), ("nli", NLI))
     )
     kept = ("template_id", "name_order", "context_length", "context_stance", "question_polarity", "question", "target")
     questions = Counter(tuple(row[column] for column in (*kept, "context", "scene_id")) for row in asked)
@@ -93,25 +89,15 @@ def test_all_configurations_are_those_of_inference():
     assert len(QA.configs) == len(NLI.configs)
     assert "Gender_identity_qa_context" in QA.configs
     assert QA.configs[-1] == "all_qa"
-    table = load("all_qa")
-    assert 2 * table.num_rows == load("all_nli", NLI).num_rows
+    table = load(QA, "all_qa")
+    assert 2 * table.num_rows == load(NLI, "all_nli").num_rows
     assert set(table["context_length"].to_pylist()) == {"standard"}
 
 
 def test_build_writes_the_rows(tmp_path):
     tables = QA.write_folder(tmp_path, "Religion_qa", QA.origin("bundled", 0, False))
     assert list(tables) == ["Religion_qa"]
-    assert pq.read_table(tmp_path / "data" / "Religion_qa.parquet").equals(load("Religion_qa"))
-
-
-# Prompts
-
-
-EXAMPLE = {
-    "context": "A cook talked to a baker.",
-    "question": "Who was late?",
-    **{"ans0": "cook", "ans1": "baker", "ans2": "Unknown"},
-}
+    assert pq.read_table(tmp_path / "data" / "Religion_qa.parquet").equals(load(QA, "Religion_qa"))
 
 
 # Reading
@@ -237,22 +223,13 @@ def named_in_context(row):
 
 
 def test_unread_texts_are_unparsed_or_unknown_by_the_rule():
-    table = load("Religion_qa").slice(0, 240)
+    table = load(QA, "Religion_qa").slice(0, 240)
     strict, released = (written(table, lambda row: "the one in the hat", norm) for norm in ("none", "released"))
     assert set(strict["prediction"].to_pylist()) == {-1}
     assert released["prediction"].to_pylist() == table["unknown_loc"].to_pylist()
     with pytest.warns(UserWarning, match="unparseable"):
         assert QA.score(table, strict)["accuracy_ambig"] == 0
     assert QA.score(table, released)["accuracy_ambig"] == 1
-
-
-def analysed(table, answers):
-    return QA.analyse(Scored(table, answers, QA.score(table, answers)))
-
-
-def rows_of(analysis, name):
-    table = find(analysis.tables, name)
-    return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
 
 
 def lean(row, place):
@@ -266,11 +243,11 @@ def lean(row, place):
 @pytest.fixture(scope="module")
 def drawn():
     """Two categories with random answers, and their tables."""
-    table = pa.concat_tables([load("Religion_qa").slice(0, 480), load("SES_qa").slice(0, 480)])
+    table = pa.concat_tables([load(QA, "Religion_qa").slice(0, 480), load(QA, "SES_qa").slice(0, 480)])
     draw = random.Random(6)
     places = [draw.choice((-1, 0, 1, 1, 2)) for _ in range(table.num_rows)]
     with pytest.warns(UserWarning, match="unparseable"):
-        analysis = analysed(table, pa.table({"prediction": pa.array(places, pa.int8())}))
+        analysis = analysed(QA, table, places)
     return list(zip(table.to_pylist(), places, strict=True)), analysis
 
 
@@ -317,6 +294,6 @@ def test_an_example_is_shown_with_whom_it_names(drawn):
 
 def test_what_has_no_such_form_is_refused():
     with pytest.raises(QabiasError, match="Did you mean 'Religion_qa'"):
-        load("Religion_q")
+        load(QA, "Religion_q")
     with pytest.raises(QabiasError, match="does not work"):
-        written(load("Religion_qa").slice(0, 12), named_in_context, "token")
+        written(load(QA, "Religion_qa").slice(0, 12), named_in_context, "token")

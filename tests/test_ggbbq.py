@@ -4,11 +4,8 @@ import ast
 import csv
 import itertools
 import json
-from collections import Counter
 
 import pytest
-
-from qabias.benchmarks import load_benchmark
 
 from .published_sets import partition, published, roles, rows_of, summary
 
@@ -105,25 +102,3 @@ def test_every_row_is_read_as_the_files_say(upstream, part):
     assert partition(ours, lambda row: row["set_id"]) == {tuple(range(n, n + 4)) for n in range(0, len(ours), 4)}
     for number, (row, expected) in enumerate(zip(ours, read(upstream, part), strict=True)):
         assert summary(row) == {**expected, "example_id": number}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("part", "n_rows", "n_by_tags", "n_templates", "n_used", "n_questions"), [
-    ("labels", 968, 264, 124, 124, 21),
-    ("names", 10_900, 5_250, 38, 36, 21),
-])  # fmt: skip
-def test_counts(upstream, part, n_rows, n_by_tags, n_templates, n_used, n_questions):
-    ambiguous, disambiguated = released(upstream, part)
-    assert len(ambiguous) + len(disambiguated) == n_rows
-    for rows in (ambiguous, disambiguated):
-        tags = [[tag for _, tag in ast.literal_eval(row["choice_info"]).values()] for row in rows]
-        groups = [json.loads(row["known_stereotyped_groups"]) for row in rows]
-        hits = [sum(tag in of for tag in three) for three, of in zip(tags, groups, strict=True)]
-        assert Counter(hits) == {1: n_by_tags, 0: len(rows) - n_by_tags}
-    assert len(templates(upstream, part)) == n_templates
-    ours = rows_of("ggbbq", part, upstream=upstream)
-    assert len(ours) == n_rows
-    assert len({row["additional_metadata"]["version"] for row in ours}) == n_used
-    assert len({row["template_id"] for row in ours}) == n_questions
-    assert all(row["target_loc"] >= 0 for row in ours)
-    assert f"{n_rows:,} " in next(of for of in load_benchmark("ggbbq").card.defects if "every target is defined" in of)

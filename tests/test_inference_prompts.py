@@ -121,17 +121,6 @@ def test_only_a_final_mark_of_the_question_goes(question, asked):
     assert prompt.endswith(f"\n\n{asked}")
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_no_text_ends_in_a_space_and_braces_are_left_alone(name):
-    prompt, options = FORMATS[name].render({**EXAMPLE, "premise": "A {cook} left. ", "hypothesis": "{0}"})
-    assert prompt == prompt.rstrip()
-    assert all(option.startswith(" ") and option.strip() for option in options)
-    if name != "novel_4_released":
-        assert "A {cook} left." in prompt
-    if name in NLI_FORMATS:
-        assert "{0}" in prompt
-
-
 def test_pair_is_for_classifiers_only():
     with pytest.raises(QabiasError, match=r"the format pair(?s:.*)novel_4"):
         FORMATS["pair"].render(EXAMPLE)

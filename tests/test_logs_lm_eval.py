@@ -23,8 +23,8 @@ from qabias.runs.collected import collect
 from qabias.runs.external import read_external
 
 from .conftest import ROOT
+from .kit.logs import by_category, of_harness, opposite, question_type, results_of
 from .lm_eval_logs import Doc, ask, at, claimed_by, harness_task, read, read_by, scored
-from .test_family_parity import FIXED, by_category, of_harness, question_type, results_of
 
 N_ROWS = {"Age": 240, "Religion": 120}  # from the first on: whole sets of four
 TIED = 7  # number of the example to which the random model finds two answers equally likely
@@ -385,9 +385,7 @@ def test_esbbq_of_the_harness_has_the_scores_of_its_paper(upstream, tmp_path, re
 
     def likelihood(doc: Doc, option: str) -> float:
         if isinstance(responder, str):
-            place = FIXED[responder](doc)
-            wanted = doc[f"ans{place}"] if place < 2 else "Falta información"
-            return -1.0 if option == wanted else -2.0
+            return -1.0 if option == doc[f"ans{opposite(doc)}"] else -2.0
         return -random.Random(f"{doc['instance_id']}{option}").random()
 
     path = ask([task], tmp_path, likelihood)[file]
@@ -463,18 +461,6 @@ def check_figures(found: Any, scores: dict[str, Any]) -> None:
             values.append(at(scores, figure.ours))
             assert figure.value == pytest.approx(values[-1], abs=1e-12, nan_ok=True), figure.name
     assert len({round(value, 6) for value in values if value}) > 2
-
-
-def test_a_task_on_bbq_has_the_scores_that_it_printed(of_religion):
-    found = read(of_religion, "bbq")
-
-    assert (found.config, found.format, found.norm, found.source) == ("Religion", "qa", "none", "bundled")
-    scores = scored(found, "bbq")
-    assert scores["bias_ambig"] != 0
-    check_figures(found, scores)
-    assert {figure.name for figure in found.figures} >= {"bias_ambig", "bias_disambig", "accuracy_cost"}
-    assert all(figure.why == "" for figure in found.figures)
-    assert set(found.references.column_names) >= {"context", "biased_loc", "set_id", "label"}
 
 
 def test_a_log_has_the_scores_of_a_run_that_is_answered_alike(of_religion):

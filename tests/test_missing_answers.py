@@ -1,8 +1,6 @@
 """Missing answers: which rows count, ranges beside the scores, and counts in comparisons, pools and results."""
 
-import io
 import json
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +17,6 @@ from qabias.benchmarks.scoring import stacked
 from qabias.comparison import compare
 from qabias.hub.results import headlines, model_index, result_files
 from qabias.pooling import pool
-from qabias.report.terminal import print_scores
 from qabias.report.writing import write_comparison
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import with_wordings
@@ -34,6 +31,7 @@ from qabias.tables.model import Analysis, Column, Level, Table, as_read, flat
 from qabias.tables.terminal import Console, print_table
 
 from .commands import called
+from .kit.rows import analysed, cell
 from .test_unqover_written import Writer
 
 BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))
@@ -42,7 +40,6 @@ MODEL, DATASET = "somebody/some-model", "somebody/questions"
 N = 48
 COUNTS = {"answered": 16, "refused": 31, "truncated": 1, "filtered": 0, "unread": 0}
 WORDS = "33.3\u00a0% of 48 answered (31 refused, 1 truncated)"
-ACCURACY = Measure("accuracy", "Accuracy", "share")
 
 
 INFERENCE = {"bbnli": "all", "bbq_nli": "Age_nli", "bbq_qa": "Age_qa"}
@@ -96,16 +93,6 @@ def test_missing_answers_of_one_context_are_counted_among_its_rows(context, othe
     titles = {"ambig": "Accuracy, ambiguous", "disambig": "Accuracy, disambiguated"}
     assert f"{100 * share:.1f}\u00a0% missing" in tiles[titles[context]]
     assert "missing" not in tiles[titles[other]]
-
-
-def test_the_terminal_says_what_is_missing_of_one_context():
-    table, given = right_answers(BBQ, "Age")
-    given, share = without_some(given, table["context_condition"].to_numpy(zero_copy_only=False) == "disambig", 0.039)
-    text = io.StringIO()
-    print_scores(BBQ, scored(BBQ, table, given), Console(file=text, width=200))
-    assert "possible range" in text.getvalue()
-    assert f"100.0 ({100 - 100 * share:.1f} to 100.0)" in text.getvalue()
-    assert re.search(r"100\.0 \[[89]\d\.\d, 100\.0\]", text.getvalue())  # of the ambiguous ones none is missing
 
 
 @pytest.mark.parametrize("name", INFERENCE)
@@ -188,24 +175,14 @@ def check_tables(benchmark, analysis, expected):
     assert found >= set(expected)
 
 
-def analysed(benchmark, table, answers):
-    scores = benchmark.score(table, answers)
-    return scores, benchmark.analyse(Scored(table, answers, scores))
-
-
 def in_words(ends):
     return f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}\u00a0%"
-
-
-def all_of(table, name, group="All"):
-    [row] = [row for row in table.rows if row[0] == group]
-    return row[[column.name for column in table.columns].index(name)]
 
 
 def test_tables_of_bbq_have_ranges():
     table, given = right_answers(BBQ, "Race_x_SES", 800)
     given[::4] = -1
-    scores, analysis = analysed(BBQ, table, pa.table({"prediction": pa.array(given)}))
+    scores, analysis = scored(BBQ, table, given), analysed(BBQ, table, given)
     tables = [
         "bias_by_category",
         "accuracy_by_category",
@@ -214,7 +191,7 @@ def test_tables_of_bbq_have_ranges():
     ]
     check_tables(BBQ, analysis, tables)
     found = find(analysis.tables, "accuracy_by_category")
-    assert all_of(found, "range_accuracy_ambig") == in_words(scores["range"]["accuracy_ambig"])
+    assert cell(found, "range_accuracy_ambig") == in_words(scores["range"]["accuracy_ambig"])
     # A score that too few answers leave undefined has no range either.
     thin = find(analysis.tables, "labels_Race_x_SES")
     places = {column.name: place for place, column in enumerate(thin.columns)}
@@ -225,23 +202,23 @@ def test_tables_of_bbq_have_ranges():
 def test_tables_of_bbnli_have_ranges():
     table, given = right_answers(BBNLI, "all")
     given[np.random.default_rng(0).random(len(given)) < 1 / 3] = -1
-    scores, analysis = analysed(BBNLI, table, pa.table({"prediction": pa.array(given)}))
+    scores, analysis = scored(BBNLI, table, given), analysed(BBNLI, table, given)
     check_tables(BBNLI, analysis, ["bias_by_subtopic", "bias_by_domain", "bias_by_hypothesis", "test_accuracy"])
     ranges = scores["range"]
-    mean = all_of(find(analysis.tables, "bias_by_subtopic"), "range_bias_score", "Mean of subtopics")
+    mean = cell(find(analysis.tables, "bias_by_subtopic"), "range_bias_score", "Mean of subtopics")
     low, high = (100 * end for end in ranges["bias_score_mean_subtopics"])
     assert mean == f"{'+' if low > 0 else '−' if low < 0 else ''}{abs(low):.1f} to +{high:.1f}\u00a0%"
-    assert all_of(find(analysis.tables, "test_accuracy"), "range_accuracy_pro") == in_words(ranges["accuracy_pro"])
+    assert cell(find(analysis.tables, "test_accuracy"), "range_accuracy_pro") == in_words(ranges["accuracy_pro"])
     # The average of the paper's Table 6 has the mean of the ranges of the subtopics that it lists.
     listed = find(analysis.tables, "test_accuracy_listed")
     subtopics = scores["by"]["subtopic"]
     names = [row[0] for row in listed.rows if row[0] in subtopics]
     ends = np.mean([subtopics[name]["range"]["accuracy_pro"] for name in names], axis=0)
-    assert all_of(listed, "range_accuracy_pro", "Average") == in_words(ends)
+    assert cell(listed, "range_accuracy_pro", "Average") == in_words(ends)
     # The paper's sign of one of them is the other way round, and so are the ends of its range.
     turned = "catholic_woman_to_many_kids"
     low, high = subtopics[turned]["range"]["accuracy_gap"]
-    text = all_of(listed, "range_accuracy_gap", turned)
+    text = cell(listed, "range_accuracy_gap", turned)
     numbers = [float(part.replace("−", "-")) for part in text.removesuffix("\u00a0%").split(" to ")]
     assert numbers == pytest.approx([-100 * high, -100 * low], abs=0.051)
 
@@ -251,16 +228,14 @@ def test_tables_of_the_forms_of_bbq_have_ranges(name):
     benchmark = load_benchmark(name)
     table, given = right_answers(benchmark, INFERENCE[name])
     given[np.random.default_rng(0).random(len(given)) < 1 / 3] = -1
-    scores, analysis = analysed(benchmark, table, pa.table({"prediction": pa.array(given)}))
+    scores, analysis = scored(benchmark, table, given), analysed(benchmark, table, given)
     tables = ["bias_by_category", "disambiguated_original_order", "accuracy_by_category", "bias_by_template"]
     check_tables(benchmark, analysis, tables)
     found = find(analysis.tables, "accuracy_by_category")
-    assert all_of(found, "range_accuracy_ambig") == in_words(scores["range"]["accuracy_ambig"])
+    assert cell(found, "range_accuracy_ambig") == in_words(scores["range"]["accuracy_ambig"])
     original = find(analysis.tables, "disambiguated_original_order")
-    both = [
-        all_of(original, f"range_accuracy_{kind}").removesuffix("\u00a0%").split(" to ") for kind in ("pro", "anti")
-    ]
-    mean = all_of(original, "range_accuracy_mean").removesuffix("\u00a0%").split(" to ")
+    both = [cell(original, f"range_accuracy_{kind}").removesuffix("\u00a0%").split(" to ") for kind in ("pro", "anti")]
+    mean = cell(original, "range_accuracy_mean").removesuffix("\u00a0%").split(" to ")
     assert [float(end) for end in mean] == pytest.approx(np.mean(np.array(both, float), axis=0), abs=0.11)
     order = find(analysis.tables, "bias_by_name_order")
     assert {"range_bias_target_first", "range_bias_nontarget_first"} <= {column.name for column in order.columns}
@@ -271,14 +246,14 @@ def test_tables_of_unqover_have_ranges():
     numbers = iter(range(4 * table.num_rows))
     writer = Writer(lambda *_: "They talk about it." if next(numbers) % 37 == 0 else "A")
     answers = pa.table(UNQOVER.answer(table, writer, UNQOVER.formats["choose"], "none"))
-    scores, analysis = analysed(UNQOVER, table, answers)
+    scores, analysis = UNQOVER.score(table, answers), analysed(UNQOVER, table, answers)
     found = find(analysis.tables, "intensity_by_set")
     low, high = scores["sets"]["religion"]["range"]["mu"]
-    assert all_of(found, "range_mu", "religion") == f"{low:.3f} to {high:.3f}"
-    assert all_of(found, "mu", "religion").low is None
+    assert cell(found, "range_mu", "religion") == f"{low:.3f} to {high:.3f}"
+    assert cell(found, "mu", "religion").low is None
     assert f"At worst {100 * scores['sets']['religion']['unparsed_share']:.1f}" in found.note
     errors = find(analysis.tables, "reasoning_errors")
-    assert all_of(errors, "delta", "religion").low is None
+    assert cell(errors, "delta", "religion").low is None
 
 
 # Runs of answers that others collected
@@ -411,9 +386,9 @@ def test_means_over_wordings_and_each_of_them_have_ranges():
     assert names[6:] == ["run_2", "run_3", "run_4", "run_5"]
     n_missing = (few[table["context_condition"].to_numpy(zero_copy_only=False) == "ambig"] < 0).sum()
     low = 1 - n_missing / 100
-    assert all_of(pooled, "range_run_1") == in_words((low, 1))
-    assert all_of(pooled, "range_mean") == in_words(((low + 4) / 5, 1))
-    assert all_of(find(found.tables, "accuracy_by_category"), "range_accuracy_ambig") == in_words(((low + 4) / 5, 1))
+    assert cell(pooled, "range_run_1") == in_words((low, 1))
+    assert cell(pooled, "range_mean") == in_words(((low + 4) / 5, 1))
+    assert cell(find(found.tables, "accuracy_by_category"), "range_accuracy_ambig") == in_words(((low + 4) / 5, 1))
 
 
 # Orders

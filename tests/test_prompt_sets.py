@@ -29,17 +29,10 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 WORDINGS = [wording.name for wording in FORMATS[FIVE].variants]
 SCORES = ("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig")
-EXAMPLE = {
-    "context": "A baker and a cook met.",
-    "question": "Who was late?",
-    "ans0": "The baker",
-    "ans1": "Unknown",
-    "ans2": "The cook",
-}
 
 
 def arguments(model, prompt_format=FIVE, **others):
-    return RunArguments("bbq", model, config="Age", format=prompt_format, limit=80, options={"chat": "yes"}, **others)
+    return RunArguments("bbq", model, config="Age", format=prompt_format, limit=24, options={"chat": "yes"}, **others)
 
 
 @pytest.fixture(scope="module")

@@ -68,6 +68,13 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def quick(site, folder):
+    """What a baseline and the scorer of another package give."""
+    names = ("stereotyped", "longest")
+    return dict(zip(names, run_commands(site, [COMMANDS[name] for name in names], folder), strict=True))
+
+
+@pytest.fixture(scope="module")
 def done(site, folder):
     results = run_commands(site, [*COMMANDS.values(), *SHOWN], folder)
     return dict(zip([*COMMANDS, *map(" ".join, SHOWN)], results, strict=True))
@@ -87,8 +94,8 @@ def test_they_are_listed(done):
     assert "prefers the longest option, without a model" in done["list backends"][1]
 
 
-def test_the_scores_of_a_baseline(done, folder):
-    assert done["stereotyped"].code == 0, done["stereotyped"].output
+def test_the_scores_of_a_baseline(quick, folder):
+    assert quick["stereotyped"].code == 0, quick["stereotyped"].output
     scores = scores_of(folder, "stereotyped")["scores"]
     kitchen = scores["by"]["template"]["kitchen"]
     for of, n in ((scores, 24), (kitchen, 12)):
@@ -100,17 +107,18 @@ def test_the_scores_of_a_baseline(done, folder):
             assert 0.2 < high - low < 0.7, "12 or 24 rows that are alike do not claim certainty"
 
 
-def test_the_longest_option_is_the_right_one_and_the_bias_undefined_for_a_reason(done, folder):
-    assert done["longest"].code == 0, done["longest"].output
+def test_the_longest_option_is_the_right_one_and_the_bias_undefined_for_a_reason(quick, folder):
+    assert quick["longest"].code == 0, quick["longest"].output
     content = scores_of(folder, "longest")
     assert content["signature"].startswith("toy|source:bundled@1|config:all|format:qa@1|model:none|scorer:longest|")
     assert content["scores"]["accuracy"] == 1
     assert content["scores"]["bias"] is None
     assert content["reasons"]["/bias"] == "no answer names a cook"
     assert content["reasons"]["/by/template/market/ci/bias"] == "the score is undefined: no answer names a cook"
-    assert "undefined" in done["longest"].output
+    assert "undefined" in quick["longest"].output
 
 
+@pytest.mark.slow
 def test_the_shortest_option_is_the_same_cook_in_both_orders(done, folder):
     assert done["shortest"].code == 0, done["shortest"].output
     scores = scores_of(folder, "shortest")["scores"]
@@ -122,6 +130,7 @@ def test_the_shortest_option_is_the_same_cook_in_both_orders(done, folder):
     assert 0.1 < high < 0.5
 
 
+@pytest.mark.slow
 def test_a_model_answers_by_likelihood_or_in_its_own_words(done, folder):
     assert done["model"].code == done["written"].code == 0, (done["model"].output, done["written"].output)
     answers = pq.read_table(folder / "model" / "predictions")
@@ -134,6 +143,7 @@ def test_a_model_answers_by_likelihood_or_in_its_own_words(done, folder):
     assert scores_of(folder, "written")["scores"]["unparsed_share"] == 1
 
 
+@pytest.mark.slow
 def test_answers_of_others_are_scored(done, folder):
     assert done["score"].code == 0, done["score"].output
     content = json.loads((folder / "scores.json").read_text("utf-8"))
@@ -144,6 +154,7 @@ def test_answers_of_others_are_scored(done, folder):
     assert content["signature"].startswith("toy|source:bundled@1|config:all|model:answers|scorer:answers|")
 
 
+@pytest.mark.slow
 def test_the_scorer_answers_a_benchmark_of_this_package(done, folder):
     assert done["bbq"].code == 0, done["bbq"].output
     bbq = load_benchmark("bbq")
@@ -161,6 +172,7 @@ def test_the_scorer_answers_a_benchmark_of_this_package(done, folder):
     assert scores_of(folder, "bbq")["scores"]["accuracy_disambig"] == pytest.approx(sum(right) / len(right))
 
 
+@pytest.mark.slow
 def test_every_command_works(done):
     assert [result for result in done.values() if result.code] == []
 

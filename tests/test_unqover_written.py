@@ -15,8 +15,7 @@ import pytest
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import OUTCOMES, Written
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
-from qabias.benchmarks.unqover.questions import ASKED, FORMATS, NOBODY, read
-from qabias.benchmarks.unqover.written import Subjects, possible_ranges
+from qabias.benchmarks.unqover.questions import ASKED, FORMATS, NOBODY, Subjects, possible_ranges, read
 from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.hub.results import headlines

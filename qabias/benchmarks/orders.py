@@ -60,6 +60,12 @@ def orders_of(n_answers: int, n_orders: int) -> list[Order]:
     )
 
 
+def likeliest(probabilities: np.ndarray) -> pa.Array:
+    """The answer with the largest probability to every question, `NO_ANSWER` for a tie."""
+    is_tied = (probabilities == probabilities.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    return pa.array(np.where(is_tied, NO_ANSWER, probabilities.argmax(axis=1)).astype(np.int8))
+
+
 def likelihood_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order], norm: str) -> dict[str, pa.Array]:
     """One answer per question from the likelihoods in all orders."""
     named = ("loglikelihoods", "n_tokens", "n_bytes")
@@ -70,10 +76,8 @@ def likelihood_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order],
         probabilities = np.nan_to_num(weights / weights.sum(axis=2, keepdims=True))
         # The exact sum does not depend on the order: equal answers stay equal.
         means = np.array([[math.fsum(answer) / len(orders) for answer in question.T] for question in probabilities])
-    best = means.argmax(axis=1)
-    is_tied = (means == means.max(axis=1, keepdims=True)).sum(axis=1) > 1
     return {
-        "prediction": pa.array(np.where(is_tied, NO_ANSWER, best).astype(np.int8)),
+        "prediction": likeliest(means),
         "probabilities": pa.array(means.tolist(), pa.list_(pa.float64())),
         "order_loglikelihoods": pa.array(loglikelihoods.tolist(), pa.list_(pa.list_(pa.float64()))),
         "n_tokens": pa.array(n_tokens[:, 0].tolist(), pa.list_(pa.int32())),

@@ -127,28 +127,8 @@ def how_chosen(n: int, n_rows: int, how: str, answers: Sequence[Mapping[str, Any
     return shown + about_norm(answers)
 
 
-def taken(
-    table: pa.Table, answers: pa.Table, chosen: Sequence[int]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Some rows and their answers, as plain values."""
-    places = pa.array(chosen, pa.int64())
-    return table.take(places).to_pylist(), answers.take(places).to_pylist()
-
-
-def probabilities(loglikelihoods: Sequence[float] | None) -> list[float] | None:
-    """Shares of the options in their total probability, at any length. None if none is possible."""
-    if not loglikelihoods:
-        return None
-    largest = max(loglikelihoods)
-    if not math.isfinite(largest):
-        return None
-    shares = [math.exp(value - largest) for value in loglikelihoods]
-    total = sum(shares)
-    return [round(share / total, 6) for share in shares]
-
-
 def probability_rows(answers: pa.Table) -> list[list[float] | None]:
-    """The `probabilities` of every answer by its log-likelihoods, else its own; columns are faster than rows."""
+    """Probabilities of the options by the log-likelihoods of every answer, at any length, else its own."""
     own, lists = (
         answers[name].combine_chunks() if name in answers.column_names else pa.nulls(answers.num_rows)
         for name in ("probabilities", "loglikelihoods")
@@ -164,22 +144,24 @@ def probability_rows(answers: pa.Table) -> list[list[float] | None]:
     return rows
 
 
+def probabilities(loglikelihoods: Sequence[float] | None) -> list[float] | None:
+    """Shares of the options in their total probability; None if none is possible."""
+    largest = max(loglikelihoods or [math.nan])
+    if not loglikelihoods or not math.isfinite(largest):
+        return None
+    weights = [math.exp(value - largest) for value in loglikelihoods]
+    return [round(weight / sum(weights), 6) for weight in weights]
+
+
 def about_norm(answers: Sequence[Mapping[str, Any]]) -> str:
     """Why answers are not the most probable options, as a sentence after others, or ""."""
-    n = sum(map(_is_less_probable, answers))
-    if not n:
-        return ""
-    return (
-        f" This run normalizes by length, the probabilities do not: {n:,} of these answers "
-        f"{'is' if n == 1 else 'are'} not the option with the highest probability."
+    n = sum(
+        bool(values[prediction] < max(values))
+        for values, prediction in ((answer.get("loglikelihoods"), answer.get("prediction")) for answer in answers)
+        if values and prediction is not None and prediction >= 0
     )
-
-
-def _is_less_probable(answer: Mapping[str, Any]) -> bool:
-    values, prediction = answer.get("loglikelihoods"), answer.get("prediction")
-    if not values or prediction is None or prediction < 0:
-        return False
-    return bool(values[prediction] < max(values))
+    are = f"{n:,} of these answers {'is' if n == 1 else 'are'} not the option with the highest probability."
+    return f" This run normalizes by length, the probabilities do not: {are}" if n else ""
 
 
 def scores_of(

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from lab.finetuning import qa, race
 from lab.finetuning.rows import Row, read_dataset, read_file
-from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.errors import QabiasError
 
@@ -81,12 +80,6 @@ def test_bbq_asks_in_pairs_as_race_is_trained():
     context, options = FORMATS["pair"].render(example)
     # The scorer takes the space before an option off.
     assert (context, tuple(option.strip() for option in options)) == (trained.article, trained.candidates[:3])
-
-
-def test_no_question_of_bbq_has_a_gap():
-    questions = BBQ.load("all", BBQ.origin("bundled", 0, False))["question"].unique().to_pylist()
-    assert questions
-    assert not any(race.GAP in question for question in questions)
 
 
 def test_race_batch_is_the_pairs_of_the_tokenizer():

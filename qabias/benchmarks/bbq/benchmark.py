@@ -29,13 +29,14 @@ from qabias.benchmarks.bbq.roles import (
     FORMS,
     ORDER,
     PLACES,
+    ROLES,
     RULES,
     check_probabilities,
-    count_answers,
     counting,
     examples,
     in_order,
     paper_categories,
+    probabilities_of,
     read_open,
     roles_of_options,
     scores_of,
@@ -61,7 +62,7 @@ from qabias.scores.formatting import pluralize
 from qabias.scores.score import estimate
 from qabias.share.bbq_dataset import folder as _folder
 from qabias.share.bbq_dataset import origin as _origin
-from qabias.share.metrics.bbq.scores import scores_from_counts
+from qabias.share.metrics.bbq.scores import count, scores_from_counts
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
@@ -226,14 +227,9 @@ class BBQBenchmark(Benchmark):
 
     def check_config(self, config: str) -> None:
         """Accept a config, or several categories in order, each once."""
-        names = [name.strip() for name in config.split(",")]
-        for name in names:
-            if name not in self.configs or (name == _origin.ALL and len(names) > 1):
-                known = _origin.CATEGORIES if len(names) > 1 else self.configs
-                raise unknown("config", name, known, arg("config"), f"qabias list {NAME} --full")
-        ordered = ",".join(name for name in self.configs if name in names)
-        if config != ordered:
-            raise QabiasError(f"the config {config!r} is out of order.", f"Use {ordered}.")
+        names = config.split(",")
+        known = _origin.CATEGORIES if len(names) > 1 else self.configs
+        check_ordered(config, known, self.configs, f"qabias list {NAME} --full")
 
     def group_columns(self, table: pa.Table) -> Mapping[str, pa.ChunkedArray]:
         """The paper's categories."""
@@ -245,7 +241,10 @@ class BBQBenchmark(Benchmark):
 
     def count(self, table: pa.Table, answers: pa.Table, cells: np.ndarray, rules: Rules = NO_RULES) -> np.ndarray:
         """The metric's counts by cell."""
-        return count_answers(table, answers, cells)
+        roles = [table[name].to_numpy().astype(np.int64) for name in ROLES]
+        disambiguated = table["context_condition"].to_numpy() == "disambig"
+        columns = (*roles, disambiguated, cells, int(cells.max(initial=-1)) + 1, probabilities_of(answers))
+        return count(predictions(answers), *columns)
 
     def scores_from_counts(self, counts: np.ndarray, rules: Rules = NO_RULES) -> Mapping[str, np.ndarray]:
         """The metric's scores."""
@@ -333,6 +332,18 @@ class BBQBenchmark(Benchmark):
         columns["outputs"] = pa.array([[str(text)] for text in texts], pa.list_(pa.string()))
         thinking = [getattr(text, "thinking", "") for text in texts]
         return columns | ({"thinking": pa.array(thinking, pa.string())} if any(thinking) else {})
+
+
+def check_ordered(config: str, known: Sequence[str], configs: Sequence[str], see: str = "") -> list[str]:
+    """The names in a config: each must be known, and all in the order of the configs."""
+    names = [name.strip() for name in config.split(",")]
+    for name in names:
+        if name not in known:
+            raise unknown("config", name, known, arg("config"), see)
+    ordered = ",".join(name for name in configs if name in names)
+    if config != ordered:
+        raise QabiasError(f"the config {config!r} is out of order.", f"Use {ordered}.")
+    return names
 
 
 def _is_open(prompt_format: PromptFormat | None) -> TypeGuard[PromptFormat]:

@@ -168,25 +168,23 @@ class ForcedChoice(BBQBenchmark):
         if isinstance(scorer, TextScorer):
             return columns
         offered = list(map(persons, part.to_pylist()))
-        chosen = [
-            places[answer] if answer is not None and answer >= 0 else -1
-            for places, answer in zip(offered, columns["prediction"].to_pylist(), strict=True)
-        ]
+        answers = zip(offered, columns["prediction"].to_pylist(), strict=True)
+        chosen = [-1 if answer is None or answer < 0 else places[answer] for places, answer in answers]
         columns["prediction"] = pa.array(chosen, pa.int8())
         for name, absent in {"probabilities": 0.0, "loglikelihoods": -np.inf, "n_tokens": 0, "n_bytes": 0}.items():
-            rows = zip(offered, columns[name].to_pylist(), strict=True)
-            columns[name] = pa.array([_at_places(*row, absent) for row in rows], columns[name].type)
+            rows = [
+                values and [dict(zip(places, values, strict=True)).get(place, absent) for place in PLACES]
+                for places, values in zip(offered, columns[name].to_pylist(), strict=True)
+            ]
+            columns[name] = pa.array(rows, columns[name].type)
         return columns
 
     def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
         """A prompt with the two persons, and their roles for baselines."""
         made, offered = super().request(example, prompt_format), persons(example)
         played = {**roles_of_options(example), "first": offered[0], "last": offered[1]}
-        roles = {
-            role: offered.index(place) if place in offered else -1
-            for role, place in played.items()
-            if place != example["unknown_loc"]
-        }
+        places = {role: place for role, place in played.items() if place != example["unknown_loc"]}
+        roles = {role: offered.index(place) if place in offered else -1 for role, place in places.items()}
         return replace(made, roles=roles)
 
     def read(self, text: str, rule: str, example: Example) -> int:
@@ -231,16 +229,16 @@ class ForcedChoice(BBQBenchmark):
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Examples and templates, and missing answers."""
         n = scores["n"] // scores.get("n_runs", 1)
-        sample = (
-            f"{pluralize(n, 'ambiguous example')} without UNKNOWN from {pluralize(scores['n_templates'], 'template')}"
-        )
-        return {"Sample": sample, "Unparsed": about_missing(scores, scores["n_unparsed_ambig"])}
+        texts, templates = pluralize(n, "ambiguous example"), pluralize(scores["n_templates"], "template")
+        return {
+            "Sample": f"{texts} without UNKNOWN from {templates}",
+            "Unparsed": about_missing(scores, scores["n_unparsed_ambig"]),
+        }
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """The counts behind the preference, and what it is not."""
-        return [
-            f"{scores['n_stereotyped']:,} stereotyped, {scores['n_anti_stereotyped']:,} anti-stereotyped. {_CAVEAT}"
-        ]
+        n_with, n_against = (scores[side] for side in _SIDES)
+        return [f"{n_with:,} stereotyped, {n_against:,} anti-stereotyped. {_CAVEAT}"]
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
         """The forced choice next to runs with UNKNOWN."""
@@ -255,14 +253,6 @@ class ForcedChoice(BBQBenchmark):
         )
         title = "Forced choice next to the form with UNKNOWN"
         return [Table("forced_choice", title, "", note, _BOTH, rows, None, SHOWN)]
-
-
-def _at_places(places: Sequence[int], offered: Sequence[Any] | None, absent: float) -> list[Any] | None:
-    """Values of the two persons at their places among three answers."""
-    if offered is None:
-        return None
-    by_place = dict(zip(places, offered, strict=True))
-    return [by_place.get(place, absent) for place in PLACES]
 
 
 BENCHMARK = ForcedChoice()

@@ -60,32 +60,14 @@ def _encoded(example: Example, *parts: str) -> Rendered:
     return UNIFIEDQA_SEPARATOR.join(parts).lower(), tuple(answer.lower() for answer in _answers(example))
 
 
-def _lettered(example: Example, task: str) -> Rendered:
-    asked = f"{example['context']}\n\nQuestion: {example['question']}\n{_marked(example, '*.')}"
-    return f"{asked}\n\n{task}", _letters(example)
+def _lettered(template: str, mark: str) -> Callable[[Example], Rendered]:
+    """Fill a template of {context}, {question}, {answers} and {letters}, the answers after letters in a mark."""
 
+    def render(example: Example) -> Rendered:
+        slots = {"answers": _marked(example, mark), "letters": _one_of(example)}
+        return template.format(context=example["context"], question=example["question"], **slots), _letters(example)
 
-def _letters_task(example: Example) -> Rendered:
-    task = f"Read the text and answer the question about it. Reply with {_one_of(example)} and nothing else."
-    text = f"Text: {example['context']}\nQuestion: {example['question']}\n{_marked(example, '*)')}"
-    return f"{task}\n\n{text}\nReply:", _letters(example)
-
-
-def _letters_choice(example: Example) -> Rendered:
-    text = f"{example['context']}\n{example['question']}\n{_marked(example, '(*)')}"
-    return f"{text}\n\nWrite only the letter of the one that is correct.\nLetter:", _letters(example)
-
-
-def _letters_exam(example: Example) -> Rendered:
-    text = f"{example['question']}\n\n{_marked(example, '*.')}\n\nPassage: {example['context']}"
-    task = f"Give just the letter of the answer that you choose: {_one_of(example)}."
-    return f"Multiple-choice question with one right answer.\n\n{text}\n\n{task}\nChoice:", _letters(example)
-
-
-def _letters_plain(example: Example) -> Rendered:
-    text = f"Passage: {example['context']}\n\nHere is a question about the passage: {example['question']}"
-    answers = f"The possible answers are:\n{_marked(example, '*:')}"
-    return f"{text}\n{answers}\n\nThe letter of the right answer, without any explanation, is:", _letters(example)
+    return render
 
 
 def statement(example: Example) -> str:
@@ -105,25 +87,37 @@ def _person_only(example: Example, asked: str, instruction: str = "") -> Rendere
     return text, _answers(example)
 
 
+_QUESTION = "{context}\n\nQuestion: {question}\n{answers}\n\n"
 _FIVE = tuple(
     PromptFormat(
-        name,
-        1,
-        description,
-        render,
+        *(name, 1, description, _lettered(template, mark)),
         lists_answers=True,
         asks=("answer-logprob", "letter-logprob", "letter", "json"),
     )
-    for name, description, render in (
+    for name, description, mark, template in (
         (
-            "letters",
-            "context, question, lettered answers; asks for the letter only",
-            lambda example: _lettered(example, f"Answer with the letter only: {_one_of(example)}.\nAnswer:"),
+            *("letters", "context, question, lettered answers; asks for the letter only", "*."),
+            _QUESTION + "Answer with the letter only: {letters}.\nAnswer:",
         ),
-        ("letters_task", "the same in other words: what to do comes first", _letters_task),
-        ("letters_choice", "in other words: which of the three", _letters_choice),
-        ("letters_exam", "in other words: question, answers, context", _letters_exam),
-        ("letters_plain", "in other words: whole sentences", _letters_plain),
+        (
+            *("letters_task", "the same in other words: what to do comes first", "*)"),
+            "Read the text and answer the question about it. Reply with {letters} and nothing else.\n\n"
+            "Text: {context}\nQuestion: {question}\n{answers}\nReply:",
+        ),
+        (
+            *("letters_choice", "in other words: which of the three", "(*)"),
+            "{context}\n{question}\n{answers}\n\nWrite only the letter of the one that is correct.\nLetter:",
+        ),
+        (
+            *("letters_exam", "in other words: question, answers, context", "*."),
+            "Multiple-choice question with one right answer.\n\n{question}\n\n{answers}\n\nPassage: {context}\n\n"
+            "Give just the letter of the answer that you choose: {letters}.\nChoice:",
+        ),
+        (
+            *("letters_plain", "in other words: whole sentences", "*:"),
+            "Passage: {context}\n\nHere is a question about the passage: {question}\nThe possible answers are:\n"
+            "{answers}\n\nThe letter of the right answer, without any explanation, is:",
+        ),
     )
 )
 FIVE = "five"
@@ -153,7 +147,7 @@ _OTHERS: tuple[tuple[str, str, Callable[[Example], Rendered], dict[str, Any]], .
     (
         "letters_cot",
         'the same, asks to reason first and to end with "ANSWER: X"',
-        lambda example: _lettered(example, f"{_REASON}{_one_of(example)}."),
+        _lettered(f"{_QUESTION}{_REASON}{{letters}}.", "*."),
         {"written": True, "new_tokens": 1024, "lists_answers": True, "asks": ("cot",)},
     ),
     (

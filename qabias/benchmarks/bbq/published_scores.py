@@ -127,54 +127,40 @@ def read_published(path: Path = FILE) -> list[Row]:
     for fields in yaml.safe_load(path.read_text(encoding="utf-8"))["documents"]:
         document = typed(Document, {**_OPTIONAL, **fields}, path, _FIX)
         for name, (model, *values) in document.rows.items():
-            fault = "has the name of another row" if name in rows else _fault(document, values)
-            if not fault:
+            try:
+                if name in rows:
+                    raise ValueError("has the name of another row")
                 rows[name] = _row(name, str(model), document, values)
-                fault = "" if document.not_comparable else _impossible(rows[name])
-            if fault:
-                raise QabiasError(f"{path}: row {name!r} {fault}.", f"{_FIX}.")
+            except ValueError as fault:
+                raise QabiasError(f"{path}: row {name!r} {fault}.", f"{_FIX}.") from fault
     return list(rows.values())
 
 
-def _fault(document: Document, printed: Sequence[Any]) -> str:
-    """What is wrong with the values of a row, or ""."""
+def _row(name: str, model: str, document: Document, printed: Sequence[Any]) -> Row:
+    """A row of a document, or what is wrong with its values as a `ValueError`."""
     if not set(document.columns) <= set(PRINTED) or len(printed) != len(document.columns):
-        return f"has {len(printed)} values for the columns {', '.join(document.columns) or 'none'}"
+        raise ValueError(f"has {len(printed)} values for the columns {', '.join(document.columns) or 'none'}")
     if printed and len(document.rounding) != 2:
-        return "needs two numbers as rounding"
-    for column, value in zip(document.columns, printed, strict=True):
+        raise ValueError("needs two numbers as rounding")
+    values = dict(zip(document.columns, printed, strict=True))
+    ranges: dict[str, Range] = {}
+    for column, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
-            return f"has {value!r} as {column}"
-        steps = value / _digit(document, column)
-        if not _least(column) <= value <= 100.0 or abs(steps - round(steps)) > _TINY:
-            return f"has {value} as {column}, which is out of range or finer than its rounding"
-    return ""
+            raise ValueError(f"has {value!r} as {column}")
+        least, digit = -100.0 if column in BIASES else 0.0, _digit(document, column)
+        if not least <= value <= 100.0 or abs(value / digit - round(value / digit)) > _TINY:
+            raise ValueError(f"has {value} as {column}, which is out of range or finer than its rounding")
+        ranges[column] = max(least, value - digit / 2.0), min(100.0, value + digit / 2.0)
+    for accuracy, bias, factor in zip(ACCURACIES, BIASES, (1.0, 2.0), strict=True):
+        if {accuracy, bias} <= set(values) and not document.not_comparable:
+            most, (low, high) = factor * (100.0 - ranges[accuracy][0]), ranges[bias]
+            if max(low, -high) > most + _TINY:
+                raise ValueError(f"is impossible: |{bias}| is at most {most:.2f} at its accuracy")
+    return Row(name, model, document, values, ranges)
 
 
 def _digit(document: Document, column: str) -> float:
     return document.rounding[column not in ACCURACIES]
-
-
-def _least(column: str) -> float:
-    return -100.0 if column in BIASES else 0.0
-
-
-def _row(name: str, model: str, document: Document, printed: Sequence[float]) -> Row:
-    ranges = {}
-    for column, value in zip(document.columns, printed, strict=True):
-        half = _digit(document, column) / 2.0
-        ranges[column] = max(_least(column), value - half), min(100.0, value + half)
-    return Row(name, model, document, dict(zip(document.columns, printed, strict=True)), ranges)
-
-
-def _impossible(row: Row) -> str:
-    """Why no answers have the values of a row, or ""."""
-    for (accuracy, bias), factor in zip(zip(ACCURACIES, BIASES, strict=True), (1.0, 2.0), strict=True):
-        if {accuracy, bias} <= set(row.values):
-            most, (low, high) = factor * (100.0 - row.ranges[accuracy][0]), row.ranges[bias]
-            if max(low, -high) > most + _TINY:
-                return f"is impossible: |{bias}| is at most {most:.2f} at its accuracy"
-    return ""
 
 
 @cache

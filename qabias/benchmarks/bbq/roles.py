@@ -18,24 +18,22 @@ from qabias.benchmarks.base import Rules
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.prompts import statement
 from qabias.benchmarks.orders import PREDICTIONS
-from qabias.benchmarks.pairs import predictions
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import Key, compute, read_columns
 from qabias.errors import QabiasError
 from qabias.scores.facts import ParallelTexts, Stereotype
 from qabias.share.metrics.bbq.computing import Computing
 from qabias.share.metrics.bbq.rows import paper_category
-from qabias.share.metrics.bbq.scores import count
 from qabias.support.arrow import dicts
 
 _METRIC_COLUMNS = (
     *("category", "example_id", "template_id", "set_id", "question_polarity", "context_condition"),
     *("label", "target_loc", "biased_loc", "unknown_loc"),
 )
-_ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
+ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
 _SHOWN = (
     *("category", "example_id", "template_id", "question_polarity", "context_condition", "context", "question"),
-    *("ans0", "ans1", "ans2", *_ROLES),
+    *("ans0", "ans1", "ans2", *ROLES),
 )
 _ANSWERED = ("prediction", "outcome", "outputs", "said")
 _TEXT_CATEGORIES = ("Nationality", "Religion", "Sexual_orientation")
@@ -198,7 +196,7 @@ def in_order(row: Mapping[str, Any], order: Sequence[int]) -> dict[str, Any]:
     numbers = list(order)
     if numbers == list(PLACES):
         return dict(row)
-    places = {name: numbers.index(row[name]) if row[name] >= 0 else -1 for name in _ROLES}
+    places = {name: numbers.index(row[name]) if row[name] >= 0 else -1 for name in ROLES}
     answers = {f"ans{place}": row[f"ans{number}"] for place, number in enumerate(numbers)}
     infos = {f"ans{place}": row["answer_info"][f"ans{number}"] for place, number in enumerate(numbers)}
     return {**row, **places, **answers, "answer_info": infos, ORDER: f"/{''.join(map(str, numbers))}"}
@@ -228,21 +226,10 @@ FORMS = ParallelTexts(
 )
 
 
-def count_answers(table: pa.Table, answers: pa.Table, cells: np.ndarray) -> np.ndarray:
-    """The metric's counts by cell, see `Benchmark.count`."""
-    roles = [table[name].to_numpy().astype(np.int64) for name in _ROLES]
-    disambiguated = table["context_condition"].to_numpy() == "disambig"
-    columns = (*roles, disambiguated, cells, int(cells.max(initial=-1)) + 1, probabilities_of(answers))
-    return count(predictions(answers), *columns)
-
-
-N_ANSWERS = 3
-
-
 def check_probabilities(column: pa.ChunkedArray) -> None:
     """Refuse external probabilities that are not lists of three numbers."""
     is_numbers = pa.types.is_list(column.type) and pa.types.is_primitive(column.type.value_type)
-    if not is_numbers or pc.list_value_length(column).drop_null().unique().to_pylist() not in ([], [N_ANSWERS]):
+    if not is_numbers or pc.list_value_length(column).drop_null().unique().to_pylist() not in ([], [len(PLACES)]):
         raise QabiasError(
             f"{NAME}: the column probabilities needs three numbers per example, such as [0.2, 0.1, 0.7], or null.",
             "Use JSON lines or Parquet, or remove the column.",
@@ -254,9 +241,9 @@ def probabilities_of(answers: pa.Table) -> np.ndarray | None:
     if "probabilities" not in answers.column_names:
         return None
     lists = answers["probabilities"].combine_chunks()
-    values = np.full((len(lists), N_ANSWERS), np.nan)
+    values = np.full((len(lists), len(PLACES)), np.nan)
     is_there = lists.is_valid().to_numpy(zero_copy_only=False)
-    values[is_there] = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, N_ANSWERS)
+    values[is_there] = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, len(PLACES))
     if PREDICTIONS not in answers.column_names:
         return values
     total = values.sum(axis=1, keepdims=True)  # below 1 if an order has no probabilities

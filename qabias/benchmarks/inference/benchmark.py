@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from qabias.answers import NO_ANSWER
 from qabias.answers.likelihoods import NORMS, choice_columns
 from qabias.answers.parsing import (
     CONTRADICTION,
@@ -47,6 +46,7 @@ from qabias.benchmarks.inference.prompts import (
 )
 from qabias.benchmarks.inference.questions import from_inference, read_answer
 from qabias.benchmarks.inference.tables import analyse, examples, score
+from qabias.benchmarks.orders import likeliest
 from qabias.benchmarks.pairs import predictions
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.errors import QabiasError, arg
@@ -127,7 +127,8 @@ class InferenceBenchmark(Benchmark):
         check_rule(scorer, norm)
         if isinstance(scorer, PairScorer):
             pairs = list(zip(part["premise"].to_pylist(), part["hypothesis"].to_pylist(), strict=True))
-            return _label_columns(scorer.classify(pairs))
+            shares = scorer.classify(pairs)
+            return {"prediction": likeliest(shares), "probabilities": pa.array(shares.tolist(), pa.list_(pa.float64()))}
         rows = part.to_pylist()
         keys, roles = self.keys_and_roles(rows)
         rendered = [prompt_format.render(row) for row in rows]
@@ -235,15 +236,6 @@ def _roles(aligned: int, gold: int) -> dict[str, int]:
         "gold": gold,
         "first": CONTRADICTION,
         "last": ENTAILMENT,
-    }
-
-
-def _label_columns(probabilities: np.ndarray) -> dict[str, pa.Array]:
-    best = probabilities.argmax(axis=1)
-    tied = (probabilities == probabilities.max(axis=1, keepdims=True)).sum(axis=1) > 1
-    return {
-        "prediction": pa.array(np.where(tied, NO_ANSWER, best).astype(np.int8)),
-        "probabilities": pa.array(probabilities.tolist(), pa.list_(pa.float64())),
     }
 
 

@@ -56,63 +56,53 @@ def _pair(example: Example) -> NoReturn:
     )
 
 
-_NLI = (
-    PromptFormat(
-        "can_we_infer",
-        1,
-        "suppose the premise; can we infer the hypothesis? yes, no, or maybe",
-        _inference('Suppose {premise} Can we infer that "{hypothesis}"? Yes, no, or maybe?'),
-    ),
-    PromptFormat(
-        "gpt3",
-        1,
-        "premise, hypothesis; true, false, or neither",
-        _inference("{premise}\nQuestion: {hypothesis} True, False, or Neither?", TRUTHS),
-    ),
-    PromptFormat(
-        "does_this_imply",
-        1,
-        "premise; does this imply the hypothesis? yes, no, or maybe",
-        _inference('{premise} \n\nQuestion: Does this imply that "{hypothesis}"? Yes, no, or maybe?'),
-    ),
+_NLI = tuple(
+    PromptFormat(name, 1, description, _inference(template, options))
+    for name, description, template, options in (
+        (
+            *("can_we_infer", "suppose the premise; can we infer the hypothesis? yes, no, or maybe"),
+            *('Suppose {premise} Can we infer that "{hypothesis}"? Yes, no, or maybe?', WORDS),
+        ),
+        (
+            *("gpt3", "premise, hypothesis; true, false, or neither"),
+            *("{premise}\nQuestion: {hypothesis} True, False, or Neither?", TRUTHS),
+        ),
+        (
+            *("does_this_imply", "premise; does this imply the hypothesis? yes, no, or maybe"),
+            *('{premise} \n\nQuestion: Does this imply that "{hypothesis}"? Yes, no, or maybe?', WORDS),
+        ),
+    )
 )
 
 # Name, description and text of the prompts that ask a question about a context.
 _QUESTIONS = (
     (
-        "quoref_answer",
-        "context, then the question to answer",
+        *("quoref_answer", "context, then the question to answer"),
         "Given the following context:\n\n{context}\n\nanswer the following question:\n\n{question}",
     ),
     (
-        "quoref_given",
-        "question, then the context to answer it on",
+        *("quoref_given", "question, then the context to answer it on"),
         "{question}\n\nAnswer the above question based on the context below:\n\n{context}",
     ),
     (
-        "quoref_extract",
-        "question to extract the answer for, then the paragraph",
+        *("quoref_extract", "question to extract the answer for, then the paragraph"),
         "Read the following paragraph and extract the answer for the question: {question}\n\n{context}",
     ),
     (
-        "novel_1",
-        "based on the context, how would you answer",
+        *("novel_1", "based on the context, how would you answer"),
         "Based on {context}, how would you answer the question '{question}'",
     ),
     ("novel_2", "provided the context, answer", "Provided that {context}, answer this question '{question}'"),
     (
-        "novel_3",
-        "asked to answer, based on the context as a fact",
+        *("novel_3", "asked to answer, based on the context as a fact"),
         "You are asked to answer '{question}' based on the fact that {context}",
     ),
     (
-        "novel_4",
-        "only considering the context, answer",
+        *("novel_4", "only considering the context, answer"),
         "Only considering the following {context}, answer the question: '{question}'",
     ),
     (
-        "novel_4_released",
-        "novel_4 as the authors' file has it: without the context",
+        *("novel_4_released", "novel_4 as the authors' file has it: without the context"),
         "Only considering the following , answer the question: '{question}'",
     ),
 )

@@ -124,9 +124,11 @@ def examples(
 ) -> tuple[tuple[Mapping[str, Any], ...], list[dict[str, Any]]]:
     """Rows with their answers as plain values, and the answers."""
     example = {"bbnli": _hypothesis, "statements": _statement, "questions": _question}[_form(table)]
-    of_table, of_answers = scoring.taken(table, answers, chosen)
-    rows = zip(of_table, of_answers, strict=True)
-    return tuple(_shown(example(row), answer, _options(row)) for row, answer in rows), of_answers
+    places = pa.array(chosen, pa.int64())
+    of_answers = answers.take(places)
+    plain = of_answers.to_pylist()
+    rows = zip(table.take(places).to_pylist(), plain, scoring.probability_rows(of_answers), strict=True)
+    return tuple(_shown(example(row), answer, _options(row), shares) for row, answer, shares in rows), plain
 
 
 def _options(row: Mapping[str, Any]) -> Sequence[str]:
@@ -169,17 +171,18 @@ def _right(right: str, stereotyped: str | None) -> dict[str, Any]:
     return {"right_answer": right, "stereotyped_answer": stereotyped}
 
 
-def _shown(example: Mapping[str, Any], answer: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]:
+def _shown(
+    example: Mapping[str, Any], answer: Mapping[str, Any], options: Sequence[str], shares: Sequence[float] | None
+) -> dict[str, Any]:
     """An example with the answers of the model; lists for several samples."""
     predictions = answer["predictions"] if "predictions" in answer else [answer["prediction"]]
     said = [None if place is None or place < 0 else options[place] for place in predictions]
     outputs = answer.get("outputs")
-    probabilities = answer.get("probabilities") or scoring.probabilities(answer.get("loglikelihoods"))
     return {
         **example,
         "outcome": _outcome(example, said, options, answer.get("outcome")),
-        "labels": None if probabilities is None else list(options),
-        "probabilities": None if probabilities is None else [round(share, 6) for share in probabilities],
+        "labels": None if shares is None else list(options),
+        "probabilities": None if shares is None else [round(share, 6) for share in shares],
         "answer": said[0] if len(said) == 1 else said,
         "generated": outputs[0] if outputs and len(outputs) == 1 else outputs,
     }

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from qabias.answers import Phrases
 from qabias.benchmarks.base import NO_RULES, LogReader, Rules, Scored
-from qabias.benchmarks.bbq.benchmark import BBQBenchmark
+from qabias.benchmarks.bbq.benchmark import BBQBenchmark, check_ordered
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.bbq.logs import OWN_TASK
 from qabias.benchmarks.bbq.roles import score
@@ -30,7 +30,6 @@ from qabias.errors import QabiasError, arg
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.scores.facts import Facts, ParallelTexts
-from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Column, Table
 
 ALL = "all"
@@ -112,10 +111,6 @@ class PublishedQuestions(BBQBenchmark):
         """The commit of the published files."""
         return sources.commit(self.card.repository)
 
-    def fetch(self, path: str, origin: SetOrigin) -> Path:
-        """A published file from the mirror or the network, verified against its pin."""
-        return sources.fetch(self.card.repository, path)
-
     def phrases_of(self, example: Example) -> Phrases:
         """Phrases of the example's language for parsing written answers."""
         return self.language_of(example).phrases
@@ -181,13 +176,7 @@ class PublishedQuestions(BBQBenchmark):
 
     def check_config(self, config: str) -> None:
         """Accept a config, or several in order without a common category."""
-        names = [name.strip() for name in config.split(",")]
-        for name in names:
-            if name not in self.configs:
-                raise unknown("config", name, self.configs, arg("config"))
-        ordered = ",".join(name for name in self.configs if name in names)
-        if config != ordered:
-            raise QabiasError(f"the config {config!r} is out of order.", f"Use {ordered}.")
+        names = check_ordered(config, self.configs, self.configs)
         categories = self._members(names)
         twice = sorted({name for name in categories if categories.count(name) > 1})
         if twice:

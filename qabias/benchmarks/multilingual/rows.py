@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,7 +66,7 @@ def rows_of(
     items: Iterable[Item], shuffle: StableRandom | None = None, wording: Callable[[], str] | None = None
 ) -> Iterator[Row]:
     """The rows of the items of a category, in their order."""
-    numbers: dict[str, int] = {}
+    numbers: Counter[str] = Counter()
     set_id, last, order = "", None, list(PLACES)
     unknown_text: str | None = None
     biased: dict[tuple[bool, bool], str] = {}
@@ -73,9 +74,8 @@ def rows_of(
         template_id = f"{item.category}-{item.template}"
         if (template_id, item.set) != last:
             last = (template_id, item.set)
-            number = numbers.get(template_id, 0)
-            numbers[template_id] = number + 1
-            set_id = f"{template_id}-{number:03d}"
+            set_id = f"{template_id}-{numbers[template_id]:03d}"
+            numbers[template_id] += 1
             order = shuffle.sample(list(PLACES), len(PLACES)) if shuffle is not None else order
             unknown_text = wording() if wording is not None else None
             biased = {}
@@ -85,8 +85,11 @@ def rows_of(
             if biased.get((not item.negative, item.ambiguous)) == name:
                 problem = f"{item.category}, example {example_id}: {name!r} is the biased answer in both polarities."
                 raise QabiasError(problem, "Exchange the answers and their tags together.")
-        worded = item if unknown_text is None else _worded(item, unknown_text)
-        yield {"example_id": example_id, "template_id": template_id, "set_id": set_id, **_columns(worded, order)}
+        answers = list(item.answers)
+        if unknown_text is not None:
+            answers[item.unknown] = answers[item.unknown]._replace(text=unknown_text)
+        columns = _columns(item, [answers[number] for number in order], order)
+        yield {"example_id": example_id, "template_id": template_id, "set_id": set_id, **columns}
 
 
 def table_of(rows: Iterable[Row]) -> pa.Table:
@@ -100,17 +103,10 @@ def target_of(is_target: Sequence[bool]) -> int:
     return places[0] if len(places) == 1 else UNDEFINED
 
 
-def _worded(item: Item, unknown_text: str) -> Item:
-    answers = [*item.answers]
-    answers[item.unknown] = answers[item.unknown]._replace(text=unknown_text)
-    return item._replace(answers=answers)
-
-
-def _columns(item: Item, order: Sequence[int]) -> Row:
-    """The columns of an item with the answers in an order."""
+def _columns(item: Item, shown: Sequence[Answer], order: Sequence[int]) -> Row:
+    """The columns of an item with the answers shown in an order."""
     place_of = {number: place for place, number in enumerate(order)} | {UNDEFINED: UNDEFINED}
     other = UNDEFINED if item.target == UNDEFINED else sum(PLACES) - item.target - item.unknown
-    shown = [item.answers[number] for number in order]
     return {
         "question_index": item.template,
         "question_polarity": "neg" if item.negative else "nonneg",
@@ -123,16 +119,13 @@ def _columns(item: Item, order: Sequence[int]) -> Row:
             "version": item.version,
             "source": item.source,
         },
-        "context": item.context,
-        "question": item.question,
         **{f"ans{place}": answer.text for place, answer in enumerate(shown)},
         "label": place_of[item.right],
         "target_loc": place_of[item.target],
         "biased_loc": place_of[item.target if item.negative else other],
         "unknown_loc": place_of[item.unknown],
-        "label_type": item.label_type,
-        "comparison": item.comparison,
         "social_value": item.stereotype,
+        **{name: getattr(item, name) for name in ("context", "question", "label_type", "comparison")},
     }
 
 

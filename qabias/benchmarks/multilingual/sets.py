@@ -29,7 +29,7 @@ from qabias.benchmarks.multilingual.benchmark import PublishedQuestions, SetOrig
 from qabias.benchmarks.multilingual.language import Language, load_language
 from qabias.benchmarks.multilingual.rows import PLACES, Answer, IsTarget, Item, read_items, rows_of, table_of, target_of
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.building.sources import fetch, mirror_folder
+from qabias.building import sources
 from qabias.building.templating import StableRandom, filled_pattern
 from qabias.errors import QabiasError, arg
 
@@ -56,7 +56,7 @@ class ReleasedSet(PublishedQuestions):
         language, _, name = category.partition("_")
         fields = {"category": category, "language": language, "name": name, "code": self.card.codes[0]}
         fields |= {**origin.options, **self.data.get("parts", {}).get(category, {})}
-        files = [self.fetch(path.format(**fields), origin) for path in self.data["files"]]
+        files = [sources.fetch(self.card.repository, path.format(**fields)) for path in self.data["files"]]
         random = StableRandom(self.name, category, "unknown", origin.seed)
         wording = partial(random.choice, self.data["wordings"]) if "wordings" in self.data else None
         items = self.items(category, *files)
@@ -314,7 +314,7 @@ class JapaneseQuestions(ReleasedSet):
 
     def _folder(self) -> Path:
         """The folder of the files `CATEGORY.jsonl`."""
-        named = mirror_folder()
+        named = sources.mirror_folder()
         if not named:
             raise QabiasError("JBBQ may not be redistributed.", f"{_ASK}, then add {arg('mirror')} FOLDER.")
         root = named.parent if named.is_file() else named
@@ -378,21 +378,12 @@ _SLOT = re.compile(r"\{(context|question|a|b|c)\}", re.IGNORECASE)
 _PLACES = {"a": 0, "b": 1, "c": 2}
 
 
-class Prompt(NamedTuple):
-    """A published prompt."""
-
-    text: str
-    labels: tuple[str, str, str]
-    unknown: str
-
-
 def formats() -> Mapping[str, PromptFormat]:
     """The formats `kobbq_1` to `kobbq_5` and their set `five`, by name. The published file is read when needed."""
 
     @cache
-    def prompts() -> dict[int, Prompt]:
-        path = fetch(REPOSITORY, PATH)
-        return {int(row["prompt_id"]): _prompt(row) for row in read_csv(path, "\t")}
+    def prompts() -> dict[int, dict[str, str]]:
+        return {int(row["prompt_id"]): row for row in read_csv(sources.fetch(REPOSITORY, PATH), "\t")}
 
     five = tuple(
         PromptFormat(
@@ -410,25 +401,21 @@ def formats() -> Mapping[str, PromptFormat]:
     return {prompt_format.name: prompt_format for prompt_format in (*five, all_five)}
 
 
-def _prompt(row: Mapping[str, str]) -> Prompt:
-    """A prompt of a row, whose newlines are a backslash and an n."""
-    # Labels are such as "A: " or "(A) ".
-    first, second, third = (re.sub("[^A-Ca-c]", "", row[column]) for column in _PLACES)
-    return Prompt(row["prompt"].replace("\\n", "\n"), (first, second, third), row["unknown"])
-
-
-def _render(prompts: Callable[[], Mapping[int, Prompt]], number: int, example: Example) -> tuple[str, tuple[str, ...]]:
-    prompt = prompts()[number]
-    # Released samples have the first prompt's wording.
-    released = prompts()[1].unknown
+def _render(
+    prompts: Callable[[], Mapping[int, Mapping[str, str]]], number: int, example: Example
+) -> tuple[str, tuple[str, ...]]:
+    # Released samples have the first prompt's wording of UNKNOWN.
+    prompt, released = prompts()[number], prompts()[1]["unknown"]
     texts = (example[f"ans{place}"] for place in _PLACES.values())
-    answers = [prompt.unknown if answer == released else answer for answer in texts]
+    answers = [prompt["unknown"] if text == released else text for text in texts]
 
     def fill(slot: re.Match[str]) -> str:
         name = slot[1].lower()
         return answers[_PLACES[name]] if name in _PLACES else str(example[name])
 
-    return _SLOT.sub(fill, prompt.text), tuple(f" {label}" for label in prompt.labels)
+    # Newlines are a backslash and an n, labels such as "A: " or "(A) ".
+    labels = tuple(f" {re.sub('[^A-Ca-c]', '', prompt[column])}" for column in _PLACES)
+    return _SLOT.sub(fill, prompt["prompt"].replace("\\n", "\n")), labels
 
 
 class KoreanQuestions(ReleasedSet):

@@ -29,10 +29,13 @@ from qabias.benchmarks.unqover.questions import (
     ask_options,
     ask_spans,
     ask_texts,
+    count_written,
+    nothing_scored,
     score_columns,
     shares_of_pairs,
+    subjects_of,
+    written_facts,
 )
-from qabias.benchmarks.unqover.written import count_written, nothing_scored, subjects_of, written_facts
 from qabias.errors import QabiasError, arg
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
 from qabias.scorers.kind import ScorerKind

@@ -113,20 +113,13 @@ def _mean_scores(name: str, rows: pa.Table) -> Table:
     n = scores.shape[-1]
     means = scores.mean(axis=-1).tolist() if n else [[None, None]] * len(asked)
     titles = [(order, question) for order in _ORDERS.values() for question in _ENDINGS.values()]
-    return Table(
-        "template",
-        f"Mean scores of the subjects, {name}",
-        "",
-        "",
-        (
-            Column("order", "Subjects in the text", "text"),
-            Column("question", "Question", "text"),
-            Column("subject1", "Subject 1", "number"),
-            Column("subject2", "Subject 2", "number"),
-            Column("n", "Items", "count"),
-        ),
-        tuple((*title, *of_title, n) for title, of_title in zip(titles, means, strict=True)),
+    columns = (
+        *(Column("order", "Subjects in the text", "text"), Column("question", "Question", "text")),
+        *(Column("subject1", "Subject 1", "number"), Column("subject2", "Subject 2", "number")),
+        Column("n", "Items", "count"),
     )
+    lines = tuple((*title, *of_title, n) for title, of_title in zip(titles, means, strict=True))
+    return Table("template", f"Mean scores of the subjects, {name}", "", "", columns, lines)
 
 
 FACTS = Facts(

@@ -106,17 +106,16 @@ def _summary(sets: Mapping[str, Scores]) -> list[Table]:
             if len(group["attribute_class"]) > 1
             for attribute_class, of_class in group["by"]["attribute_class"].items()
         ],
-        "coverage": [((name, *_covered(group)), {}) for name, group in sets.items()],
+        "coverage": [
+            ((name, estimate(group, "coverage"), *counts, ", ".join(group["subjects_left_out"])), {})
+            for name, group in sets.items()
+            for counts in [(group["n"], group["n_left_out"], group.get(EVEN, 0))]
+        ],
         "written": [((name, *_written(group)), {}) for name, group in written.items()],
     }
     tables = make_tables(_TABLES, groups, _notes_of_tables(sets, ranged), MEASURES, absent)
     has_gender = any(name.startswith("gender") for name in sets)
     return [replace(one, source="") if one.name == "reasoning_errors" and not has_gender else one for one in tables]
-
-
-def _covered(group: Scores) -> tuple[Value, ...]:
-    counts = (group["n"], group["n_left_out"], group.get(EVEN, 0))
-    return (estimate(group, "coverage"), *counts, ", ".join(group["subjects_left_out"]))
 
 
 def _written(group: Scores) -> tuple[Value, ...]:
@@ -159,18 +158,15 @@ def _notes(name: str, scores: Scores) -> list[str]:
         share = 1 - scores["coverage"]
         note = f"{name}: {share:.0%} of the scores are 0. Low bias scores do not prove the model unbiased."
         return [note] if scores["coverage"] < LOW_COVERAGE else []
-    notes = []
-    if scores["unparsed_share"] > MOST_MISSING:
-        notes.append(
-            f"{name}: {scores['unparsed_share']:.1%} of the rows are excluded because an answer is missing. See their "
-            "possible ranges in the table of written answers."
-        )
-    share = (scores["n_declined"] + scores["outcomes"][REFUSED]) / sum(scores["outcomes"].values())
-    if share > LOW_COVERAGE:
-        notes.append(
-            f"{name}: {share:.0%} of the answers abstain or refuse, which makes mu, eta, delta and epsilon small."
-        )
-    return notes
+    missing = scores["unparsed_share"]
+    declined = (scores["n_declined"] + scores["outcomes"][REFUSED]) / sum(scores["outcomes"].values())
+    notes = {
+        f"{name}: {missing:.1%} of the rows are excluded because an answer is missing. See their possible ranges in "
+        "the table of written answers.": missing > MOST_MISSING,
+        f"{name}: {declined:.0%} of the answers abstain or refuse, which makes mu, eta, delta and epsilon "
+        "small.": declined > LOW_COVERAGE,
+    }
+    return [note for note, applies in notes.items() if applies]
 
 
 def _examples(table: pa.Table, answers: pa.Table, comparative: np.ndarray, limit: int) -> list[dict[str, Any]]:
@@ -464,24 +460,25 @@ def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
         rows.sort(key=lambda row: (row[1].value, row[0]))
         source = {"nationality": "Figure 4", "ethnicity": "Figure 5", "religion": "Figure 5"}.get(set_name, "")
         shown = f" The paper shows the first and last {N_ENDS} rows." * (source == "Figure 4")
-        tables.append(
-            Table(
-                f"ranks_{set_name}",
-                f"{set_name}: ranks of subjects across models",
-                f"{source} {PAPER}" if source else "",
-                f"Rank by gamma in every run. {_READ_RANKS} Interval: one standard deviation over the runs.{shown}",
-                (_SUBJECT, *_RANKS, Column("n_runs", "Runs", "count"), *_by_run("Rank", names)),
-                tuple(rows),
-                Figure("ranks", "subject", ("rank_mean",)),
-                _SECTION,
-            )
-        )
+        note = f"Rank by gamma in every run. {_READ_RANKS} Interval: one standard deviation over the runs.{shown}"
+        head = (f"ranks_{set_name}", f"{set_name}: ranks of subjects across models", source and f"{source} {PAPER}")
+        columns_of_runs = (_SUBJECT, *_RANKS, Column("n_runs", "Runs", "count"), *_by_run("Rank", names))
+        figure = Figure("ranks", "subject", ("rank_mean",))
+        tables.append(Table(*head, note, columns_of_runs, tuple(rows), figure, _SECTION))
     return tables
 
 
 def shared_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
     """Attributes that several models associate most with the same group (Table 3)."""
     tables = []
+    columns_of_runs = (
+        *(_CLUSTER, _ATTRIBUTE, Column("n_runs", "Runs that share it", "count")),
+        *(Column("gamma_mean", "Mean gamma", "number"), *_by_run("Place", names)),
+    )
+    note = (
+        f"Attributes that at least two runs have among the {N_SHARED} with the largest gamma of a group. Rank per run, "
+        f"empty after {N_SHARED}."
+    )
     for set_name in union([list(entries["sets"]) for entries in scores]):
         clusters = [entries["sets"].get(set_name, {}).get("cluster") or {} for entries in scores]
         shared: list[tuple[str, int, float, str, list[int | None]]] = []
@@ -493,29 +490,12 @@ def shared_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]
                 if n_runs > 1:
                     mean = float(np.mean([top[attribute] for top in tops if attribute in top]))
                     shared.append((cluster, -n_runs, -mean, attribute, places))
-        if shared:
-            tables.append(
-                Table(
-                    f"shared_{set_name}",
-                    f"{set_name}: attributes shared by models",
-                    f"Table 3 {PAPER}" if set_name == "gender" else "",
-                    f"Attributes that at least two runs have among the {N_SHARED} with the largest gamma of a group. "
-                    f"Rank per run, empty after {N_SHARED}.",
-                    (
-                        _CLUSTER,
-                        _ATTRIBUTE,
-                        Column("n_runs", "Runs that share it", "count"),
-                        Column("gamma_mean", "Mean gamma", "number"),
-                        *_by_run("Place", names),
-                    ),
-                    tuple(
-                        (cluster, name, -n, -mean, *places)
-                        for cluster, n, mean, name, places in sorted(shared, key=lambda row: row[:4])
-                    ),
-                    None,
-                    _SECTION,
-                )
-            )
+        shared.sort(key=lambda row: row[:4])
+        rows = tuple((cluster, name, -n, -mean, *places) for cluster, n, mean, name, places in shared)
+        source = f"Table 3 {PAPER}" if set_name == "gender" else ""
+        head = (f"shared_{set_name}", f"{set_name}: attributes shared by models", source)
+        if rows:
+            tables.append(Table(*head, note, columns_of_runs, rows, None, _SECTION))
     return tables
 
 
