@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import math
-import threading
 import traceback
 
 import numpy as np
@@ -16,7 +15,6 @@ import qabias
 from qabias.cli import app
 from qabias.scorers.base import Request
 from qabias.scorers.function import FunctionOptionScorer, FunctionTextScorer
-from qabias.support.waiting import wait_for
 
 from .loopback_server import letter_of
 
@@ -86,13 +84,6 @@ def test_the_function_gets_what_the_prompt_format_renders_each_text_once_in_batc
         function.asked.remove(prompt)
 
 
-def test_equal_prompts_are_asked_once():
-    function = Counted()
-    scorer = FunctionTextScorer("f", function, batch=2)
-    assert scorer.generate(list("abacb"), list("12345")) == [(letter_of(text),) for text in "abacb"]
-    assert function.calls == [["a", "b"], ["c"]]
-
-
 class Holder:
     def method(self, prompts):
         return ["A"] * len(prompts)
@@ -126,35 +117,6 @@ def always(letter, prompts):
 def test_anything_that_can_be_called_is_a_function(function):
     result = qabias.run(**AGE, model=function, name="A", limit=16)
     assert result.scores["share_position_0"] == 1.0
-
-
-def test_it_works_where_a_loop_is_running_and_all_coroutines_share_one_of_their_own():
-    seen = set()
-
-    async def function(prompts):
-        seen.add((threading.current_thread().name, id(asyncio.get_running_loop())))
-        await asyncio.sleep(0.001)
-        return ["B"] * len(prompts)
-
-    async def notebook():
-        here = id(asyncio.get_running_loop())
-        return here, qabias.run(**AGE, model=function, name="B", limit=64, option={"batch": 8})
-
-    here, result = asyncio.run(notebook())
-    assert result.scores["share_position_1"] == 1.0
-    [(thread, loop)] = seen
-    assert thread != threading.current_thread().name
-    assert loop != here
-
-
-def test_what_is_awaited_raises_with_its_own_traceback():
-    async def fails():
-        await asyncio.sleep(0)
-        raise LookupError("no such thing")
-
-    with pytest.raises(LookupError, match="no such thing") as caught:
-        wait_for(fails())
-    assert "fails" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
 
 
 # Log-likelihoods

@@ -117,13 +117,6 @@ def test_a_model_that_cannot_have_pads_on_the_right_is_asked_row_by_row():
 # Nothing but the request matters
 
 
-def test_equal_options_have_equal_scores():
-    (score,) = MultipleChoiceScorer(load("roberta")).score(
-        [Request("Mary left.", (" Who? Mary", "Who? Mary", " Who?"))]
-    )
-    assert score.loglikelihoods[0] == score.loglikelihoods[1] != score.loglikelihoods[2]
-
-
 def test_a_tokenizer_that_puts_the_context_last_is_asked_pair_by_pair():
     tokenizer = make_encoder_tokenizer("wordpiece", pair="[CLS] $B [SEP] $A:1 [SEP]:1")
     assert Template.read(tokenizer, 2) is None

@@ -181,17 +181,6 @@ def test_every_shipped_pin_is_well_formed():
             assert ".." not in path.split("/"), path
 
 
-def test_the_mirror_next_to_the_checkout_holds_what_is_pinned(upstream):
-    n_files = 0
-    for repository in sources.pins():
-        for path in sources.files(repository):
-            if (upstream / repository / path).is_file():
-                size = sources.pins()[repository]["files"][path]["bytes"]
-                assert size in {None, sources.fetch(repository, path).stat().st_size}
-                n_files += 1
-    assert n_files > 0
-
-
 @pytest.mark.parametrize(
     ("repository", "path", "token"),
     [

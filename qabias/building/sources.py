@@ -28,6 +28,7 @@ MOST_BYTES = 64_000_000  # most bytes read of a file with unknown size
 PAGE_BYTES = 64_000  # most bytes read of an error page; the hash checks the content of files
 TRIES = 3
 REDIRECTS = 5
+COMMIT_DIGITS = 7
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +112,11 @@ def git_blob_sha1(content: bytes) -> str:
 def commit(repository: str) -> str:
     """Return the pinned commit of a repository, 40 hexadecimal digits."""
     return _pinned_repository(repository)["commit"]
+
+
+def version(repository: str) -> str:
+    """Return the first digits of the pinned commit of a repository, for signatures."""
+    return commit(repository)[:COMMIT_DIGITS]
 
 
 def licence(repository: str) -> str:

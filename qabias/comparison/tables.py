@@ -11,7 +11,7 @@ from typing import NamedTuple
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.limits import RANGE, READ_RANGES, range_column, with_ranges
 from qabias.comparison.comparable import mixed_fields
-from qabias.comparison.paired_tests import holm
+from qabias.comparison.paired import holm
 from qabias.runs.opened import Run
 from qabias.scores.facts import RUNS, Scores, run_column, union
 from qabias.scores.formatting import listed, pluralize
