@@ -188,16 +188,6 @@ def test_after_a_failure_the_same_call_goes_on_and_nothing_is_asked_twice(make, 
 # Failures
 
 
-def test_a_refusal_is_that_of_a_server_so_that_fallbacks_work():
-    def fails(number):
-        return StatusError(400, {"message": "max_tokens must be at least 1, got 0"}) if number == 0 else None
-
-    refusing = Client(EchoModel(), fails=fails)
-    with pytest.warns(UserWarning, match="max_tokens 0"):
-        measure(refusing, "echo", option={"max_connections": 1})
-    assert [body["max_tokens"] for _, body in refusing.sent[:3]] == [0, 1, 1]
-
-
 def test_what_a_filter_refuses_is_filtered():
     body = {"error": {"message": "no", "code": "content_filter"}}
     client = Client(fails=lambda number: StatusError(400, body["error"] if number % 2 else body))

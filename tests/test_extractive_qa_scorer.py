@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import SpanQuestions
-from qabias.scorers.encoders import EncoderRunner, Pieces, TokenRows
+from qabias.scorers.batches import EncoderRunner, Pieces, TokenRows
 from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer, locate
 from qabias.scorers.registry import check_options, load_kind
 

@@ -17,7 +17,7 @@ from qabias.models.loading import LoadedModel, load_model
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.scorers.base import Request
-from qabias.scorers.encoders import Template
+from qabias.scorers.batches import Template
 from qabias.scorers.multiple_choice import MODELS, MultipleChoiceScorer
 
 from .tiny_models import (

@@ -10,8 +10,8 @@ from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.registry import check_options, load_kind, load_scorer
-from qabias.scorers.server import MAX_CONNECTIONS, check_url, parse_body
 from qabias.scorers.server.modes import sum_option
+from qabias.scorers.server.options import MAX_CONNECTIONS, check_url, parse_body
 
 from . import tiny_models
 from .echo_model import EchoModel

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from qabias.answers.outcomes import failure, is_failure, status_and_body
 from qabias.errors import QabiasError, arg
 from qabias.scorers.journal import Journal, request_hash
-from qabias.scorers.server import READ, WRITE
 from qabias.scorers.server.asking import Asker, Body, RefusedError, printable
 from qabias.scorers.server.modes import PATH
+from qabias.scorers.server.options import READ, WRITE
 from qabias.support.files import MOST_LOG_BYTES, require_regular_file, write_atomically
 
 FOLDER = "batch"  # folder of request files in a run folder
