@@ -194,7 +194,13 @@ def _download(repository: str, path: str, pin: PinnedFile) -> bytes:
         problem = f"sources: QABIAS_UPSTREAM_URL is {without_secrets(base)[:200]!r}"
         raise QabiasError(problem, "give a valid address that begins with http:// or https://")
     url = f"{base}/{repository}/{commit(repository)}/{urllib.parse.quote(path)}"
-    return _get_with_retries(url, pin)
+    try:
+        return RETRIES(_get_verified, url, pin)
+    except _TransientError as error:
+        raise QabiasError(
+            f"sources: cannot download {without_secrets(url)} after {TRIES} tries: {error}",
+            "check the network, or set QABIAS_UPSTREAM to a local mirror",
+        ) from None  # the cause may contain the whole address
 
 
 def _check_online(repository: str, path: str) -> None:
@@ -204,17 +210,6 @@ def _check_online(repository: str, path: str) -> None:
                 f"sources: {path!r} of {repository} is not in the cache, and {variable} forbids downloads",
                 f"unset {variable}, or set QABIAS_UPSTREAM to a local mirror",
             )
-
-
-def _get_with_retries(url: str, pin: PinnedFile) -> bytes:
-    """Return the verified body of a request, repeated after a temporary failure."""
-    try:
-        return RETRIES(_get_verified, url, pin)
-    except _TransientError as error:
-        raise QabiasError(
-            f"sources: cannot download {without_secrets(url)} after {TRIES} tries: {error}",
-            "check the network, or set QABIAS_UPSTREAM to a local mirror",
-        ) from None  # the cause may contain the whole address
 
 
 def _get_verified(url: str, pin: PinnedFile) -> bytes:
