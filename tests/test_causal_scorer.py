@@ -346,9 +346,6 @@ def test_the_tree_runs_fewer_tokens():
     assert tree.stats.batches >= 1
 
 
-# Limits
-
-
 # Loading
 
 

@@ -13,7 +13,7 @@ from qabias.scorers.base import MaskedSentences
 from qabias.scorers.masked_lm import MaskedLMScorer
 from qabias.scorers.registry import check_options, load_kind
 
-from .tiny_models import RARE, first_of
+from .tiny_models import RARE, first_of, inputs_of
 from .tiny_models import load_encoder as load
 from .tiny_models import make_encoder_tokenizer as make_tokenizer
 
@@ -71,9 +71,7 @@ def one_at_a_time(loaded, items, topk=None, pronouns=None):
 
 def one_score(loaded, text, word, topk, is_pronoun):
     tokenizer = loaded.tokenizer
-    encoded = tokenizer(text.replace("[MASK]", tokenizer.mask_token), return_tensors="pt")
-    if type(loaded.model).__name__.startswith("DistilBert"):
-        encoded.pop("token_type_ids")
+    encoded = inputs_of(loaded, text.replace("[MASK]", tokenizer.mask_token))
     with torch.no_grad():
         logits = loaded.model(**encoded).logits[0]
     (place,) = np.flatnonzero(encoded["input_ids"][0] == tokenizer.mask_token_id)

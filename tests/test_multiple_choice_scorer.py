@@ -26,6 +26,7 @@ from .tiny_models import (
     ENCODER_SMALL,
     QUESTIONS,
     first_of,
+    inputs_of,
     load_encoder,
     make_encoder,
     make_encoder_tokenizer,
@@ -55,16 +56,13 @@ def load(kind, **changes):
 
 def one_at_a_time(loaded, requests):
     """The definition: all options of one request as the model takes them, by its own tokenizer."""
-    known = ["input_ids"]
-    if not type(loaded.model).__name__.startswith(("DistilBert", "Roberta", "ModernBert", "DebertaV2")):
-        known.append("token_type_ids")
     probabilities = []
     for request in requests:
         logits = []
         for option in request.options:
-            encoded = loaded.tokenizer(request.prefix, option.strip(), return_tensors="pt")
+            encoded = inputs_of(loaded, request.prefix, option.strip())
             with torch.no_grad():
-                logits.append(float(loaded.model(**{name: encoded[name][None] for name in known}).logits))
+                logits.append(float(loaded.model(**{name: row[None] for name, row in encoded.items()}).logits))
         shares = np.exp(np.array(logits))
         probabilities.append(shares / shares.sum())
     return probabilities
@@ -122,9 +120,6 @@ def test_a_tokenizer_that_puts_the_context_last_is_asked_pair_by_pair():
     assert Template.read(tokenizer, 2) is None
     loaded = load("bert", tokenizer=tokenizer)
     assert_same(MultipleChoiceScorer(loaded).score(REQUESTS), one_at_a_time(loaded, REQUESTS))
-
-
-# Limits
 
 
 # Runs
