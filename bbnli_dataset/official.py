@@ -6,25 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from qabias.building.sources import commit, fetch
+from qabias.building.sources import fetch
 from qabias.building.templating import fill, slots_of
 
 from .pairs import FilledTexts, Hypothesis, Kind, Row, Stance, row
 from .subtopics import domain_of
 
 REPOSITORY = "feyzaakyurek/bbnli"
-_COMMIT_LENGTH = 7
 
 # Field names of the published files, in the generator's order of the kinds.
 _FIELDS: dict[Kind, tuple[str, str]] = {
     "test": ("test_hypothesis", "test_question"),
     "stereotypical": ("bias_hypothesis_stereotypical", "bias_question_stereotypical"),
 }
-
-
-def version() -> str:
-    """Version of the source: the pinned commit of the authors' repository."""
-    return commit(REPOSITORY)[:_COMMIT_LENGTH]
 
 
 def generate(subtopic: str, *, fixes: bool) -> Iterator[Row]:

@@ -1,18 +1,17 @@
 """BBNLI: 16 subtopics, 3 domains and `all`, from a source that is never replaced silently."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
-from qabias.building.origin import BUNDLED, check_source
+from qabias.building.origin import BUNDLED, TextOrigin
 from qabias.building.sources import licence
 
 from . import bundled, official
 from .pairs import Row
 from .subtopics import subtopics_of
 
-SOURCES = ("bundled", "official")
+SOURCES = TextOrigin.sources
 
 SCHEMA = pa.schema(
     [
@@ -36,36 +35,16 @@ SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class Origin:
-    """The source of the texts.
+class Origin(TextOrigin):
+    """The source of the texts. Nothing is random.
 
-    Attributes:
-        source: `bundled` (this project's texts) or `official` (the authors' files).
-        seed: Unused, because nothing is random. Every benchmark has this field.
-        fixes: Drop published rows that repeat stance, premise and hypothesis (and differ only in the question).
-            `bundled` has none.
+    Fixes drop the published rows that repeat stance, premise and hypothesis, and differ only in the question.
     """
-
-    source: str = "bundled"
-    seed: int = 0
-    fixes: bool = False
-
-    def __post_init__(self) -> None:
-        check_source(self.source, SOURCES, self.fixes)
-
-    @property
-    def is_committed(self) -> bool:
-        """Whether the committed Parquet files hold the tables."""
-        return self.source == BUNDLED
 
     @property
     def version(self) -> str:
-        """Name and version for the signature, e.g. "bundled@1" or "official+fixes@9f55895"."""
-        if self.source == BUNDLED:
-            return f"{BUNDLED}@{bundled.VERSION}"
-        version = official.version()
-        return f"{self.source}{'+fixes' if self.fixes else ''}@{version}"
+        """Name, fixes and version for the signature, e.g. "bundled@1" or "official+fixes@9f55895"."""
+        return self.version_of(bundled.VERSION, official.REPOSITORY)
 
     @property
     def licence(self) -> str:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from qabias.building.templating import SLOT, read_template_file, slots_of
+from qabias.building.templating import SLOT, Place, read_template_file, slots_of
 from qabias.errors import QabiasError
-from qabias.support.suggest import did_you_mean
 
 from .pairs import LABELS, NEUTRAL, Hypothesis, Kind, Stance
 from .subtopics import COGNITIVE_BIASES, SUBTOPICS, domain_of
@@ -61,7 +60,7 @@ class Template:
 
     def error(self, item: str, field: str, problem: str) -> QabiasError:
         """The error that names the place in the file."""
-        return _error(self.path, item, field, problem)
+        return _place(self.path, item).error(field, problem)
 
 
 def read_template(subtopic: str, folder: Path) -> Template:
@@ -79,10 +78,8 @@ def read_template(subtopic: str, folder: Path) -> Template:
     return _Reader(path, content).template()
 
 
-def _error(path: Path, item: str, field: str, problem: str) -> QabiasError:
-    parts = [str(path), item, f"field {field}" if field else ""]
-    place = ": ".join(part for part in parts if part)
-    return QabiasError(f"{place}: {problem}", "Correct this field. Format: bbnli_dataset/TEMPLATES.md")
+def _place(path: Path, item: str) -> Place:
+    return Place(f"{path}: {item}" if item else str(path), "Correct this field. Format: bbnli_dataset/TEMPLATES.md")
 
 
 class _Reader:
@@ -167,7 +164,7 @@ class _Reader:
                 raise self._error("", field, f"{', '.join(sorted(unused))} is used in no text")
 
     def _error(self, item: str, field: str, problem: str) -> QabiasError:
-        return _error(self.path, item, field, problem)
+        return _place(self.path, item).error(field, problem)
 
     def _items(self, field: str, name: str) -> list[tuple[str, Any]]:
         """The entries of a list with their names in messages, numbered from 0 as in the table."""
@@ -177,16 +174,8 @@ class _Reader:
         return [(f"{name} {number}", entry) for number, entry in enumerate(entries)]
 
     def _mapping(self, entry: Any, item: str, fields: Sequence[str]) -> dict[str, Any]:
-        if not isinstance(entry, dict):
-            raise self._error(item, "", f"must be a mapping with {', '.join(fields)}, not {entry!r}")
-        for key in entry:
-            if key not in fields:
-                hint = did_you_mean(str(key), fields) or f"; the fields are {', '.join(fields)}"
-                raise self._error(item, str(key), f"is not a field{hint}")
-        for field in fields:
-            if field not in entry:
-                raise self._error(item, field, "is missing")
-        return entry
+        _place(self.path, item).check_names(entry, fields)
+        return dict(entry)
 
     def _lists(self, entry: Any, field: str) -> dict[str, tuple[str, ...]]:
         if not isinstance(entry, dict):
@@ -201,20 +190,10 @@ class _Reader:
         return lists
 
     def _one_of(self, fields: Mapping[str, Any], item: str, field: str, choices: Sequence[str]) -> str:
-        text = self._text(fields, item, field)
-        if text not in choices:
-            raise self._error(item, field, f"{text!r} is not one of {', '.join(choices)}")
-        return text
+        return _place(self.path, item).one_of(fields, field, choices)
 
     def _text(self, fields: Mapping[str, Any], item: str, field: str, end: str = "") -> str:
-        text = fields[field]
-        if not isinstance(text, str) or not text:
-            raise self._error(item, field, f"must be a text, not {text!r}")
-        if text != " ".join(text.split()):
-            raise self._error(item, field, f"has an extra space: {text!r}")
-        if not text.endswith(end):
-            raise self._error(item, field, f"must end with {end!r}: {text!r}")
-        return text
+        return _place(self.path, item).text(fields, field, end)
 
     def _sentence(self, fields: Mapping[str, Any], item: str, field: str, end: str) -> str:
         """A text with slots, at least one of them a group's."""

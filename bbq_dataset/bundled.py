@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from qabias.building.templating import (
     SLOT,
+    Place,
     StableRandom,
     capitalize_sentences,
     fill,
@@ -158,21 +159,19 @@ class _EntryReader:
 
     def __init__(self, path: Path, category: str, entry: Any, vocabulary: Vocabulary, form: Form):
         self.path, self.category, self.vocabulary, self.form = path, category, vocabulary, form
-        self.id = 0
+        self.entry: dict[str, Any] = entry
+        is_numbered = isinstance(entry, dict) and isinstance(entry.get("id"), int)
+        self.id: int = entry["id"] if is_numbered else 0
+        self.place = Place(f"{path}: template {self.id}", "Correct this field. Format: bbq_dataset/TEMPLATES.md")
+        self.error = self.place.error
         if not isinstance(entry, dict):
             raise self.error("", f"a template must be a mapping, not {entry!r}")
-        self.entry: dict[str, Any] = entry
-        if not isinstance(entry.get("id"), int):
+        if not is_numbered:
             raise self.error("id", f"must be a whole number, not {entry.get('id')!r}")
-        self.id = entry["id"]
-
-    def error(self, field: str, problem: str) -> QabiasError:
-        place = f"{self.path}: template {self.id}" + (f": field {field}" if field else "")
-        return QabiasError(f"{place}: {problem}", "Correct this field. Format: bbq_dataset/TEMPLATES.md")
 
     def versions(self) -> list[Template]:
         """The versions of the template, from `versions` or its style."""
-        self._check_keys(self.entry, _REQUIRED, self.form.optional)
+        self.place.check_names(self.entry, _REQUIRED, self.form.optional)
         versions = self.entry.get("versions")
         if versions is None:
             # Both orders of the two lists; the other styles exchange the people pair by pair.
@@ -190,40 +189,40 @@ class _EntryReader:
     def _template(self, version: Mapping[str, Any]) -> Template:
         overrides = {key: value for key, value in version.items() if key not in ("version", "first")}
         fields = {**self.entry, **overrides}
-        self._check_keys(fields, _REQUIRED, self.form.optional)
-        style = self._one_of(fields, "style", self.form.styles.get(self.category, self.form.other_styles))
+        self.place.check_names(fields, _REQUIRED, self.form.optional)
+        style = self.place.one_of(fields, "style", self.form.styles.get(self.category, self.form.other_styles))
         groups = self._strings(fields, "groups")
         descriptions = self._descriptions(fields)
         tags, people = self._people(fields, style, version.get("first"), descriptions)
         words = self._word_lists(fields, "words") if "words" in fields else {}
         second_group = ""
         if self.category in self.form.second_groups:
-            second_group = self._one_of(fields, "second_group", self.form.second_groups[self.category])
+            second_group = self.place.one_of(fields, "second_group", self.form.second_groups[self.category])
         questions = {name: self._question(fields, name) for name in _QUESTIONS}
         template = Template(
             category=self.category,
             question_index=self.id,
             version=str(version["version"]),
             style=style,  # type: ignore[arg-type]  # checked by _one_of
-            subcategory=self._text(fields, "subcategory") if "subcategory" in fields else "None",
+            subcategory=self.place.text(fields, "subcategory") if "subcategory" in fields else "None",
             groups=groups,
             second_group=second_group,
             source=" | ".join(self._strings(fields, "sources")),
-            bias=self._text(fields, "bias"),
-            context=self._text(fields, "context"),
-            disambiguation=self._text(fields, "disambiguation"),
+            bias=self.place.text(fields, "bias"),
+            context=self.place.text(fields, "context"),
+            disambiguation=self.place.text(fields, "disambiguation"),
             negative_question=questions["negative"]["question"],
             negative_answer=questions["negative"]["answer"],
             negative_statement=questions["negative"].get("statement", ""),
             non_negative_question=questions["non_negative"]["question"],
             non_negative_answer=questions["non_negative"]["answer"],
             non_negative_statement=questions["non_negative"].get("statement", ""),
-            context_alike=self._text(fields, "context_alike") if "context_alike" in fields else "",
+            context_alike=self.place.text(fields, "context_alike") if "context_alike" in fields else "",
             people=people,
             parallel=self._parallel(fields, style, people),
             tags=tags,
             descriptions=descriptions,
-            gender=self._one_of(fields, "gender", ("F", "M")) if "gender" in fields else "",
+            gender=self.place.one_of(fields, "gender", ("F", "M")) if "gender" in fields else "",
             words=words,
             append=self._append(fields) if "append" in fields else {},
             label_type=self._label_type(style),
@@ -241,22 +240,6 @@ class _EntryReader:
             return label_type(self.category, self.id, has_names)
         return "name" if has_names else "label"
 
-    def _check_keys(self, fields: Mapping[str, Any], required: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
-        for key in required:
-            if key not in fields:
-                raise self.error(key, "is missing")
-        for key in fields:
-            if key not in (*required, *optional):
-                raise self.error(str(key), f"is not a field{did_you_mean(str(key), (*required, *optional))}")
-
-    def _text(self, fields: Mapping[str, Any], name: str) -> str:
-        text = fields.get(name)
-        if not isinstance(text, str) or not text.strip():
-            raise self.error(name, f"must be a text, not {text!r}")
-        if text != text.strip() or "  " in text:
-            raise self.error(name, f"has an extra space: {text!r}")
-        return text
-
     def _strings(self, fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
         values = fields.get(name)
         if not isinstance(values, list) or not values or not all(isinstance(v, str) and v.strip() for v in values):
@@ -264,12 +247,6 @@ class _EntryReader:
         if len(set(values)) != len(values):
             raise self.error(name, f"lists an entry twice: {values!r}")
         return tuple(values)
-
-    def _one_of(self, fields: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
-        value = fields.get(name)
-        if value not in choices:
-            raise self.error(name, f"{value!r} is not one of {', '.join(choices)} ({self.category})")
-        return str(value)
 
     def _word_lists(self, fields: Mapping[str, Any], name: str) -> dict[str, tuple[str, ...]]:
         lists = fields.get(name)
@@ -282,7 +259,7 @@ class _EntryReader:
         needed = set(_QUESTION_FIELDS) - (set() if self.form.needs_statements else {"statement"})
         if not isinstance(question, dict) or not needed <= set(question) <= set(_QUESTION_FIELDS):
             raise self.error(name, f"must hold exactly {', '.join(_QUESTION_FIELDS)}")
-        return {key: self._text(question, key) for key in _QUESTION_FIELDS if key in question}
+        return {key: self.place.text(question, key) for key in _QUESTION_FIELDS if key in question}
 
     def _descriptions(self, fields: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         if fields.get("descriptions") == "occupations":
@@ -296,10 +273,10 @@ class _EntryReader:
             raise self.error("append", "is for Gender_identity only, the category of the context-length study")
         if not isinstance(append, dict) or set(append) != {"short", "long"}:
             raise self.error("append", "must hold exactly short, long")
-        texts = {length: self._text(append, length) for length in ("short", "long")}
+        texts = {length: self.place.text(append, length) for length in ("short", "long")}
         if not texts["short"].startswith(", ") or not texts["long"][0].isupper():
             raise self.error("append", "short must begin with a comma and a space, long with a capital letter")
-        if not all(text.endswith(".") for text in (*texts.values(), self._text(fields, "context"))):
+        if not all(text.endswith(".") for text in (*texts.values(), self.place.text(fields, "context"))):
             raise self.error("append", "short, long and the context must end with a full stop")
         known = set(fields.get("words", ()))
         for length, text in texts.items():

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from qabias.building.sources import commit, fetch
+from qabias.building.sources import fetch
 from qabias.building.templating import StableRandom, fill
 from qabias.errors import QabiasError
 
@@ -18,12 +18,6 @@ from .template import Pair, Style, Template, label_type
 from .vocabulary import Label, Name, Vocabulary, occupations_by_prestige
 
 REPOSITORY = "nyu-mll/BBQ"
-COMMIT_LENGTH = 7
-
-
-def version() -> str:
-    """Version of the source: the pinned commit of the authors' repository."""
-    return commit(REPOSITORY)[:COMMIT_LENGTH]
 
 
 def generate(category: str, *, seed: int, fixes: bool) -> Iterator[Row]:

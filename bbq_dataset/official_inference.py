@@ -10,22 +10,17 @@ import io
 import itertools
 from collections.abc import Iterator, Mapping
 
-from qabias.building.sources import commit, fetch
+from qabias.building.sources import fetch
 from qabias.building.templating import fill
 from qabias.errors import QabiasError
 
 from .examples import Row
 from .fixes import fix_sentence, fix_text
 from .inference import CATEGORY_CONFIGS, CONTEXT_STUDY, InferenceSet, category_of, inference_rows
-from .official import COMMIT_LENGTH, literal_list, two_lists
+from .official import literal_list, two_lists
 
 REPOSITORY = "feyzaakyurek/bbnli"
 CATEGORIES = ("Gender_identity", "Race_ethnicity", "Religion")
-
-
-def version() -> str:
-    """Version of the source: the pinned commit of the authors' repository."""
-    return commit(REPOSITORY)[:COMMIT_LENGTH]
 
 
 def generate(config: str, *, fixes: bool) -> Iterator[Row]:

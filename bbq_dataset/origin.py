@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from qabias.building.origin import BUNDLED, check_source
+from qabias.building.origin import BUNDLED, TextOrigin
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 
@@ -71,39 +71,28 @@ SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True)
-class Origin:
-    """The source of the texts.
+class Origin(TextOrigin):
+    """The source of the texts: `bundled`, `official` (the authors' templates) or `release` (their examples).
 
-    Attributes:
-        source: `bundled` (this project's templates), `official` (the authors' templates) or `release` (their examples).
-        seed: Seed of the random draws; `release` has none.
-        fixes: Fix the known defects of the published data; `bundled` has none.
+    `release` has no random draws.
     """
 
-    source: str = "bundled"
-    seed: int = 0
-    fixes: bool = False
-
-    def __post_init__(self) -> None:
-        check_source(self.source, SOURCES, self.fixes)
+    sources = SOURCES
 
     @property
     def is_committed(self) -> bool:
         """Whether the committed Parquet files hold the tables."""
-        return self.source == BUNDLED and self.seed == 0
+        return super().is_committed and self.seed == 0
 
     @property
     def version(self) -> str:
         """Name, version and fixes for the signature, e.g. "bundled@1" or "official+fixes@bea11bd"."""
-        version = bundled.VERSION if self.source == BUNDLED else official.version()
-        return f"{self.source}{'+fixes' if self.fixes else ''}@{version}"
+        return self.version_of(bundled.VERSION, official.REPOSITORY)
 
     @property
     def inference_version(self) -> str:
         """The same for BBQ as inference, whose published templates are in another repository."""
-        if self.source == BUNDLED:
-            return self.version
-        return f"{self.source}{'+fixes' if self.fixes else ''}@{official_inference.version()}"
+        return self.version_of(bundled.VERSION, official_inference.REPOSITORY)
 
     def rows(self, config: str) -> Iterator[Row]:
         """The examples of one category, or the rows of one config of BBQ as inference.

@@ -1,15 +1,11 @@
 """Identity labels, occupations and proper names that fill the slots."""
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from qabias.building.templating import read_utf8
+from qabias.building.templating import read_csv
 from qabias.errors import QabiasError
-from qabias.support.printable import refuse_control
-from qabias.support.suggest import shortened
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,7 @@ def read_vocabulary(folder: Path) -> Vocabulary:
     """
     names = tuple(
         Name(row["name"], row["kind"], row["gender"], row["ethnicity"])
-        for row in _rows(folder / "names.csv", {"name", "kind", "gender", "ethnicity"})
+        for _, row in read_csv(folder / "names.csv", ("name", "kind", "gender", "ethnicity"))
     )
     return Vocabulary(read_labels(folder / "labels.csv"), names, apart=True)
 
@@ -117,7 +113,7 @@ def read_labels(path: Path) -> dict[str, tuple[Label, ...]]:
         QabiasError: If the file is not UTF-8, lacks a column or overlaps with an unknown label.
     """
     labels: dict[str, list[Label]] = {}
-    for row in _rows(path, {"category", "subcategory", "word", "tag", "overlaps"}):
+    for _, row in read_csv(path, ("category", "subcategory", "word", "tag", "overlaps")):
         overlaps = frozenset(word.strip() for word in row["overlaps"].split(";") if word.strip())
         labels.setdefault(row["category"], []).append(Label(row["word"], row["tag"], row["subcategory"], overlaps))
     for category, entries in labels.items():
@@ -129,27 +125,3 @@ def read_labels(path: Path) -> dict[str, tuple[Label, ...]]:
                     "use labels of the same category in this file",
                 )
     return {category: tuple(entries) for category, entries in labels.items()}
-
-
-def _rows(path: Path, columns: set[str]) -> list[dict[str, str]]:
-    reader = csv.DictReader(io.StringIO(read_utf8(path), newline=""))
-    rows = []
-    try:
-        missing = columns - set(reader.fieldnames or ())
-        if missing:
-            raise QabiasError(
-                f"{path}: no column {', '.join(sorted(missing))}; the columns are {shortened(reader.fieldnames)}",
-                "Add it.",
-            )
-        for row in reader:
-            if None in row or None in row.values():
-                raise QabiasError(
-                    f"{path}: line {reader.line_num}: not one cell per column",
-                    f"Give it {len(reader.fieldnames or ())}.",
-                )
-            for cell in row.values():
-                refuse_control(cell, f"{path}: line {reader.line_num}")
-            rows.append(row)
-    except csv.Error as error:
-        raise QabiasError(f"{path}: line {reader.line_num + 1}: {error}", "Correct this line.") from error
-    return rows

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from qabias.runs.arguments import RunArguments
 from qabias.scorers.server import client
 from qabias.scorers.server.client import Client, Patience
 from qabias.scorers.server.modes import ServerChatScorer
@@ -125,6 +126,13 @@ def surroundings(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("QABIAS_API_KEY", KEY)
     monkeypatch.setattr(client, "PATIENCE", Patience(first_wait=0.02, longest_wait=0.1))
+
+
+def served(server, limit, config="SES", **options):
+    """Arguments of a run of BBQ whose model is behind a server."""
+    return RunArguments(
+        "bbq", "m", config=config, backend="server", limit=limit, options={"base_url": server.url, **options}
+    )
 
 
 def chat(server, journal=None, **options):

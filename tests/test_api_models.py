@@ -211,22 +211,6 @@ def test_changed_weights_do_not_continue_a_run_of_the_old_ones(tmp_path):
     assert not predictions(measure(arguments, model=model, tokenizer=tokenizer, name="m")).equals(predictions(first))
 
 
-def test_another_tokenizer_template_or_hook_does_not_continue_a_run(tmp_path):
-    arguments = HEADS["causal"][1]
-    model, tokenizer = small()
-    measure(arguments, model=model, tokenizer=tokenizer, name="m", output=tmp_path / "run")
-    other = copy.deepcopy(tokenizer)
-    other.chat_template = "{{ messages[0].content }}"
-    with pytest.raises(qabias.QabiasError, match="memory-"):
-        measure(arguments, model=model, tokenizer=other, name="m", output=tmp_path / "run")
-    model.model.layers[0].register_forward_hook(lambda module, inputs, output: None)
-    with pytest.warns(UserWarning, match="has hooks"), pytest.raises(qabias.QabiasError, match="another run"):
-        measure(arguments, model=model, tokenizer=tokenizer, name="m", output=tmp_path / "run")
-    with pytest.warns(UserWarning, match="has hooks"):
-        steered = measure(arguments, model=model, tokenizer=tokenizer, name="steered")
-    assert "|model:steered@memory+hooks-" in steered.signature
-
-
 # Wrappers, devices and precisions
 
 

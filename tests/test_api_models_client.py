@@ -9,8 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import qabias
-from qabias.runs.arguments import DEFAULT_MACHINE, RunArguments
-from qabias.runs.run import run
 
 from .echo_model import EchoModel
 from .loopback_server import KEY, chat_reply
@@ -157,21 +155,15 @@ def test_several_requests_are_under_way_at_once_also_where_a_loop_is_running():
     assert client.most_active == 4
 
 
-def test_mappings_are_answers_too():
-    result = measure(Client(wrap=dict))
-    said = predictions(result.folder)["prediction"].to_pylist()
-    assert set(said) <= {0, 1, 2}
-    assert len(said) == LIMIT
-
-
-def test_a_client_whose_create_takes_any_field_gets_all_of_them():
+def test_a_client_whose_create_takes_any_field_gets_all_of_them_and_may_give_mappings():
     sent = []
 
     def create(**fields):
         sent.append(fields)
         return chat_reply("/v1/chat/completions", fields)
 
-    measure(Namespace(chat=Namespace(completions=Namespace(create=create))))
+    result = measure(Namespace(chat=Namespace(completions=Namespace(create=create))))
+    assert set(predictions(result.folder)["prediction"].to_pylist()) <= {0, 1, 2}
     assert all(fields["top_k"] == 5 and "extra_body" not in fields for fields in sent)
     assert len(sent) == LIMIT
 
@@ -196,28 +188,12 @@ def test_after_a_failure_the_same_call_goes_on_and_nothing_is_asked_twice(make, 
 # Failures
 
 
-def test_a_refusal_is_that_of_a_server_so_that_fallbacks_work():
-    def fails(number):
-        return StatusError(400, {"message": "max_tokens must be at least 1, got 0"}) if number == 0 else None
-
-    refusing = Client(EchoModel(), fails=fails)
-    with pytest.warns(UserWarning, match="max_tokens 0"):
-        measure(refusing, "echo", option={"max_connections": 1})
-    assert [body["max_tokens"] for _, body in refusing.sent[:3]] == [0, 1, 1]
-
-
 def test_what_a_filter_refuses_is_filtered():
     body = {"error": {"message": "no", "code": "content_filter"}}
     client = Client(fails=lambda number: StatusError(400, body["error"] if number % 2 else body))
     with pytest.warns(UserWarning, match="24 of 24"):
         result = measure(client)
     assert predictions(result.folder)["outcome"].unique().to_pylist() == ["filtered"]
-
-
-def test_what_is_too_long_is_truncated_and_the_others_have_their_answers():
-    error = StatusError(400, {"message": "too long", "code": "context_length_exceeded"})
-    result = measure(Client(fails=lambda number: error if number == 3 else None))
-    assert predictions(result.folder)["outcome"].to_pylist().count("truncated") == 1
 
 
 @pytest.mark.parametrize(
@@ -278,11 +254,3 @@ def test_what_makes_no_sense_with_a_client_is_refused(more, message):
     with pytest.raises(qabias.QabiasError, match=message):
         measure(client, **more)
     assert client.sent == []
-
-
-def test_the_scorer_server_takes_a_client_from_python_only(tmp_path):
-    arguments = RunArguments("bbq", "m", "Age", backend="server", limit=8)
-    with pytest.raises(qabias.QabiasError, match="base_url"):
-        run(arguments, tmp_path / "run")
-    done = run(arguments, tmp_path / "run", DEFAULT_MACHINE, handed_over=Client())
-    assert done.scores["n"] == 8

@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import math
-import threading
 import traceback
 
 import numpy as np
@@ -16,7 +15,6 @@ import qabias
 from qabias.cli import app
 from qabias.scorers.base import Request
 from qabias.scorers.function import FunctionOptionScorer, FunctionTextScorer
-from qabias.support.waiting import wait_for
 
 from .loopback_server import letter_of
 
@@ -86,24 +84,10 @@ def test_the_function_gets_what_the_prompt_format_renders_each_text_once_in_batc
         function.asked.remove(prompt)
 
 
-def test_equal_prompts_are_asked_once():
-    function = Counted()
-    scorer = FunctionTextScorer("f", function, batch=2)
-    assert scorer.generate(list("abacb"), list("12345")) == [(letter_of(text),) for text in "abacb"]
-    assert function.calls == [["a", "b"], ["c"]]
-
-
-class Holder:
-    def method(self, prompts):
-        return ["A"] * len(prompts)
-
-    @staticmethod
-    async def later(prompts):
+class Later:
+    async def __call__(self, prompts):
         await asyncio.sleep(0)
         return ["A"] * len(prompts)
-
-    async def __call__(self, prompts):
-        return await self.later(prompts)
 
 
 def always(letter, prompts):
@@ -113,48 +97,17 @@ def always(letter, prompts):
 @pytest.mark.parametrize(
     "function",
     [
-        Holder().method,
-        Holder().later,
-        Holder(),
+        Later(),
         functools.partial(always, "A"),
         lambda prompts: tuple("A" for _ in prompts),
         lambda prompts: np.array(["A" for _ in prompts]),
-        lambda prompts: Holder().later(prompts),
+        lambda prompts: Later()(prompts),
     ],
-    ids=["method", "async", "async object", "partial", "tuple", "array", "gives a coroutine"],
+    ids=["async object", "partial", "tuple", "array", "gives a coroutine"],
 )
 def test_anything_that_can_be_called_is_a_function(function):
     result = qabias.run(**AGE, model=function, name="A", limit=16)
     assert result.scores["share_position_0"] == 1.0
-
-
-def test_it_works_where_a_loop_is_running_and_all_coroutines_share_one_of_their_own():
-    seen = set()
-
-    async def function(prompts):
-        seen.add((threading.current_thread().name, id(asyncio.get_running_loop())))
-        await asyncio.sleep(0.001)
-        return ["B"] * len(prompts)
-
-    async def notebook():
-        here = id(asyncio.get_running_loop())
-        return here, qabias.run(**AGE, model=function, name="B", limit=64, option={"batch": 8})
-
-    here, result = asyncio.run(notebook())
-    assert result.scores["share_position_1"] == 1.0
-    [(thread, loop)] = seen
-    assert thread != threading.current_thread().name
-    assert loop != here
-
-
-def test_what_is_awaited_raises_with_its_own_traceback():
-    async def fails():
-        await asyncio.sleep(0)
-        raise LookupError("no such thing")
-
-    with pytest.raises(LookupError, match="no such thing") as caught:
-        wait_for(fails())
-    assert "fails" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
 
 
 # Log-likelihoods
@@ -207,22 +160,6 @@ def test_bytes_are_known_and_tokens_are_not():
     assert "|norm:byte|" in result.signature
     with pytest.raises(qabias.QabiasError, match="length_norm token does not work"):
         qabias.run(**AGE, model=Counted(by_length), name="f", limit=16, ask="answer-logprob", length_norm="token")
-
-
-def test_what_is_impossible_has_minus_infinity_also_after_a_stop(tmp_path):
-    function = Counted(lambda request: [-math.inf, -1.0, -math.inf], fails_at=1)
-    arguments = {
-        **AGE,
-        "name": "f",
-        "limit": 40,
-        "ask": "answer-logprob",
-        "output": tmp_path / "run",
-        "option": {"batch": 8},
-    }
-    with pytest.raises(ConnectionResetError):
-        qabias.run(**arguments, model=function)
-    result = qabias.run(**arguments, model=function)
-    assert predictions(result)["prediction"].unique().to_pylist() == [1]
 
 
 # Stopped, and gone on

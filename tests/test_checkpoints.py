@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -109,32 +110,15 @@ def test_a_model_that_changes_while_it_is_loaded_is_refused(model, tmp_path, mon
     assert not (tmp_path / "run").exists()
 
 
-AFFECTING = (
-    "model.safetensors",
-    "model-00002-of-00002.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model-00001-of-00002.bin",
-    "pytorch_model.bin.index.json",
-    "adapter_model.safetensors",
-    "adapter_model.bin",
-    "adapter_config.json",
-    "weights.Q4_K_M.gguf",
-    "config.json",
-    "generation_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "tokenizer.model",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "chat_template.jinja",
-    "chat_template.json",
-    "additional_chat_templates/tool.jinja",
+AFFECTING = re.findall(
+    r"\S+",
+    """
+model.safetensors model-00002-of-00002.safetensors model.safetensors.index.json pytorch_model.bin
+pytorch_model-00001-of-00002.bin pytorch_model.bin.index.json adapter_model.safetensors adapter_model.bin
+adapter_config.json weights.Q4_K_M.gguf config.json generation_config.json tokenizer.json tokenizer_config.json
+tokenizer.model spiece.model sentencepiece.bpe.model special_tokens_map.json added_tokens.json vocab.txt vocab.json
+merges.txt chat_template.jinja chat_template.json additional_chat_templates/tool.jinja
+""",
 )
 OTHERS = ("README.md", "trainer_state.json", "training_args.bin", "optimizer.bin", "optimizer.pt", "scheduler.pt")
 OTHERS += ("all_results.json", "rng_state.pth", "log.txt", "run/run.json", "checkpoint-9/model.safetensors")

@@ -1,16 +1,19 @@
-"""The committed dataset folders are what the builders make: tables, files and cards."""
+"""The committed dataset folders are what the builders make: tables, files and cards, in correct English."""
 
 import functools
 import importlib
 import random
+import re
 import shutil
 
+import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from qabias.benchmarks import load_benchmark, locate
 from qabias.building.folder import data_checksums, parquet_path
+from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
 from qabias.share.bbnli_dataset.subtopics import SUBTOPICS
 from qabias.share.bbq_dataset.origin import CATEGORIES, NLI_CONFIGS, NLI_SCHEMA, SCHEMA
@@ -43,7 +46,6 @@ def paths_of(name):
 SMALL = ("Religion", "Religion_nli", "Sexual_orientation", "religion", "ethnicity", "religion_mlm", "ethnicity_mlm")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("which", ["small", pytest.param("all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_committed_tables_are_what_the_builder_makes(name, which):
@@ -73,6 +75,67 @@ def test_the_committed_files_are_written_byte_for_byte(name, tmp_path):
         if creators[0] != creators[1]:
             pytest.skip(f"the committed files are written by {creators[1]}, this is {creators[0]}")
         assert written.read_bytes() == paths[config].read_bytes(), f"{config}: run `make data` and commit"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "config", "n_rows"),
+    [("bbq", "Age", 58_492), ("unqover", "religion_mlm", 1_372_000), ("bbnli", "man_is_to_surgeon", 3636)],
+)
+def test_load_dataset_reads_the_folder_as_it_is(name, config, n_rows, tmp_path):
+    features = importlib.import_module(f"qabias.share.{name}_dataset.builder").FEATURES
+    default = datasets.load_dataset(str(ROOT / f"{name}_dataset"), cache_dir=tmp_path)
+    assert [(split, table.num_rows) for split, table in default.items()] == [("test", n_rows)]
+    found = datasets.load_dataset(str(ROOT / f"{name}_dataset"), config, split="test", cache_dir=tmp_path)
+    assert found.features == (features[config] if name == "unqover" else features)
+    assert found.to_list() == tables_of(name)[config].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "config", "fields"),
+    [
+        ("bbq", "BBQ", "Religion", {}),
+        ("bbq", "BBQ", "Religion_nli", {"source": "official", "fixes": True}),
+        ("unqover", "UnQover", "ethnicity", {}),
+        ("unqover", "UnQover", "religion_mlm", {"source": "official", "subjects": "roberta", "fixes": True}),
+        ("bbnli", "BBNLI", "religion", {"source": "official"}),
+        ("bbnli", "BBNLI", "man_is_to_surgeon", {"source": "official", "fixes": True}),
+    ],
+)
+def test_the_builder_makes_the_examples_of_its_origin(name, of, config, fields, upstream, tmp_path):
+    module = importlib.import_module(f"qabias.share.{name}_dataset.builder")
+    builder = getattr(module, of)(config_name=config, cache_dir=tmp_path, mirror=str(upstream), **fields)
+    builder.download_and_prepare()
+    assert builder.as_dataset(split="test").to_list() == module.Origin(**fields).table(config).to_pylist()
+    assert config in builder.builder_configs
+    assert {"unqover": "gender"}.get(name, "all") == builder.DEFAULT_CONFIG_NAME
+
+
+# The columns with texts, and how each ends.
+QUESTION, SENTENCE = r"[^.?!]\?$", r"[^.?!][.!]$"
+TEXTS = {
+    "bbq": {"context": SENTENCE, "question": QUESTION, **dict.fromkeys(("ans0", "ans1", "ans2"), "[^.?!,;]$")},
+    "unqover": {
+        **dict.fromkeys(("context_12", "context_21", "masked", "masked_negated"), SENTENCE),
+        **dict.fromkeys(("question", "negated_question"), QUESTION),
+    },
+    "bbnli": {"premise": SENTENCE, "hypothesis": r"[^.?!]\.$", "question": QUESTION},
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param("unqover", marks=pytest.mark.slow), "bbq", "bbnli"])
+def test_grammar_of_every_text(name):
+    for config, table in tables_of(name).items():
+        columns = [column for column in TEXTS[name] if column in table.column_names and config not in NLI_CONFIGS]
+        for column in columns:
+            for text in table[column].unique().to_pylist():
+                plain = text.replace("[MASK]", "Mask", 1)
+                assert re.search(TEXTS[name][column], plain), text
+                fault = r"[][{}]|  |[.!?] [a-z]|[,;]\s*[.?!]|[.?!]{2}|\bX[12]\b|ATTRIBUTE|^\W*[a-z]"
+                assert not re.search(fault, plain), text
+                assert name == "unqover" or "Latino woman" not in text, text
+                assert repair_articles(plain) == plain.strip() == plain, text
+                assert not re.search(r"\b(\w+) \1\b", plain.lower().replace("that that", "")), text
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import SpanQuestions
-from qabias.scorers.encoders import EncoderRunner, Pieces, Template, TokenRows
+from qabias.scorers.batches import EncoderRunner, Pieces, TokenRows
 from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer, locate
 from qabias.scorers.registry import check_options, load_kind
 
@@ -137,15 +137,6 @@ def test_spans_and_header(kind, span, header):
     assert_close(scores, one_at_a_time(loaded, items, span, header))
 
 
-def test_offsets_with_spaces_make_no_difference():
-    loose = load("roberta", tokenizer=make_tokenizer("bytes", trim_offsets=False))
-    for span in ("exact", "released"):
-        assert_close(
-            ExtractiveQAScorer(loose, span=span).score(cross()),
-            ExtractiveQAScorer(load("roberta"), span=span).score(cross()),
-        )
-
-
 # Nothing but the item matters
 
 
@@ -188,12 +179,6 @@ def test_a_tokenizer_without_special_tokens_has_no_released_layout():
     tokenizer.cls_token = None
     with pytest.raises(QabiasError, match="layout=released"):
         ExtractiveQAScorer(load("bert", tokenizer=tokenizer), layout="released")
-
-
-def test_template_knows_what_stands_around_texts():
-    assert Template.read(make_tokenizer("bytes"), 2) == (((2,), (3, 3), (3,)), ((0,), (0, 0), (0,)), (0, 0))
-    assert Template.read(make_tokenizer("wordpiece"), 2) == (((2,), (3,), (3,)), ((0,), (0,), (1,)), (0, 1))
-    assert Template.read(make_tokenizer("wordpiece"), 1) == (((2,), (3,)), ((0,), (0,)), (0,))
 
 
 def test_a_tokenizer_that_puts_the_context_first_is_asked_pair_by_pair():

@@ -2,7 +2,6 @@
 
 from functools import cache
 
-import numpy as np
 import pytest
 import torch
 import transformers
@@ -173,21 +172,6 @@ def test_tokens_are_drawn_from_the_softmax(temperature):
         assert counts[4] == expected[4] == 0
         # 16.27 is the 99.9 % point of chi-square with 3 degrees of freedom.
         assert ((counts - expected)[:4] ** 2 / expected[:4]).sum() < 16.27
-
-
-def test_samples_are_independent_of_each_other():
-    """Pairs of samples of one question fall on every pair of tokens as often as independent ones."""
-    n = 8000
-    logits = torch.tensor([1.0, 0.0, -0.5])
-    first, second = (
-        GumbelNoise([f"0/{i}/{number}" for i in range(n)], 1.0)(torch.zeros(n, 1), logits.repeat(n, 1)).argmax(dim=-1)
-        for number in (0, 1)
-    )
-    counts = torch.bincount(3 * first + second, minlength=9).numpy()
-    p = torch.softmax(logits.double(), dim=-1).numpy()
-    expected = n * np.outer(p, p).ravel()
-    # 26.12 is the 99.9 % point of chi-square with 8 degrees of freedom.
-    assert ((counts - expected) ** 2 / expected).sum() < 26.12
 
 
 # Limits

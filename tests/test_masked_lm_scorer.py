@@ -13,7 +13,7 @@ from qabias.scorers.base import MaskedSentences
 from qabias.scorers.masked_lm import MaskedLMScorer
 from qabias.scorers.registry import check_options, load_kind
 
-from .tiny_models import RARE, first_of
+from .tiny_models import RARE, first_of, inputs_of
 from .tiny_models import load_encoder as load
 from .tiny_models import make_encoder_tokenizer as make_tokenizer
 
@@ -71,9 +71,7 @@ def one_at_a_time(loaded, items, topk=None, pronouns=None):
 
 def one_score(loaded, text, word, topk, is_pronoun):
     tokenizer = loaded.tokenizer
-    encoded = tokenizer(text.replace("[MASK]", tokenizer.mask_token), return_tensors="pt")
-    if type(loaded.model).__name__.startswith("DistilBert"):
-        encoded.pop("token_type_ids")
+    encoded = inputs_of(loaded, text.replace("[MASK]", tokenizer.mask_token))
     with torch.no_grad():
         logits = loaded.model(**encoded).logits[0]
     (place,) = np.flatnonzero(encoded["input_ids"][0] == tokenizer.mask_token_id)
@@ -132,31 +130,7 @@ def test_subjects_of_several_tokens_score_nan(kind):
     assert scorer.stats.batches == 0
 
 
-def test_subjects_are_tokens_as_they_stand_inside_a_sentence():
-    loaded = load("roberta", "AutoModelForMaskedLM")
-    inside, alone = (loaded.tokenizer(text, add_special_tokens=False)["input_ids"] for text in (" Mary", "Mary"))
-    assert loaded.tokenizer.convert_ids_to_tokens(inside) == ["ĠMary"]
-    assert inside != alone
-    with torch.no_grad():
-        encoded = loaded.tokenizer("[MASK] was a nurse.", return_tensors="pt")
-        expected = loaded.model(**encoded).logits[0, 1].double().softmax(dim=-1)[inside[0]]
-    items = MaskedSentences(["[MASK] was a nurse."], ["Mary"], np.zeros(1, dtype=int), np.zeros((1, 2), dtype=int))
-    assert_close(MaskedLMScorer(loaded).score(items), np.full((1, 2), float(expected)))
-
-
 # Nothing but the item matters
-
-
-def test_one_text_can_be_asked_for_several_pairs():
-    loaded = load("bert", "AutoModelForMaskedLM")
-    items = MaskedSentences(
-        ["[MASK] was a nurse."], SUBJECTS, np.zeros(3, dtype=int), np.array([[0, 1], [1, 3], [3, 3]])
-    )
-    scorer = MaskedLMScorer(loaded)
-    scores = scorer.score(items)
-    assert_close(scores, one_at_a_time(loaded, items))
-    assert scorer.stats.batches == 1
-    assert scores[0, 1] == scores[1, 0]
 
 
 def test_a_tokenizer_that_joins_sentences_is_asked_text_by_text():

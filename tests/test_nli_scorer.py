@@ -13,7 +13,7 @@ from qabias.models.loading import LoadedModel
 from qabias.scorers.nli import NLIScorer
 from qabias.scorers.registry import load_scorer
 
-from .tiny_models import CONTEXTS, ENCODER_SMALL, QUESTIONS, first_of
+from .tiny_models import CONTEXTS, ENCODER_SMALL, QUESTIONS, first_of, inputs_of
 from .tiny_models import ENCODER_CONFIGS as CONFIGS
 from .tiny_models import make_encoder_tokenizer as make_tokenizer
 
@@ -49,11 +49,8 @@ def make_loaded(kind, names=GLUE, **changes):
 def one_at_a_time(loaded, pairs, names=GLUE):
     probabilities = []
     for premise, hypothesis in pairs:
-        encoded = loaded.tokenizer(premise, hypothesis, return_tensors="pt")
-        if type(loaded.model).__name__.startswith("DistilBert"):
-            encoded.pop("token_type_ids")
         with torch.no_grad():
-            logits = loaded.model(**encoded).logits[0].double().numpy()
+            logits = loaded.model(**inputs_of(loaded, premise, hypothesis)).logits[0].double().numpy()
         shares = np.exp(logits) / np.exp(logits).sum()
         probabilities.append([shares[names.index(label)] for label in LABELS])
     return np.array(probabilities)

@@ -4,15 +4,13 @@ import importlib.metadata
 import json
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from qabias.errors import QabiasError
-from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.kind import INTERFACES, Loading, ScorerKind
-from qabias.scorers.options import option_field, parse_options
+from qabias.scorers.base import Request
+from qabias.scorers.kind import INTERFACES, Loading
 from qabias.scorers.registry import (
     GROUP,
     check_options,
@@ -27,37 +25,10 @@ from qabias.scorers.registry import (
 )
 
 from .conftest import ROOT
+from .toy_scorer import qabias_longest
+from .toy_scorer.qabias_longest import LengthScorer
 
-
-class LongestAnswer:
-    """Prefers the longest answer."""
-
-    name, model_signature = "longest", "toy@1"
-
-    def __init__(self, unit="letters"):
-        self.unit = unit
-
-    def score(self, requests):
-        sizes = [
-            np.array([len(option.split() if self.unit == "words" else option) for option in request.options])
-            for request in requests
-        ]
-        return [OptionScores(np.log(size / size.sum()), size.astype("int32"), size.astype("int32")) for size in sizes]
-
-
-@dataclass(frozen=True)
-class ToyOptions:
-    unit: str = option_field("letters", "letters or words", choices=("letters", "words"))
-
-
-LONGEST = ScorerKind(
-    name="longest",
-    summary="the longest answer",
-    interfaces=("options",),
-    load=lambda loading: LongestAnswer(parse_options("longest", ToyOptions, loading.options).unit),
-    options=ToyOptions,
-    heads=("ForLongAnswers",),
-)
+LONGEST = replace(qabias_longest.KIND, heads=("ForLongAnswers",))
 
 
 @pytest.fixture
@@ -176,11 +147,11 @@ def test_a_rule_fits_what_a_scorer_gives():
         def classify(self, pairs):
             raise AssertionError("asked")
 
-    class Chooser(LongestAnswer):
+    class Chooser(LengthScorer):
         name = "multiple_choice"
 
     fitting = {
-        LongestAnswer(): ("none", "token", "byte"),
+        LengthScorer(): ("none", "token", "byte"),
         Writer(): ("none", "released"),
         Classifier(): ("none",),
         Chooser(): ("none",),
@@ -195,7 +166,7 @@ def test_a_rule_fits_what_a_scorer_gives():
 
 
 def test_a_scorer_that_is_not_registered_has_the_way_that_its_methods_show():
-    kind = kind_of(LongestAnswer())
+    kind = kind_of(LengthScorer())
     assert (kind.name, kind.interfaces, kind.has_lengths) == ("longest", ("options",), True)
     assert kind_of(load_scorer(None, "baseline:random")) is load_kind("baseline")
 
@@ -205,9 +176,10 @@ def test_a_scorer_that_is_not_registered_has_the_way_that_its_methods_show():
 
 def test_an_installed_scorer_needs_no_edit_here(install, tmp_path):
     loadings = []
-    install(longest=replace(LONGEST, load=lambda loading: loadings.append(loading) or LONGEST.load(loading)))
+    load = LONGEST.load
+    install(longest=replace(LONGEST, load=lambda given: loadings.append(given) or load(replace(given, revision=None))))
     assert "longest" in scorers_for(["options"])
-    options = {"unit": "words"}
+    options = {"prefer": "longest"}
     more = {"device": "cpu", "batch_tokens": 7, "seed": 3, "journal": tmp_path / "j"}
     scorer = load_scorer("longest", "anything", scorer_options=options, revision="main", **more)
     assert loadings == [Loading("anything", options, "main", **more)]
@@ -216,8 +188,8 @@ def test_an_installed_scorer_needs_no_edit_here(install, tmp_path):
     assert score.n_tokens.tolist() == [1, 3]
     assert kind_of(scorer) is kinds()["longest"]
     for options, message in (
-        ({"unit": "lines"}, "unknown unit of longest"),
-        ({"units": "words"}, "Did you mean 'unit'"),
+        ({"prefer": "lines"}, "unknown prefer of longest"),
+        ({"prefers": "longest"}, "Did you mean 'prefer'"),
     ):
         with pytest.raises(QabiasError, match=message):
             load_scorer("longest", "anything", scorer_options=options)

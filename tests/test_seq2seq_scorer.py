@@ -238,12 +238,6 @@ def test_models_of_another_kind_are_refused(config, found, tmp_path):
         models.load_model(models.SEQ2SEQ, save_config(tmp_path, **config))
 
 
-def test_the_causal_loader_refuses_text_to_text_models(tmp_path):
-    load_tiny("t5").model.save_pretrained(tmp_path)
-    with pytest.raises(QabiasError, match="T5ForConditionalGeneration"):
-        models.load_model(models.CAUSAL, str(tmp_path))
-
-
 @pytest.mark.parametrize(
     ("config", "scorer"),
     [

@@ -30,7 +30,7 @@ from .commands import refused
 from .conftest import ROOT
 from .echo_model import EchoModel
 from .faulty_server import FaultyServer, faulty
-from .loopback_server import KEY, TIMEOUT, chat_reply
+from .loopback_server import KEY, TIMEOUT, chat_reply, served
 from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings
 
@@ -40,9 +40,7 @@ pytestmark = pytest.mark.usefixtures("surroundings")
 def test_scores_are_those_of_a_server_without_faults(serve, tmp_path):
     scores = []
     for number, server in enumerate((serve(), serve(faulty, make=FaultyServer))):
-        options = {"base_url": server.url, "timeout": str(TIMEOUT), "max_connections": "16"}
-        arguments = RunArguments("bbq", "m", config="SES", backend="server", limit=80, options=options)
-        result = run(arguments, tmp_path / str(number))
+        result = run(served(server, 80, timeout=str(TIMEOUT), max_connections="16"), tmp_path / str(number))
         scores.append((tmp_path / str(number) / "predictions" / "part-00000.parquet").read_bytes())
         assert "format:letters@1" in result.signature
         assert len(server.answered) == 80
@@ -53,8 +51,7 @@ def test_scores_are_those_of_a_server_without_faults(serve, tmp_path):
 def test_a_name_that_comes_to_mean_another_model_ends_the_run_and_keeps_its_answers(serve, tmp_path):
     named = iter([*["m-2026-01-31"] * 11, *["m-2026-11-28"] * 9])
     server = serve(lambda path, body: {**chat_reply(path, body), "model": next(named, "m-2026-01-31")})
-    options = {"base_url": server.url, "max_connections": "1"}
-    arguments = RunArguments("bbq", "m", config="SES", backend="server", limit=40, options=options)
+    arguments = served(server, 40, max_connections="1")
 
     def shard(number, folder):
         return run(arguments, tmp_path / folder, Machine(shard=(number, 2), shows_progress=False))
@@ -111,8 +108,7 @@ def test_a_run_that_is_killed_goes_on_without_asking_again(serve, tmp_path):
     assert sum(server.attempts.values()) - sum(before.values()) == 296 - kept
     assert server.keys == {f"Bearer {KEY}"}
 
-    options = {"base_url": server.url}
-    run(RunArguments("bbq", "m", config="Age", backend="server", limit=300, options=options), tmp_path / "whole")
+    run(served(server, 300, "Age"), tmp_path / "whole")
     for name in ("predictions/part-00000.parquet", "predictions/part-00001.parquet", "scores.json"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
@@ -120,23 +116,9 @@ def test_a_run_that_is_killed_goes_on_without_asking_again(serve, tmp_path):
     assert not any(KEY.encode() in content for content in (*files, output, again.stdout, again.stderr))
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize(("benchmark", "config"), [("bbq", "SES"), ("unqover", "gender"), ("bbnli", "all")])
-def test_every_benchmark_can_be_asked_by_echo(serve, tmp_path, benchmark, config):
-    server = serve(EchoModel())
-    options = {"base_url": server.url, "mode": "echo"}
-    result = run(
-        RunArguments(benchmark, "m", config=config, backend="server", limit=4, options=options), tmp_path / "r"
-    )
-    assert not result.n_missing_parts
-    assert "|scorer:server+mode=echo|" in result.signature
-
-
 def test_a_run_goes_on_at_another_address(serve, tmp_path):
     def ask(server):
-        arguments = RunArguments("bbq", "m", config="SES", backend="server", limit=40, options={"base_url": server.url})
-        return run(arguments, tmp_path / "run").signature
+        return run(served(server, 40), tmp_path / "run").signature
 
     first, second = serve(), serve()
     assert ask(first) == ask(second)

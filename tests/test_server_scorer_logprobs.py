@@ -15,14 +15,13 @@ from tokenizers import pre_tokenizers
 
 from qabias.errors import QabiasError
 from qabias.planning import estimate_run
-from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.registry import load_scorer
 from qabias.scorers.server.modes import sum_options
 
 from . import tiny_models
-from .loopback_server import KEY, digest, letter_of
+from .loopback_server import KEY, digest, letter_of, served
 from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings
 
@@ -196,38 +195,6 @@ def test_tokens_without_a_text_are_refused(serve, entry):
         scorer(serve(lambda path, body: answer(named))).score([Request("q", LETTERS)])
 
 
-@pytest.mark.parametrize(
-    ("value", "cause"),
-    [
-        *((value, "not a number") for value in (True, "x", [1], float("nan"), None)),
-        (0.7, "above 0"),
-        pytest.param(10**400, "above 0", id="huge"),
-    ],
-)
-def test_odd_log_probabilities_of_an_echo_are_refused(serve, value, cause):
-    echoed = {"tokens": ["a", " b"], "token_logprobs": [None, value], "text_offset": [0, 1]}
-    echo = load_scorer(
-        "server", "m", scorer_options={"base_url": serve(lambda path, body: answer(echoed)).url, "mode": "echo"}
-    )
-    with pytest.raises(QabiasError, match=f"^server: .*{cause}"):
-        echo.score([Request("a", (" b",))])
-
-
-@pytest.mark.parametrize(
-    ("top", "expected"),
-    [
-        ([("(A", -0.02), ("B", -9)], [-0.02, -9, -math.inf]),
-        ([("A.", -0.01), ("**A", -5), ("B", -6)], [math.log(math.exp(-0.01) + math.exp(-5)), -6, -math.inf]),
-        ([("The", -0.694), ("A", math.log(0.3)), ("B", math.log(0.2))], [math.log(0.3), math.log(0.2), -math.inf]),
-    ],
-)
-def test_an_answer_is_what_the_model_says_with_half_of_the_probability(serve, recwarn, top, expected):
-    server = serve(lambda path, body: answer(content(top)))
-    (found,) = scorer(server).score([Request("q", LETTERS)])
-    assert found.loglikelihoods == pytest.approx(expected)
-    assert not [warning for warning in recwarn if "server" in str(warning.message)]
-
-
 def test_letters_that_together_hold_less_than_half_are_no_answer(serve):
     replies = {
         "thinks": [("<think>", math.log(0.9)), ("A", math.log(0.09))],
@@ -284,7 +251,7 @@ def letter_reply(path, body):
 
 def test_a_run_counts_questions_whose_letters_are_not_named(serve, tmp_path):
     server = serve(letter_reply)
-    arguments = RunArguments("bbq", "m", config="SES", backend="server", limit=80, options={"base_url": server.url})
+    arguments = served(server, 80)
     arguments = arguments.resolve(ask="letter-logprob")
     assert estimate_run(arguments).generated_tokens == 80
     with pytest.warns(UserWarning, match="of 80 prompts .* 20 likeliest") as told:

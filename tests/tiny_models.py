@@ -198,3 +198,11 @@ def load_encoder(kind, auto_class="AutoModelForQuestionAnswering", *, tokenizer=
         device="cpu",
         dtype="float32",
     )
+
+
+def inputs_of(loaded, *texts):
+    """Texts as the model takes them by its own tokenizer, one row; some models know no token types."""
+    encoded = loaded.tokenizer(*texts, return_tensors="pt")
+    if type(loaded.model).__name__.startswith(("DistilBert", "Roberta", "ModernBert", "DebertaV2")):
+        encoded.pop("token_type_ids", None)
+    return encoded

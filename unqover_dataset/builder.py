@@ -1,12 +1,12 @@
 """UnQover as a builder of `datasets`, whose import takes a second: counting and model queries need only `origin`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import datasets
 import pyarrow as pa
 
-from qabias.building.sources import using_mirror
+from qabias.building.builder import OriginBuilder, OriginConfig
 
 from .columns import batches
 from .origin import CONFIGS, DEFAULT, SCHEMAS, Origin
@@ -15,22 +15,14 @@ FEATURES = {config: datasets.Features.from_arrow_schema(columns) for config, col
 
 
 @dataclass
-class UnQoverConfig(datasets.BuilderConfig):
+class UnQoverConfig(OriginConfig):
     """A set of UnQover, with the fields of `Origin` and a mirror."""
 
-    source: str = "bundled"
-    seed: int = 0
-    fixes: bool = False
-    mirror: str | None = None
     subjects: str | None = None
-
-    @property
-    def origin(self) -> Origin:
-        """The source of the texts."""
-        return Origin(self.source, self.seed, self.fixes, self.subjects)
+    origin_class = Origin
 
 
-class UnQover(datasets.ArrowBasedBuilder):
+class UnQover(OriginBuilder):
     """Builder of UnQover (Li et al., 2020): `UnQover(config_name="gender").download_and_prepare()`."""
 
     BUILDER_CONFIG_CLASS = UnQoverConfig
@@ -45,10 +37,5 @@ class UnQover(datasets.ArrowBasedBuilder):
             license="apache-2.0",
         )
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        return [datasets.SplitGenerator(datasets.Split.TEST)]
-
-    def _generate_tables(self) -> Iterator[tuple[int, pa.Table]]:
-        with using_mirror(self.config.mirror):
-            table = self.config.origin.table(self.config.name)
-        yield from enumerate(batches(table))
+    def _pieces(self, table: pa.Table) -> Iterable[pa.Table]:
+        return batches(table)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from qabias.building.sources import commit, fetch
+from qabias.building.sources import fetch
 from qabias.building.templating import fill
 from qabias.errors import QabiasError
 
@@ -12,7 +12,6 @@ from .design import MASK, NONE, Design, Question, Subject, Template, pairs_of
 
 REPOSITORY = "allenai/unqover"
 DEFAULT_SUBJECTS = "bert"
-_COMMIT_LENGTH = 7
 
 _FOLDER = "word_lists"
 _FILE_NAMES = {"gender": "gender", "nationality": "country", "ethnicity": "ethnicity", "religion": "religion"}
@@ -33,11 +32,6 @@ _HEAD = re.compile(r"\[([lp]_act(?:-single)?)(:neg)?\]")
 _SUBJECT = re.compile(r"\[subj([12])(:dem)?\]")
 _VOWELS = tuple("aeiouAEIOU")
 _FIX = "use the unchanged published files"
-
-
-def version() -> str:
-    """Version of the source: the pinned commit of the authors' repository."""
-    return commit(REPOSITORY)[:_COMMIT_LENGTH]
 
 
 def read_design(name: str, *, masked: bool, subjects: str, fixes: bool) -> Design:

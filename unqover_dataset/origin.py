@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from qabias.building.origin import BUNDLED, check_source
+from qabias.building.origin import BUNDLED, TextOrigin
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 
@@ -15,7 +15,7 @@ from .design import SETS, Design
 MLM = "_mlm"
 CONFIGS = (*SETS, *(f"{name}{MLM}" for name in SETS))
 DEFAULT = "gender"
-SOURCES = ("bundled", "official")
+SOURCES = TextOrigin.sources
 SUBJECTS = ("all", "bert", "roberta")
 
 # By config: the columns with plain strings, as in `datasets` and Parquet.
@@ -23,24 +23,19 @@ SCHEMAS = {config: schema(config.endswith(MLM)) for config in CONFIGS}
 
 
 @dataclass(frozen=True)
-class Origin:
-    """The source of the texts.
+class Origin(TextOrigin):
+    """The source of the texts. Nothing is random.
 
     Attributes:
         source: `bundled` (the published tables with attributes of this project) or `official` (the authors' lists).
-        seed: Unused, because nothing is random. Every benchmark has this field.
-        fixes: Fix the known defects of the published lists; `bundled` has none.
         subjects: Subjects of the `_mlm` configs of `official`: `all`, or the authors' selection for BERT (the default)
             or RoBERTa, whose vocabularies hold these words whole. `bundled` always has all subjects.
     """
 
-    source: str = "bundled"
-    seed: int = 0
-    fixes: bool = False
     subjects: str | None = None
 
     def __post_init__(self) -> None:
-        check_source(self.source, SOURCES, self.fixes)
+        super().__post_init__()
         if self.subjects is not None and self.subjects not in SUBJECTS:
             raise unknown("subjects", self.subjects, SUBJECTS)
         if self.subjects in ("bert", "roberta") and self.source == BUNDLED:
@@ -50,17 +45,11 @@ class Origin:
             )
 
     @property
-    def is_committed(self) -> bool:
-        """Whether the committed Parquet files hold the tables."""
-        return self.source == BUNDLED
-
-    @property
     def version(self) -> str:
         """Name, fixes, version and subjects for the signature, e.g. "official+fixes@3e47969+subjects=roberta"."""
-        if self.source == BUNDLED:
-            return f"{BUNDLED}@{bundled.VERSION}"
-        subjects = "" if self.subjects in (None, official.DEFAULT_SUBJECTS) else f"+subjects={self.subjects}"
-        return f"official{'+fixes' if self.fixes else ''}@{official.version()}{subjects}"
+        version = self.version_of(bundled.VERSION, official.REPOSITORY)
+        is_default = self.source == BUNDLED or self.subjects in (None, official.DEFAULT_SUBJECTS)
+        return version if is_default else f"{version}+subjects={self.subjects}"
 
     def design(self, config: str) -> Design:
         """The pairs, templates and attributes of one config.

@@ -27,7 +27,7 @@ from lab.finetuning.rows import Row, fingerprint, read_dataset, read_file
 from qabias.errors import QabiasError
 from qabias.models.loading import load_pretrained
 from qabias.runs.folder import check_free
-from qabias.scorers.encoders import longest_row
+from qabias.scorers.batches import longest_row
 from qabias.support.files import write_json
 from qabias.support.suggest import need
 from qabias.support.version import __version__

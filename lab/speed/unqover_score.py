@@ -49,8 +49,7 @@ from lab.speed.random_models import make_bert, make_tokenizer
 from qabias.benchmarks import locate
 from qabias.models.loading import LoadedModel
 from qabias.scorers.base import SpanQuestions
-from qabias.scorers.batches import CPU_TOKEN_BUDGET, ENCODER_GPU_TOKEN_BUDGET
-from qabias.scorers.encoders import EncoderRunner
+from qabias.scorers.batches import CPU_TOKEN_BUDGET, ENCODER_GPU_TOKEN_BUDGET, EncoderRunner
 from qabias.scorers.extractive_qa import ExtractiveQAScorer, SpanRows
 from qabias.scorers.extractive_qa import locate as locate_span
 

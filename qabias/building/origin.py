@@ -1,8 +1,10 @@
-"""Sources of texts: checks of a chosen source, and whether their licenses allow redistribution."""
+"""Sources of texts: the chosen one of a dataset, and whether their licenses allow redistribution."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
+from qabias.building import sources
 from qabias.errors import QabiasError, arg
 from qabias.support.suggest import unknown
 
@@ -16,6 +18,35 @@ def check_source(source: str, sources: Sequence[str], fixes: bool) -> None:
     if fixes and source == BUNDLED:
         published = " or ".join(name for name in sources if name != BUNDLED)
         raise QabiasError("the bundled texts have no known defects to fix", f"use fixes with the source {published}")
+
+
+@dataclass(frozen=True)
+class TextOrigin:
+    """The source of a dataset's texts.
+
+    Attributes:
+        source: `bundled` (this project's texts), `official` (the authors'), or another of the dataset's sources.
+        seed: Seed of the random draws. Every dataset has this field, also if nothing is random.
+        fixes: Fix the known defects of the published data; `bundled` has none.
+    """
+
+    source: str = BUNDLED
+    seed: int = 0
+    fixes: bool = False
+    sources: ClassVar[tuple[str, ...]] = (BUNDLED, "official")
+
+    def __post_init__(self) -> None:
+        check_source(self.source, self.sources, self.fixes)
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the committed Parquet files hold the tables."""
+        return self.source == BUNDLED
+
+    def version_of(self, bundled: str, repository: str) -> str:
+        """Name, fixes and version for the signature, e.g. "bundled@1" or "official+fixes@bea11bd"."""
+        version = bundled if self.source == BUNDLED else sources.version(repository)
+        return f"{self.source}{'+fixes' if self.fixes else ''}@{version}"
 
 
 NO_LICENCE = "NONE"  # the license of files whose authors state none

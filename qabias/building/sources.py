@@ -28,6 +28,7 @@ MOST_BYTES = 64_000_000  # most bytes read of a file with unknown size
 PAGE_BYTES = 64_000  # most bytes read of an error page; the hash checks the content of files
 TRIES = 3
 REDIRECTS = 5
+COMMIT_DIGITS = 7
 
 logger = logging.getLogger(__name__)
 
@@ -113,6 +114,11 @@ def commit(repository: str) -> str:
     return _pinned_repository(repository)["commit"]
 
 
+def version(repository: str) -> str:
+    """Return the first digits of the pinned commit of a repository, for signatures."""
+    return commit(repository)[:COMMIT_DIGITS]
+
+
 def licence(repository: str) -> str:
     """Return the license of a repository as an SPDX identifier."""
     return _pinned_repository(repository)["licence"]
@@ -188,7 +194,13 @@ def _download(repository: str, path: str, pin: PinnedFile) -> bytes:
         problem = f"sources: QABIAS_UPSTREAM_URL is {without_secrets(base)[:200]!r}"
         raise QabiasError(problem, "give a valid address that begins with http:// or https://")
     url = f"{base}/{repository}/{commit(repository)}/{urllib.parse.quote(path)}"
-    return _get_with_retries(url, pin)
+    try:
+        return RETRIES(_get_verified, url, pin)
+    except _TransientError as error:
+        raise QabiasError(
+            f"sources: cannot download {without_secrets(url)} after {TRIES} tries: {error}",
+            "check the network, or set QABIAS_UPSTREAM to a local mirror",
+        ) from None  # the cause may contain the whole address
 
 
 def _check_online(repository: str, path: str) -> None:
@@ -198,17 +210,6 @@ def _check_online(repository: str, path: str) -> None:
                 f"sources: {path!r} of {repository} is not in the cache, and {variable} forbids downloads",
                 f"unset {variable}, or set QABIAS_UPSTREAM to a local mirror",
             )
-
-
-def _get_with_retries(url: str, pin: PinnedFile) -> bytes:
-    """Return the verified body of a request, repeated after a temporary failure."""
-    try:
-        return RETRIES(_get_verified, url, pin)
-    except _TransientError as error:
-        raise QabiasError(
-            f"sources: cannot download {without_secrets(url)} after {TRIES} tries: {error}",
-            "check the network, or set QABIAS_UPSTREAM to a local mirror",
-        ) from None  # the cause may contain the whole address
 
 
 def _get_verified(url: str, pin: PinnedFile) -> bytes:

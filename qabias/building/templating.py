@@ -1,9 +1,12 @@
 """Templates: files, slots, articles, sentence starts, and random draws that are identical on every machine."""
 
+import csv
 import hashlib
+import io
 import random
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from statistics import mode
@@ -14,7 +17,7 @@ import yaml
 from qabias.errors import QabiasError
 from qabias.support.files import require_regular_file
 from qabias.support.printable import refuse_control
-from qabias.support.suggest import need, shortened
+from qabias.support.suggest import did_you_mean, need, shortened
 
 if TYPE_CHECKING:
     import inflect
@@ -118,6 +121,72 @@ def read_template_file(path: Path, known: str) -> Any:
         return read_yaml(path)
     except FileNotFoundError as error:
         raise QabiasError(f"{path}: no such template file", known) from error
+
+
+def read_csv(path: Path, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+    """Read a user's CSV file with these columns: each row, and the number of its line."""
+    reader = csv.DictReader(io.StringIO(read_utf8(path), newline=""))
+    rows = []
+    try:
+        missing = set(columns) - set(reader.fieldnames or ())
+        if missing:
+            raise QabiasError(
+                f"{path}: no column {', '.join(sorted(missing))}; the columns are {shortened(reader.fieldnames)}",
+                "Add it.",
+            )
+        for row in reader:
+            if None in row or None in row.values():
+                raise QabiasError(
+                    f"{path}: line {reader.line_num}: not one cell per column",
+                    f"Give it {len(reader.fieldnames or ())}.",
+                )
+            for cell in row.values():
+                refuse_control(cell, f"{path}: line {reader.line_num}")
+            rows.append((reader.line_num, row))
+    except csv.Error as error:
+        raise QabiasError(f"{path}: line {reader.line_num + 1}: {error}", "Correct this line.") from error
+    return rows
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a file that a person wrote, such as "FILE: template 3", for the errors about its fields."""
+
+    name: str
+    fix: str
+
+    def error(self, field: str, problem: str) -> QabiasError:
+        """The error about a field; "" for the whole place."""
+        return QabiasError(f"{self.name}: field {field}: {problem}" if field else f"{self.name}: {problem}", self.fix)
+
+    def check_names(self, fields: Any, required: Sequence[str], optional: Sequence[str] = ()) -> None:
+        """Refuse missing and unknown fields."""
+        known = (*required, *optional)
+        if not isinstance(fields, Mapping):
+            raise self.error("", f"must be a mapping with {', '.join(known)}, not {fields!r}")
+        for field in required:
+            if field not in fields:
+                raise self.error(field, "is missing")
+        for field in map(str, fields):
+            if field not in known:
+                raise self.error(field, f"is not a field{did_you_mean(field, known)}")
+
+    def text(self, fields: Mapping[str, Any], field: str, end: str = "") -> str:
+        """A field with a text."""
+        text = fields.get(field)
+        if not isinstance(text, str) or not text.strip():
+            raise self.error(field, f"must be a text, not {text!r}")
+        if text != text.strip() or "  " in text:
+            raise self.error(field, f"has an extra space: {text!r}")
+        if not text.endswith(end):
+            raise self.error(field, f"must end with {end!r}: {text!r}")
+        return text
+
+    def one_of(self, fields: Mapping[str, Any], field: str, choices: Sequence[str]) -> str:
+        """A field with one of some texts."""
+        if fields.get(field) not in choices:
+            raise self.error(field, f"{fields.get(field)!r} is not one of {', '.join(choices)}")
+        return str(fields[field])
 
 
 def fill(text: str, slots: Mapping[str, str]) -> str:

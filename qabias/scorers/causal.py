@@ -27,8 +27,7 @@ from qabias.scorers.causal_rows import (
 )
 from qabias.scorers.chat import TEMPLATE, ChatTemplate, chat_template, parse_arguments
 from qabias.scorers.generation import WriterOptions, asks_of_writers
-from qabias.scorers.kind import Loading, ScorerKind
-from qabias.scorers.options import option_field, parse_options
+from qabias.scorers.kind import Loading, ScorerKind, option_field, parse_options
 from qabias.support.progress import tell, within
 from qabias.support.suggest import first_line
 

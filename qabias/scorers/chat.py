@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from qabias.answers.outcomes import mentions_thinking, opens_thinking
 from qabias.errors import QabiasError, arg
 from qabias.scorers.base import Request
-from qabias.scorers.batches import Tokens
+from qabias.scorers.batches import Tokens, encode_each
 from qabias.scorers.causal_rows import TokenSequence
 from qabias.support.suggest import did_you_mean, first_line
 
@@ -92,9 +92,8 @@ class ChatTemplate:
     def encode_options(self, requests: Sequence[Request]) -> list[list[TokenSequence]]:
         """Encode every option after the assistant's header; only the option's tokens are scored."""
         before = self.encode_prompts(request.prefix for request in requests)
-        distinct = list(dict.fromkeys(option for request in requests for option in request.options))
-        encoded = self._tokenizer(distinct, add_special_tokens=False)["input_ids"] if distinct else []
-        after = {option: tuple(tokens) for option, tokens in zip(distinct, encoded, strict=True)}
+        options = (option for request in requests for option in request.options)
+        after = encode_each(self._tokenizer, options, add_special_tokens=False)
         return [
             [TokenSequence(before[request.prefix] + after[option], len(after[option])) for option in request.options]
             for request in requests

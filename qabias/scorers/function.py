@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.journal import Journal, request_hash
-from qabias.scorers.kind import ASK_METHODS, Loading, ScorerKind
-from qabias.scorers.options import option_field, parse_options
+from qabias.scorers.kind import ASK_METHODS, Loading, ScorerKind, option_field, parse_options
 from qabias.scorers.registry import FUNCTION, FUNCTION_PREFIX
 from qabias.support.progress import tell
 from qabias.support.waiting import wait_for

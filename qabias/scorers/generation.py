@@ -16,8 +16,7 @@ from qabias.errors import QabiasError, arg
 from qabias.models.loading import DEVICE_MAPS, LoadedModel
 from qabias.scorers.batches import TokenBudget, Tokens, check_length, encode_each, n_positions, nan_error, pad_rows
 from qabias.scorers.chat import ChatTemplate
-from qabias.scorers.kind import ASK_METHODS, Loading
-from qabias.scorers.options import option_field
+from qabias.scorers.kind import ASK_METHODS, Loading, option_field
 
 if TYPE_CHECKING:
     import torch

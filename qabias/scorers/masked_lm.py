@@ -13,10 +13,8 @@ import numpy as np
 from qabias.errors import QabiasError, arg
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import MARK, MaskedSentences
-from qabias.scorers.batches import nan_error
-from qabias.scorers.encoders import EncoderScorer, Pieces, Template, TokenRows, encode_plain, in_use, spells
-from qabias.scorers.kind import Loading, ScorerKind
-from qabias.scorers.options import option_field, parse_options
+from qabias.scorers.batches import EncoderScorer, Pieces, Template, TokenRows, encode_plain, in_use, nan_error, spells
+from qabias.scorers.kind import Loading, ScorerKind, option_field, parse_options
 
 if TYPE_CHECKING:
     import torch

@@ -12,7 +12,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.encoders import EncoderScorer, Pieces, Template, TokenRows, encode_plain
+from qabias.scorers.batches import EncoderScorer, Pieces, Template, TokenRows, encode_plain
 from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ import numpy as np
 from qabias.answers.parsing import LABELS
 from qabias.errors import QabiasError, arg
 from qabias.models.loading import ModelKind
-from qabias.scorers.encoders import EncoderScorer, TokenRows
-from qabias.scorers.kind import Loading, ScorerKind
-from qabias.scorers.options import option_field, parse_options
+from qabias.scorers.batches import EncoderScorer, TokenRows
+from qabias.scorers.kind import Loading, ScorerKind, option_field, parse_options
 
 if TYPE_CHECKING:
     import torch

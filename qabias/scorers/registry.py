@@ -14,8 +14,7 @@ from qabias.errors import QabiasError, arg
 from qabias.models.loading import SMOLLM2, LoadedModel, architectures, read_config
 from qabias.models.memory import config_of
 from qabias.scorers.base import PairScorer, Scorer, TextScorer
-from qabias.scorers.kind import INTERFACES, Loading, ScorerKind
-from qabias.scorers.options import parse_options
+from qabias.scorers.kind import INTERFACES, Loading, ScorerKind, parse_options
 from qabias.support.suggest import choose, closest, unknown
 
 GROUP = "qabias.scorers"

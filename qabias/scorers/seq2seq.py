@@ -13,8 +13,7 @@ from qabias.models.loading import SEQ2SEQ
 from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.batches import TokenBudget, Tokens, check_length, encode_each, option_scores, pad_rows
 from qabias.scorers.generation import WriterOptions, asks_of_writers
-from qabias.scorers.kind import Loading, ScorerKind
-from qabias.scorers.options import parse_options
+from qabias.scorers.kind import Loading, ScorerKind, parse_options
 
 if TYPE_CHECKING:
     import torch

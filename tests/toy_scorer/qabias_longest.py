@@ -8,8 +8,7 @@ import numpy as np
 from qabias.answers.likelihoods import OptionScores
 from qabias.errors import QabiasError
 from qabias.scorers.base import Request
-from qabias.scorers.kind import Loading, ScorerKind
-from qabias.scorers.options import option_field, parse_options
+from qabias.scorers.kind import Loading, ScorerKind, option_field, parse_options
 
 
 class LengthScorer:

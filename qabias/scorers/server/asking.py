@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from qabias.answers.outcomes import Failure, failure, in_order, is_failure, whole
 from qabias.errors import QabiasError, arg
 from qabias.scorers.journal import SERVED, Journal, request_hash
-from qabias.scorers.server import MAX_CONNECTIONS
+from qabias.scorers.server.options import MAX_CONNECTIONS
 from qabias.support.progress import tell
 from qabias.support.waiting import wait_for
 

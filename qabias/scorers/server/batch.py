@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from qabias.answers.outcomes import failure, is_failure, status_and_body
 from qabias.errors import QabiasError, arg
 from qabias.scorers.journal import Journal, request_hash
-from qabias.scorers.server import READ, WRITE
 from qabias.scorers.server.asking import Asker, Body, RefusedError, printable
 from qabias.scorers.server.modes import PATH
+from qabias.scorers.server.options import READ, WRITE
 from qabias.support.files import MOST_LOG_BYTES, require_regular_file, write_atomically
 
 FOLDER = "batch"  # folder of request files in a run folder
@@ -172,11 +172,20 @@ class BatchClient(Asker):
         if self._what == WRITE:
             if not lines:
                 return "batch: every request has its answer; there is nothing to write"
-            return "\n".join([f"batch: {n_missing:,} requests without an answer are written to", *lines, _to_do()])
+            to_do = (
+                "Give each file to the service's batch endpoint. When it is done, run the same command with\n"
+                f"  {arg('option')} batch={READ}FILE,FILE,...\nwith all returned files, error files included."
+            )
+            return "\n".join([f"batch: {n_missing:,} requests without an answer are written to", *lines, to_do])
         files_read = f"{self._n_files} file{'s' * (self._n_files > 1)}"
         note = [f"batch: {self._n_taken:,} answers taken from {files_read}", *self._oddities()]
         if lines:
-            note += [f"{n_missing:,} requests are still without an answer; they are written to", *lines, _to_do_again()]
+            note += [
+                f"{n_missing:,} requests are still without an answer; they are written to",
+                *lines,
+                f"Send these to the service unless they are in a running batch, then add {arg('option')} "
+                f"batch={READ}FILE,... Or use {arg('base_url')} instead of batch to ask a server.",
+            ]
         return "\n".join(note)
 
     def _oddities(self) -> list[str]:
@@ -195,17 +204,3 @@ class BatchClient(Asker):
         counts = Counter(self._failed.values()).most_common(_NAMED)
         note[1:1] = [f"    {n:,} times: {message}" for message, n in counts]
         return note
-
-
-def _to_do() -> str:
-    return (
-        "Give each file to the service's batch endpoint. When it is done, run the same command with\n"
-        f"  {arg('option')} batch={READ}FILE,FILE,...\nwith all returned files, error files included."
-    )
-
-
-def _to_do_again() -> str:
-    return (
-        f"Send these to the service unless they are in a running batch, then add {arg('option')} "
-        f"batch={READ}FILE,... Or use {arg('base_url')} instead of batch to ask a server."
-    )

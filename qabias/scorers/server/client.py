@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from qabias.answers.outcomes import TOO_LONG, failure, is_failure
 from qabias.errors import QabiasError, arg
-from qabias.scorers.server import KEY_VARIABLES, MAX_CONNECTIONS, TIMEOUT, TOTAL_TIMEOUTS, check_url
 from qabias.scorers.server.asking import Body, ConcurrentAsker, NoChoiceError, RefusedError, StoppedError, may_pass
+from qabias.scorers.server.options import KEY_VARIABLES, MAX_CONNECTIONS, TIMEOUT, TOTAL_TIMEOUTS, check_url
 from qabias.support.address import without_secrets
 from qabias.support.http import REDIRECTS, Bounds, HttpClient, LastingError, LateError, PassingError, Reply
 

@@ -17,9 +17,9 @@ import numpy as np
 from qabias.answers.outcomes import FILTERED_FINISH, TOO_LONG, Written, message_parts
 from qabias.errors import QabiasError, arg
 from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.server import RESPONSE_FORMAT, ServerOptions
 from qabias.scorers.server.asking import Asker, Body, NoChoiceError, RefusedError
 from qabias.scorers.server.client import GaveUpError, check_request
+from qabias.scorers.server.options import RESPONSE_FORMAT, ServerOptions
 
 PATH = "chat/completions"
 
