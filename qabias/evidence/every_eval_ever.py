@@ -10,12 +10,11 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from qabias.answers.outcomes import ANSWERED
 from qabias.evidence.content import DIGITS, Evidence, bounds
-from qabias.evidence.texts import render
 from qabias.runs.signature import COLLECTED, scorer_name, signature_fields
 from qabias.support.files import json_text
 
@@ -23,7 +22,7 @@ SCHEMA = "0.3.0"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def files(evidence: Evidence) -> dict[str, bytes]:
+def records(evidence: Evidence, render: Callable[..., str]) -> dict[str, bytes]:
     """The aggregate, after the instances if the benchmark has right answers, by path in the store."""
     run = evidence.run
     owner, _, name = run.arguments.model.strip("/").rpartition("/")
@@ -32,7 +31,7 @@ def files(evidence: Evidence) -> dict[str, bytes]:
     folder = "/".join(["data", *(_UNSAFE.sub("-", part).strip(".-") or "unknown" for part in parts)])
     number = uuid.UUID(bytes=hashlib.sha256(run.digest.encode()).digest()[:16], version=4)
     path = f"{folder}/{number}"
-    record = _aggregate(evidence)
+    record = _aggregate(evidence, render)
     written: dict[str, bytes] = {}
     if evidence.benchmark.facts.instance is not None:
         lines = [json.dumps(one, ensure_ascii=False) for one in _instances(evidence, record["evaluation_id"])]
@@ -48,20 +47,17 @@ def files(evidence: Evidence) -> dict[str, bytes]:
     return {**written, f"{path}.json": json_text(record).encode("utf-8", errors="backslashreplace")}
 
 
-def _aggregate(evidence: Evidence) -> dict[str, Any]:
+def _aggregate(evidence: Evidence, render: Callable[..., str]) -> dict[str, Any]:
     run = evidence.run
-    [text] = render(
-        evidence,
-        "every-eval-ever.json.j2",
-        "every-eval-ever",
+    text = render(
         schema=SCHEMA,
         evaluation_id=f"{evidence.benchmark.name}/{run.arguments.model}/{run.digest[:DIGITS]}",
         seconds=str(int(datetime.datetime.fromisoformat(run.created).timestamp())),
         fields=signature_fields(run.signature),
         bounds=bounds,
         looks=", repeated over the looks" if run.stopped_early else "",
-    ).values()
-    record: dict[str, Any] = json.loads(text)
+    )
+    record: dict[str, Any] = json.loads(text.encode("utf-8", errors="backslashreplace"))
     return record
 
 
