@@ -33,7 +33,7 @@ from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.report.content import with_prompts
-from qabias.report.template import rates, show_template
+from qabias.report.terminal import rates, show_template
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.opened import Run

@@ -12,8 +12,7 @@ import pytest
 from qabias.benchmarks.unqover.sets import shared_tables
 from qabias.comparison import compare
 from qabias.comparison.comparable import are_question_only, mixed_fields, read_runs, run_names
-from qabias.comparison.paired import Answers
-from qabias.comparison.paired_tests import holm
+from qabias.comparison.paired import Answers, holm
 from qabias.comparison.tables import MOST_ROWS, SECTION, joined_tables
 from qabias.errors import QabiasError
 from qabias.report.writing import write_comparison

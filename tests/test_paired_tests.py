@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.pairs import pair_of_counts
-from qabias.comparison.paired_tests import differences, holm, p_value
+from qabias.comparison.paired import differences, holm, p_value
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import measures_of
 from qabias.runs.question import load_examples

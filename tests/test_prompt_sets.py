@@ -14,7 +14,7 @@ from qabias.benchmarks.bbq.prompts import FIVE, FORMATS
 from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.pooling import pool
-from qabias.report.template import show_template
+from qabias.report.terminal import show_template
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.collected import collect

@@ -5,10 +5,10 @@ import pytest
 
 from qabias.benchmarks.pairs import mean_of_pairs, pair_of_counts
 from qabias.comparison import compare, ranking_tests, tables
-from qabias.comparison.paired_tests import N_PERMUTATIONS, differences, holm
+from qabias.comparison.paired import N_PERMUTATIONS, differences, holm
 from qabias.comparison.ranking_tests import RANKING, NeighborTests, joint, ranks
 from qabias.errors import QabiasError
-from qabias.report.card import comparison_card
+from qabias.report.page import comparison_card
 from qabias.report.writing import write_comparison
 from qabias.tables.model import find, flat, read_analysis
 
@@ -288,5 +288,5 @@ def test_the_page_has_all_runs_and_the_terminal_the_first_ones(
     assert comparison.headline.text in output
     assert "Ranking: Accuracy, ambiguous contexts" in called("compare", *folders, "--full")
     assert "3 runs" in comparison_card(comparison)
-    monkeypatch.setattr("qabias.report.card.MOST_ROWS", 2)
+    monkeypatch.setattr("qabias.report.page.MOST_ROWS", 2)
     assert "1 run more" in comparison_card(comparison)

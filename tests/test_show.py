@@ -9,7 +9,7 @@ import pytest
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.tables import analyse
-from qabias.report.template import rates
+from qabias.report.terminal import rates
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples

@@ -13,8 +13,7 @@ from qabias.benchmarks import ALL, load_benchmark
 from qabias.benchmarks.base import LOOK
 from qabias.benchmarks.scoring import stacked
 from qabias.comparison import compare
-from qabias.comparison.paired import common_rows
-from qabias.comparison.paired_tests import differences
+from qabias.comparison.paired import common_rows, differences
 from qabias.comparison.until import compare_until
 from qabias.errors import QabiasError
 from qabias.evidence.verification import verify

@@ -67,7 +67,7 @@ class ComparedResults(HasTables):
             return write_comparison(self._comparison, Path(folder))
 
     def _repr_html_(self) -> str:
-        from qabias.report.card import comparison_card
+        from qabias.report.page import comparison_card
 
         return comparison_card(self._comparison)
 

@@ -260,7 +260,7 @@ class Result(HasTables):
         return difference.url if difference.is_empty else hub.send(plan, difference)
 
     def _repr_html_(self) -> str:
-        from qabias.report.card import run_card
+        from qabias.report.page import run_card
 
         return run_card(self._run)
 

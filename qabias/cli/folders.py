@@ -29,8 +29,7 @@ def show(
     ] = False,
 ) -> None:
     """Show scores, tables or answers of a run."""
-    from qabias.report.template import show_template
-    from qabias.report.terminal import show_both_intervals, show_folder, show_table
+    from qabias.report.terminal import show_both_intervals, show_folder, show_table, show_template
     from qabias.tables.terminal import Console
 
     _check_folder(folder)

@@ -25,8 +25,7 @@ from qabias.comparison.languages import (
     language_view,
     names_by_language,
 )
-from qabias.comparison.paired import Answers, have_common_examples, pair_up
-from qabias.comparison.paired_tests import differences
+from qabias.comparison.paired import Answers, differences, have_common_examples, pair_up
 from qabias.comparison.ranking_tests import FEWEST_RUNS, NO_RANKING, rankings
 from qabias.comparison.tables import MOST_BESIDE, Compared, named
 from qabias.errors import QabiasError, arg

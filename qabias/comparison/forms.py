@@ -14,8 +14,7 @@ from qabias.benchmarks.base import InFamily, forms_of
 from qabias.benchmarks.pairs import AnsweredTable, Floats, Pair, mean_of_pairs
 from qabias.benchmarks.scoring import by_run
 from qabias.comparison.comparable import mixed_fields
-from qabias.comparison.paired import Answers
-from qabias.comparison.paired_tests import differences, holm
+from qabias.comparison.paired import Answers, differences, holm
 from qabias.comparison.sample_size import templates_of
 from qabias.comparison.tables import DETECTABLE, RUNS_TABLE, lacks_answers
 from qabias.errors import QabiasError, arg

@@ -16,7 +16,7 @@ from qabias.benchmarks.headline import (
     short_name,
     whole_percent,
 )
-from qabias.comparison.paired_tests import holm
+from qabias.comparison.paired import holm
 from qabias.comparison.ranking_tests import DETECTED, NOT_RANKED, RANKING
 from qabias.comparison.tables import Compared
 from qabias.scores.facts import Scores

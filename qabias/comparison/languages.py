@@ -14,8 +14,7 @@ from qabias.benchmarks.breakdowns import with_reading
 from qabias.benchmarks.pairs import AnsweredTable, Pair
 from qabias.comparison.comparable import ASKED, COUNTED, distinct_names, mixed_fields
 from qabias.comparison.forms import Labels, balanced, pairs_by_group, scores_in_both
-from qabias.comparison.paired import Answers
-from qabias.comparison.paired_tests import differences
+from qabias.comparison.paired import Answers, differences
 from qabias.comparison.tables import runs_table
 from qabias.errors import QabiasError
 from qabias.runs.opened import Run

@@ -14,7 +14,7 @@ from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.breakdowns import with_reading
 from qabias.benchmarks.headline import failure
 from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
-from qabias.comparison.paired_tests import (
+from qabias.comparison.paired import (
     APART,
     CONFIDENCE,
     MOST_EXACT,

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark
 from qabias.comparison.comparable import common_benchmark
-from qabias.comparison.paired import Answers, common_rows, have_common_examples
-from qabias.comparison.paired_tests import differences
+from qabias.comparison.paired import Answers, common_rows, differences, have_common_examples
 from qabias.comparison.sample_size import planned_measure
 from qabias.errors import QabiasError, arg
 from qabias.runs.looks import ends_of, sizes_at

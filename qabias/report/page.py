@@ -1,4 +1,4 @@
-"""One self-contained HTML page of one or several analyses; it works offline."""
+"""One self-contained HTML page of analyses, which works offline, and notebook cards without scripts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,9 +21,13 @@ from markupsafe import Markup, escape
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.headline import Headline, Tile
 from qabias.comparison import Comparison
+from qabias.comparison.tables import RUNS_TABLE
+from qabias.report.content import comparison_headlines, make_head
 from qabias.report.explorer import Explored, choices, encode
+from qabias.runs.opened import Run
+from qabias.runs.signature import coverage_of
 from qabias.scores.facts import ALL
-from qabias.scores.formatting import UNDEFINED, show, show_interval
+from qabias.scores.formatting import UNDEFINED, pluralize, show, show_interval
 from qabias.scores.score import as_score
 from qabias.support.files import MOST_BYTES, require_regular_file
 from qabias.support.outputs import IsOwnFile
@@ -50,6 +55,9 @@ _DARK_NOTEBOOKS = (
     'html[theme="dark"]',
     '[data-md-color-scheme="slate"]',
 )
+
+MOST_ROWS = 10  # runs in the table of a card
+_CARDS = itertools.count(1)  # numbers of cards, for unique ids in a notebook
 
 SIGNATURES = "Signatures"  # heading of the appendix with the runs of a chapter
 
@@ -327,3 +335,72 @@ def card_palette(selector: str) -> str:
 
 def _variables(selector: str, colors: Mapping[str, str]) -> str:
     return f"{selector} {{ {' '.join(f'--{name}: {color};' for name, color in colors.items())} }}\n"
+
+
+def run_card(run: Run) -> str:
+    """A run's headline scores with intervals, headline, and first interval figure."""
+    facts, tiles, result, _ = make_head(run)
+    return _rendered(
+        "run_card.html.j2",
+        run.signature,
+        run.analysis.tables,
+        title=run.arguments.model or "unnamed model",
+        kicker=run.benchmark.title,
+        facts={**facts, "Answered": coverage} if (coverage := coverage_of(run.arguments)) else facts,
+        tiles=tiles,
+        headline=result,
+        notes=run.analysis.notes,
+        signature=run.signature,
+    )
+
+
+def comparison_card(comparison: Comparison) -> str:
+    """A comparison's headline scores of all runs, headline, and first interval figure."""
+    names = ", ".join(comparison.names)
+    scores = comparison_headlines(comparison)
+    n_more = len(scores.rows) - MOST_ROWS if not comparison.view.has_columns else 0
+    if n_more > 0:
+        note = (
+            f"{scores.note} {pluralize(n_more, 'run')} more in table('{RUNS_TABLE}') and in the tables of the scores."
+        )
+        scores = replace(scores, rows=scores.rows[:MOST_ROWS], note=note)
+    return _rendered(
+        "comparison_card.html.j2",
+        names,
+        comparison.analysis.tables,
+        title=names if comparison.view.has_columns else f"{len(comparison.names):,} runs",
+        kicker=f"Comparison on {comparison.benchmark.title}",
+        scores=scores,
+        headline=comparison.headline,
+        notes=comparison.analysis.notes,
+        signatures=[run.signature for run in comparison.runs] if comparison.view.has_columns else [],
+    )
+
+
+def _rendered(
+    template: str, identity: str, tables: Sequence[Table], *, scores: Table | None = None, **content: object
+) -> str:
+    name = f"qabias-{zlib.crc32(identity.encode(errors='replace')):08x}-{next(_CARDS)}"
+    drawn = _first_figure(tables)
+    html = (
+        environment()
+        .get_template(template)
+        .render(
+            name=name,
+            style=Markup(card_palette(".qabias") + read_template("card.css")),
+            table=None if scores is None else lay_out(scores, f"{name}-headline", set()),
+            drawn=drawn,
+            figure=None
+            if drawn is None
+            else Markup(draw(drawn).inline(name, f"table({drawn.name!r}) has its numbers")),
+            hidden=0 if drawn is None else hidden_rows(drawn),
+            **content,
+        )
+    )
+    return html.encode("utf-8", errors="replace").decode("utf-8")
+
+
+def _first_figure(tables: Sequence[Table]) -> Table | None:
+    """The first table drawn with intervals, else the first drawn."""
+    drawn = [table for table in tables if table.figure is not None and table.rows]
+    return min(drawn, key=lambda table: table.figure is None or table.figure.kind != "intervals", default=None)
