@@ -9,7 +9,7 @@ import pytest
 import qabias
 from qabias.benchmarks import load_benchmark
 from qabias.comparison import LANGUAGES, compare
-from qabias.comparison.languages import OTHER_QUESTIONS
+from qabias.comparison.texts import OTHER_QUESTIONS
 from qabias.errors import QabiasError
 from qabias.report.writing import write_combined_report
 from qabias.runs.arguments import Machine, RunArguments

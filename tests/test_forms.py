@@ -12,8 +12,8 @@ from qabias.benchmarks import ALL, load_benchmark, make_origin
 from qabias.benchmarks.locate import metric_folder
 from qabias.benchmarks.pairs import AnsweredTable
 from qabias.comparison import FORMS, compare
-from qabias.comparison.forms import shared_stereotypes
 from qabias.comparison.paired import differences, holm
+from qabias.comparison.texts import shared_stereotypes
 from qabias.contamination import run_forms
 from qabias.errors import QabiasError
 from qabias.report.terminal import print_compared
