@@ -12,7 +12,7 @@ from lab.simulations import headlines
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.headline import FAILED, SMALL_ENOUGH, headline, headline_tiles
 from qabias.comparison import compare
-from qabias.report.writing import write_combined_report, write_comparison, write_report_of
+from qabias.report.writing import write_comparison, write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scores.judge import t_quantile
@@ -21,7 +21,7 @@ from qabias.tables.model import find
 
 from .commands import called, command
 from .compared_runs import changed
-from .report_pages import SCORES, fill_folder, read_page, run_of
+from .report_pages import SCORES, read_page
 
 BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))
 
@@ -153,13 +153,6 @@ def test_a_page_repeats_no_sentence_and_shows_short_notes(tmp_path):
     assert len(sentences) == len(set(sentences)) > 10
     assert np.median([len(note.split()) for note in notes]) <= 20
     assert "<title>baseline:random on BBQ</title>" in html
-
-
-def test_it_comes_first_in_a_report_of_several_runs(tmp_path):
-    runs = [fill_folder(tmp_path / name, run=run_of(name)) for name in ("bbq", "unqover")]
-    several = read_page(write_combined_report(runs, tmp_path / "report.html")).flat
-    assert several.index("3% of answers are missing") < several.index("Run")
-    assert several.index("answers by the order of the subjects") < several.index("95% CI")
 
 
 # How runs differ

@@ -42,9 +42,6 @@ MODEL, DATASET = "somebody/some-model", "somebody/questions"
 N = 48
 COUNTS = {"answered": 16, "refused": 31, "truncated": 1, "filtered": 0, "unread": 0}
 WORDS = "33.3\u00a0% of 48 answered (31 refused, 1 truncated)"
-ACCURACY = Measure("accuracy", "Accuracy", "share")
-
-
 INFERENCE = {"bbnli": "all", "bbq_nli": "Age_nli", "bbq_qa": "Age_qa"}
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*predictions are unparseable")
