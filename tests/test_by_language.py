@@ -20,7 +20,7 @@ from qabias.scores.score import Score
 from qabias.tables.model import find
 
 from .commands import called
-from .compared_runs import cells
+from .kit.runs import cells
 from .run_parts import edit, edit_run
 
 CONFIG = "Sexual_orientation"

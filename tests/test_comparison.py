@@ -22,7 +22,7 @@ from qabias.runs.opened import Run
 from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
 
 from .commands import called, refused
-from .compared_runs import changed, differing
+from .kit.runs import changed, differing
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
 
 from .commands import called, refused
-from .compared_runs import changed
+from .kit.runs import changed
 
 BBQ = load_benchmark("bbq")
 MEASURES = BBQ.facts.chosen(BBQ.facts.compared)

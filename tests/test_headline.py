@@ -20,8 +20,8 @@ from qabias.scores.score import imbalance, limited
 from qabias.tables.model import find
 
 from .commands import called, command
-from .compared_runs import changed
-from .report_pages import SCORES, read_page
+from .kit.pages import SCORES, read_page
+from .kit.runs import changed
 
 BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))
 

@@ -13,7 +13,7 @@ from qabias.report.writing import write_comparison
 from qabias.tables.model import find, flat, read_analysis
 
 from .commands import called
-from .compared_runs import cells, changed
+from .kit.runs import cells, changed
 
 
 def mean(sums):

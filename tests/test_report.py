@@ -25,7 +25,7 @@ from qabias.scores.facts import ALL
 from qabias.tables.drawing import LIGHT
 from qabias.tables.model import FIGURES, Analysis, read_analysis
 
-from .report_pages import (
+from .kit.pages import (
     BIAS,
     EXAMPLE,
     EXAMPLES,

@@ -15,7 +15,7 @@ from qabias.support.stored import write_stored
 from qabias.tables.figures import draw
 from qabias.tables.model import FIGURES, Analysis, Column, Figure, Table, write_analysis
 
-from .run_parts import edit
+from ..run_parts import edit
 
 SIGNATURE = "bbq|source:bundled@1|config:all|model:smollm2@1|scorer:causal|qabias:0.1.0"
 VOID = {"br", "hr", "img", "input", "link", "meta", "wbr"}
