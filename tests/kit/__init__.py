@@ -1,0 +1,1 @@
+"""What several test files build: rows and tables of benchmarks, runs, servers, logs."""
