@@ -25,7 +25,6 @@ from qabias.comparison.tables import RUNS_TABLE
 from qabias.report.content import comparison_headlines, make_head
 from qabias.report.explorer import Explored, choices, encode
 from qabias.runs.opened import Run
-from qabias.runs.signature import coverage_of
 from qabias.scores.facts import ALL
 from qabias.scores.formatting import UNDEFINED, pluralize, show, show_interval
 from qabias.scores.score import as_score
@@ -346,7 +345,7 @@ def run_card(run: Run) -> str:
         run.analysis.tables,
         title=run.arguments.model or "unnamed model",
         kicker=run.benchmark.title,
-        facts={**facts, "Answered": coverage} if (coverage := coverage_of(run.arguments)) else facts,
+        facts=facts,
         tiles=tiles,
         headline=result,
         notes=run.analysis.notes,
