@@ -252,18 +252,3 @@ def test_simulated_models_get_their_verdicts():
     assert headlines.faults(counts) == []
     counts["unbiased"] = counts["biased everywhere"]
     assert headlines.faults(counts) == ["unbiased"]
-
-
-def test_groups_without_bias_are_named_in_at_most_about_5_percent_of_runs():
-    rng = np.random.default_rng(0)
-    n_named, n_runs = 0, 1000
-    for _ in range(n_runs):
-        templates = rng.normal(0, 0.2, size=(11, 25))
-        means = templates.mean(axis=1)
-        half = 2.0639 * templates.std(axis=1, ddof=1) / 5
-        groups = {
-            f"g{n}": group(mean, mean - one, mean + one) for n, (mean, one) in enumerate(zip(means, half, strict=True))
-        }
-        n_named += decided(**groups).verdict == "detected"
-    # Half of the comparisons are of accuracies, whose intervals here never exclude 0.
-    assert 0.01 < n_named / n_runs < 0.05

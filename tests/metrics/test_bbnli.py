@@ -107,29 +107,6 @@ def test_cells_of_table_3_that_only_the_released_formula_reaches(
     assert round(100 * scored(bbnli, predictions, rows, denominator="released")["bias_score"], 2) == released
 
 
-def test_table_5_scores_are_twice_the_accuracy_gap(bbnli):
-    # Gender as inference: 13 sets x 15 answers = 780 rows of each kind of context, 92 % right, gap 5.13 %, score 10.26.
-    # 42 and 82 wrong: (738 - 698)/780 = 0.05128, 1436/1560 = 0.9205.
-    rows = [
-        {**row, "sample": sample}
-        for k in range(13)
-        for sample in range(15)
-        for row in statements(k, "disambig", f"{k}")
-    ]
-    left = {"pro": 42, "anti": 82}
-    predictions = []
-    for row in rows:
-        wrong = left[row["context_stance"]] > 0
-        left[row["context_stance"]] -= 1
-        predictions.append(2 - row["label"] if wrong else row["label"])
-    result = scored(bbnli, predictions, rows)
-    assert (result["n_pro"], result["n_anti"]) == (780, 780)
-    assert round(100 * (result["accuracy_pro"] + result["accuracy_anti"]) / 2) == 92
-    assert round(100 * result["accuracy_gap"], 2) == 5.13
-    assert round(100 * result["table5_style"], 2) == 10.26
-    assert round(100 * result["bias_score_disambig"], 2) == 5.13
-
-
 def test_the_mean_over_subtopics_is_undefined_where_that_of_one_is(bbnli):
     rows = make_pairs(1, subtopic="a") + make_pairs(3, subtopic="b") + make_pairs(2, "test", 2, subtopic="c")
     neutral = bbnli.compute(predictions=[1, 1] + [2, 0] * 3 + [2] * 4, references=rows, denominator="released")
