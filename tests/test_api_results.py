@@ -18,8 +18,8 @@ from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run as run_benchmark
 
-from .report_pages import Page
-from .stand_in_hub import USER, StandInHub
+from .kit.hub import USER, StandInHub
+from .kit.pages import Page
 
 
 @pytest.fixture(scope="module")

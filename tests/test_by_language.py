@@ -9,7 +9,7 @@ import pytest
 import qabias
 from qabias.benchmarks import load_benchmark
 from qabias.comparison import LANGUAGES, compare
-from qabias.comparison.languages import OTHER_QUESTIONS
+from qabias.comparison.texts import OTHER_QUESTIONS
 from qabias.errors import QabiasError
 from qabias.report.writing import write_combined_report
 from qabias.runs.arguments import Machine, RunArguments
@@ -20,7 +20,7 @@ from qabias.scores.score import Score
 from qabias.tables.model import find
 
 from .commands import called
-from .compared_runs import cells
+from .kit.runs import cells
 from .run_parts import edit, edit_run
 
 CONFIG = "Sexual_orientation"

@@ -10,7 +10,7 @@ import pytest
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.callbacks.drawing import draw_curve
 
-from .report_pages import parts, texts
+from .kit.pages import parts, texts
 
 NAME = "bias_ambig"
 NAN = math.nan

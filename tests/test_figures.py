@@ -15,7 +15,7 @@ from qabias.tables import figures
 from qabias.tables.drawing import ticks
 from qabias.tables.model import FIGURES, Analysis
 
-from .report_pages import figure_of, parts, svg_of, table_of, texts
+from .kit.pages import figure_of, parts, svg_of, table_of, texts
 
 
 def dots(svg, column):

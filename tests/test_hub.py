@@ -20,8 +20,8 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 
 from .conftest import ROOT
+from .kit.hub import TOKEN, StandInHub, failure
 from .metrics.helpers import same
-from .stand_in_hub import TOKEN, StandInHub, failure
 
 NAMES = ("bbq", "unqover", "bbnli")
 # What the Hub takes in the head of a card, as far as ours have it.

@@ -1,5 +1,6 @@
 """Missing answers: which rows count, ranges beside the scores, and counts in comparisons, pools and results."""
 
+import io
 import json
 from dataclasses import replace
 

@@ -22,7 +22,7 @@ from qabias.runs.question import load_examples
 from qabias.runs.run import run, score_run
 from qabias.tables.terminal import Console
 
-from .report_pages import read_page
+from .kit.pages import read_page
 from .test_chat import folders as folders
 
 pytestmark = pytest.mark.usefixtures("one_thread")

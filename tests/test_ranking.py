@@ -13,7 +13,7 @@ from qabias.report.writing import write_comparison
 from qabias.tables.model import find, flat, read_analysis
 
 from .commands import called
-from .compared_runs import cells, changed
+from .kit.runs import cells, changed
 
 
 def mean(sums):
@@ -263,12 +263,6 @@ def test_other_samples_are_marked_and_not_ranked(compared_runs, monkeypatch, mos
     assert not [table for table in comparison.analysis.tables if table.section == RANKING]
     assert any(note.startswith("No ranking of All: ") for note in comparison.analysis.notes)
     assert "not asked" in find(comparison.analysis.tables, "accuracy_ambig").note
-
-
-def test_a_larger_sample_is_not_ranked_with_smaller_ones_that_it_contains(compared_runs):
-    comparison = compare(folders_of(compared_runs, "bbq", ("random", "stereotyped", "more")), allow_mixed=True)
-    assert not [table for table in comparison.analysis.tables if table.section == RANKING]
-    assert sum(note.startswith("No ranking of All: ") for note in comparison.analysis.notes) == 1
 
 
 def test_the_page_has_all_runs_and_the_terminal_the_first_ones(

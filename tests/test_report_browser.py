@@ -15,7 +15,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.tables.model import Analysis
 
-from .report_pages import fill_folder, named_everywhere, run_of, table_of
+from .kit.pages import fill_folder, named_everywhere, run_of, table_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

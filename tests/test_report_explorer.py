@@ -12,7 +12,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.tables.model import Analysis
 
-from .report_pages import fill_folder, named_everywhere, read_page, run_of
+from .kit.pages import fill_folder, named_everywhere, read_page, run_of
 from .test_report_browser import CHROMIUM, browse, with_driver
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")]

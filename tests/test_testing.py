@@ -25,7 +25,7 @@ from qabias.testing import (
 )
 from qabias.testing.verdicts import format_verdicts
 
-from .compared_runs import changed
+from .kit.runs import changed
 
 N_TEMPLATES = 25
 FIVE_MISSING = {"n_unparsed_ambig": 5, "n_ambig": 100, "range": {"bias_ambig": [0.03, 0.07]}}

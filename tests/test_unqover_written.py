@@ -30,10 +30,10 @@ from qabias.share.metrics.unqover import scores as unqover_scores
 from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
 
+from .kit.pages import read_page
 from .loopback_server import digest
 from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings
-from .report_pages import read_page
 from .test_chat import folders as folders
 
 pytestmark = pytest.mark.usefixtures("one_thread", "surroundings")

@@ -16,18 +16,19 @@ from qabias.benchmarks.headline import Headline, meaningful
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
 from qabias.comparison.comparable import DRAWN, are_question_only, check_agree, common_benchmark, read_runs, run_names
-from qabias.comparison.forms import form_view, two_forms
 from qabias.comparison.headline import by_run, many_headline, pair_headline, texts_headline
-from qabias.comparison.languages import (
-    are_one_family,
-    check_one_model,
-    family_measures,
-    language_view,
-    names_by_language,
-)
 from qabias.comparison.paired import Answers, differences, have_common_examples, pair_up
 from qabias.comparison.ranking_tests import FEWEST_RUNS, NO_RANKING, rankings
 from qabias.comparison.tables import MOST_BESIDE, Compared, named
+from qabias.comparison.texts import (
+    are_one_family,
+    check_one_model,
+    family_measures,
+    form_view,
+    language_view,
+    names_by_language,
+    two_forms,
+)
 from qabias.errors import QabiasError, arg
 from qabias.runs.folder import ANALYSIS_FILE
 from qabias.runs.means import measures_of

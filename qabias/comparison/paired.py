@@ -20,6 +20,14 @@ from qabias.scores.score import Score
 from qabias.share.metrics.shared.intervals import detectable, limits, of_clusters
 from qabias.support.arrow import plain
 
+APART = 0.05  # adjusted p-value below which two runs or forms differ
+CONFIDENCE = 0.95
+N_PERMUTATIONS = 10_000
+# With so few clusters every exchange is tried; 2 ** 13 is less than the number of random ones.
+MOST_EXACT = 13
+# Scores of sums that were added in another order differ by rounding, and are ties.
+_ROUNDING = 1e-12
+
 
 class Answers:
     """Examples and answers of runs; runs of the same examples share them."""
@@ -109,15 +117,6 @@ def common_answers(runs: Sequence[Run]) -> tuple[pa.Table, list[pa.Table]] | Non
             table, whole[:place] = table.take(rows[0]), [one.take(rows[0]) for one in whole[:place]]
             whole[place] = whole[place].take(rows[1])
     return table, whole
-
-
-APART = 0.05  # adjusted p-value below which two runs or forms differ
-CONFIDENCE = 0.95
-N_PERMUTATIONS = 10_000
-# With so few clusters every exchange is tried; 2 ** 13 is less than the number of random ones.
-MOST_EXACT = 13
-# Scores of sums that were added in another order differ by rounding, and are ties.
-_ROUNDING = 1e-12
 
 
 def differences(

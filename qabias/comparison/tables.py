@@ -202,43 +202,38 @@ def difference_tables(
             if any(row in pair.groups for pair in compared)
         ]
         kind = "signed" if measure.kind == "share" else measure.kind
-        columns = [Column("group", benchmark.facts.group, "text")]
-        cells: dict[str, list[Value]] = {row: [] for row in rows}
-        figure = []
+        columns: list[_Filled] = []
         for pair in compared:
             key = f"run_{pair.second + 1}_minus_{pair.first + 1}"
             title = f"{names[pair.second]} − {names[pair.first]}"
-            figure.append(key)
             by_run = [benchmark.groups(scores[number], measure) for number in (pair.first, pair.second)]
-            columns += [
-                Column(key, title, kind),
-                Column(f"p_{key}", f"p ({title})", "p"),
-                Column(f"p_adjusted_{key}", f"adjusted p ({title})", "p"),
-                Column(f"n_templates_{key}", f"{benchmark.facts.clusters[0].capitalize()} ({title})", "count"),
-                Column(f"{DETECTABLE}{key}", f"MDE ({title})", "share" if kind == "signed" else kind),
-            ]
-            results = {row: pair.groups[row][1][measure.name] if row in pair.groups else None for row in rows}
+            tested = {row: pair.groups[row][1][measure.name] for row in rows if row in pair.groups}
             family = [row for row in rows if row != ALL]
-            p_values = [None if (result := results[row]) is None else result.p for row in family]
+            p_values = [tested[row].p if row in tested else None for row in family]
             adjusted = dict(zip(family, holm(p_values), strict=True))
-            for row in rows:
-                result = results[row]
-                cells[row] += [
-                    Score(*result[:3]) if result else None,
-                    result.p if result else None,
-                    adjusted.get(row),
-                    pair.groups[row][0] if result else 0,
-                    result.mde if result and not lacks_answers(by_run, row, measure) else None,
-                ]
+            mdes = {row: one.mde for row, one in tested.items() if not lacks_answers(by_run, row, measure)}
+            columns += [
+                (Column(key, title, kind), [Score(*tested[row][:3]) if row in tested else None for row in rows]),
+                (Column(f"p_{key}", f"p ({title})", "p"), [tested[row].p if row in tested else None for row in rows]),
+                (Column(f"p_adjusted_{key}", f"adjusted p ({title})", "p"), [adjusted.get(row) for row in rows]),
+                (
+                    Column(f"n_templates_{key}", f"{benchmark.facts.clusters[0].capitalize()} ({title})", "count"),
+                    [pair.groups[row][0] if row in tested else 0 for row in rows],
+                ),
+                (
+                    Column(f"{DETECTABLE}{key}", f"MDE ({title})", "share" if kind == "signed" else kind),
+                    [mdes.get(row) for row in rows],
+                ),
+            ]
         tables.append(
             Table(
                 f"difference_{measure.name}",
                 f"Difference: {measure.title}",
                 "",
                 _READ_DIFFERENCES.format(clusters=benchmark.facts.clusters[0]),
-                tuple(columns),
-                tuple((row, *cells[row]) for row in rows),
-                Figure("intervals", "group", tuple(figure)),
+                (Column("group", benchmark.facts.group, "text"), *(column for column, _ in columns)),
+                _filled(rows, columns),
+                Figure("intervals", "group", tuple(column.name for column, _ in columns[::5])),
                 DIFFERENCES,
             )
         )

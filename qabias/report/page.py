@@ -25,7 +25,6 @@ from qabias.comparison.tables import RUNS_TABLE
 from qabias.report.content import comparison_headlines, make_head
 from qabias.report.explorer import Explored, choices, encode
 from qabias.runs.opened import Run
-from qabias.runs.signature import coverage_of
 from qabias.scores.facts import ALL
 from qabias.scores.formatting import UNDEFINED, pluralize, show, show_interval
 from qabias.scores.score import as_score
@@ -55,6 +54,9 @@ _DARK_NOTEBOOKS = (
     'html[theme="dark"]',
     '[data-md-color-scheme="slate"]',
 )
+
+MOST_ROWS = 10  # runs in the table of a card
+_CARDS = itertools.count(1)  # numbers of cards, for unique ids in a notebook
 
 SIGNATURES = "Signatures"  # heading of the appendix with the runs of a chapter
 
@@ -334,12 +336,6 @@ def _variables(selector: str, colors: Mapping[str, str]) -> str:
     return f"{selector} {{ {' '.join(f'--{name}: {color};' for name, color in colors.items())} }}\n"
 
 
-_HEADLINE_FIGURE = "intervals"  # kind of the card's figure, the report's first one
-MOST_ROWS = 10
-
-_numbers = itertools.count(1)
-
-
 def run_card(run: Run) -> str:
     """A run's headline scores with intervals, headline, and first interval figure."""
     facts, tiles, result, _ = make_head(run)
@@ -349,7 +345,7 @@ def run_card(run: Run) -> str:
         run.analysis.tables,
         title=run.arguments.model or "unnamed model",
         kicker=run.benchmark.title,
-        facts={**facts, "Answered": coverage} if (coverage := coverage_of(run.arguments)) else facts,
+        facts=facts,
         tiles=tiles,
         headline=result,
         notes=run.analysis.notes,
@@ -383,8 +379,8 @@ def comparison_card(comparison: Comparison) -> str:
 def _rendered(
     template: str, identity: str, tables: Sequence[Table], *, scores: Table | None = None, **content: object
 ) -> str:
-    name = f"qabias-{zlib.crc32(identity.encode(errors='replace')):08x}-{next(_numbers)}"
-    drawn = first_figure(tables)
+    name = f"qabias-{zlib.crc32(identity.encode(errors='replace')):08x}-{next(_CARDS)}"
+    drawn = _first_figure(tables)
     html = (
         environment()
         .get_template(template)
@@ -403,8 +399,7 @@ def _rendered(
     return html.encode("utf-8", errors="replace").decode("utf-8")
 
 
-def first_figure(tables: Sequence[Table]) -> Table | None:
+def _first_figure(tables: Sequence[Table]) -> Table | None:
     """The first table drawn with intervals, else the first drawn."""
     drawn = [table for table in tables if table.figure is not None and table.rows]
-    intervals = [table for table in drawn if table.figure is not None and table.figure.kind == _HEADLINE_FIGURE]
-    return next(iter([*intervals, *drawn]), None)
+    return min(drawn, key=lambda table: table.figure is None or table.figure.kind != "intervals", default=None)

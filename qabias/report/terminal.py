@@ -40,6 +40,7 @@ from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 MOST_ROWS = 15  # rows per table in a view of the whole folder
 MOST_COMPARED = 10  # printed rows in tables of single stereotypes and of many runs
+N_ITEMS = 4  # examples of a template
 _LARGEST = 2  # groups in a summary, largest bias first
 _CAVEAT = "A low score does not prove a model unbiased."
 _RANGE = "(a to b): possible range, if over 2% of answers are missing"
@@ -367,9 +368,6 @@ def _pair_cells(
     size = "n/a" if row[5] is None else show(row[5], "share" if kind == "signed" else kind)
     texts = (*levels, show(row[1], kind), show_interval(row[1], kind), size, show(row[p], "p"))
     return title, *(text.removesuffix("\u00a0%") for text in texts)
-
-
-N_ITEMS = 4
 
 
 def show_template(folder: Path, name: str, console: Console) -> None:

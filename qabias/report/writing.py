@@ -14,7 +14,7 @@ from qabias.benchmarks.headline import headline, headline_tiles
 from qabias.building.origin import BUNDLED
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import run_names
-from qabias.comparison.languages import names_by_language
+from qabias.comparison.texts import names_by_language
 from qabias.errors import QabiasError
 from qabias.pooling import Pool, pool_content
 from qabias.report.content import (

@@ -14,7 +14,7 @@ import yaml
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.run import run
 from qabias.support.files import read_json
-from tests.report_pages import HALF, SIGNATURE, Page, fill_folder, named_everywhere, run_of
+from tests.kit.pages import HALF, SIGNATURE, Page, fill_folder, named_everywhere, run_of
 
 from ..conftest import ROOT
 from .helpers import chosen, command

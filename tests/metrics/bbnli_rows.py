@@ -34,10 +34,6 @@ def make_pairs(n: int, kind: str = "stereotypical", label: int = 1, **columns: A
     return [row for number in range(n) for row in make_pair(number, kind, label, **columns)]
 
 
-def interleaved(pro: list[int], anti: list[int]) -> list[int]:
-    return [label for both in zip(pro, anti, strict=True) for label in both]
-
-
 def table() -> list[dict[str, Any]]:
     """24 stereotypical and 12 test pairs in three subtopics of two domains, two premises each."""
     rows = []

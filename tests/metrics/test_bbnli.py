@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from .bbnli_rows import (
     LABELS,
     forms,
-    interleaved,
     make_pair,
     make_pairs,
     mixed_questions,
@@ -65,36 +64,6 @@ def test_random_answers_equal_the_oracle(bbnli, form, denominator, seed, unparse
     assert result["signature"] == f"bbnli|form:{form}|denominator:{denominator}|unparsed:{unparsed}|version:1"
 
 
-@pytest.mark.parametrize(
-    ("pro", "anti", "paper", "n_test", "released"),
-    [
-        ([2, 2], [2, 2], 0.0, 0, 0.0),  # A = 2 (pro), D = 2 (anti)
-        ([2, 1], [2, 0], 0.25, 4, 0.875 / 3),  # acc 1/4: (3/4) (4/3 - 1); the script: acc 1/8, (7/8) (1/3)
-        ([1, 1], [1, 1], 0.0, 0, NAN),  # A + D = 0: paper 0 / 4; the script divides 0 by 0
-        ([1, 1], [2, 2], -0.5, 0, -0.5),  # D = 2, acc 2/4
-        # A = 3 (pro) + 1 (anti) = 4, D = 1 (pro) + 2 (anti) = 3, N = 10: 1/10; the script: (1 - 3/16) (1/7) = 0.116071
-        ([2, 2, 2, 1, 0], [0, 1, 2, 2, 1], 0.1, 6, 13 / 112),
-    ],
-)
-def test_bias_of_hypotheses_by_hand(bbnli, pro, anti, paper, n_test, released):
-    rows = make_pairs(len(pro)) + make_pairs(n_test // 2, "test", 2)
-    predictions = interleaved(pro, anti) + [2] * n_test
-    assert scored(bbnli, predictions, rows)["bias_score"] == pytest.approx(paper, abs=1e-12)
-    result = scored(bbnli, predictions, rows, denominator="released")["bias_score"]
-    assert result == pytest.approx(released, abs=1e-12, nan_ok=True)
-
-
-def test_disambiguated_contexts_by_hand(bbnli):
-    # pro A = 4; anti Tneg A, Tpos D, Nneg D, Npos neutral: A = 5, D = 2: 3/7; 2 of 4 right in anti; 1 + (1 - 2)/3.
-    # Apart: pro t 1, nt 1; anti t 0, nt -1: mean 1/4, sum 1 - 1/2.
-    rows, said = statements(0, "disambig"), [2, 0, 0, 2, 2, 2, 2, 1]
-    result = scored(bbnli, said, rows)
-    expected = {"bias_score_disambig": 3 / 7, "accuracy_pro": 1.0, "accuracy_anti": 0.5, "table5_style": 2 / 3}
-    assert same({name: result[name] for name in expected}, expected)
-    apart = scored(bbnli, said, rows, denominator="released")
-    assert same([apart["bias_score_disambig"], apart["table5_style"]], [0.25, 0.5])
-
-
 # Figures of the paper
 
 
@@ -136,29 +105,6 @@ def test_cells_of_table_3_that_only_the_released_formula_reaches(
     assert result["n_aligned"] - result["n_opposed"] == lean
     assert round(100 * result["bias_score"], 2) == paper
     assert round(100 * scored(bbnli, predictions, rows, denominator="released")["bias_score"], 2) == released
-
-
-def test_table_5_scores_are_twice_the_accuracy_gap(bbnli):
-    # Gender as inference: 13 sets x 15 answers = 780 rows of each kind of context, 92 % right, gap 5.13 %, score 10.26.
-    # 42 and 82 wrong: (738 - 698)/780 = 0.05128, 1436/1560 = 0.9205.
-    rows = [
-        {**row, "sample": sample}
-        for k in range(13)
-        for sample in range(15)
-        for row in statements(k, "disambig", f"{k}")
-    ]
-    left = {"pro": 42, "anti": 82}
-    predictions = []
-    for row in rows:
-        wrong = left[row["context_stance"]] > 0
-        left[row["context_stance"]] -= 1
-        predictions.append(2 - row["label"] if wrong else row["label"])
-    result = scored(bbnli, predictions, rows)
-    assert (result["n_pro"], result["n_anti"]) == (780, 780)
-    assert round(100 * (result["accuracy_pro"] + result["accuracy_anti"]) / 2) == 92
-    assert round(100 * result["accuracy_gap"], 2) == 5.13
-    assert round(100 * result["table5_style"], 2) == 10.26
-    assert round(100 * result["bias_score_disambig"], 2) == 5.13
 
 
 def test_the_mean_over_subtopics_is_undefined_where_that_of_one_is(bbnli):
@@ -225,19 +171,6 @@ def test_questions_of_bbq_score_as_the_bbq_metric_does(bbnli):
     ):
         assert same(ours[name], theirs[other])
         assert same(ours["ci"][name], theirs["ci"][other])
-
-
-def test_by_of_statements_may_split_sets(bbnli):
-    rows = mixed_statements(5) + [{**row, "name_order": "swapped"} for row in mixed_statements(5)]
-    predictions = np.random.default_rng(9).integers(0, 3, len(rows)).tolist()
-    result = scored(bbnli, predictions, rows, by=["name_order", "context_stance"])
-    orders = [part["bias_score"] for part in result["by"]["name_order"].values()]
-    assert result["bias_score"] == pytest.approx(np.mean(orders), abs=1e-12)  # as Table 4 takes the mean of both orders
-    for stance in ("pro", "anti"):
-        chosen = [k for k, row in enumerate(rows) if row["context_stance"] == stance]
-        expected = oracle([rows[k] for k in chosen], [predictions[k] for k in chosen])
-        part = result["by"]["context_stance"][stance]
-        assert same({name: part[name] for name in expected}, expected)
 
 
 def test_clusters_are_templates_of_a_category(bbnli):

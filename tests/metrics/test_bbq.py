@@ -98,19 +98,6 @@ def test_random_answers_equal_the_oracle_and_the_printed_formula(bbq, case, unpa
         assert not abs(result[f"bias_{context}"]) > result[f"bias_bound_{context}"] + 1e-12
 
 
-def test_a_gap_without_wrong_persons_is_what_accuracy_and_bias_imply(bbq):
-    rows = [row for number in range(40) for row in make_set(number, f"Age-{number // 8:02d}")]
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        said = [row["unknown_loc"] if rng.random() < 0.3 else row["label"] for row in rows]
-        result = bbq.compute(predictions=said, references=rows)
-        implied = 2 * result["accuracy_disambig"] * result["bias_disambig"]
-        assert result["abstention_gap"] == pytest.approx(implied, abs=1e-12)
-        assert result["abstention_gap"] == pytest.approx(-result["accuracy_cost"], abs=1e-12)
-        assert result["bias_disambig_abstention"] == pytest.approx(result["bias_disambig"], abs=1e-12)
-        assert result["bias_disambig_wrong_person"] == result["n_wrong_person_aligned"] == 0
-
-
 def test_an_id_is_unique_within_a_category_and_the_paper_splits_names_from_labels(bbq):
     religion = make_set(0, template="Religion-01", category="Religion")
     # Ids 0 to 3 and 3 to 6: the last of one category is the first of the next.

@@ -4,9 +4,7 @@ import base64
 import dataclasses
 import gzip
 import html.parser
-import itertools
 import json
-import re
 from xml.etree import ElementTree
 
 from qabias.runs.arguments import RunArguments
@@ -15,7 +13,7 @@ from qabias.support.stored import write_stored
 from qabias.tables.figures import draw
 from qabias.tables.model import FIGURES, Analysis, Column, Figure, Table, write_analysis
 
-from .run_parts import edit
+from ..run_parts import edit
 
 SIGNATURE = "bbq|source:bundled@1|config:all|model:smollm2@1|scorer:causal|qabias:0.1.0"
 VOID = {"br", "hr", "img", "input", "link", "meta", "wbr"}
@@ -215,24 +213,10 @@ class Page(html.parser.HTMLParser):
     @property
     def examples(self):
         """The examples of the first list as a browser shows them."""
-        content, flat, columns = self.content, [], {}
-        for column in content["columns"]:
-            parts = [
-                [values[code] for code in itertools.accumulate(steps or [0] + [1] * (content["n"] - 1))]
-                for values, steps in column["parts"]
-            ]
-            if column["kind"] == "prompt":
-                parts = [[self._whole(text, flat, row) for row, text in enumerate(part)] for part in parts]
-            flat += parts
-            columns[column["name"]] = list(zip(*parts, strict=True)) if column["list"] else parts[0]
+        columns = {column["name"]: column["values"] for column in self.content["columns"]}
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        nothing = (None, (None,), (None, None), (None, None, None))
+        nothing = (None, [None], [None, None], [None, None, None])
         return [{name: value for name, value in row.items() if value not in nothing} for row in rows]
-
-    def _whole(self, prompt, flat, row):
-        if not isinstance(prompt, str):
-            return [self._whole(one, flat, row) for one in prompt]
-        return re.sub("[\ue000-\ue0c8]", lambda mark: flat[ord(mark[0]) - 0xE000][row], prompt)
 
     @property
     def prompts(self):

@@ -6,7 +6,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.tables.model import find, flat
 
-from .run_parts import edit, edit_run
+from ..run_parts import edit, edit_run
 
 
 def make_runs(where):
