@@ -23,7 +23,7 @@ from qabias.runs.question import load_examples
 from qabias.scorers.baseline import BaselineScorer
 from qabias.share.metrics.bbq import scores, summary
 
-from .commands import called, refused
+from .kit.commands import called, refused
 from .test_choice import REAL
 
 RATES = (

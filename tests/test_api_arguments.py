@@ -9,7 +9,7 @@ import qabias
 from qabias.errors import QabiasError, flag
 from qabias.testing import assert_bias_below
 
-from .commands import refused
+from .kit.commands import refused
 from .test_api_models import HEADS
 
 AGE = {"benchmark": "bbq", "model": "baseline:random", "config": "Age", "limit": 40, "progress": False}

@@ -19,8 +19,8 @@ from qabias.runs.run import run
 from qabias.scores.score import Score
 from qabias.tables.model import find
 
-from .commands import called
 from .compared_runs import cells
+from .kit.commands import called
 from .run_parts import edit, edit_run
 
 CONFIG = "Sexual_orientation"

@@ -19,7 +19,7 @@ from qabias.runs.opened import Run
 from qabias.runs.run import run
 from tests.campaign.helpers import contents
 
-from .commands import command
+from .kit.commands import command
 from .saved_models import save
 from .test_api_models import HEADS
 

@@ -2,10 +2,7 @@
 
 import errno
 import json
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -17,9 +14,8 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.support import files
 
-from .commands import command as ended_here
-from .commands import is_two_lines
-from .conftest import ROOT
+from .kit.commands import command as ended_here
+from .kit.commands import is_two_lines, python
 
 RUN = ["run", "bbq", "--model", "baseline:stereotyped", "--config", "Age"]
 
@@ -27,17 +23,6 @@ RUN = ["run", "bbq", "--model", "baseline:stereotyped", "--config", "Age"]
 def invoke(*arguments):
     """Run the command line in this process."""
     return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-
-
-def command(*arguments, cwd, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "qabias", *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
 
 
 @pytest.fixture
@@ -56,17 +41,12 @@ def fails(monkeypatch, tmp_path):
 
 def test_help_names_every_command_and_imports_nothing_heavy(tmp_path):
     """What takes long to import is imported by the command that needs it, so that help answers at once."""
-    result = command("--help-all", cwd=tmp_path)
+    result = python("-m", "qabias", "--help-all", cwd=tmp_path)
     assert result.returncode == 0
     for name in COMMANDS:
         assert name in result.stdout
-    imported = subprocess.run(
-        [sys.executable, "-c", "import sys, qabias.cli; print(*sys.modules)"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
+    imported = python("-c", "import sys, qabias.cli; print(*sys.modules)").stdout.split()
+    assert "qabias.cli" in imported
     heavy = {"torch", "transformers", "datasets", "evaluate", "pyarrow", "numpy", "jinja2", "accelerate"}
     assert not heavy & set(imported)
 
@@ -92,14 +72,7 @@ for line in sys.stdin:
         "export run",
         "list",
     ]
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        input="\n".join(lines),
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    result = python("-c", code, cwd=tmp_path, given="\n".join(lines))
     assert result.returncode == 0, result.stderr
     loaded = [line.split() for line in result.stderr.splitlines() if line.startswith("loaded:")]
     assert [" ".join(words[1:]) for words in loaded] == lines

@@ -10,7 +10,7 @@ from qabias.benchmarks.registry import benchmark_names
 from qabias.cli.commands import COMMANDS
 from qabias.cli.options import ADVANCED
 
-from .commands import command, is_two_lines, refused
+from .kit.commands import command, is_two_lines, refused
 
 MOST_OPTIONS = MOST_COMMANDS = MOST_WORDS = 12
 MOST_LINES = 20

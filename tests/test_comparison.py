@@ -23,8 +23,8 @@ from qabias.runs.opened import Run
 from qabias.runs.run import run
 from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
 
-from .commands import called, refused
 from .compared_runs import changed, differing
+from .kit.commands import called, refused
 
 
 @pytest.mark.parametrize(

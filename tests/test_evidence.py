@@ -23,8 +23,8 @@ from qabias.runs.run import run, score_run
 from qabias.support.files import write_text
 from qabias.support.stored import CHECKSUM, checked_text
 
-from .commands import command
 from .conftest import ROOT
+from .kit.commands import command
 from .recompute_evidence import group_of, recompute, rows_of
 
 DATA = ROOT / "bbq_dataset" / "data"

@@ -26,8 +26,8 @@ from qabias.scores.formatting import show
 from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
 
-from .commands import called, refused
 from .compared_runs import changed
+from .kit.commands import called, refused
 
 BBQ = load_benchmark("bbq")
 MEASURES = BBQ.facts.chosen(BBQ.facts.compared)

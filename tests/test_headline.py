@@ -19,8 +19,8 @@ from qabias.scores.judge import t_quantile
 from qabias.scores.score import imbalance, limited
 from qabias.tables.model import find
 
-from .commands import called, command
 from .compared_runs import changed
+from .kit.commands import called, command
 from .report_pages import SCORES, fill_folder, read_page, run_of
 
 BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))

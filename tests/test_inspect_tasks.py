@@ -4,9 +4,7 @@ import configparser
 import dataclasses
 import importlib
 import math
-import os
 import re
-import subprocess
 import sys
 
 import evaluate as hf_evaluate
@@ -41,6 +39,7 @@ from qabias.runs.scored import other_figures
 
 from .conftest import ROOT
 from .inspect_models import SAYS, evaluate, metrics_of, output
+from .kit.commands import python
 from .test_chat import chat_model
 from .tiny_models import make_model
 
@@ -281,14 +280,13 @@ def test_a_model_of_inspect_writes_what_it_writes_in_a_run(tmp_path, one_thread)
         for row, of in zip(question.table.to_pylist(), answers.to_pylist(), strict=True)
     }
     command = [
-        *(sys.executable, "-m", "inspect_ai", "eval", f"{ROOT}/integrations/inspect/tasks.py@qabias_bbq"),
+        *("-m", "inspect_ai", "eval", f"{ROOT}/integrations/inspect/tasks.py@qabias_bbq"),
         *("--model", "hf/local", "-M", f"model_path={model}", "-M", "device=cpu", "-M", "do_sample=false"),
         *("-M", 'tokenizer_call_args={"add_special_tokens": false}'),
         *("-T", "config=Age", "-T", f"limit={LIMIT}", "--max-tokens", str(TOKENS), "--max-connections", str(LIMIT)),
         *("--log-dir", str(tmp_path / "logs"), "--display", "none", "--no-score-display"),
     ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = python(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     log = read_eval_log(str(next((tmp_path / "logs").glob("*.eval"))))
     found = {

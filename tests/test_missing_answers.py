@@ -31,7 +31,7 @@ from qabias.scores.score import Score, missing_share, possible_range
 from qabias.tables.model import Column, Table, find
 from qabias.tables.terminal import Console
 
-from .commands import called
+from .kit.commands import called
 from .test_unqover_written import Writer
 
 BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))

@@ -12,8 +12,8 @@ from qabias.report.card import comparison_card
 from qabias.report.writing import write_comparison
 from qabias.tables.model import find, read_analysis
 
-from .commands import called
 from .compared_runs import cells, changed
+from .kit.commands import called
 
 
 def mean(sums):

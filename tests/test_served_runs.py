@@ -26,10 +26,10 @@ from qabias.runs.run import prepare, run
 from qabias.scorers.journal import Journal
 
 from . import tiny_models
-from .commands import refused
 from .conftest import ROOT
 from .echo_model import EchoModel
 from .faulty_server import FaultyServer, faulty
+from .kit.commands import refused
 from .loopback_server import KEY, TIMEOUT, chat_reply
 from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +19,7 @@ from qabias.runs.spending import Size, limits_of
 from qabias.scores.facts import Scores
 from qabias.scores.judge import (
     ERROR,
-    WORDS,
     Condition,
-    State,
     Verdict,
     in_sentence,
     judge,
@@ -31,7 +28,7 @@ from qabias.scores.judge import (
     wanted,
 )
 from qabias.scores.score import Score, read_score
-from qabias.support.stored import read_stored, write_stored
+from qabias.support.stored import read_fields
 from qabias.support.suggest import unknown
 
 CONFIDENCE = 1.0 - ERROR  # level of the intervals of a run without looks
@@ -122,7 +119,7 @@ class StoppingRule:
         self._conditions, self._by = read_conditions(benchmark, until)
         self.ends = ends_of(table)
         self.sizes = sizes_at(benchmark, table, self.ends)
-        possible, _ = self._score(any_answers(benchmark.answer_columns, table.num_rows), len(self.ends), CONFIDENCE)
+        possible, _ = self._score(any_answers(benchmark.answer_columns, table.num_rows), len(self.ends), None)
         cells = self._groups(possible)
         self._cells = [(condition, group) for condition in self._conditions for group in cells]
         for condition in self._conditions:
@@ -172,7 +169,7 @@ class StoppingRule:
             return Score(None, group=group, reason="no such examples yet", measure=measure)
         return read_score(self._benchmark.facts, scores, measure, group)
 
-    def _score(self, answers: pa.Table, look: int, level: float) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def _score(self, answers: pa.Table, look: int, level: float | None) -> tuple[dict[str, Any], tuple[str, ...]]:
         table = self._table.slice(0, self.ends[look - 1])
         options: Mapping[str, Any] = {**self._rules, "confidence": level}
         return scores_of(self._benchmark, table, answers, options)
@@ -201,58 +198,27 @@ def verdict_lines(outcome: Outcome) -> list[str]:
     return lines
 
 
-class _StoredVerdict(NamedTuple):
-    """A verdict as `verdict.json` holds it."""
-
-    name: str
-    title: str
-    group: str
-    wanted: str
-    kind: str
-    state: str
-    look: int
-    share: float
-    value: float | None
-    low: float | None
-    high: float | None
-    missing: float
-    reason: str
-
-
-class _StoredOutcome(NamedTuple):
-    decisions: tuple[_StoredVerdict, ...]
-    look: int
-    n_looks: int
-    confidence: float
-    continued: bool
-
-
 def outcome_content(outcome: Outcome) -> dict[str, Any]:
     """Content of `verdict.json`."""
-    verdicts = tuple(
-        _StoredVerdict(
-            one.condition.name,
-            in_sentence(one.measure),
-            one.score.group,
-            wanted(one),
-            one.measure.kind,
-            one.state,
-            one.look,
-            one.share,
-            one.score.value,
-            one.low,
-            one.high,
-            one.score.missing,
-            one.score.reason,
-        )._asdict()
+    verdicts = [
+        {
+            "name": one.condition.name,
+            "title": in_sentence(one.measure),
+            "group": one.score.group,
+            "wanted": wanted(one),
+            "kind": one.measure.kind,
+            "state": one.state,
+            "look": one.look,
+            "share": one.share,
+            "value": one.score.value,
+            "low": one.low,
+            "high": one.high,
+            "missing": one.score.missing,
+            "reason": one.score.reason,
+        }
         for one in outcome.verdicts
-    )
+    ]
     return {"decisions": verdicts, **{name: getattr(outcome, name) for name in _KEPT}}
-
-
-def write_outcome(folder: Path, outcome: Outcome) -> None:
-    """Write `verdict.json`."""
-    write_stored(folder / VERDICT_FILE, outcome_content(outcome))
 
 
 def read_outcome(run: RunFile) -> Outcome | None:
@@ -260,16 +226,15 @@ def read_outcome(run: RunFile) -> Outcome | None:
     if not run.arguments.until:
         return None
     try:
-        stored = read_stored(run.folder / VERDICT_FILE, _StoredOutcome, "Run the same command again")
+        stored = read_fields(run.folder / VERDICT_FILE, "Run the same command again")
     except FileNotFoundError:
         return None
     benchmark = load_benchmark(run.arguments.benchmark)
     conditions = {one.name: one for one in read_conditions(benchmark, run.arguments.until)[0]}
     verdicts = []
-    for one in stored.decisions:
-        measure = benchmark.facts.measure(one.name)
-        score = Score(one.value, one.low, one.high, missing=one.missing, group=one.group, measure=measure)
-        state: State = next(known for known in WORDS if known == one.state)
-        verdict = Verdict(score._replace(reason=one.reason), conditions[one.name], state, one.low, one.high)
-        verdicts.append(replace(verdict, look=one.look, n_looks=stored.n_looks, share=one.share))
-    return Outcome(tuple(verdicts), *(getattr(stored, name) for name in _KEPT))
+    for one in stored["decisions"]:
+        measure, ends = benchmark.facts.measure(one["name"]), (one["low"], one["high"])
+        score = Score(one["value"], *ends, missing=one["missing"], group=one["group"], measure=measure)
+        verdict = Verdict(score._replace(reason=one["reason"]), conditions[one["name"]], one["state"], *ends)
+        verdicts.append(replace(verdict, look=one["look"], n_looks=stored["n_looks"], share=one["share"]))
+    return Outcome(tuple(verdicts), *(stored[name] for name in _KEPT))
