@@ -23,11 +23,20 @@ from qabias.pooling import pool
 from qabias.runs import run as running
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.estimands import estimands
-from qabias.runs.looks import canonical, ends_of, verdict_lines
+from qabias.runs.looks import (
+    Size,
+    boundaries,
+    canonical,
+    crossing,
+    ends_of,
+    information,
+    limits_of,
+    spent,
+    verdict_lines,
+)
 from qabias.runs.opened import Run
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
-from qabias.runs.spending import Size, boundaries, crossing, information, limits_of, spent
 from qabias.tables.model import find
 from qabias.testing import Condition, verdicts
 

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 MISSING = "missing"
 """Name of the largest share of missing answers of any score."""
 
-_STEP = re.compile(r"step-(\d+)-[0-9a-f]+")
-
 
 def chosen_measures(benchmark: Benchmark, names: Sequence[str], question_only: bool) -> tuple[Measure, ...]:
     """The logged scores."""
@@ -82,14 +80,11 @@ def point_of(benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence
         score = limited(part, measure)
         if score.possible is not None:
             point[f"{name}_possible_low"], point[f"{name}_possible_high"] = score.possible
-        value, low, high, *_ = score.shown
-        point |= {name: _number(value), f"{name}_low": _number(low), f"{name}_high": _number(high)}
+        shown = score.shown
+        for end, value in (("", shown.value), ("_low", shown.low), ("_high", shown.high)):
+            point[f"{name}{end}"] = math.nan if value is None else float(value)
     point[MISSING] = max((missing_share(part, measure) for measure, part in named.values()), default=0.0)
     return point
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
 
 
 @contextmanager
@@ -359,13 +354,9 @@ class BiasCallback(TrainerCallback):
 
     def _earlier(self, step: int) -> dict[int, Path]:
         """The measurement folders before a step of a resumed training; the last one for each step."""
-        newest: dict[int, tuple[str, Path]] = {}
-        for folder in sorted(self._folder.glob("step-*")):
-            name = _STEP.fullmatch(folder.name)
-            if name and int(name[1]) < step and (folder / SCORES_FILE).exists():
-                made = Run.open(folder).created, folder
-                newest[int(name[1])] = max(newest.get(int(name[1]), made), made)
-        return {number: folder for number, (_, folder) in sorted(newest.items())}
+        measured = [path.parent for path in self._folder.glob(f"step-*/{SCORES_FILE}")]
+        measured = [folder for folder in measured if _step(folder) < step]
+        return {_step(folder): folder for folder in sorted(measured, key=lambda each: (Run.open(each).created, each))}
 
     def _measures(self) -> tuple[Measure, ...]:
         return chosen_measures(self._benchmark, self._names, self._question_only)
@@ -377,6 +368,10 @@ class BiasCallback(TrainerCallback):
             raise QabiasError("the weights are sharded over several processes", _INSTEAD)
         check_given(name, "model_name")  # a folder can have any name
         return from_memory(model, self._tokenizer, name)
+
+
+def _step(folder: Path) -> int:
+    return int(folder.name.split("-")[1])
 
 
 def _refuse_sharded(trainer: Trainer) -> None:
