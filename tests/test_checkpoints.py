@@ -14,9 +14,8 @@ from qabias.errors import QabiasError
 from qabias.models import checkpoint, loading
 from qabias.models.checkpoint import files_digest
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.merging import merge
 from qabias.runs.opened import Run
-from qabias.runs.run import run
+from qabias.runs.run import merge, run
 from tests.campaign.helpers import contents
 
 from .kit.commands import command

@@ -16,9 +16,8 @@ import pytest
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import write_checked
-from qabias.runs.merging import merge, shards_of
 from qabias.runs.opened import Run
-from qabias.runs.run import run
+from qabias.runs.run import merge, run, shards_of
 
 from .conftest import ROOT
 from .kit.commands import command

@@ -6,10 +6,13 @@ import importlib
 import math
 import re
 import sys
+from collections import defaultdict
 
 import evaluate as hf_evaluate
 import numpy as np
 import pytest
+
+from .inspect_models import evaluate
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip install '.[inspect]')")
 
@@ -38,7 +41,7 @@ from qabias.runs.run import run
 from qabias.runs.scored import other_figures
 
 from .conftest import ROOT
-from .inspect_models import SAYS, evaluate, metrics_of, output
+from .inspect_models import SAYS, metrics_of, output
 from .kit.commands import python
 from .test_chat import chat_model
 from .tiny_models import make_model
@@ -495,3 +498,29 @@ def test_without_inspect_ai_one_line_names_the_command(monkeypatch):
     monkeypatch.delitem(sys.modules, "qabias.inspect_tasks.tasks")
     with pytest.raises(QabiasError, match=r'pip install "\.\[inspect\]"'):
         importlib.import_module("qabias.inspect_tasks.tasks")
+
+
+pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip install '.[inspect]')")
+
+
+def test_a_clear_case_is_decided_after_some_samples_and_the_others_are_skipped(tmp_path):
+    task = make_task("bbq", {"config": "Religion", "limit": 400, "until": "bias_ambig<0.5"})
+    log = evaluate(task, defaultdict(lambda: "A"), tmp_path, max_samples=1)
+    stopped = log.results.early_stopping
+    n_asked = log.results.completed_samples
+    assert stopped.metadata["verdicts"][0].startswith("Pass")
+    low, high = (log.results.scores[0].metrics[f"bias_ambig_{end}"].value for end in ("low", "high"))
+    shown = stopped.metadata["verdicts"][0]
+    assert f"[{100 * low:+.1f}, {100 * high:+.1f}]".replace("-", "−") in shown, "another interval than the verdict's"
+    assert 0 < n_asked < 300
+    assert n_asked + len(stopped.early_stops) == len(task.dataset)
+
+
+def test_a_task_without_conditions_has_no_early_stopping():
+    assert make_task("bbq", {"config": "Religion", "limit": 40}).early_stopping is None
+
+
+@pytest.mark.parametrize("conditions", [{"until": "bias<0.1"}, {"until": "bias_ambig<0.1", "by": "categry"}])
+def test_a_wrong_condition_is_refused_before_any_sample(conditions):
+    with pytest.raises(PrerequisiteError, match="unknown"):
+        make_task("bbq", {"config": "Religion", "limit": 40, **conditions})

@@ -48,21 +48,27 @@ def whole():
 
 
 @pytest.fixture(scope="module")
-def scores_of(whole):
+def few():
+    """Three categories, one of which has an odd number of sets."""
+    return _table("Age,Disability_status,Religion")
+
+
+@pytest.fixture(scope="module")
+def scores_of(few):
     """A function that gives the scores of a baseline as a run makes them, without its files."""
-    requests = [BENCHMARK.request(example, BENCHMARK.formats["qa"]) for example in whole.to_pylist()]
+    requests = [BENCHMARK.request(example, BENCHMARK.formats["qa"]) for example in few.to_pylist()]
 
     def score(kind):
-        return BENCHMARK.score(whole, pa.table(choice_columns(BaselineScorer(kind).score(requests), "none")))
+        return BENCHMARK.score(few, pa.table(choice_columns(BaselineScorer(kind).score(requests), "none")))
 
     return score
 
 
 @pytest.fixture(scope="module")
-def aligned(whole):
+def aligned(few):
     """Aligned minus nonaligned examples per disambiguated example: 0 but for the category with a set without a pair."""
     kinds = {}
-    for row in whole.filter(pc.equal(whole["context_condition"], "disambig")).to_pylist():
+    for row in few.filter(pc.equal(few["context_condition"], "disambig")).to_pylist():
         for name in ("all", row["category"]):
             kinds.setdefault(name, []).append(1 if row["label"] == row["biased_loc"] else -1)
     assert {name: sum(kind) for name, kind in kinds.items() if sum(kind)} == {"all": -2, "Disability_status": -2}
@@ -81,7 +87,7 @@ def test_stereotyped_answers_score_plus_and_minus_one_and_right_answers_0(scores
 
 
 def test_t_b15_always_unknown_is_perfect_in_ambiguous_and_undefined_in_disambiguated_contexts(tmp_path):
-    scores = _run(tmp_path / "run", model="baseline:unknown").scores
+    scores = _run(tmp_path / "run", model="baseline:unknown", config="Age,Religion").scores
     for row in (scores, *scores["by"]["category"].values()):
         assert row["accuracy_ambig"] == 1
         assert row["bias_ambig"] == 0

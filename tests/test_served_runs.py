@@ -20,9 +20,8 @@ from qabias.errors import QabiasError
 from qabias.planning import estimate_run
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import create_or_resume
-from qabias.runs.merging import merge
 from qabias.runs.question import load_examples
-from qabias.runs.run import prepare, run
+from qabias.runs.run import merge, prepare, run
 from qabias.scorers.journal import Journal
 
 from . import tiny_models
