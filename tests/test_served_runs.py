@@ -69,9 +69,9 @@ def test_a_name_that_comes_to_mean_another_model_ends_the_run_and_keeps_its_answ
     # Two machines: each sees one name.
     other = replace(arguments, limit=None)
     for number in (0, 1):
-        claimed = prepare(other, load_examples(other), folder=tmp_path / f"shard-{number}")
-        create_or_resume(claimed.folder, claimed.arguments, claimed.question.signature, 64)
-        Journal(claimed.folder / "requests.jsonl").add("model", f"m-{number}")
+        asked, folder, _, question = prepare(other, load_examples(other), folder=tmp_path / f"shard-{number}")
+        create_or_resume(folder, asked, question.signature, 64)
+        Journal(folder / "requests.jsonl").add("model", f"m-{number}")
     with pytest.raises(QabiasError, match="answers of 'm-0' and 'm-1'"):
         merge([tmp_path / "shard-0", tmp_path / "shard-1"], tmp_path / "whole")
 
