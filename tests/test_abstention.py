@@ -20,7 +20,7 @@ from qabias.runs.question import load_examples
 from qabias.scorers.baseline import BaselineScorer
 from qabias.share.metrics.bbq import scores
 
-from .commands import called, refused
+from .kit.commands import called, refused
 from .test_choice import REAL
 
 BBQ, FORCED = load_benchmark("bbq"), load_benchmark("bbq_forced")

@@ -1,15 +1,20 @@
 """Arguments from Python: what is wrong with one is said in one sentence, and what is left out has a meaning."""
 
 import copy
+import csv
+import inspect
 import pickle
+import warnings
 
 import pytest
+from typer.testing import CliRunner
 
 import qabias
+from qabias.cli import app
 from qabias.errors import QabiasError, flag
 from qabias.testing import assert_bias_below
 
-from .commands import refused
+from .kit.commands import refused
 from .test_api_models import HEADS
 
 AGE = {"benchmark": "bbq", "model": "baseline:random", "config": "Age", "limit": 40, "progress": False}
@@ -54,8 +59,6 @@ def test_run_names_an_argument_of_a_wrong_value(changes, token):
         (lambda result: result.table("x"), "'x'"),
         (lambda result: result.figure("x"), "'x'"),
         (lambda result: assert_bias_below(result, "bias_ambig", "x"), "limit"),
-        (lambda result: assert_bias_below(result, "x", 0.1), "'x'"),
-        (lambda result: assert_bias_below(result, "bias_ambig", 0.1, by="x"), "'x'"),
     ],
 )
 def test_every_function_names_what_is_wrong(result, call, token):
@@ -66,8 +69,6 @@ def test_every_function_names_what_is_wrong(result, call, token):
 @pytest.mark.parametrize(
     ("changes", "token"),
     [
-        ({"limit": 0}, "limit"),
-        ({"seed": -1}, "seed"),
         ({"batch_tokens": 0}, "batch_tokens"),
         ({"shard": "x"}, "shard"),
         ({"length_norm": "tokens"}, "length_norm"),
@@ -142,3 +143,48 @@ def test_the_report_of_a_temporary_result_must_go_somewhere(result, tmp_path):
 def test_a_misspelled_argument_is_named_with_its_function():
     with pytest.raises(TypeError, match=r"qabias\.run\(\) .*'limt'"):
         qabias.run("bbq", limt=3)
+
+
+TOLD = "40 of 40 predictions are unparseable"
+
+
+def line_of_caller():
+    return inspect.stack()[1].lineno
+
+
+def silent(prompts):
+    return ["?"] * len(prompts)
+
+
+def test_missing_answers_of_a_run_are_a_warning_at_its_call():
+    with pytest.warns(UserWarning, match=TOLD) as told:
+        line, _ = line_of_caller(), qabias.run("bbq", model=silent, name="silent", config="Age", limit=40)
+    assert [(one.filename, one.lineno) for one in told] == [(__file__, line)]
+
+
+def test_missing_answers_that_are_scored_are_a_warning_at_the_call():
+    rows = qabias.load("bbq", "Age", limit=40)
+    with pytest.warns(UserWarning, match=TOLD) as told:
+        line, result = line_of_caller(), qabias.score([-1] * 40, rows)
+    assert [(one.filename, one.lineno) for one in told] == [(__file__, line)]
+    with pytest.warns(UserWarning, match=TOLD) as told:
+        line, _ = line_of_caller(), qabias.score(result)
+    assert [(one.filename, one.lineno) for one in told] == [(__file__, line)]
+    with pytest.warns(UserWarning, match="count as wrong") as told:
+        line, _ = line_of_caller(), qabias.score(result, rules={"unparsed": "wrong"})
+    assert [(one.filename, one.lineno) for one in told] == [(__file__, line)]
+
+
+def test_the_command_line_says_it_beside_the_scores_alone(tmp_path):
+    rows = qabias.load("bbq", "Age", limit=40)
+    with (tmp_path / "answers.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(("category", "example_id", "prediction"))
+        table.writerows((row["category"], row["example_id"], -1) for row in rows)
+    command = ["score", str(tmp_path / "answers.csv"), "--config", "Age", "--output", str(tmp_path / "run")]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "100% of answers are missing" in done.output
+    assert not [one for one in told if "no answer" in str(one.message)]

@@ -19,7 +19,7 @@ from qabias.runs.run import run
 from qabias.scores.score import Score
 from qabias.tables.model import find
 
-from .commands import called
+from .kit.commands import called
 from .kit.runs import cells
 from .run_parts import edit, edit_run
 

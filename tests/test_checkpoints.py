@@ -15,12 +15,11 @@ from qabias.errors import QabiasError
 from qabias.models import loading
 from qabias.models.loading import files_digest
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.merging import merge
 from qabias.runs.opened import Run
-from qabias.runs.run import run
+from qabias.runs.run import merge, run
 from tests.campaign.helpers import contents
 
-from .commands import command
+from .kit.commands import command
 from .saved_models import save
 from .test_api_models import HEADS
 

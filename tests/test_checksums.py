@@ -13,10 +13,9 @@ from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import read_answers, read_checked, read_part
-from qabias.runs.merging import merge
 from qabias.runs.opened import Run
 from qabias.runs.question import read_question
-from qabias.runs.run import run, score_run
+from qabias.runs.run import merge, run, score_run
 
 from .run_parts import parts_of
 

@@ -84,15 +84,6 @@ def test_a_table_becomes_a_run_with_tables_and_report(answers, tmp_path):
     assert (folder / "scores.json").read_bytes() == before
 
 
-def test_the_same_file_may_be_scored_again_and_another_not(answers, tmp_path):
-    folder = tmp_path / "run"
-    for _ in range(2):
-        invoke("score", answers, "--config", "Age", "--output", folder)
-    answers.write_text(answers.read_text(encoding="utf-8").replace("The", "the other", 9), encoding="utf-8")
-    with pytest.raises(QabiasError, match="holds another run"):
-        invoke("score", answers, "--config", "Age", "--output", folder)
-
-
 def test_missing_answers_are_accounted_for_first_of_all(tmp_path):
     """The third of 24 answers that could be read are right: without the others nobody knows what the model does."""
     rows = load_examples(RunArguments("bbq", config="Age", limit=24)).table.to_pylist()

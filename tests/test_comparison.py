@@ -21,7 +21,7 @@ from qabias.runs.means import measures_of
 from qabias.runs.opened import Run
 from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
 
-from .commands import called, refused
+from .kit.commands import called, refused
 from .kit.runs import changed, differing
 
 

@@ -15,14 +15,12 @@ import pytest
 
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.distributed import Processes
 from qabias.runs.folder import write_checked
-from qabias.runs.merging import merge, shards_of
 from qabias.runs.opened import Run
-from qabias.runs.run import run
+from qabias.runs.run import merge, run, shards_of
 
-from .commands import command
 from .conftest import ROOT
+from .kit.commands import command
 from .run_parts import edit
 from .saved_models import make_t5, save
 from .tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_tokenizer
@@ -84,20 +82,6 @@ def tiny(tmp_path_factory):
 
 
 # Shares.
-
-
-@pytest.mark.parametrize("n_shards", [1, 2, 3])
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_every_part_has_one_process(n_shards, count):
-    parts = []
-    for shard in range(n_shards):
-        of_shard = []
-        for rank in range(count):
-            first, step = Processes(rank, count).share(shard, n_shards)
-            of_shard += range(first, 100, step)
-        assert sorted(of_shard) == list(range(shard, 100, n_shards))
-        parts += of_shard
-    assert sorted(parts) == list(range(100))
 
 
 def test_a_plain_run_connects_to_nothing(tmp_path):
@@ -262,16 +246,6 @@ def test_folders_of_different_runs_are_refused_by_the_field(tmp_path, shards):
     edit(other / "run.json", lambda content: content.update(signature=f"{content['signature']}9"))
     with pytest.raises(QabiasError, match=r"different runs .qabias:\S+ and qabias:\S+9\)"):
         merge([one, other], tmp_path / "merged")
-
-
-def test_what_is_no_run_is_refused(tmp_path, shards):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(QabiasError, match="empty: holds no run"):
-        merge([*shards, tmp_path / "empty"], tmp_path / "merged")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "precious.txt").write_text("mine", "utf-8")
-    with pytest.raises(QabiasError, match="mine: exists and holds no run"):
-        merge(shards, tmp_path / "mine")
 
 
 def test_parts_that_differ_or_are_damaged_are_named(tmp_path, monkeypatch):

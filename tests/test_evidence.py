@@ -21,8 +21,8 @@ from qabias.runs.run import run, score_run
 from qabias.support.files import write_text
 from qabias.support.stored import CHECKSUM, checked_text
 
-from .commands import command
 from .conftest import ROOT
+from .kit.commands import command
 
 SCHEMAS = ROOT / "tests" / "data" / "every_eval_ever"
 CONFIG = "Age,Nationality,Race_ethnicity,Religion"

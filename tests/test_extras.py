@@ -4,7 +4,6 @@ import configparser
 import importlib
 import json
 import re
-import subprocess
 import sys
 
 import pytest
@@ -13,6 +12,7 @@ from qabias.errors import QabiasError
 from qabias.support.suggest import EXTRAS
 
 from .conftest import ROOT
+from .kit.commands import python
 
 WITHOUT = """
 import json, sys
@@ -40,13 +40,7 @@ MISSING = sorted({name for names in EXTRAS.values() for name in names} | {"token
 
 def qabias_without(missing, *commands):
     """Commands in one process, which ends with the first that fails."""
-    return subprocess.run(
-        [sys.executable, "-c", WITHOUT, json.dumps(missing), json.dumps(commands, default=str)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    return python("-c", WITHOUT, json.dumps(missing), json.dumps(commands, default=str))
 
 
 def test_the_extras_of_the_code_are_those_of_the_package():

@@ -23,8 +23,8 @@ from qabias.runs.run import run
 from qabias.runs.signature import signature_fields
 from qabias.support.printable import PLAIN, write_plainly
 
-from .commands import command
 from .conftest import ROOT
+from .kit.commands import command
 
 
 @pytest.fixture(scope="module")

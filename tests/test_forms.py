@@ -25,7 +25,7 @@ from qabias.scores.formatting import show
 from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
 
-from .commands import called, refused
+from .kit.commands import called, refused
 from .kit.runs import changed
 
 BBQ = load_benchmark("bbq")

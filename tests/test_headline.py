@@ -19,7 +19,7 @@ from qabias.scores.judge import t_quantile
 from qabias.scores.score import imbalance, limited
 from qabias.tables.model import find
 
-from .commands import called, command
+from .kit.commands import called, command
 from .kit.pages import SCORES, read_page
 from .kit.runs import changed
 

@@ -4,14 +4,15 @@ import configparser
 import dataclasses
 import importlib
 import math
-import os
 import re
-import subprocess
 import sys
+from collections import defaultdict
 
 import evaluate as hf_evaluate
 import numpy as np
 import pytest
+
+from .inspect_models import evaluate
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip install '.[inspect]')")
 
@@ -40,7 +41,8 @@ from qabias.runs.run import run
 from qabias.runs.scored import other_figures
 
 from .conftest import ROOT
-from .inspect_models import SAYS, evaluate, metrics_of, output
+from .inspect_models import SAYS, metrics_of, output
+from .kit.commands import python
 from .test_chat import chat_model
 from .tiny_models import make_model
 
@@ -281,14 +283,13 @@ def test_a_model_of_inspect_writes_what_it_writes_in_a_run(tmp_path, one_thread)
         for row, of in zip(question.table.to_pylist(), answers.to_pylist(), strict=True)
     }
     command = [
-        *(sys.executable, "-m", "inspect_ai", "eval", f"{ROOT}/integrations/inspect/tasks.py@qabias_bbq"),
+        *("-m", "inspect_ai", "eval", f"{ROOT}/integrations/inspect/tasks.py@qabias_bbq"),
         *("--model", "hf/local", "-M", f"model_path={model}", "-M", "device=cpu", "-M", "do_sample=false"),
         *("-M", 'tokenizer_call_args={"add_special_tokens": false}'),
         *("-T", "config=Age", "-T", f"limit={LIMIT}", "--max-tokens", str(TOKENS), "--max-connections", str(LIMIT)),
         *("--log-dir", str(tmp_path / "logs"), "--display", "none", "--no-score-display"),
     ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = python(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     log = read_eval_log(str(next((tmp_path / "logs").glob("*.eval"))))
     found = {
@@ -497,3 +498,29 @@ def test_without_inspect_ai_one_line_names_the_command(monkeypatch):
     monkeypatch.delitem(sys.modules, "qabias.inspect_tasks.tasks")
     with pytest.raises(QabiasError, match=r'pip install "\.\[inspect\]"'):
         importlib.import_module("qabias.inspect_tasks.tasks")
+
+
+pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip install '.[inspect]')")
+
+
+def test_a_clear_case_is_decided_after_some_samples_and_the_others_are_skipped(tmp_path):
+    task = make_task("bbq", {"config": "Religion", "limit": 400, "until": "bias_ambig<0.5"})
+    log = evaluate(task, defaultdict(lambda: "A"), tmp_path, max_samples=1)
+    stopped = log.results.early_stopping
+    n_asked = log.results.completed_samples
+    assert stopped.metadata["verdicts"][0].startswith("Pass")
+    low, high = (log.results.scores[0].metrics[f"bias_ambig_{end}"].value for end in ("low", "high"))
+    shown = stopped.metadata["verdicts"][0]
+    assert f"[{100 * low:+.1f}, {100 * high:+.1f}]".replace("-", "−") in shown, "another interval than the verdict's"
+    assert 0 < n_asked < 300
+    assert n_asked + len(stopped.early_stops) == len(task.dataset)
+
+
+def test_a_task_without_conditions_has_no_early_stopping():
+    assert make_task("bbq", {"config": "Religion", "limit": 40}).early_stopping is None
+
+
+@pytest.mark.parametrize("conditions", [{"until": "bias<0.1"}, {"until": "bias_ambig<0.1", "by": "categry"}])
+def test_a_wrong_condition_is_refused_before_any_sample(conditions):
+    with pytest.raises(PrerequisiteError, match="unknown"):
+        make_task("bbq", {"config": "Religion", "limit": 40, **conditions})

@@ -31,7 +31,7 @@ from qabias.tables import model
 from qabias.tables.model import Analysis, Column, Level, Table, as_read, flat
 from qabias.tables.terminal import Console, print_table
 
-from .commands import called
+from .kit.commands import called
 from .kit.rows import analysed, cell
 from .test_unqover_written import Writer
 

@@ -12,7 +12,7 @@ from qabias.report.page import comparison_card
 from qabias.report.writing import write_comparison
 from qabias.tables.model import find, flat, read_analysis
 
-from .commands import called
+from .kit.commands import called
 from .kit.runs import cells, changed
 
 

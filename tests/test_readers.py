@@ -14,7 +14,7 @@ from qabias.runs.run import run
 from qabias.support import arrow, files
 from qabias.support.table_files import read_table
 
-from .commands import command
+from .kit.commands import command
 
 
 @pytest.mark.parametrize("groups", [1, 7])

@@ -22,8 +22,8 @@ from qabias.scores.score import Score
 from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
 
-from .commands import called, refused
 from .conftest import ROOT
+from .kit.commands import called, refused
 from .loopback_server import chat_reply, digest
 from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings

@@ -20,16 +20,15 @@ from qabias.errors import QabiasError
 from qabias.planning import estimate_run
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import create_or_resume
-from qabias.runs.merging import merge
 from qabias.runs.question import load_examples
-from qabias.runs.run import prepare, run
+from qabias.runs.run import merge, prepare, run
 from qabias.scorers.journal import Journal
 
 from . import tiny_models
-from .commands import refused
 from .conftest import ROOT
 from .echo_model import EchoModel
 from .faulty_server import FaultyServer, faulty
+from .kit.commands import refused
 from .loopback_server import KEY, TIMEOUT, chat_reply, served
 from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings
@@ -67,9 +66,9 @@ def test_a_name_that_comes_to_mean_another_model_ends_the_run_and_keeps_its_answ
     # Two machines: each sees one name.
     other = replace(arguments, limit=None)
     for number in (0, 1):
-        claimed = prepare(other, load_examples(other), folder=tmp_path / f"shard-{number}")
-        create_or_resume(claimed.folder, claimed.arguments, claimed.question.signature, 64)
-        Journal(claimed.folder / "requests.jsonl").add("model", f"m-{number}")
+        asked, folder, _, question = prepare(other, load_examples(other), folder=tmp_path / f"shard-{number}")
+        create_or_resume(folder, asked, question.signature, 64)
+        Journal(folder / "requests.jsonl").add("model", f"m-{number}")
     with pytest.raises(QabiasError, match="answers of 'm-0' and 'm-1'"):
         merge([tmp_path / "shard-0", tmp_path / "shard-1"], tmp_path / "whole")
 

@@ -16,7 +16,7 @@ from qabias.runs.question import load_examples
 from qabias.runs.run import run
 from qabias.tables.model import Analysis, Column, Table, find, read_analysis, write_analysis
 
-from .commands import command
+from .kit.commands import command
 
 RUNS = {
     "bbq": {"config": "Age", "limit": 120},

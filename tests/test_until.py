@@ -1,6 +1,7 @@
 """Runs that stop at planned looks: statistics, looks, verdicts, resuming."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,11 +23,20 @@ from qabias.pooling import pool
 from qabias.runs import run as running
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.estimands import estimands
-from qabias.runs.looks import canonical, ends_of, verdict_lines
+from qabias.runs.looks import (
+    Size,
+    boundaries,
+    canonical,
+    crossing,
+    ends_of,
+    information,
+    limits_of,
+    spent,
+    verdict_lines,
+)
 from qabias.runs.opened import Run
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
-from qabias.runs.spending import Size, boundaries, crossing, information, limits_of, spent
 from qabias.tables.model import find
 from qabias.testing import Condition, verdicts
 
@@ -140,24 +150,22 @@ def test_a_killed_run_and_shards_end_with_the_same_bytes(tmp_path: Path, monkeyp
     outcome = Run.open(tmp_path / "whole").outcome
     assert outcome is not None
     assert outcome.look >= 2
-    asked, answer = [], running.answer_part
+    write = running.write_part
 
-    def killed(run, question, number, scorer):
-        if question.parts[number][LOOK][0].as_py() == 2 and 2 in asked:
-            raise KeyboardInterrupt
-        asked.append(question.parts[number][LOOK][0].as_py())
-        answer(run, question, number, scorer)
-        if asked[-1] == 2:
+    def killed(run, number, benchmark, part, answers):
+        write(run, number, benchmark, part, answers)
+        if part[LOOK][0].as_py() == 2:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(running, "answer_part", killed)
+        patch.setattr(running, "write_part", killed)
         with pytest.raises(KeyboardInterrupt):
             run(arguments, tmp_path / "killed", QUIET)
     run(arguments, tmp_path / "killed", QUIET)
-    for _ in range(2 * outcome.n_looks):
-        for shard in (0, 1):
-            run(arguments, tmp_path / "shards", Machine(shows_progress=False, shard=(shard, 2)))
+    for number in range(4 * outcome.look):
+        done = run(arguments, tmp_path / "shards", Machine(shows_progress=False, shard=(number % 2, 2)))
+        if not done.n_missing_parts:
+            break
     for other in ("killed", "shards"):
         for name in ("verdict.json", "scores.json"):
             assert (tmp_path / other / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -246,14 +254,13 @@ def test_the_interval_for_these_questions_contains_the_score_of_all_of_them(tmp_
     assert all(low == high == value for value, low, high in exact)
     answers = full.answers
     covered = []
-    for seed in range(20):
-        sampled = run(RunArguments("bbq", "baseline:random", config="Age", limit=1600, seed=seed), tmp_path / str(seed))
-        places, _ = common_rows(full.question.table, sampled.question.table, full.benchmark.key)
+    for seed in range(12):
+        arguments = replace(full.arguments, limit=1600, seed=seed)
+        question = replace(full.question, examples=load_examples(arguments))
+        places, _ = common_rows(full.question.table, question.table, full.benchmark.key)
         taken = answers.take(places)
-        scores = full.benchmark.score(sampled.question.table, taken)
-        rows = estimands(
-            Run.from_file(sampled, {"scores": scores, "question": sampled.question, "answers": taken})
-        ).rows
+        kept = {"scores": full.benchmark.score(question.table, taken), "question": question, "answers": taken}
+        rows = estimands(Run.from_file(replace(full, arguments=arguments), kept)).rows
         covered += [row[2].low <= value <= row[2].high for row, (value, *_) in zip(rows, exact, strict=True)]
         for _, like, these, _ in rows:
             assert like.low <= these.low < these.value < these.high <= like.high

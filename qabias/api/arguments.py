@@ -2,15 +2,15 @@
 
 # ruff: noqa: RUF009 - `_argument` makes a field
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, Field, dataclass, field, fields
 from functools import wraps
 from inspect import signature
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, cast
 
-from qabias.api.calls import OptionValue, option_texts
 from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError, arg
 from qabias.support.suggest import shortened
@@ -20,6 +20,35 @@ if TYPE_CHECKING:
 
     from qabias.api.given_models import Model
     from qabias.runs.arguments import Machine, RunArguments
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+OptionValue: TypeAlias = "str | int | float | bool | list[object] | dict[str, object]"
+
+
+def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
+    """Options as command-line texts: texts unchanged, all else as JSON."""
+    texts = {}
+    for name, value in (option or {}).items():
+        try:
+            texts[name] = value if isinstance(value, str) else json.dumps(value)
+        except TypeError as error:
+            raise QabiasError(
+                f"option {name!r} is {value!r}.", "Give a text, a number, True, False, or a list of these."
+            ) from error
+    return texts
+
+
+def takes_mirror(function: Callable[P, R]) -> Callable[P, R]:
+    """Let the argument `mirror` of a function hold within its call."""
+
+    @wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> R:
+        with using_mirror(cast("str | Path | None", named.get("mirror"))):
+            return function(*args, **named)
+
+    return call
 
 
 def parse_options(texts: Iterable[str], argument: str = "option", example: str = "span=released") -> dict[str, str]:
@@ -55,8 +84,6 @@ def parse_shard(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
 ADVANCED = "Advanced"
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from qabias.api.arguments import Arguments, run_arguments, takes_arguments
-from qabias.api.calls import OptionValue, option_texts, run_folder, takes_mirror, warn_caller
-from qabias.api.result import HasTables, Result, Rows
+from qabias.api.arguments import Arguments, OptionValue, option_texts, run_arguments, takes_arguments, takes_mirror
+from qabias.api.result import HasTables, Result, Rows, Scratch
 from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError
 from qabias.support.outputs import overwriting
@@ -21,6 +21,20 @@ if TYPE_CHECKING:
     from qabias.comparison import Comparison
     from qabias.tables.model import Analysis
     from qabias.tables.terminal import Console
+
+
+def run_folder(output: str | Path | None) -> tuple[Path, Scratch | None]:
+    """The folder of a run, and its owner if it is temporary."""
+    if output is not None:
+        return Path(output), None
+    scratch = Scratch()
+    return scratch.folder / "run", scratch
+
+
+def warn_caller(texts: Iterable[str]) -> None:
+    """Warn from a decorated function of the API, at the line that calls it."""
+    for text in texts:
+        warnings.warn(text, stacklevel=4)
 
 
 @takes_arguments(Arguments)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import tempfile
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, overload
 
-from qabias.api.calls import Scratch
 from qabias.building.sources import using_mirror
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
@@ -20,7 +21,7 @@ from qabias.runs.opened import Run
 from qabias.runs.scored import outcomes_of
 from qabias.runs.signature import coverage_of
 from qabias.scores.score import Score, reasons
-from qabias.support.outputs import overwriting
+from qabias.support.outputs import TEMPORARY, overwriting
 from qabias.tables.model import Analysis, Column, Table, find, flat
 
 if TYPE_CHECKING:
@@ -31,6 +32,24 @@ if TYPE_CHECKING:
     from qabias.benchmarks import Benchmark
     from qabias.tables.drawing import Drawing
     from qabias.tables.terminal import Console
+
+
+class Scratch:
+    """A temporary folder, removed with the last object that needs it, at the latest when Python ends."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Scratch:
+        """Share the folder with the copy."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise QabiasError(
+            "a result in a temporary folder cannot be pickled.",
+            "Save the result first: result.save(FOLDER).",
+        )
 
 
 class HasTables(ABC):

@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,22 +23,18 @@ from qabias.api.given_models import check_given
 from qabias.api.result import Result
 from qabias.benchmarks import Benchmark, Measure, load_benchmark
 from qabias.benchmarks.headline import meaningful, scored_groups
-from qabias.benchmarks.scoring import scores_of
 from qabias.building.sources import using_mirror
 from qabias.callbacks.drawing import draw_curve
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.models.memory import evaluating, from_memory
-from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
-from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, create_or_resume, read_answers
+from qabias.runs.folder import SCORES_FILE
 from qabias.runs.opened import Run
-from qabias.runs.question import Question, load_examples
-from qabias.runs.run import answer_part, is_answered, prepare, score_run
-from qabias.runs.scored import write_scores
-from qabias.scorers.base import Scorer
+from qabias.runs.question import load_examples
+from qabias.runs.run import prepare
+from qabias.runs.run import run as run_benchmark
 from qabias.scores.score import limited, missing_share
-from qabias.support.files import strict
 from qabias.support.suggest import unknown
 from qabias.tables.drawing import Drawing
 
@@ -49,75 +44,6 @@ if TYPE_CHECKING:
 
 MISSING = "missing"
 """Name of the largest share of missing answers of any score."""
-
-_STEP = re.compile(r"step-(\d+)-[0-9a-f]+")
-
-
-class Measurements:
-    """Measurements of a model in training, each a run folder; the examples are loaded once."""
-
-    def __init__(self, arguments: RunArguments, ask: str | None, machine: Machine, folder: Path) -> None:
-        self.benchmark = load_benchmark(arguments.benchmark)
-        self._arguments = arguments.resolve(machine)
-        self.benchmark.check_config(arguments.config)
-        self._ask, self._machine = ask, machine
-        self._examples = load_examples(self._arguments)
-        identity = json.dumps({**asdict(self._arguments), "model": "", "ask": ask}, sort_keys=True)
-        self.folder = folder / f"{arguments.benchmark}-{arguments.config}-{zlib.crc32(identity.encode()):08x}"
-
-    def question_of(self, loaded: LoadedModel, n_processes: int = 1) -> tuple[RunArguments, Question, Scorer]:
-        """The questions for a model, and its scorer."""
-        arguments = replace(self._arguments, model=loaded.name).resolve(ask=self._ask, handed_over=loaded)
-        arguments, _, scorer, question = prepare(arguments, self._examples, self._machine, loaded, self.folder)
-        n_units = len(set(self.benchmark.units(question.table)[0].tolist()))
-        n_each = min(question.units_per_part, -(-n_units // n_processes))
-        return arguments, replace(question, units_per_part=n_each), scorer
-
-    def measure(self, step: int, loaded: LoadedModel, processes: Processes) -> tuple[Path, Mapping[str, Any]]:
-        """Ask a model the remaining questions, and score its answers."""
-        with processes.together():
-            arguments, question, scorer = self.question_of(loaded, processes.count)
-        fingerprint = loaded.version.rpartition("-")[2]
-        folder = self.folder / f"step-{step:08d}-{fingerprint}"
-        run = processes.on_first(
-            partial(create_or_resume, folder, arguments, question.signature, question.units_per_part)
-        )
-        with processes.together():
-            # An interrupted measurement may have had other shards.
-            question = replace(question, units_per_part=run.units_per_part)
-            for number in range(processes.rank, len(question.parts), processes.count):
-                if not is_answered(run, question, number):
-                    answer_part(run, question, number, scorer)
-        return run.folder, processes.on_first(partial(_score, run, question))
-
-    def earlier(self, step: int) -> dict[int, Path]:
-        """The measurement folders before a step of a resumed training; the last one for each step."""
-        newest: dict[int, tuple[str, Path]] = {}
-        for folder in sorted(self.folder.glob("step-*")):
-            name = _STEP.fullmatch(folder.name)
-            if name and int(name[1]) < step and (folder / SCORES_FILE).exists():
-                made = Run.open(folder).created, folder
-                newest[int(name[1])] = max(newest.get(int(name[1]), made), made)
-        return {number: folder for number, (_, folder) in sorted(newest.items())}
-
-    def complete(self, folder: Path) -> None:
-        """Write the tables of a measurement, if missing."""
-        if not (folder / ANALYSIS_FILE).exists():
-            score_run(folder)
-
-
-def _score(run: RunFile, question: Question) -> Mapping[str, Any]:
-    answers, n_missing = read_answers(run, question.benchmark, question.parts)
-    if n_missing:
-        raise QabiasError(
-            f"{run.folder}: {n_missing} of {len(question.parts)} parts are missing",
-            "use an output_dir that all processes share",
-        )
-    scores, _ = scores_of(
-        question.benchmark, question.table, answers, run.arguments.rules
-    )  # missing answers are logged
-    write_scores(run, scores)
-    return strict(scores)
 
 
 def chosen_measures(benchmark: Benchmark, names: Sequence[str], question_only: bool) -> tuple[Measure, ...]:
@@ -154,14 +80,11 @@ def point_of(benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence
         score = limited(part, measure)
         if score.possible is not None:
             point[f"{name}_possible_low"], point[f"{name}_possible_high"] = score.possible
-        value, low, high, *_ = score.shown
-        point |= {name: _number(value), f"{name}_low": _number(low), f"{name}_high": _number(high)}
+        shown = score.shown
+        for end, value in (("", shown.value), ("_low", shown.low), ("_high", shown.high)):
+            point[f"{name}{end}"] = math.nan if value is None else float(value)
     point[MISSING] = max((missing_share(part, measure) for measure, part in named.values()), default=0.0)
     return point
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
 
 
 @contextmanager
@@ -216,19 +139,9 @@ def _put_back(there: dict[str, Any], before: dict[str, Any]) -> None:
 _log = logging.getLogger(__name__)
 
 _KEY = re.compile(r"[A-Za-z0-9_.-]+")  # valid in every logger
-_ARGUMENTS = {
-    "config",
-    "source",
-    "fixes",
-    "ask",
-    "format",
-    "permutations",
-    "backend",
-    "length_norm",
-    "parser",
-    "option",
-}
-_ARGUMENTS |= {"rules", "seed", "batch_tokens", "mirror"}
+_ARGUMENTS = (
+    "config source fixes ask format permutations backend length_norm parser option rules seed batch_tokens mirror"
+)
 _INSTEAD = "save checkpoints and measure each with `qabias run --model path/to/checkpoint`"
 
 
@@ -247,8 +160,7 @@ class BiasCallback(TrainerCallback):
 
     The model is measured in memory, in the precision of its weights. Training continues with the same weights and
     random numbers as without measurements. The last step is always measured. Every measurement is a run folder,
-    `OUTPUT_DIR/qabias/BENCHMARK-CONFIG-.../step-STEP-FINGERPRINT`. Its tables are written after training, or by
-    `qabias score FOLDER`.
+    `OUTPUT_DIR/qabias/BENCHMARK-CONFIG-.../step-STEP-FINGERPRINT`.
 
     A wrong argument is an error before the first step. Later failures are logged as warnings, kept in `failures`, and
     do not stop the training. config, source, fixes, ask, format, permutations, backend, length_norm, parser, option,
@@ -306,9 +218,9 @@ class BiasCallback(TrainerCallback):
         self._benchmark: Benchmark = load_benchmark(benchmark)
         self._question_only = False
         self._measures()
-        if unexpected := others.keys() - _ARGUMENTS:
+        if unexpected := others.keys() - {*_ARGUMENTS.split()}:
             raise TypeError(f"BiasCallback got unexpected arguments: {', '.join(sorted(unexpected))}")
-        asked = Arguments(benchmark, limit=limit, **others)
+        asked = Arguments(benchmark, limit=limit, progress=False, **others)
         config = asked.config or self._benchmark.configs[-1]
         whole = config == self._benchmark.configs[-1]
         self.name = (benchmark if whole else f"{benchmark}_{config.replace(',', '_')}") if name is None else name
@@ -317,9 +229,14 @@ class BiasCallback(TrainerCallback):
                 f"name is {self.name!r}, which some loggers refuse", "use letters (A to Z), digits, '_', '-' and '.'"
             )
         source = asked.source or self._benchmark.sources[0]
-        arguments, machine = run_arguments(replace(asked, config=config, source=source))
+        arguments, self._machine = run_arguments(replace(asked, config=config, source=source))
+        self._ask, self._arguments = asked.ask, arguments.resolve(self._machine)
         with using_mirror(asked.mirror):
-            self._measurements = Measurements(arguments, asked.ask, machine, Path(trainer.args.output_dir) / "qabias")
+            self._benchmark.check_config(config)
+            self._examples = load_examples(self._arguments)
+        identity = json.dumps({**asdict(self._arguments), "model": "", "ask": asked.ask}, sort_keys=True)
+        name = f"{benchmark}-{arguments.config}-{zlib.crc32(identity.encode()):08x}"
+        self._folder = Path(trainer.args.output_dir) / "qabias" / name
         self._folders: dict[int, Path] = {}
         self._points: dict[int, dict[str, float]] = {}
         self.failures: dict[int, str] = {}
@@ -334,15 +251,16 @@ class BiasCallback(TrainerCallback):
         if [other.name for other in others if isinstance(other, BiasCallback)].count(self.name) > 1:
             raise QabiasError(f"two callbacks log under the name {self.name!r}", "pass another name=... to one of them")
         self._folders, self._points, self.failures = {}, {}, {}
-        processes = _processes(args)
         with preserve_state(kwargs["model"], kwargs.get("optimizer")):
-            _, question, _ = self._measurements.question_of(self._loaded(kwargs["model"]))
+            loaded = self._loaded(kwargs["model"])
+            arguments = replace(self._arguments, model=loaded.name).resolve(ask=self._ask, handed_over=loaded)
+            *_, question = prepare(arguments, self._examples, self._machine, loaded, self._folder)
         assert question.prompt_format is not None
         self._question_only = question.prompt_format.question_only
         self._measures()
         if state.global_step:
-            for step, folder in processes.on_first(lambda: self._measurements.earlier(state.global_step)).items():
-                self._keep(step, folder, Run.scored(folder).scores)
+            for step, folder in _processes(args).on_first(lambda: self._earlier(state.global_step)).items():
+                self._keep(step, Run.scored(folder))
         if self._at_start:
             self._measure(state, control, kwargs)
 
@@ -358,26 +276,11 @@ class BiasCallback(TrainerCallback):
         if self._every == "save":
             self._try(state, control, kwargs)
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Write the tables of all measurements."""
-        if not state.is_world_process_zero:
-            return
-        with preserve_state(kwargs["model"]):
-            for step, folder in self._folders.items():
-                try:
-                    self._measurements.complete(folder)
-                except Exception as error:  # missing tables must not lose a trained model
-                    _log.warning("%s, step %d: no tables: %s. Run `qabias score %s`.", self.name, step, error, folder)
-
     # Results.
 
     @property
     def results(self) -> dict[int, Result]:
         """The measurements by step, including those before resuming."""
-        for folder in self._folders.values():
-            self._measurements.complete(folder)
         return {step: Result(folder) for step, folder in sorted(self._folders.items())}
 
     def curve(self) -> pandas.DataFrame:
@@ -421,22 +324,39 @@ class BiasCallback(TrainerCallback):
     def _measure(self, state: TrainerState, control: TrainerControl, kwargs: Mapping[str, Any]) -> None:
         if state.global_step in self._points:
             return
-        model = kwargs["model"]
         processes = _processes(self._trainer.args)
-        with preserve_state(model, kwargs.get("optimizer")):
+        with preserve_state(kwargs["model"], kwargs.get("optimizer")):
             with processes.together():
-                loaded = self._loaded(model)
-            folder, scores = self._measurements.measure(state.global_step, loaded, processes)
-        self._keep(state.global_step, folder, scores)
+                loaded = self._loaded(kwargs["model"])
+            run = run_benchmark(
+                replace(self._arguments, model=loaded.name),
+                self._folder / f"step-{state.global_step:08d}-{loaded.version.rpartition('-')[2]}",
+                self._machine,
+                ask=self._ask,
+                handed_over=loaded,
+                examples=self._examples,
+                processes=processes,
+            )
+        if run.n_missing_parts:
+            raise QabiasError(
+                f"{run.folder}: {run.n_missing_parts} parts are missing.", "Use an output_dir that all processes share."
+            )
+        self._keep(state.global_step, run)
         # Logging would reset the trainer's plan to log its loss at this step.
         wanted = control.should_log
         self._trainer.log({f"eval_{self.name}_{key}": value for key, value in self._points[state.global_step].items()})
         control.should_log = wanted
 
-    def _keep(self, step: int, folder: Path, scores: Mapping[str, Any]) -> None:
-        self._points[step] = point_of(self._benchmark, scores, self._measures())
-        self._folders[step] = folder
+    def _keep(self, step: int, run: Run) -> None:
+        self._points[step] = point_of(self._benchmark, run.scores, self._measures())
+        self._folders[step] = run.folder
         self.failures.pop(step, None)
+
+    def _earlier(self, step: int) -> dict[int, Path]:
+        """The measurement folders before a step of a resumed training; the last one for each step."""
+        measured = [path.parent for path in self._folder.glob(f"step-*/{SCORES_FILE}")]
+        measured = [folder for folder in measured if _step(folder) < step]
+        return {_step(folder): folder for folder in sorted(measured, key=lambda each: (Run.open(each).created, each))}
 
     def _measures(self) -> tuple[Measure, ...]:
         return chosen_measures(self._benchmark, self._names, self._question_only)
@@ -448,6 +368,10 @@ class BiasCallback(TrainerCallback):
             raise QabiasError("the weights are sharded over several processes", _INSTEAD)
         check_given(name, "model_name")  # a folder can have any name
         return from_memory(model, self._tokenizer, name)
+
+
+def _step(folder: Path) -> int:
+    return int(folder.name.split("-")[1])
 
 
 def _refuse_sharded(trainer: Trainer) -> None:
@@ -468,4 +392,4 @@ def _processes(args: TrainingArguments) -> Processes:
         return Processes()
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         raise QabiasError("the processes of this training are not connected by torch.distributed", _INSTEAD)
-    return Processes(args.process_index, args.world_size)
+    return Processes(args.process_index, args.world_size, survives=True)

@@ -109,7 +109,7 @@ def merge(
 ) -> None:
     """Merge the shards of a run into one folder and score it."""
     from qabias.cli.printing import print_result
-    from qabias.runs.merging import merge as merge_folders
+    from qabias.runs.run import merge as merge_folders
 
     print_result(merge_folders(folders, output))
 

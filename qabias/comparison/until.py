@@ -14,10 +14,9 @@ from qabias.comparison.comparable import common_benchmark
 from qabias.comparison.paired import Answers, common_rows, differences, have_common_examples
 from qabias.comparison.sample_size import planned_measure
 from qabias.errors import QabiasError, arg
-from qabias.runs.looks import ends_of, sizes_at
+from qabias.runs.looks import ends_of, limits_of, sizes_at
 from qabias.runs.opened import Run
 from qabias.runs.question import load_examples, order_by_look
-from qabias.runs.spending import limits_of
 from qabias.scores.facts import Measure
 from qabias.scores.judge import ERROR, Condition, Verdict, check_condition, judge, parse_condition
 

@@ -32,9 +32,8 @@ from qabias.benchmarks.scoring import scores_of, stacked
 from qabias.benchmarks.text_logs import FACTS, KEY, UNTIL
 from qabias.building.sources import mirror_folder, using_mirror
 from qabias.runs.arguments import DEFAULT_PARSER, RunArguments, check_arguments, check_own_options, norm_arguments
-from qabias.runs.looks import ERROR, ends_of, levels_of, sizes_at
+from qabias.runs.looks import ERROR, ends_of, levels_of, limits_of, sizes_at
 from qabias.runs.question import Examples, Question, load_examples, order_by_look
-from qabias.runs.spending import limits_of
 from qabias.scorers.registry import FUNCTION, load_kind
 from qabias.scorers.server.modes import ROOM_TO_THINK
 from qabias.scores.score import limited

@@ -14,9 +14,8 @@ from qabias.comparison.sample_size import CORRELATION, ERRING
 from qabias.errors import QabiasError, arg
 from qabias.models.loading import load_pretrained
 from qabias.runs.arguments import RunArguments, check_arguments, check_scorer
-from qabias.runs.looks import StoppingRule, read_conditions
+from qabias.runs.looks import StoppingRule, information, read_conditions
 from qabias.runs.question import load_examples, make_question
-from qabias.runs.spending import information
 from qabias.scorers.journal import request_hash
 from qabias.scorers.registry import check_options
 from qabias.scorers.server import KIND, make_scorer

@@ -33,6 +33,7 @@ class Processes:
     rank: int = 0
     count: int = 1
     device: str | None = None
+    survives: bool = False  # a failure of one must not end the others
 
     def share(self, shard: int, n_shards: int) -> tuple[int, int]:
         """Share (i, n) of a shard for this process: every n-th part, from part i on."""
@@ -57,8 +58,9 @@ class Processes:
     @contextmanager
     def apart(self) -> Iterator[None]:
         """Run a block in every process, then wait for all of them."""
-        if self.count == 1:
-            yield
+        if self.count == 1 or self.survives:
+            with self.together():
+                yield
             return
         try:
             yield

@@ -1,11 +1,15 @@
-"""Verdicts that stop early: the looks of a run, and what each decides."""
+"""Verdicts that stop early: the looks of a run, the error that each may spend, and what each decides.
+
+The error is spent as by O'Brien and Fleming, with the function of Lan and DeMets (1983). A look's level follows from
+the recursion of Armitage, McPherson and Rowe (1969) for a Brownian motion that is watched at the looks.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,13 +20,10 @@ from qabias.benchmarks.base import LOOK
 from qabias.benchmarks.scoring import any_answers, breakdowns_of, scores_of
 from qabias.errors import QabiasError, arg
 from qabias.runs.folder import RunFile
-from qabias.runs.spending import Size, limits_of
 from qabias.scores.facts import Scores
 from qabias.scores.judge import (
     ERROR,
-    WORDS,
     Condition,
-    State,
     Verdict,
     in_sentence,
     judge,
@@ -31,8 +32,99 @@ from qabias.scores.judge import (
     wanted,
 )
 from qabias.scores.score import Score, read_score
-from qabias.support.stored import read_stored, write_stored
+from qabias.support.stored import read_fields
 from qabias.support.suggest import unknown
+
+CORRELATION = 0.25
+"""Assumed correlation of the sets of a template, which sets how much information a look has."""
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(160)
+_HALVINGS = 40
+_NORMAL = NormalDist()
+
+
+class Size(NamedTuple):
+    """What a look has: its number of sets, and its effective number of templates (Kish 1965)."""
+
+    sets: int
+    templates: float
+
+    @property
+    def variance(self) -> float:
+        """The variance of a mean over the sets, relative to one set: r / templates + (1 - r) / sets."""
+        return CORRELATION / self.templates + (1.0 - CORRELATION) / self.sets
+
+
+def information(sizes: Sequence[Size]) -> list[float]:
+    """Share of the final information at each look."""
+    return [sizes[-1].variance / size.variance for size in sizes]
+
+
+def spent(time: float, error: float) -> float:
+    """The error spent until a share of the information: 4 - 4 Phi(z / sqrt(time)), with Phi(z) = 1 - error / 4.
+
+    Each of the two sides spends half as a one-sided test of O'Brien and Fleming does.
+    """
+    return 2.0 * math.erfc(-_NORMAL.inv_cdf(error / 4.0) / math.sqrt(2.0 * time))
+
+
+class _Survivors:
+    """The statistics that have exceeded no limit yet: their density, of Brownian motion at the last look."""
+
+    def __init__(self) -> None:
+        self._positions, self._mass, self._time = np.zeros(1), np.ones(1), 0.0
+
+    def crossing_probability(self, limit: float, time: float) -> float:
+        """Probability to exceed a limit in magnitude at a time, for the first time."""
+        edge, scale = limit * math.sqrt(time), math.sqrt(2.0 * (time - self._time))
+        outside = [math.erfc((edge - x) / scale) + math.erfc((edge + x) / scale) for x in self._positions]
+        return float(self._mass @ np.array(outside)) / 2.0
+
+    def advance(self, limit: float, time: float) -> None:
+        """Continue with those within a limit at a time."""
+        edge, step = limit * math.sqrt(time), math.sqrt(time - self._time)
+        to = _NODES * edge
+        kernel = np.exp(-(((to[:, None] - self._positions) / step) ** 2) / 2.0) / (step * math.sqrt(2.0 * math.pi))
+        self._positions, self._mass, self._time = to, _WEIGHTS * edge * (kernel @ self._mass), time
+
+
+def crossing(limits: Sequence[float], times: Sequence[float]) -> list[float]:
+    """Probability that a standard normal statistic first exceeds its limit in magnitude, at each look.
+
+    Args:
+        limits: One limit per look, above 0.
+        times: Increasing; statistics of two looks have the correlation sqrt(earlier / later).
+    """
+    survivors, result = _Survivors(), []
+    for limit, time in zip(limits, times, strict=True):
+        result.append(survivors.crossing_probability(limit, time))
+        survivors.advance(limit, time)
+    return result
+
+
+def boundaries(spends: Sequence[float], times: Sequence[float]) -> list[float]:
+    """The limits whose first crossings have these probabilities, one per look."""
+    survivors, limits = _Survivors(), []
+    for spend, time in zip(spends, times, strict=True):
+        low, high = 0.0, 9.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if survivors.crossing_probability(middle, time) > spend else (low, middle)
+        limits.append(high)
+        survivors.advance(high, time)
+    return limits
+
+
+def limits_of(sizes: Sequence[Size], error: float) -> list[float]:
+    """The limit of each look's statistic; with the probability 1 - error none is exceeded.
+
+    Statistics of two looks are taken to be as loosely tied as their numbers of questions. Templates tie them more
+    closely, which only makes the intervals wider than needed.
+    """
+    totals = [spent(time, error) for time in information(sizes)]
+    spends = np.diff(totals, prepend=0.0).tolist()
+    return boundaries(spends, [size.sets / sizes[-1].sets for size in sizes])
+
 
 CONFIDENCE = 1.0 - ERROR  # level of the intervals of a run without looks
 
@@ -122,7 +214,7 @@ class StoppingRule:
         self._conditions, self._by = read_conditions(benchmark, until)
         self.ends = ends_of(table)
         self.sizes = sizes_at(benchmark, table, self.ends)
-        possible, _ = self._score(any_answers(benchmark.answer_columns, table.num_rows), len(self.ends), CONFIDENCE)
+        possible, _ = self._score(any_answers(benchmark.answer_columns, table.num_rows), len(self.ends), None)
         cells = self._groups(possible)
         self._cells = [(condition, group) for condition in self._conditions for group in cells]
         for condition in self._conditions:
@@ -172,7 +264,7 @@ class StoppingRule:
             return Score(None, group=group, reason="no such examples yet", measure=measure)
         return read_score(self._benchmark.facts, scores, measure, group)
 
-    def _score(self, answers: pa.Table, look: int, level: float) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def _score(self, answers: pa.Table, look: int, level: float | None) -> tuple[dict[str, Any], tuple[str, ...]]:
         table = self._table.slice(0, self.ends[look - 1])
         options: Mapping[str, Any] = {**self._rules, "confidence": level}
         return scores_of(self._benchmark, table, answers, options)
@@ -201,58 +293,27 @@ def verdict_lines(outcome: Outcome) -> list[str]:
     return lines
 
 
-class _StoredVerdict(NamedTuple):
-    """A verdict as `verdict.json` holds it."""
-
-    name: str
-    title: str
-    group: str
-    wanted: str
-    kind: str
-    state: str
-    look: int
-    share: float
-    value: float | None
-    low: float | None
-    high: float | None
-    missing: float
-    reason: str
-
-
-class _StoredOutcome(NamedTuple):
-    decisions: tuple[_StoredVerdict, ...]
-    look: int
-    n_looks: int
-    confidence: float
-    continued: bool
-
-
 def outcome_content(outcome: Outcome) -> dict[str, Any]:
     """Content of `verdict.json`."""
-    verdicts = tuple(
-        _StoredVerdict(
-            one.condition.name,
-            in_sentence(one.measure),
-            one.score.group,
-            wanted(one),
-            one.measure.kind,
-            one.state,
-            one.look,
-            one.share,
-            one.score.value,
-            one.low,
-            one.high,
-            one.score.missing,
-            one.score.reason,
-        )._asdict()
+    verdicts = [
+        {
+            "name": one.condition.name,
+            "title": in_sentence(one.measure),
+            "group": one.score.group,
+            "wanted": wanted(one),
+            "kind": one.measure.kind,
+            "state": one.state,
+            "look": one.look,
+            "share": one.share,
+            "value": one.score.value,
+            "low": one.low,
+            "high": one.high,
+            "missing": one.score.missing,
+            "reason": one.score.reason,
+        }
         for one in outcome.verdicts
-    )
+    ]
     return {"decisions": verdicts, **{name: getattr(outcome, name) for name in _KEPT}}
-
-
-def write_outcome(folder: Path, outcome: Outcome) -> None:
-    """Write `verdict.json`."""
-    write_stored(folder / VERDICT_FILE, outcome_content(outcome))
 
 
 def read_outcome(run: RunFile) -> Outcome | None:
@@ -260,16 +321,15 @@ def read_outcome(run: RunFile) -> Outcome | None:
     if not run.arguments.until:
         return None
     try:
-        stored = read_stored(run.folder / VERDICT_FILE, _StoredOutcome, "Run the same command again")
+        stored = read_fields(run.folder / VERDICT_FILE, "Run the same command again")
     except FileNotFoundError:
         return None
     benchmark = load_benchmark(run.arguments.benchmark)
     conditions = {one.name: one for one in read_conditions(benchmark, run.arguments.until)[0]}
     verdicts = []
-    for one in stored.decisions:
-        measure = benchmark.facts.measure(one.name)
-        score = Score(one.value, one.low, one.high, missing=one.missing, group=one.group, measure=measure)
-        state: State = next(known for known in WORDS if known == one.state)
-        verdict = Verdict(score._replace(reason=one.reason), conditions[one.name], state, one.low, one.high)
-        verdicts.append(replace(verdict, look=one.look, n_looks=stored.n_looks, share=one.share))
-    return Outcome(tuple(verdicts), *(getattr(stored, name) for name in _KEPT))
+    for one in stored["decisions"]:
+        measure, ends = benchmark.facts.measure(one["name"]), (one["low"], one["high"])
+        score = Score(one["value"], *ends, missing=one["missing"], group=one["group"], measure=measure)
+        verdict = Verdict(score._replace(reason=one["reason"]), conditions[one["name"]], one["state"], *ends)
+        verdicts.append(replace(verdict, look=one["look"], n_looks=stored["n_looks"], share=one["share"]))
+    return Outcome(tuple(verdicts), *(stored[name] for name in _KEPT))

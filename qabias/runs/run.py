@@ -1,22 +1,25 @@
-"""Measuring a model: ask what is not answered yet, then score when all parts exist."""
+"""Measuring a model: ask what is not answered yet, then score when all parts exist; and merging of shards."""
 
 from __future__ import annotations
 
 import errno
+import itertools
 import logging
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 import filelock
 import pyarrow as pa
 from tqdm import tqdm
 
+from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import Scored
 from qabias.benchmarks.scoring import scores_of
 from qabias.errors import QabiasError, arg
@@ -25,8 +28,10 @@ from qabias.runs.arguments import DEFAULT_MACHINE, Machine, RunArguments, check_
 from qabias.runs.distributed import Processes, launched_processes
 from qabias.runs.folder import (
     ANALYSIS_FILE,
+    RUN_FILE,
     SCORES_FILE,
     RunFile,
+    check_free,
     create_or_resume,
     default_folder,
     matches_part,
@@ -36,7 +41,7 @@ from qabias.runs.folder import (
     read_run,
     write_part,
 )
-from qabias.runs.looks import CONFIDENCE, Outcome, StoppingRule, verdict_lines, write_outcome
+from qabias.runs.looks import CONFIDENCE, VERDICT_FILE, Outcome, StoppingRule, outcome_content, verdict_lines
 from qabias.runs.means import with_wordings
 from qabias.runs.opened import Run
 from qabias.runs.question import Examples, Question, load_examples, make_question, read_question, until_look
@@ -44,25 +49,18 @@ from qabias.runs.scored import other_figures, read_other_tool, write_scores
 from qabias.scorers import registry
 from qabias.scorers.base import BatchScorer, Scorer
 from qabias.scorers.batches import keeping
-from qabias.scorers.journal import REQUESTS_FILE
-from qabias.support.files import strict
+from qabias.scorers.journal import REQUESTS_FILE, SERVED, Journal
+from qabias.support.files import strict, write_atomically, write_new
 from qabias.support.printable import printable
 from qabias.support.progress import collector_paused, listening
+from qabias.support.stored import write_stored
+from qabias.support.suggest import shortened
 from qabias.tables.model import Analysis, as_read, write_analysis
 
 SECONDS_BETWEEN_LINES = 60.0
 _KEPT = ".batches.jsonl"
 
 _log = logging.getLogger(__name__)
-
-
-class Prepared(NamedTuple):
-    """A run that is ready to begin."""
-
-    arguments: RunArguments
-    folder: Path
-    scorer: Scorer
-    question: Question
 
 
 def run(
@@ -73,18 +71,25 @@ def run(
     ask: str | None = None,
     handed_over: object = None,
     whole: bool = False,
+    examples: Examples | None = None,
+    processes: Processes | None = None,
 ) -> Run:
     """Measure a model: ask what is not answered yet, then score when all parts exist.
 
-    A run with `until` asks look after look until its verdict; with `whole` it continues to the full benchmark.
+    A run with `until` asks look after look until its verdict; with `whole` it continues to the full benchmark. A
+    training gives the `examples` that it has loaded, and its own `processes`, which share even a few examples.
     """
-    processes = launched_processes()
+    is_training, processes = processes is not None, processes or launched_processes()
     with processes.together():
         arguments = arguments.resolve(machine, ask=ask, handed_over=handed_over)
-        examples = load_examples(arguments)
+        examples = examples or load_examples(arguments)
         if machine.device == "auto" and handed_over is None and processes.device:
             machine = replace(machine, device=processes.device)
         arguments, folder, scorer, question = prepare(arguments, examples, machine, handed_over, output)
+        if is_training:
+            n_units = len(set(question.benchmark.units(question.table)[0].tolist()))
+            n_each = min(question.units_per_part, -(-n_units // processes.count))
+            question = replace(question, units_per_part=n_each)
         share, n_shares = processes.share(*machine.shard)
         if n_shares > 1 and isinstance(scorer, BatchScorer) and scorer.needs_single_process:
             raise QabiasError(
@@ -94,6 +99,7 @@ def run(
     rule = stopping_rule(question, arguments)  # refuses wrong conditions before anything is asked
     named = question.signature, question.units_per_part, question.model_digest
     run_file = processes.on_first(partial(create_or_resume, folder, arguments, *named))
+    question = replace(question, units_per_part=run_file.units_per_part)  # others may have begun it
     with processes.together():  # each has loaded the model by itself
         if run_file.model_digest != question.model_digest:
             raise QabiasError(
@@ -103,7 +109,7 @@ def run(
     with lock_run(folder, machine.shard, processes):
         outcome: Outcome | None = None
         for end in [len(question.parts)] if whole else question.part_ends:
-            _ask_missing(run_file, question, scorer, range(share, end, n_shares), machine)
+            _ask_missing(run_file, question, scorer, range(share, end, n_shares), machine, processes)
             if rule is None or end == len(question.parts):
                 continue
             outcome, _ = processes.on_first(partial(rule.follow, partial(_answers_until, run_file, question), outcome))
@@ -143,11 +149,17 @@ def at_verdict(
     return replace(question, examples=until_look(question.examples, outcome.look)), outcome
 
 
-def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, machine: Machine) -> None:
+def _ask_missing(
+    run: RunFile, question: Question, scorer: Scorer, mine: range, machine: Machine, processes: Processes
+) -> None:
     """Ask the unanswered parts of this process."""
-    processes = launched_processes()
     with processes.together():
-        missing = [number for number in mine if not is_answered(run, question, number)]
+        missing = [
+            number
+            for number in mine
+            if (written := read_part(run, number)) is None
+            or not matches_part(written, question.benchmark, question.parts[number])
+        ]
     n_mine, n_missing = (sum(question.parts[number].num_rows for number in numbers) for numbers in (mine, missing))
     is_shown = machine.shows_progress and processes.rank == 0
     stream = sys.stderr if is_shown else None
@@ -157,7 +169,13 @@ def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, 
     ):
         for number in missing:
             with progress.part(question.parts[number].num_rows):
-                answer_part(run, question, number, scorer)
+                part, path = question.parts[number], part_path(run.folder, number)
+                kept = path.with_name(f".{path.stem}{_KEPT}")
+                with keeping(kept):
+                    answers = question.benchmark.answer(part, scorer, question.format_of(part), run.arguments.norm)
+                if not (isinstance(scorer, BatchScorer) and scorer.is_waiting()):
+                    write_part(run, number, question.benchmark, part, answers)
+                    kept.unlink(missing_ok=True)
 
 
 def prepare(
@@ -166,7 +184,7 @@ def prepare(
     machine: Machine = DEFAULT_MACHINE,
     handed_over: object = None,
     folder: Path | None = None,
-) -> Prepared:
+) -> tuple[RunArguments, Path, Scorer, Question]:
     """Load the scorer and prepare its question; the arguments lose options that do not change answers."""
     name = registry.scorer_of(arguments.backend, arguments.model, arguments.revision, handed_over)
     check_scorer(examples.benchmark, name)
@@ -192,24 +210,7 @@ def prepare(
     if digest and digest != files_digest(arguments.model):
         raise QabiasError(f"the files of the model {arguments.model!r} changed while it was loaded.", "Run it again.")
     question = replace(make_question(examples, arguments, scorer), model_digest=digest)
-    return Prepared(arguments, folder, scorer, question)
-
-
-def is_answered(run: RunFile, question: Question, number: int) -> bool:
-    """Return whether a part of a run is answered, for exactly its examples."""
-    written = read_part(run, number)
-    return written is not None and matches_part(written, question.benchmark, question.parts[number])
-
-
-def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -> None:
-    """Ask a part of a run and write its answers, unless the scorer is waiting for them."""
-    part, path = question.parts[number], part_path(run.folder, number)
-    kept = path.with_name(f".{path.stem}{_KEPT}")
-    with keeping(kept):
-        answers = question.benchmark.answer(part, scorer, question.format_of(part), run.arguments.norm)
-    if not (isinstance(scorer, BatchScorer) and scorer.is_waiting()):
-        write_part(run, number, question.benchmark, part, answers)
-        kept.unlink(missing_ok=True)
+    return arguments, folder, scorer, question
 
 
 def score_run(folder: Path) -> Run:
@@ -247,7 +248,7 @@ def score_and_write(
         scored = rule.scored.get(outcome.confidence) if rule and outcome and not outcome.continued else None
         scores, analysis, warned = compute(run_file, question, answers, outcome, scored)
     if outcome is not None:
-        write_outcome(run_file.folder, outcome)
+        write_stored(run_file.folder / VERDICT_FILE, outcome_content(outcome))
     write_scores(run_file, scores)
     write_analysis(analysis, run_file.folder / ANALYSIS_FILE)
     read = {"scores": strict(scores), "analysis": as_read(analysis), "outcome": outcome}
@@ -270,19 +271,12 @@ def compute(
     analysis = benchmark.analyse(Scored(table, answers, scores, question.prompt_format, rules))
     if question.prompt_format is not None and question.prompt_format.variants:
         scores, analysis = with_wordings(benchmark, table, answers, scores, analysis, question.prompt_format, rules)
-    analysis = _with_other_tool(analysis, scores, run_file.folder)
-    notes = (*(verdict_lines(outcome) if outcome else ()), *filter(None, [question.examples.sampled]))
-    return scores, replace(analysis, notes=(*notes, *analysis.notes)), warned
-
-
-def _with_other_tool(analysis: Analysis, scores: Mapping[str, Any], folder: Path) -> Analysis:
-    """Add the figures and notes of the tool whose log was scored."""
-    other = read_other_tool(folder)
-    if other is None:
-        return analysis
-    table = other_figures(other, scores)
-    tables = (*analysis.tables, *([table] if table else []))
-    return replace(analysis, tables=tables, notes=(*other.notes, *analysis.notes))
+    other = read_other_tool(run_file.folder)
+    theirs = other_figures(other, scores) if other else None
+    notes = [*(verdict_lines(outcome) if outcome else ()), *filter(None, [question.examples.sampled])]
+    notes += [*(other.notes if other else ()), *analysis.notes]
+    tables = (*analysis.tables, *([theirs] if theirs else []))
+    return scores, replace(analysis, tables=tables, notes=tuple(notes)), warned
 
 
 @contextmanager
@@ -349,3 +343,94 @@ class RunProgress:
         rate = (self._shown - self._before) / (self._last_line - self._started)
         left = tqdm.format_interval((self._total - self._shown) / rate) if rate else "unknown"
         return f"{self._name}: {self._shown:,} of {self._total:,} examples, {rate:.3g} examples/s, time left {left}\n"
+
+
+_MOST_NAMED = 8
+
+
+def merge(folders: Sequence[Path], output: Path) -> Run:
+    """Merge the parts of several run folders, and score the run."""
+    if (output / RUN_FILE).exists():
+        folders = [output, *folders]
+    else:
+        check_free(output)
+    runs = [read_run(folder) for folder in folders]
+    for other in runs[1:]:
+        _check_same(runs[0], other)
+    question = read_question(runs[0])
+    parts = question.parts
+    sources = [_find_part(runs, question.benchmark, part, number) for number, part in enumerate(parts)]
+    missing = [number for number, source in enumerate(sources) if source is None]
+    if missing:
+        raise QabiasError(
+            f"missing: part {_some(map(str, missing))} of {len(parts)}.",
+            f"Compute with the same arguments and {arg('shard')} {_some(shards_of(missing, len(parts)))}.",
+        )
+    write_new(output / RUN_FILE, (runs[0].folder / RUN_FILE).read_text(encoding="utf-8"))
+    merged = read_run(output)
+    _check_same(runs[0], merged)  # another process may have begun a run there
+    for number, source in enumerate(sources):
+        if source is not None:
+            _copy(source, part_path(output, number))
+    return score_and_write(merged, question)
+
+
+def shards_of(parts: Sequence[int], n_parts: int) -> list[str]:
+    """Return the fewest shards "i/n" that compute exactly these parts."""
+    wanted = set(parts)
+    for n_shards in range(1, n_parts + 1):
+        shards = {number % n_shards for number in wanted}
+        if {number for number in range(n_parts) if number % n_shards in shards} == wanted:
+            return [f"{shard}/{n_shards}" for shard in sorted(shards)]
+    raise ValueError(f"parts {sorted(wanted)} are not all in [0, {n_parts})")
+
+
+def _check_same(first: RunFile, other: RunFile) -> None:
+    """Refuse folders of different runs, and name the fields that differ."""
+    ours, theirs = (
+        {**asdict(run.arguments), "model_digest": run.model_digest[:8], "units_per_part": run.units_per_part}
+        for run in (first, other)
+    )
+    differences = [f"{name} {ours[name]!r} and {theirs[name]!r}" for name in ours if ours[name] != theirs[name]]
+    if not differences:
+        fields = itertools.zip_longest(first.signature.split("|"), other.signature.split("|"))
+        differences = [f"{our} and {their}" for our, their in fields if our != their]
+    served = {Journal(run.folder / REQUESTS_FILE).get(SERVED) for run in (first, other)} - {None}
+    if len(served) > 1:
+        differences.append(f"answers of {' and '.join(sorted(map(shortened, served)))}")
+    if differences:
+        raise QabiasError(
+            f"{first.folder} and {other.folder} hold different runs ({', '.join(differences)}).",
+            "Merge shards of one run.",
+        )
+
+
+def _find_part(runs: Sequence[RunFile], benchmark: Benchmark, part: pa.Table, number: int) -> Path | None:
+    """Find the file of a part; all folders that have it must agree. None if it is missing."""
+    first: tuple[Path, pa.Table] | None = None
+    for run in runs:
+        path, answers = part_path(run.folder, number), read_part(run, number)
+        if answers is None:
+            continue
+        if not matches_part(answers, benchmark, part):
+            raise QabiasError(f"{path}: holds other examples.", "Remove the file and compute it again.")
+        first = first or (path, answers)
+        # Equal bytes first: NaN equals itself there.
+        if first[0].read_bytes() != path.read_bytes() and not first[1].equals(answers):
+            raise QabiasError(f"{first[0]} and {path} differ.", "Remove the one that you do not trust.")
+    return first and first[0]
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source == target:
+        return
+    try:
+        write_atomically(target, partial(shutil.copyfile, source), lasting=True)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from error
+
+
+def _some(names: Any) -> str:
+    names = list(names)
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

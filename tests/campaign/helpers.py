@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from qabias.building.folder import MARK
-from tests.commands import Ended as Ended
-from tests.commands import command as command
+from tests.kit.commands import Ended as Ended
+from tests.kit.commands import command as command
 
 SEED = 21
 """Of every random draw of the campaign."""

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +10,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from typer.main import get_command
 
+from qabias import cli
 from tests.conftest import ROOT
 from tests.tiny_models import make_model, make_tokenizer
 
@@ -95,12 +96,15 @@ BAD_ROWS += ('{"example_id": NaN, "prediction": NaN}', '{"example_id": ' + "1" *
 
 def bad_options():
     """Every option of every command with every second bad value of its kind, once the even and once the odd ones."""
-    for name, valid in VALID.items():
-        help_text = command(*name.split(), "--help").out
-        options = re.findall(r"^  (--[a-z-]+) <([a-z\[\]]+)>", help_text, flags=re.MULTILINE)
-        for number, (flag, kind) in enumerate(options):
-            values = {"path": PATHS, "int": NUMBERS, "float": NUMBERS}.get(kind, TEXTS)
-            yield from ((*valid, flag, value) for value in values[number % 2 :: 2])
+    for valid in VALID.values():
+        parser = get_command(cli.app)
+        for word in valid[: 1 + (valid[0] == "push")]:
+            parser = parser.get_command(None, word)
+        options = [param for param in parser.params if param.param_type_name == "option" and not param.is_flag]
+        for number, param in enumerate(options):
+            kind = getattr(param.type_descriptor.annotation, "__name__", "")
+            values = {"Path": PATHS, "int": NUMBERS, "float": NUMBERS}.get(kind, TEXTS)
+            yield from ((*valid, param.opts[0], value) for value in values[number % 2 :: 2])
 
 
 def bad_names():

@@ -1,13 +1,17 @@
-"""Commands of `qabias` in this process, as a user meets them."""
+"""Commands of `qabias` as a user meets them: in this process, or in one of their own."""
 
 import contextlib
 import io
+import os
+import subprocess
 import sys
 import traceback
 import warnings
 from typing import NamedTuple
 
 from qabias import cli
+
+from ..conftest import ROOT
 
 LONGEST = 2000
 """Letters of one message, however long the value is that it shows."""
@@ -72,3 +76,17 @@ def refused(*arguments) -> str:
     assert ended.code == cli.EXIT_USER_ERROR, ended
     assert is_two_lines(ended.err), ended
     return " ".join(ended.err.split())
+
+
+def python(*words, cwd=None, given=None, **environment) -> subprocess.CompletedProcess:
+    """Python in a process of its own with the package of this checkout; `-m qabias ...` is the command line."""
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", **environment},
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
