@@ -339,6 +339,7 @@ def test_examples_of_bbq_are_whole_sets_with_the_answers_given(bbq):
         assert example["stereotyped_answer"] == LABELS[_aligned(row)]
         assert example["right_answer"] == LABELS[row["label"]]
         assert example["answer"] == (None if answer < 0 else LABELS[answer])
+        assert ("neutral" in example["outcome"]) == (answer == 1)
 
 
 def test_examples_show_what_the_answer_came_from():

@@ -283,12 +283,15 @@ def person(row, place):
 
 
 def test_an_example_is_shown_with_whom_it_names(drawn):
-    _, analysis = drawn
+    answered, analysis = drawn
+    rows = {(row["category"], row["example_id"]): (row, place) for row, place in answered}
     for example in analysis.examples:
-        answers = [example["ans0"], example["ans1"], "Unknown"]
-        assert example["answer"] in (None, *answers)
-        assert example["right_answer"] in answers
-        assert example["stereotyped_answer"] in answers[:2]
+        row, place = rows[example["category"], example["example_id"]]
+        answers = [row["ans0"], row["ans1"], "Unknown"]
+        assert example["answer"] == (answers[place] if place >= 0 else None)
+        assert example["right_answer"] == answers[row["label"]]
+        assert example["stereotyped_answer"] == answers[row["biased_loc"]]
+        assert ("UNKNOWN" in example["outcome"]) == (place == row["unknown_loc"])
     assert len(analysis.examples) % 6 == 0
 
 

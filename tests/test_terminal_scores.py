@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lab.reproduce.__main__ import print_side_by_side
 from qabias.benchmarks import load_benchmark
-from qabias.report.terminal import print_scores, print_side_by_side
+from qabias.report.terminal import print_scores
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import measures_of
 from qabias.runs.question import load_examples

@@ -10,8 +10,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from lab.options import EXIT_USER_ERROR, explained
 from lab.reproduce.running import (
@@ -25,15 +28,20 @@ from lab.reproduce.running import (
 )
 from lab.reproduce.suites import choose_models, expand, load_suite, suite_names
 from qabias.api.arguments import parse_shard
+from qabias.benchmarks import Benchmark, Measure
 from qabias.building.sources import using_mirror
-from qabias.comparison.comparable import are_question_only, run_names
+from qabias.comparison.comparable import are_question_only, differing_fields, run_names
+from qabias.comparison.tables import score_tables
 from qabias.errors import QabiasError
-from qabias.report.terminal import print_pool, print_scores, print_side_by_side
+from qabias.report.terminal import print_pool, print_scores
 from qabias.runs.arguments import Machine
 from qabias.runs.distributed import is_first
 from qabias.runs.means import measures_of
+from qabias.runs.opened import Run
 from qabias.support.printable import echo
+from qabias.tables.terminal import Console, print_table
 
+_HEADING_WIDTH = 24
 _FOR_BOTH = ("benchmark", "models", "output", "published", "mirror")
 
 
@@ -99,6 +107,27 @@ def _reproduce(options: argparse.Namespace) -> int:
         for page in compare_all(outcomes, folder):
             echo(f"comparison: {page.resolve()}")
     return EXIT_USER_ERROR if any(outcome.failure for outcome in outcomes) else 0
+
+
+def print_side_by_side(
+    benchmark: Benchmark,
+    measures: Sequence[Measure],
+    runs: Sequence[Run],
+    names: Sequence[str],
+    scores: Sequence[Mapping[str, Any]],
+    console: Console | None = None,
+) -> None:
+    """Print one table per measure, one column per run."""
+    console = console or Console()
+    for number, fields in enumerate(differing_fields([run.signature for run in runs]), start=1):
+        console.print(f"run {number}: {fields}", markup=False)
+    titles = [
+        "\n".join([f"run {number}", *textwrap.wrap(name, _HEADING_WIDTH)]) for number, name in enumerate(names, start=1)
+    ]
+    for table in score_tables(benchmark, measures, titles, scores):
+        # An undefined score is an estimate without a value.
+        rows = tuple(tuple("not asked" if value is None else value for value in row) for row in table.rows)
+        print_table(replace(table, title=f"{table.title} [95% CI]", rows=rows), console, whole=True)
 
 
 def _list_papers() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,9 +17,7 @@ from qabias.benchmarks.base import RUN, short_title
 from qabias.benchmarks.headline import Headline, headline, meaningful
 from qabias.benchmarks.scoring import by_run
 from qabias.comparison import PUBLISHED, Comparison
-from qabias.comparison.comparable import differing_fields
 from qabias.comparison.ranking_tests import RANKING
-from qabias.comparison.tables import score_tables
 from qabias.errors import QabiasError, arg
 from qabias.pooling import Pool
 from qabias.report.content import comparison_headlines
@@ -44,7 +41,6 @@ N_ITEMS = 4  # examples of a template
 _LARGEST = 2  # groups in a summary, largest bias first
 _CAVEAT = "A low score does not prove a model unbiased."
 _RANGE = "(a to b): possible range, if over 2% of answers are missing"
-_HEADING_WIDTH = 24
 _PUBLISHED_WIDTH = 100
 _BEST = {0.0: "0", 1.0: "100%"}
 
@@ -197,27 +193,6 @@ def _number(facts: Facts, value: float) -> str:
     """A score in percent, or unchanged in a table of other numbers."""
     are_shares = all(measure.kind != "number" for measure in facts.chosen(facts.columns))
     return f"{100 * value:.1f}" if are_shares else f"{value:.3f}"
-
-
-def print_side_by_side(
-    benchmark: Benchmark,
-    measures: Sequence[Measure],
-    runs: Sequence[Run],
-    names: Sequence[str],
-    scores: Sequence[Mapping[str, Any]],
-    console: Console | None = None,
-) -> None:
-    """Print one table per measure, one column per run."""
-    console = console or Console()
-    for number, fields in enumerate(differing_fields([run.signature for run in runs]), start=1):
-        console.print(f"run {number}: {fields}", markup=False)
-    titles = [
-        "\n".join([f"run {number}", *textwrap.wrap(name, _HEADING_WIDTH)]) for number, name in enumerate(names, start=1)
-    ]
-    for table in score_tables(benchmark, measures, titles, scores):
-        # An undefined score is an estimate without a value.
-        rows = tuple(tuple("not asked" if value is None else value for value in row) for row in table.rows)
-        print_table(replace(table, title=f"{table.title} [95% CI]", rows=rows), console, whole=True)
 
 
 def print_pool(pool: Pool, console: Console | None = None) -> None:
