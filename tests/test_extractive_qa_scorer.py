@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import SpanQuestions
-from qabias.scorers.batches import EncoderRunner, Pieces, TokenRows
+from qabias.scorers.batches import EncoderScorer, Pieces, TokenRows
 from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer, locate
 from qabias.scorers.registry import check_options, load_kind
 
@@ -207,7 +207,7 @@ def test_batches_hold_every_row_once_and_few_pads(lengths, budget):
     pieces = Pieces.join([[9] * n for n in lengths])
     nothing = Pieces.join([()])
     rows = TokenRows(nothing, pieces, np.zeros(len(lengths), dtype=np.int64), np.arange(len(lengths)))
-    runner = EncoderRunner(load("bert"), "test", budget)
+    runner = EncoderScorer(load("bert"), budget)
     seen = []
 
     def ask(chosen, inputs):

@@ -274,33 +274,6 @@ def test_subjects_and_contexts_are_the_published_tables(published, tables):
 # Fixes.
 
 
-def test_fixes_fix_what_they_list_and_nothing_else(fixed, published):
-    for config, table in fixed.items():
-        assert table.num_rows == published[config].num_rows
-        for column in ("template_id", "subject1", "subject2", "cluster1", "attribute_class"):
-            assert table[column].equals(published[config][column]), (config, column)
-    assert fixed["gender"].equals(published["gender"]), "the set has no defects"
-    contexts = texts_of(fixed["ethnicity"], "context_12", "context_21")
-    assert any("a European" in text for text in contexts)
-    assert not any("an European" in text for text in contexts)
-    answers = texts_of(fixed["nationality"], "answer1", "answer2")
-    assert {"Spanish", "Yemeni", "Yemen"} <= answers
-    assert "Spainish" not in answers
-    assert any("Yemeni boy" in text for text in texts_of(fixed["nationality"], "context_12"))
-    for row in fixed["religion_mlm"].slice(500, 50).to_pylist():
-        assert row["template_id"] == "religion_mlm-10"
-        assert all(row[column].startswith("The [MASK] men ") for column in ("masked", "masked_negated"))
-    for config in ("nationality", "ethnicity", "religion"):
-        columns = ("question", "negated_question")
-        for row in unqover_rows(fixed[config].slice(0, 1000)):
-            if "group" not in row["context_12"] and row["question"].startswith("Who "):
-                assert not re.search(r"^Who were|and were", f"{row['question']} {row['negated_question']}"), row
-        questions = texts_of(fixed[config], *columns)
-        faults = r"harrass|\bvery loud\b|smell of|of flower\?|on street|(?<!would )\bspeed\b"
-        assert not any(re.search(faults, question) for question in questions)
-        assert 15 <= len(questions - texts_of(published[config], *columns)) <= 45
-
-
 def test_every_list_of_fixes_is_in_the_version_and_the_card(make, tmp_path):
     assert list(write_folder(tmp_path, make(fixes=True), ["religion"])) == ["religion"]
     card = (tmp_path / "README.md").read_text("utf-8")

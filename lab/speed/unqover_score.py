@@ -49,7 +49,7 @@ from lab.speed.random_models import make_bert, make_tokenizer
 from qabias.benchmarks import locate
 from qabias.models.loading import LoadedModel
 from qabias.scorers.base import SpanQuestions
-from qabias.scorers.batches import CPU_TOKEN_BUDGET, ENCODER_GPU_TOKEN_BUDGET, EncoderRunner
+from qabias.scorers.batches import CPU_TOKEN_BUDGET, ENCODER_GPU_TOKEN_BUDGET, EncoderScorer
 from qabias.scorers.extractive_qa import ExtractiveQAScorer, SpanRows
 from qabias.scorers.extractive_qa import locate as locate_span
 
@@ -248,7 +248,7 @@ def _measure_outside(table: pa.Table, loaded: LoadedModel) -> None:
     def answer(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> list[Any]:
         return np.full((len(chosen), 2), 1 / inputs["input_ids"].shape[1]).tolist()
 
-    runner = EncoderRunner(loaded, "layout", GPU_BUDGET)
+    runner = EncoderScorer(loaded, GPU_BUDGET)
     timed("laying out all batches", lambda: runner.run(rows, answer, str))
     noise = np.random.default_rng(0).random((len(rows), 2), dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder:

@@ -375,29 +375,32 @@ Ask: TypeAlias = "Callable[[np.ndarray, dict[str, torch.Tensor]], list[Any]]"
 """Takes the numbers of chosen rows and their model inputs, and gives the result of each row, as JSON."""
 
 
-class EncoderRunner:
-    """Runs rows through a model, batch by batch."""
+class EncoderScorer:
+    """Base class of scorers of encoders: runs rows through a model, batch by batch."""
+
+    name = "encoder"
 
     def __init__(
         self,
         loaded: LoadedModel,
-        scorer: str,
         batch_tokens: int | None = None,
         *,
         token_limit: int = sys.maxsize,
         row_limit: int = sys.maxsize,
     ) -> None:
-        self._budget = TokenBudget(loaded, scorer, batch_tokens, encoder=True)
+        self._budget = TokenBudget(loaded, self.name, batch_tokens, encoder=True)
         self._budget.tokens = min(self._budget.tokens, token_limit)
         if not getattr(loaded.tokenizer, "is_fast", False):
             raise QabiasError(
-                f"{scorer}: the tokenizer of model {loaded.name!r} does not return the characters of its tokens.",
+                f"{self.name}: the tokenizer of model {loaded.name!r} does not return the characters of its tokens.",
                 "Use a model with a fast tokenizer.",
             )
         self.stats = RunStats()
         self._longest = longest_row(loaded.model, loaded.tokenizer)
         self._row_limit = row_limit
-        self._name, self._device = loaded.name, loaded.device
+        self.model_signature = loaded.signature
+        self._name, self._model, self._tokenizer = loaded.name, loaded.model, loaded.tokenizer
+        self._device = loaded.device
         self._takes_types = "token_type_ids" in inspect.signature(loaded.model.forward).parameters
         self._takes_types &= "token_type_ids" in loaded.tokenizer.model_input_names
         self._n_types = getattr(loaded.model.config, "type_vocab_size", sys.maxsize)
@@ -436,6 +439,18 @@ class EncoderRunner:
 
         return self._budget.run(rows.content(), rows.lengths, compute, self._cut)
 
+    def figures(self, rows: TokenRows, ask: Ask, describe: Callable[[int], str]) -> np.ndarray:
+        """Run all rows and return their figures; refuse NaN."""
+        figures = np.array(self.run(rows, ask, describe))
+        self.refuse_nan(figures, describe)
+        return figures
+
+    def refuse_nan(self, figures: np.ndarray, describe: Callable[[int], str]) -> None:
+        """Raise the error of the first row without a number; `describe` names its text."""
+        unanswered = np.flatnonzero(~np.isfinite(figures).all(axis=tuple(range(1, figures.ndim))))
+        if unanswered.size:
+            raise nan_error(self._name, describe(int(unanswered[0])))
+
     def _cut(self, keys: np.ndarray, start: int) -> int:
         """End of the batch from `start` on: no pads if rows of one length fill half a batch."""
         longest = -int(keys[start])
@@ -448,23 +463,6 @@ class EncoderRunner:
         if 2 * (end - start) < n_rows:
             end = end_of(math.ceil(NEARLY_EQUAL * longest))
         return min(start + n_rows, end)
-
-
-class EncoderScorer:
-    """Base class of scorers of encoders."""
-
-    name = ""
-
-    def __init__(self, loaded: LoadedModel, batch_tokens: int | None = None, **limits: int) -> None:
-        self.model_signature = loaded.signature
-        self._name, self._model, self._tokenizer = loaded.name, loaded.model, loaded.tokenizer
-        self._runner = EncoderRunner(loaded, self.name, batch_tokens, **limits)
-        self.stats = self._runner.stats
-
-    def _refuse_nan(self, figures: np.ndarray, describe: Callable[[int], str]) -> None:
-        unanswered = np.flatnonzero(~np.isfinite(figures).all(axis=tuple(range(1, figures.ndim))))
-        if unanswered.size:
-            raise nan_error(self._name, describe(int(unanswered[0])))
 
 
 def longest_row(model: Any, tokenizer: Any) -> float:

@@ -207,7 +207,7 @@ class ExtractiveQAScorer(EncoderScorer):
             scores = self._run(each, self._prepare_pairs(each))
         else:
             scores = self._run(used, prepared)
-        self._refuse_nan(scores, lambda item: f"context {items.contexts[items.context_of[item]]!r}")
+        self.refuse_nan(scores, lambda item: f"context {items.contexts[items.context_of[item]]!r}")
         return scores
 
     def prepare(self, items: SpanQuestions) -> SpanRows | None:
@@ -282,7 +282,7 @@ class ExtractiveQAScorer(EncoderScorer):
             # The root of each, because the product of two small ones may vanish.
             return (starts.sqrt() * ends.sqrt()).tolist()
 
-        probabilities = self._runner.run(rows, ask, lambda row: f"context {items.contexts[items.context_of[row]]!r}")
+        probabilities = self.run(rows, ask, lambda row: f"context {items.contexts[items.context_of[row]]!r}")
         return np.array(probabilities, dtype=np.float32).reshape(-1, 2)
 
 

@@ -86,7 +86,7 @@ class MaskedLMScorer(EncoderScorer):
             values = self._network.probabilities(inputs, masked.masks[tail] + before, row, subjects, self._topk)
             return [own.tolist() for own in np.split(values, ends[:-1])]
 
-        by_text = self._runner.run(masked.rows, ask, lambda row: f"text {distinct.text(row)!r}")
+        by_text = self.run(masked.rows, ask, lambda row: f"text {distinct.text(row)!r}")
         scores[by_row] = list(chain.from_iterable(by_text))
         return scores
 

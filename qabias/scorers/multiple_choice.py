@@ -45,8 +45,7 @@ class MultipleChoiceScorer(EncoderScorer):
             answer = self._model(**{name: values[:, None] for name, values in inputs.items()})
             return answer.logits[:, 0].double().tolist()
 
-        logits = np.array(self._runner.run(rows, ask, lambda row: _describe(requests, pairs, row)))
-        self._refuse_nan(logits, lambda row: _describe(requests, pairs, row))
+        logits = self.figures(rows, ask, lambda row: _describe(requests, pairs, row))
         n_tokens = np.array([len(tokens) for tokens in endings], dtype=np.int32)
         n_bytes = np.array([len(ending.encode()) for ending in pairs.endings], dtype=np.int32)
         return [

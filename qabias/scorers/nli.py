@@ -59,9 +59,7 @@ class NLIScorer(EncoderScorer):
         def ask(_: np.ndarray, inputs: dict[str, torch.Tensor]) -> Any:
             return self._model(**inputs).logits.double().softmax(dim=-1)[:, self._places].tolist()
 
-        probabilities = np.array(self._runner.run(rows, ask, lambda row: _describe(distinct[row])))
-        self._refuse_nan(probabilities, lambda row: _describe(distinct[row]))
-        return probabilities[pair_of]
+        return self.figures(rows, ask, lambda row: "premise {!r} with hypothesis {!r}".format(*distinct[row]))[pair_of]
 
 
 def _own_labels(loaded: LoadedModel) -> tuple[str, ...]:
@@ -94,10 +92,6 @@ def _row_limit(loaded: LoadedModel) -> int:
     pad = loaded.model.config.pad_token_id
     known = pad is not None and loaded.tokenizer.pad_token_id in (None, pad)
     return sys.maxsize if known else 1
-
-
-def _describe(pair: tuple[str, str]) -> str:
-    return f"premise {pair[0]!r} with hypothesis {pair[1]!r}"
 
 
 @dataclass(frozen=True)
