@@ -10,7 +10,7 @@ import pytest
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.callbacks.drawing import draw_curve
 
-from .kit.pages import parts, texts
+from .kit.pages import parts, places, texts
 
 NAME = "bias_ambig"
 NAN = math.nan
@@ -61,13 +61,6 @@ def scale(all_kinds):
     (_, top), (_, bottom) = (places(all_kinds, "hollow")[0], (x1, y1))
     per_value = (top - bottom) / (POINTS[300][0] - POINTS[100][0])
     return lambda x, y: (round(100 + 600 * (x - x1) / (x2 - x1)), round(0.02 + (y - y1) / per_value, 2))
-
-
-def places(svg, part):
-    return [
-        tuple(map(float, re.match(r"translate\(([\d.]+) ([\d.]+)\)", path.get("transform")).groups()))
-        for path in parts(svg, part)
-    ]
 
 
 def corners(path):

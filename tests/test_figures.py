@@ -15,17 +15,12 @@ from qabias.tables import figures
 from qabias.tables.drawing import ticks
 from qabias.tables.model import FIGURES, Analysis
 
-from .kit.pages import figure_of, parts, svg_of, table_of, texts
+from .kit.pages import figure_of, parts, places, svg_of, table_of, texts
 
 
 def dots(svg, column):
     """Places of the dots of one column, in drawing units."""
-    return [place_of(path) for path in parts(svg, f"dots-{column}")]
-
-
-def place_of(path):
-    x, y = re.match(r"translate\(([\d.]+) ([\d.]+)\)", path.get("transform")).groups()
-    return float(x), float(y)
+    return places(svg, f"dots-{column}")
 
 
 def widths(svg, mark):

@@ -144,10 +144,8 @@ def test_every_surface_begins_with_the_same_headline(model, verdict, word, compa
     assert page.text.count(found.text) == 2  # above the scores, and in the text for a model card
 
 
-def test_a_page_repeats_no_sentence_and_shows_short_notes(tmp_path):
-    folder = tmp_path / "run"
-    called("run", "bbq", "--model", "baseline:random", "--limit", "400", "--output", folder)
-    html = write_report_of(folder).read_text("utf-8")
+def test_a_page_repeats_no_sentence_and_shows_short_notes(compared_runs, tmp_path):
+    html = write_report_of(compared_runs / "bbq-all", tmp_path / "report.html").read_text("utf-8")
     notes = re.findall(r"<p>([^<]*)</p>", html)
     sentences = [one for note in notes for one in re.split(r"(?<=[.!?]) ", note) if len(one.split()) > 3]
     assert len(sentences) == len(set(sentences)) > 10

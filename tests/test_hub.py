@@ -16,8 +16,6 @@ from qabias.benchmarks import locate
 from qabias.errors import QabiasError
 from qabias.hub import contents
 from qabias.hub.results import result_files
-from qabias.runs.arguments import RunArguments
-from qabias.runs.run import run
 
 from .conftest import ROOT
 from .kit.hub import TOKEN, StandInHub, failure
@@ -340,11 +338,9 @@ def test_data_that_the_card_does_not_name_is_not_pushed(hub, refused, folder):
     assert hub.calls == []
 
 
-@pytest.fixture(scope="module")
-def run_folder(tmp_path_factory):
-    """A finished run."""
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    return run(RunArguments("bbq", "baseline:stereotyped", "Age", limit=40), folder).folder
+@pytest.fixture
+def run_folder(compared_runs):
+    return compared_runs / "bbq-stereotyped"
 
 
 def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(hub, pushed, run_folder):
@@ -366,7 +362,7 @@ def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(
 def test_results_need_a_model_that_is_there_and_a_run_that_is_finished(hub, refused, run_folder, tmp_path):
     command = ("--to", "org/model", "--dataset", "org/bbq", "--yes")
     assert "no such model" in refused("results", run_folder, *command, "--sample")
-    assert "a sample of 40 examples" in refused("results", run_folder, *command)
+    assert "a sample of 200 examples" in refused("results", run_folder, *command)
     assert hub.repositories == {}
     unfinished = shutil.copytree(run_folder, tmp_path / "unfinished")
     (unfinished / "scores.json").unlink()

@@ -191,6 +191,12 @@ def test_examples_of_a_run_are_all_there_unless_they_are_too_many(tmp_path, monk
     assert f"at most {len(shown) - 1}" in fewer.flat
 
 
+def test_a_page_of_few_questions_has_them_all(tmp_path):
+    """Half of them can be none, which costs the second interval and nothing else."""
+    folder = run(RunArguments("bbq", "baseline:random", "Age", limit=8), tmp_path / "run").folder
+    assert len(read_page(write_report_of(folder)).examples) == 8
+
+
 @given(
     st.lists(
         st.fixed_dictionaries(

@@ -12,27 +12,15 @@ from qabias.benchmarks.bbq.tables import analyse
 from qabias.report.terminal import rates
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.opened import Run
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
 from qabias.tables.model import Analysis, Column, Table, find, read_analysis, write_analysis
 
 from .kit.commands import command
 
-RUNS = {
-    "bbq": {"config": "Age", "limit": 120},
-    "bbnli": {"config": "gender", "limit": 24},
-    "bbq_nli": {"config": "Age_nli", "limit": 120},
-    "bbq_qa": {"config": "Age_qa", "limit": 120},
-    "unqover": {"config": "religion", "limit": 300},
-}
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    where = tmp_path_factory.mktemp("runs")
-    for benchmark, arguments in RUNS.items():
-        run(RunArguments(benchmark=benchmark, model="baseline:random", **arguments), where / benchmark)
-    return where
+RUNS = {"bbq": "bbq-random", "bbnli": "bbnli-random", "bbq_nli": "nli-random", "unqover": "unqover-random"}
+"""The run of each benchmark."""
 
 
 def view_of(benchmark):
@@ -45,8 +33,8 @@ def show(*arguments):
 
 
 @pytest.mark.parametrize("benchmark", RUNS)
-def test_a_run_is_shown_with_its_head_scores_and_tables(folders, benchmark):
-    code, output, _ = show(folders / benchmark)
+def test_a_run_is_shown_with_its_head_scores_and_tables(compared_runs, benchmark):
+    code, output, _ = show(compared_runs / RUNS[benchmark])
     assert code == 0
     assert output.startswith("baseline:random on ")
     assert f"Cite     {benchmark}|source:bundled@" in output
@@ -180,13 +168,13 @@ def test_a_run_without_any_answer_is_scored_reported_and_shown(tmp_path, monkeyp
         ("unqover", "religion-1", "negated question"),
     ],
 )
-def test_a_template_is_shown_with_rates_and_items(folders, benchmark, template, text):
-    rows = load_examples(RunArguments(benchmark, **RUNS[benchmark])).table.to_pylist()
+def test_a_template_is_shown_with_rates_and_items(compared_runs, benchmark, template, text):
+    rows = Run.open(compared_runs / RUNS[benchmark]).question.table.to_pylist()
     template = template or rows[0]["template_id"]
     if template == "TEMPLATE":  # a premise that has a hypothesis about stereotypes, to which neutral is right
         named = next(row["example_id"] for row in rows if row["kind"] == "stereotypical")
         template = "-".join(named.split("-")[:2])
-    code, output, error = show(folders / benchmark, "--template", template)
+    code, output, error = show(compared_runs / RUNS[benchmark], "--template", template)
     assert code == 0, error
     assert text in output
     assert " items" in output

@@ -5,6 +5,7 @@ import dataclasses
 import gzip
 import html.parser
 import json
+import re
 from xml.etree import ElementTree
 
 from qabias.runs.arguments import RunArguments
@@ -264,6 +265,12 @@ def svg_of(table):
 
 def parts(svg, mark):
     return [group for group in svg.iter() if group.get("data-part") == mark]
+
+
+def places(svg, mark):
+    """Places of these marks, in drawing units."""
+    moves = (re.match(r"translate\(([\d.]+) ([\d.]+)\)", path.get("transform")) for path in parts(svg, mark))
+    return [tuple(map(float, move.groups())) for move in moves]
 
 
 def texts(svg):

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from .helpers import inner_module, quiet, same, unsigned
 from .unqover_rows import (
@@ -132,6 +134,29 @@ def test_responders_on_the_religion_set(unqover):
     assert list(result["rank"].values()) == list(range(1, 12))
     low, high = result["ci"]["mu"]
     assert 0 < low < 24 / 55 < high < 1  # all templates are alike, and there are 14 of them
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.floats(0.0, 1.0, width=32), min_size=8, max_size=8))
+def test_proposition_1(unqover, values):
+    """Section 4.2: C is complementary, free of the order, turned by a negation, and 0 where nobody is preferred."""
+    scores = dict(zip(SCORE_COLUMNS, values, strict=True))
+
+    def comparative(source):
+        """C where each score is that of the column that `source` gives."""
+        row, moved = make_row(subject1="x1", subject2="x2"), {name: scores[source(name)] for name in scores}
+        return quiet(unqover, predictions=[moved], references=[row], confidence=None)["gamma"]
+
+    gamma = comparative(lambda name: name)
+    assert -1.0 <= gamma["x1"] <= 1.0
+    assert gamma["x1"] == -gamma["x2"]
+    # The subjects in the other order: the scores of (12) and (21) change places.
+    assert comparative(lambda name: name[:3] + {"12": "21", "21": "12"}[name[3:5]] + name[5:]) == gamma
+    # C(x1, x2, a) = C(x2, x1, not-a): question and negation change places.
+    negated = comparative(lambda name: name.removesuffix("_neg") if "_neg" in name else f"{name}_neg")
+    assert negated["x2"] == gamma["x1"]
+    # Both subjects are scored alike, whatever the order and the question do to both.
+    assert set(comparative(lambda name: f"s1{name[2:]}").values()) == {0.0}
 
 
 def test_ties_in_decimals_are_ties_and_small_scores_keep_their_sign(unqover):
