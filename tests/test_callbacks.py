@@ -3,10 +3,8 @@
 import io
 import json
 import logging
-import os
 import random
 import runpy
-import subprocess
 import sys
 import warnings
 from types import SimpleNamespace
@@ -24,7 +22,7 @@ from qabias.callbacks.bias_callback import chosen_measures, point_of, preserve_s
 from qabias.callbacks.drawing import draw_curve
 from qabias.errors import QabiasError
 
-from .conftest import ROOT
+from .kit.commands import python
 from .trained_models import CONFIG, LIMIT, example, make_model, make_tokenizer, make_trainer
 
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.filterwarnings("ignore:'pin_memory':UserWarning")]
@@ -462,10 +460,8 @@ def test_two_processes_share_out_a_measurement_and_survive_the_failure_of_one(tm
         patch.setattr(type(BENCHMARK), "answer", type(BENCHMARK).answer)  # the script replaces it
         patch.setattr(sys, "argv", [script.name, str(tmp_path / "one")])
         runpy.run_path(str(script))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    asked = [*launch, script, tmp_path / "two"]
-    done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    launch = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2)
+    done = python(*launch, script, tmp_path / "two", OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
     one, *two = (
         json.loads((tmp_path / f"{name}.json").read_text()) for name in ("one/rank-0", "two/rank-0", "two/rank-1")
