@@ -37,11 +37,11 @@ PACKAGES = {
     "report": "reports, terminal and notebook output",
     "inspect_tasks": "the benchmarks as tasks of inspect_ai",
     "contamination": "one model on published and on bundled texts",
-    "planning": "requests, tokens and cost before a server is queried",
+    "planning": "what a run takes: requests and cost of a server, questions until a verdict",
     "api": "`import qabias`: functions and results",
     "testing": "assertions for tests and release pipelines",
     "callbacks": "bias during training",
-    "cli": "the command line, one file per command",
+    "cli": "the command line, whose commands are imported on call",
 }
 
 

@@ -3,10 +3,8 @@
 import io
 import json
 import logging
-import os
 import random
 import runpy
-import subprocess
 import sys
 import warnings
 from types import SimpleNamespace
@@ -24,7 +22,7 @@ from qabias.callbacks.bias_callback import chosen_measures, point_of, preserve_s
 from qabias.callbacks.drawing import draw_curve
 from qabias.errors import QabiasError
 
-from .conftest import ROOT
+from .kit.commands import python
 from .trained_models import CONFIG, LIMIT, example, make_model, make_tokenizer, make_trainer
 
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.filterwarnings("ignore:'pin_memory':UserWarning")]
@@ -52,21 +50,26 @@ def train(folder, *, model=None, steps=4, trainer=None, resume=None, **measured)
     return trainer, callback
 
 
-@pytest.fixture(scope="module")
-def risen(tmp_path_factory):
+def measured_training(folder, every):
     """A training on stereotyped answers that is measured three times, its logger and its callback."""
-    folder, logger = tmp_path_factory.mktemp("risen"), Logger()
-    trainer = make_trainer(folder, steps=160, callbacks=[logger], logging_steps=80)
-    train(folder, trainer=trainer, every=80, limit=LIMIT, scores=SCORES)
+    logger = Logger()
+    trainer = make_trainer(folder, steps=2 * every, callbacks=[logger], logging_steps=every)
+    train(folder, trainer=trainer, every=every, limit=LIMIT, scores=SCORES)
     return SimpleNamespace(trainer=trainer, logger=logger, callback=trainer.callback_handler.callbacks[-1])
+
+
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory):
+    """One of four steps."""
+    return measured_training(tmp_path_factory.mktemp("brief"), 2)
 
 
 # What it shows.
 
 
 @pytest.mark.slow
-def test_the_curve_of_a_model_that_learns_stereotypes_rises(risen):
-    curve = risen.callback.curve()
+def test_the_curve_of_a_model_that_learns_stereotypes_rises(tmp_path):
+    curve = measured_training(tmp_path, 80).callback.curve()
     assert list(curve.index) == [0, 80, 160]
     assert curve["bias_probability_ambig"].is_monotonic_increasing
     for score in ("bias_ambig", "bias_probability_ambig"):
@@ -75,47 +78,47 @@ def test_the_curve_of_a_model_that_learns_stereotypes_rises(risen):
         assert last[f"{score}_low"] > first[f"{score}_high"] + 0.3
 
 
-def test_scores_with_their_ends_and_what_is_missing_reach_every_logger(risen):
+def test_scores_with_their_ends_and_what_is_missing_reach_every_logger(brief):
     names = [f"{score}{end}" for score in SCORES for end in ("", "_low", "_high")]
     keys = {f"eval_bbq_Age_{name}" for name in [*names, "missing"]}
-    logged = [(step, logs) for step, logs in risen.logger.logged if keys & set(logs)]
-    assert [step for step, _ in logged] == [0, 80, 160]
-    curve = risen.callback.curve()
+    logged = [(step, logs) for step, logs in brief.logger.logged if keys & set(logs)]
+    assert [step for step, _ in logged] == [0, 2, 4]
+    curve = brief.callback.curve()
     for step, logs in logged:
         assert set(logs) == {*keys, "epoch"}
         for name in [*names, "missing"]:
             assert logs[f"eval_bbq_Age_{name}"] == curve.loc[step, name]
-    in_history = [entry["step"] for entry in risen.trainer.state.log_history if "eval_bbq_Age_bias_ambig" in entry]
-    assert in_history == [0, 80, 160]
-    assert [step for step, logs in risen.logger.logged if "loss" in logs] == [80, 160]
+    in_history = [entry["step"] for entry in brief.trainer.state.log_history if "eval_bbq_Age_bias_ambig" in entry]
+    assert in_history == [0, 2, 4]
+    assert [step for step, logs in brief.logger.logged if "loss" in logs] == [2, 4]
 
 
-def test_every_measurement_is_a_run_that_can_be_opened_and_compared(risen):
-    results = risen.callback.results
-    assert list(results) == [0, 80, 160]
+def test_every_measurement_is_a_run_that_can_be_opened_and_compared(brief):
+    results = brief.callback.results
+    assert list(results) == [0, 2, 4]
     assert len({result.signature for result in results.values()}) == 3  # the weights are in it
     for step, result in results.items():
         assert (result.folder / "analysis.json").exists()
         assert f"step-{step:08d}-" in str(result.folder)
-        assert qabias.read(result.folder).scores["bias_ambig"] == risen.callback.curve().loc[step, "bias_ambig"]
-    compared = qabias.compare([results[0].folder, results[160].folder])
+        assert qabias.read(result.folder).scores["bias_ambig"] == brief.callback.curve().loc[step, "bias_ambig"]
+    compared = qabias.compare([results[0].folder, results[4].folder])
     assert compared.headline
 
 
-def test_the_last_point_is_what_a_run_of_the_same_model_finds(risen):
+def test_the_last_point_is_what_a_run_of_the_same_model_finds(brief):
     again = qabias.run(
-        "bbq", model=risen.trainer.model, tokenizer=make_tokenizer(), name="again", config=CONFIG, limit=LIMIT
+        "bbq", model=brief.trainer.model, tokenizer=make_tokenizer(), name="again", config=CONFIG, limit=LIMIT
     )
-    np.testing.assert_equal(again.scores, risen.callback.results[160].scores)
+    np.testing.assert_equal(again.scores, brief.callback.results[4].scores)
 
 
-def test_the_figure_shows_the_points_of_the_curve_and_their_band(risen):
-    curve = risen.callback.curve()
-    drawing = risen.callback.figure("bias_probability_ambig")
+def test_the_figure_shows_the_points_of_the_curve_and_their_band(brief):
+    curve = brief.callback.curve()
+    drawing = brief.callback.figure("bias_probability_ambig")
     assert drawing.svg() == draw_curve(curve, "bias_probability_ambig", MEASURE, "templates").svg()
-    assert risen.callback.figure().svg() != drawing.svg()
+    assert brief.callback.figure().svg() != drawing.svg()
     with pytest.raises(QabiasError, match="Did you mean 'bias_ambig'"):
-        risen.callback.figure("bias_ambg")
+        brief.callback.figure("bias_ambg")
 
 
 # Training goes on as without it.
@@ -462,10 +465,8 @@ def test_two_processes_share_out_a_measurement_and_survive_the_failure_of_one(tm
         patch.setattr(type(BENCHMARK), "answer", type(BENCHMARK).answer)  # the script replaces it
         patch.setattr(sys, "argv", [script.name, str(tmp_path / "one")])
         runpy.run_path(str(script))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    asked = [*launch, script, tmp_path / "two"]
-    done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    launch = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2)
+    done = python(*launch, script, tmp_path / "two", OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
     one, *two = (
         json.loads((tmp_path / f"{name}.json").read_text()) for name in ("one/rank-0", "two/rank-0", "two/rank-1")

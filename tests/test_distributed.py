@@ -20,7 +20,7 @@ from qabias.runs.opened import Run
 from qabias.runs.run import merge, run, shards_of
 
 from .conftest import ROOT
-from .kit.commands import command
+from .kit.commands import command, python
 from .run_parts import edit
 from .saved_models import make_t5, save
 from .tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_tokenizer
@@ -30,25 +30,12 @@ RUN = ["run", "bbq", "--model", "baseline:random", "--config", "Age", "--output"
 # One thread per process, which is what the launcher chooses too.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 # On a machine without a GPU this flag is what makes `accelerate launch` start several processes.
-LAUNCH = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_machines", "1"]
+LAUNCH = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_machines", "1"]
 LAUNCH += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
 
 
-def _command(arguments, cwd, **options):
-    return subprocess.run(
-        [str(argument) for argument in arguments],
-        cwd=cwd,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        **options,
-    )
-
-
-def _launch(n, arguments, cwd):
-    return _command([*LAUNCH, "--num_processes", n, "-m", "qabias", *arguments], cwd)
+def _launch(*words, cwd, **environment):
+    return python(*LAUNCH, "--num_processes", 2, *words, cwd=cwd, OMP_NUM_THREADS="1", **environment)
 
 
 def _bytes(folder):
@@ -85,15 +72,12 @@ def tiny(tmp_path_factory):
 
 
 def test_a_plain_run_connects_to_nothing(tmp_path):
-    result = _command(
-        [
-            sys.executable,
-            "-c",
-            "import sys, qabias.runs.run, qabias.runs.distributed as d\n"
-            "assert d.is_first() and d.launched_processes() == d.Processes()\n"
-            "assert not {'accelerate', 'torch', 'torch.distributed'} & set(sys.modules)\n",
-        ],
-        tmp_path,
+    result = python(
+        "-c",
+        "import sys, qabias.runs.run, qabias.runs.distributed as d\n"
+        "assert d.is_first() and d.launched_processes() == d.Processes()\n"
+        "assert not {'accelerate', 'torch', 'torch.distributed'} & set(sys.modules)\n",
+        cwd=tmp_path,
     )
     assert result.returncode == 0, result.stderr
 
@@ -122,7 +106,7 @@ def test_two_launched_processes_end_with_the_same_bytes_as_one(tmp_path, tiny, m
     alone = [command(*words, f"alone/{name}") for name, words in zip(tiny, runs, strict=True)]
     assert [one.code for one in alone] == [0, 0, 0], alone
     shared = json.dumps([[*words, f"shared/{name}"] for name, words in zip(tiny, runs, strict=True)])
-    two = _command([*LAUNCH, "--num_processes", 2, "commands.py", shared], tmp_path)
+    two = _launch("commands.py", shared, cwd=tmp_path)
     assert two.returncode == 0, two.stderr
     for name in tiny:
         assert _bytes(tmp_path / "shared" / name) == _bytes(tmp_path / "alone" / name)
@@ -156,7 +140,7 @@ def slow_module(tmp_path):
 @pytest.mark.slow
 def test_a_launch_that_is_killed_leaves_no_process_and_is_continued(tmp_path, whole, slow_module):
     launch = subprocess.Popen(
-        [*LAUNCH, "--num_processes", "2", "-m", slow_module, *RUN],
+        [sys.executable, *LAUNCH, "--num_processes", "2", "-m", slow_module, *RUN],
         cwd=tmp_path,
         env={**ENVIRONMENT, "SLOW": "1", "PYTHONPATH": f"{tmp_path}:{ROOT}"},
         stdout=subprocess.DEVNULL,
@@ -175,7 +159,7 @@ def test_a_launch_that_is_killed_leaves_no_process_and_is_continued(tmp_path, wh
     time.sleep(2)
     assert len(list(predictions.glob("part-*"))) == left  # the processes have ended with their launcher
     assert left < len(list((whole / "predictions").iterdir()))
-    again = _launch(2, RUN, tmp_path)
+    again = _launch("-m", "qabias", *RUN, cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert _bytes(tmp_path / "run") == _bytes(whole)
     assert {path.name for path in (tmp_path / "run").rglob(".*")} == {".lock"}
@@ -183,15 +167,9 @@ def test_a_launch_that_is_killed_leaves_no_process_and_is_continued(tmp_path, wh
 
 @pytest.mark.slow
 def test_an_error_in_one_process_ends_all_of_them(tmp_path, slow_module):
-    result = subprocess.run(
-        [*LAUNCH, "--num_processes", "2", "-m", slow_module, *RUN],
-        cwd=tmp_path,
-        env={**ENVIRONMENT, "SLOW": "60", "FAILS": "1", "PYTHONPATH": f"{tmp_path}:{ROOT}"},
-        capture_output=True,
-        text=True,
-        timeout=120,  # the other process would sleep for eight minutes
-        check=False,
-    )
+    # The other process would sleep for longer than a command may take.
+    environment = {"SLOW": "60", "FAILS": "1", "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    result = _launch("-m", slow_module, *RUN, cwd=tmp_path, **environment)
     assert result.returncode != 0
     assert result.stderr.count("error: rank 1 of 2: the model burns") == 1
 

@@ -1,4 +1,4 @@
-"""The command line: one file per command, imported on demand."""
+"""The command line, whose commands are imported on call."""
 
 import os
 import sys

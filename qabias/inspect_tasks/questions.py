@@ -1,4 +1,4 @@
-"""The questions of a task, and the log facts that identify them."""
+"""The questions of a task with the log facts that identify them, and the scores of all its texts."""
 
 from __future__ import annotations
 

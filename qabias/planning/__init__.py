@@ -1,4 +1,4 @@
-"""Cost of a run on a server, estimated without requests."""
+"""What a run takes: requests and cost of a server, questions until a verdict; estimated without asking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a run: its arguments, and its answers in parts."""
+"""The folder of a run: its arguments, and its answers in parts that detect any changed bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run with its scores: writes and reads `scores.json`."""
+"""A run with its scores: `scores.json`, outcomes of written answers, and the figures of another tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress of a task, from its computation to any listener."""
+"""Progress of a task, from its computation to any listener, and a pause of the garbage collector."""
 
 from __future__ import annotations
 

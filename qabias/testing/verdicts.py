@@ -1,4 +1,4 @@
-"""Verdicts on thresholds: pass, fail or inconclusive, for every score and group."""
+"""Verdicts on thresholds, for every score and group: pass, fail or inconclusive, and in words."""
 
 from __future__ import annotations
 
