@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from qabias.benchmarks.unqover.tables import shared_tables
 
+from qabias.benchmarks.unqover.tables import shared_tables
 from qabias.comparison import compare
 from qabias.comparison.comparable import are_question_only, mixed_fields, read_runs, run_names
 from qabias.comparison.paired import Answers, holm
