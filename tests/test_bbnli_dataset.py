@@ -1,23 +1,27 @@
-"""BBNLI: the bundled texts and faults in their files; the published ones against figures."""
+"""BBNLI: the bundled texts and faults in their files; the published ones against figures and an independent reading."""
 
 import copy
 import functools
 import itertools
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 
+import datasets
+import jinja2
 import pytest
 import yaml
 
+from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
 from qabias.share.bbnli_dataset import bundled
+from qabias.share.bbnli_dataset.builder import BBNLI, FEATURES
 from qabias.share.bbnli_dataset.folder import write_folder
 from qabias.share.bbnli_dataset.origin import SCHEMA, Origin
 from qabias.share.bbnli_dataset.pairs import LABELS
-from qabias.share.bbnli_dataset.subtopics import SUBTOPICS, domain_of
+from qabias.share.bbnli_dataset.subtopics import DOMAINS, SUBTOPICS, domain_of, subtopics_of
 
-from .built import digest_of, word_runs
+from .built import word_runs
 from .conftest import ROOT
 
 TEXTS = ("premise", "hypothesis", "question")
@@ -50,6 +54,89 @@ def template_texts(file):
             yield f"{kind} {i}", entry["question"]
 
 
+# The folder and the builder.
+
+
+@pytest.mark.slow
+def test_load_dataset_reads_the_folder_as_it_is(tmp_path, rows):
+    folder = str(ROOT / "bbnli_dataset")
+    everything = datasets.load_dataset(folder, cache_dir=tmp_path)
+    surgeon = datasets.load_dataset(folder, "man_is_to_surgeon", split="test", cache_dir=tmp_path)
+    assert list(everything) == ["test"]
+    assert surgeon.features == FEATURES
+    assert surgeon.features["label"].names == ["contradiction", "neutral", "entailment"]
+    assert surgeon.to_list() == rows["man_is_to_surgeon"]
+    assert everything["test"]["subtopic"] == [name for name in SUBTOPICS for _ in rows[name]]
+    for domain in DOMAINS:
+        table = datasets.load_dataset(folder, domain, split="test", cache_dir=tmp_path)
+        assert set(table["domain"]) == {domain}
+        assert table.num_rows == sum(len(rows[name]) for name in subtopics_of(domain))
+
+
+# An independent reading: the product of every file, filled by plain replacement.
+
+
+def plain(text):
+    """Without capitals, and with one form of the article, which the module sets right."""
+    return re.sub(r"\ban\b", "a", text.lower())
+
+
+def independent_rows(file):
+    for i, premise in enumerate(file["premises"]):
+        for kind in KINDS:
+            for k, entry in enumerate(file[kind]):
+                texts = (premise["text"], entry["hypothesis"], entry["question"])
+                lists = [
+                    (word, each) for word, each in file["words"].items() if any(f"{{{{{word}}}}}" in t for t in texts)
+                ]
+                for number, choice in enumerate(itertools.product(*(each for _, each in lists))):
+                    for stance, order in (("pro", (0, 1)), ("anti", (1, 0))):
+                        filled = list(texts)
+                        for (word, _), value in zip(lists, choice, strict=True):
+                            filled = [text.replace(f"{{{{{word}}}}}", value) for text in filled]
+                        for stem, forms in file["groups"].items():
+                            for slot in (0, 1):
+                                filled = [t.replace(f"{{{{{stem}{slot + 1}}}}}", forms[order[slot]]) for t in filled]
+                        label = entry["label"] if kind == "test" else "neutral"
+                        bias = "" if kind == "test" else entry["cognitive_bias"]
+                        identity = (
+                            i,
+                            kind,
+                            k,
+                            number,
+                            stance,
+                            label,
+                            -1 if kind == "test" else 2,
+                            bias,
+                            premise["reference"],
+                        )
+                        yield (*identity, *map(plain, filled))
+
+
+@pytest.mark.parametrize("subtopic", SUBTOPICS)
+def test_every_row_equals_the_independent_reading(subtopic, rows, files):
+    """Which also shows that pro and anti form differ by the groups alone, and that no slot is left."""
+    made = [
+        (
+            row["premise_id"],
+            row["kind"],
+            row["hypothesis_id"],
+            row["variant_id"],
+            row["stance"],
+            LABELS[row["label"]],
+            row["bias_label"],
+            row["cognitive_bias"],
+            row["reference"],
+            *(plain(row[field]) for field in TEXTS),
+        )
+        for row in rows[subtopic]
+    ]
+    assert made == list(independent_rows(files[subtopic]))
+
+
+# Counts and pairs.
+
+
 def test_pairs_differ_by_stance_and_texts_and_no_text_occurs_twice(all_rows):
     assert len({row["example_id"] for row in all_rows}) == len(all_rows)
     assert len({(row["premise"], row["hypothesis"]) for row in all_rows}) == len(all_rows)
@@ -58,6 +145,26 @@ def test_pairs_differ_by_stance_and_texts_and_no_text_occurs_twice(all_rows):
         assert all(pro[field] != anti[field] for field in TEXTS)
         assert {**pro, **{field: anti[field] for field in ("example_id", "stance", *TEXTS)}} == anti
     assert set(Counter(row["pair_id"] for row in all_rows).values()) == {2}
+
+
+# Language.
+
+
+def test_grammar_of_every_filling(all_rows):
+    for text in {row[field] for row in all_rows for field in TEXTS}:
+        assert "{" not in text, text
+        assert "}" not in text, text
+        assert "  " not in text, text
+        assert text == text.strip(), text
+        assert text[0].isupper() or text[0].isdigit(), text
+        assert not re.search(r"[.!?] [a-z]", text), text
+        assert not re.search(r"[,;]\s*[.?!]|[.?!]{2}", text), text
+        assert repair_articles(text) == text, text
+        assert not re.search(r"\b(\w+) \1\b", text.lower()), text
+    for row in all_rows:
+        assert row["premise"].endswith("."), row["premise"]
+        assert re.search(r"[^.?!]\.$", row["hypothesis"]), row["hypothesis"]
+        assert re.search(r"[^.?!]\?$", row["question"]), row["question"]
 
 
 def _strings(content):
@@ -218,8 +325,6 @@ def test_words_of_a_premise_multiply_with_those_of_the_hypothesis(tmp_path):
 
 # The published texts.
 
-DIGESTS = ["a005a6c3", "b266f8c1"]
-
 
 @pytest.fixture(scope="module")
 def published(upstream):
@@ -237,10 +342,102 @@ def read_json(upstream, subtopic):
     return path.parent.name, json.loads(path.read_text("utf-8"))
 
 
-def test_published_counts_labels_and_bias_labels(upstream, published, fixed_rows):
+# An independent reading: the full product, filled by jinja2 as the authors do it, without a line of the module.
+
+
+@functools.cache
+def compiled(text):
+    return jinja2.Environment().from_string(text)
+
+
+def published_rows(upstream, subtopic):
+    """The published rows in order, each with the number of its hypothesis; and the size of the full product."""
+    domain, file = read_json(upstream, subtopic)
+    product = []
+    for i in range(len(file["premise"])):
+        for words in itertools.product(*file["data"].values()):
+            slots = dict(zip(file["data"].keys(), words, strict=True))
+            for stance in ("pro", "anti"):
+                slots["GROUP1"], slots["GROUP2"] = (
+                    file["GROUP1"][0] if stance == "pro" else file["GROUP2"][0],
+                    file["GROUP2"][0] if stance == "pro" else file["GROUP1"][0],
+                )
+                for kind, prefix, suffix in (("test", "test", ""), ("stereotypical", "bias", "_stereotypical")):
+                    statements, questions = file[f"{prefix}_hypothesis{suffix}"], file[f"{prefix}_question{suffix}"]
+                    for k in range(len(statements)):
+                        assert statements[k][1:] == questions[k][1:]
+                        product.append(
+                            (
+                                {
+                                    "subtopic": subtopic,
+                                    "domain": domain,
+                                    "premise_id": i,
+                                    "kind": kind,
+                                    "stance": stance,
+                                    "premise": compiled(file["premise"][i]).render(slots),
+                                    "hypothesis": compiled(statements[k][0]).render(slots),
+                                    "question": compiled(questions[k][0]).render(slots),
+                                    "label": statements[k][1],
+                                    "bias_label": -1 if kind == "test" else statements[k][2],
+                                    "reference": file["reference"][i].split("#")[0],
+                                },
+                                k,
+                            )
+                        )
+    first = {}
+    for row, k in product:
+        first.setdefault(tuple(row.items()), k)
+    return [(dict(items), k) for items, k in first.items()], len(product)
+
+
+@pytest.fixture(scope="module")
+def expected(upstream):
+    return {name: published_rows(upstream, name) for name in SUBTOPICS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subtopic", SUBTOPICS)
+def test_every_published_row_equals_the_independent_reading(subtopic, published, expected):
+    expected_rows, _ = expected[subtopic]
+    columns = list(expected_rows[0][0])
+    assert [{column: row[column] for column in columns} for row in published[subtopic]] == [
+        row for row, _ in expected_rows
+    ]
+    assert [row["hypothesis_id"] for row in published[subtopic]] == [number for _, number in expected_rows]
+
+
+def test_pairs_join_the_ith_pro_row_with_the_ith_anti_row(published, expected):
+    pairs = []
+    for subtopic in SUBTOPICS:
+        by_group = defaultdict(list)
+        for row, (_, hypothesis) in zip(published[subtopic], expected[subtopic][0], strict=True):
+            by_group[row["premise_id"], row["kind"], row["stance"]].append((row, hypothesis))
+        for (premise_id, kind, stance), pro_rows in by_group.items():
+            if stance == "pro":
+                anti_rows = by_group[premise_id, kind, "anti"]
+                for (pro, pro_hypothesis), (anti, anti_hypothesis) in zip(pro_rows, anti_rows, strict=True):
+                    assert pro["pair_id"] == anti["pair_id"]
+                    assert pro_hypothesis == anti_hypothesis
+                    pairs.append((pro, anti))
+    assert len({pro["pair_id"] for pro, _ in pairs}) == len(pairs) == 1821
+    for row in itertools.chain(*pairs):
+        place = f"{row['premise_id']:02d}-{row['kind']}-{row['hypothesis_id']:02d}-{row['variant_id']:03d}"
+        assert row["pair_id"] == f"{row['subtopic']}-{place}"
+        assert row["example_id"] == f"{row['pair_id']}-{row['stance']}"
+    # T-N6: pairs that read the same in both forms.
+    same = Counter(
+        pro["kind"] for pro, anti in pairs if all(pro[text] == anti[text] for text in ("premise", "hypothesis"))
+    )
+    assert same == {"stereotypical": 47, "test": 58}
+
+
+def test_published_rows_have_no_cognitive_bias_which_nobody_released(published):
+    assert {row["cognitive_bias"] for row in itertools.chain(*published.values())} == {""}
+
+
+def test_published_counts_labels_and_bias_labels(upstream, published, expected):
     """T-N4 and T-N5: dropping repetitions of the full product defines the benchmark."""
-    # Digests as published and with fixes. An independent reading of the files gave the same rows.
-    assert [digest_of([of[name] for name in SUBTOPICS]) for of in (published, fixed_rows)] == DIGESTS
+    assert sum(size for _, size in expected.values()) == 62_808
     rows = [row for name in SUBTOPICS for row in published[name]]
     assert Counter(row["kind"] for row in rows) == {"stereotypical": 2290, "test": 1352}
     assert len({(row["premise"], row["hypothesis"]) for row in rows}) == 3061
@@ -264,6 +461,12 @@ def test_fixes_leave_out_450_repetitions(published, fixed_rows):
         "catholic_woman_to_many_kids": 8,
         "jewish_woman_to_many_kids": 6,
     }
+    for name in SUBTOPICS:
+        first = {}
+        for row in published[name]:
+            first.setdefault((row["stance"], row["premise"], row["hypothesis"]), row)
+        assert fixed_rows[name] == list(first.values())
+        assert set(Counter(row["pair_id"] for row in fixed_rows[name]).values()) == {2}
     kept = [row for name in SUBTOPICS for row in fixed_rows[name]]
     assert len(kept) == 3192
     assert sum(row["kind"] == "stereotypical" for row in kept) == 2276
@@ -282,6 +485,19 @@ def test_versions_licences_and_wrong_choices(upstream):
     for arguments, token in ((("paper",), "'paper'"), (("bundled", True), "fixes"), (("official",), "'sex'")):
         with pytest.raises(QabiasError, match=token):
             Origin(arguments[0], fixes=len(arguments) > 1).table("sex")
+
+
+def test_the_builder_takes_the_fields_of_the_origin(upstream, tmp_path, published, fixed_rows):
+    builder = BBNLI(config_name="religion", source="official", mirror=str(upstream), cache_dir=tmp_path)
+    builder.download_and_prepare()
+    dataset = builder.as_dataset(split="test")
+    assert dataset.features == FEATURES
+    assert dataset.to_list() == [row for name in SUBTOPICS if domain_of(name) == "religion" for row in published[name]]
+    builder = BBNLI(
+        config_name="man_is_to_surgeon", source="official", fixes=True, mirror=str(upstream), cache_dir=tmp_path
+    )
+    builder.download_and_prepare()
+    assert builder.as_dataset(split="test").to_list() == fixed_rows["man_is_to_surgeon"]
 
 
 def test_the_card_names_source_licence_and_defects(upstream, tmp_path):
