@@ -6,10 +6,12 @@ import base64
 import gzip
 import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -25,7 +27,7 @@ from qabias.runs.opened import Run
 from qabias.runs.signature import signature_fields
 from qabias.scores.facts import ALL, Row
 from qabias.support.arrow import dicts
-from qabias.support.files import require_regular_file, strict
+from qabias.support.files import require_regular_file
 from qabias.tables.model import Column, Table
 
 OWN = ("outcome", "labels", "probabilities", "answer", "generated", "said")
@@ -33,8 +35,12 @@ OWN = ("outcome", "labels", "probabilities", "answer", "generated", "said")
 
 MOST_EXAMPLES = 60_000  # in a page; of a larger run the page has the analysis's selection
 TAGS = ("outcome", "change")  # keys whose values are lists of words to filter by
+_MOST_SOURCES = 200
+_FIRST_MARK = 0xE000  # private-use characters stand for texts that a prompt repeats
+_MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_SOURCES)}]")
 _MOST_CHOICES, _FEW, _SHORT = 500, 12, 40  # distinct values of a key, of an answer, and characters
 _NONE = {type(None)}
+_LONG = 60  # characters from which a text is worth a mark: contexts and questions, not answers
 
 
 class Explored(NamedTuple):
@@ -126,24 +132,71 @@ def _is_tags(name: str) -> bool:
 
 
 def encode(explored: Explored, filters: Iterable[str]) -> str:
-    """Examples as gzipped JSON in base64, column by column."""
-    columns = []
+    """Examples as gzipped JSON in base64: every column as distinct values and differences of their numbers."""
+    columns: list[dict[str, Any]] = []
+    flat: list[Sequence[Any]] = []
+    n = 0
     for name, values in explored.columns.items():
-        side, _, run = name.partition(": ")
+        n, side = len(values), name.partition(": ")
         kind = "tags" if _is_tags(name) else "share" if name.startswith("probabilit") else ""
-        origin = {"side": side, "run": run} if side in OWN and run else {}
-        shown = list(map(_rounded, values)) if kind == "share" else list(values)
-        columns.append({"name": name, "kind": kind, **origin, "values": shown})
-    content = {"key": list(explored.key), "filters": list(filters), "columns": columns}
-    try:
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except ValueError:  # a copy without NaN, which few benchmarks need
-        text = json.dumps(strict(content), ensure_ascii=False, separators=(",", ":"))
+        marked = _marked(values, flat) if name == "prompt" else None
+        if marked is not None:
+            values, kind = marked, "prompt"
+        filled = [value for value in values if value is not None]
+        lengths = {*map(len, filled)} if kind != "tags" and {*map(type, filled)} == {list} else set()
+        is_split = len(lengths) == 1 and lengths != {0}
+        nothing = [None] * max(lengths, default=0)
+        rows = (nothing if value is None else value for value in values)
+        parts = list(zip(*rows, strict=True)) if is_split else [values]
+        flat += parts
+        origin = {"side": side[0], "run": side[2]} if side[0] in OWN and side[2] else {}
+        columns.append(
+            {"name": name, "kind": kind, "list": is_split, **origin, "parts": [_part(one, kind) for one in parts]}
+        )
+    content = {"n": n, "key": list(explored.key), "filters": list(filters), "columns": columns}
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode("utf-8", errors="replace"), 6, mtime=0)).decode()
 
 
-def _rounded(value: Any) -> Any:
-    return round(value, 3) if isinstance(value, float) else list(map(_rounded, value)) if value else value
+def _part(values: Sequence[Any], kind: str) -> list[Any]:
+    """Distinct values by first use, and the differences of their numbers; no numbers if all are distinct."""
+    types = {*map(type, values)}
+    plain = list(map(repr, values)) if types & {list, dict} else values
+    if kind == "share" and types == {float}:
+        plain = np.round(np.array(values), 3).tolist()
+    distinct = list(dict.fromkeys(plain))
+    numbers = dict(zip(distinct, itertools.count()))
+    steps = [] if len(distinct) == len(values) else np.diff([numbers[value] for value in plain], prepend=0).tolist()
+    if types & {list, dict}:
+        distinct = list(dict(zip(plain, values, strict=True)).values())
+    return [[None if value != value else value for value in distinct], steps]
+
+
+def _marked(prompts: Sequence[Any], flat: Sequence[Sequence[Any]]) -> list[Any] | None:
+    """Prompts with a mark for every text of another column; None if a prompt has such a character itself."""
+    lists = [[prompt] if isinstance(prompt, str) else prompt for prompt in prompts]
+    texts = list(itertools.chain.from_iterable(lists))
+    owners = [place for place, some in enumerate(lists) for _ in some]
+    if any(map(_has_mark, texts)):
+        return None
+    sizes = {}
+    for place, values in enumerate(flat[:_MOST_SOURCES]):
+        is_text = {*map(type, values)} <= {str, *_NONE}
+        distinct = {*values} - {None} if is_text else set()
+        if any(len(text) > _LONG for text in distinct) and not any(map(_has_mark, distinct)):
+            sizes[place] = max(map(len, distinct))
+    for place in sorted(sizes, key=lambda place: -sizes[place]):
+        mark, values = chr(_FIRST_MARK + place), flat[place]
+        texts = [
+            text.replace(values[owner], mark) if values[owner] else text
+            for text, owner in zip(texts, owners, strict=True)
+        ]
+    left = iter(texts)
+    return [next(left) if isinstance(prompt, str) else [next(left) for _ in prompt] for prompt in prompts]
+
+
+def _has_mark(text: str) -> bool:
+    return not text.isascii() and _MARKS.search(text) is not None
 
 
 class Changes(NamedTuple):

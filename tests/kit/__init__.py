@@ -1,1 +1,0 @@
-"""What several test files build: rows and tables of benchmarks, runs, servers, logs."""

@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import gzip
 import html.parser
+import itertools
 import json
 import re
 from xml.etree import ElementTree
@@ -214,10 +215,24 @@ class Page(html.parser.HTMLParser):
     @property
     def examples(self):
         """The examples of the first list as a browser shows them."""
-        columns = {column["name"]: column["values"] for column in self.content["columns"]}
+        content, flat, columns = self.content, [], {}
+        for column in content["columns"]:
+            parts = [
+                [values[code] for code in itertools.accumulate(steps or [0] + [1] * (content["n"] - 1))]
+                for values, steps in column["parts"]
+            ]
+            if column["kind"] == "prompt":
+                parts = [[self._whole(text, flat, row) for row, text in enumerate(part)] for part in parts]
+            flat += parts
+            columns[column["name"]] = list(zip(*parts, strict=True)) if column["list"] else parts[0]
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        nothing = (None, [None], [None, None], [None, None, None])
+        nothing = (None, (None,), (None, None), (None, None, None))
         return [{name: value for name, value in row.items() if value not in nothing} for row in rows]
+
+    def _whole(self, prompt, flat, row):
+        if not isinstance(prompt, str):
+            return [self._whole(one, flat, row) for one in prompt]
+        return re.sub("[\ue000-\ue0c8]", lambda mark: flat[ord(mark[0]) - 0xE000][row], prompt)
 
     @property
     def prompts(self):

@@ -128,32 +128,19 @@ function link(element) {
   }
 }
 
-// A column as its distinct values, and the number of the value of every row.
-function coded(values) {
-  const numbers = new Map();
-  const distinct = [];
-  const codes = Int32Array.from(values, (value) => {
-    const key = value !== null && typeof value === "object" ? "\0" + JSON.stringify(value) : value;
-    if (!numbers.has(key)) numbers.set(key, distinct.push(value) - 1);
-    return numbers.get(key);
-  });
-  return { values: distinct, codes };
-}
-
-// Examples: columns, of which lists of one length become several, decoded at the first look.
+// Examples: columns of distinct values and numbers, decoded at the first look.
 async function unpack(text) {
   const characters = atob(text);
   const bytes = new Uint8Array(characters.length);
   for (let place = 0; place < bytes.length; place += 1) bytes[place] = characters.charCodeAt(place);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const data = JSON.parse(await new Response(stream).text());
-  data.n = data.columns[0].values.length;
   for (const column of data.columns) {
-    const filled = column.values.filter((value) => value !== null);
-    const size = column.kind !== "tags" && Array.isArray(filled[0]) ? filled[0].length : 0;
-    column.list = size > 0 && filled.every((value) => Array.isArray(value) && value.length === size);
-    const places = column.list ? Array.from({ length: size }, (_, place) => column.values.map((value) => value && value[place])) : [column.values];
-    column.parts = places.map(coded);
+    column.parts = column.parts.map(([values, steps]) => {
+      const codes = new Int32Array(data.n);
+      for (let row = 0, code = 0; row < data.n; row += 1) codes[row] = code += steps.length ? steps[row] : Number(row > 0);
+      return { values, codes };
+    });
   }
   return data;
 }
@@ -180,9 +167,15 @@ function explore(box, data) {
   try { marks = JSON.parse(localStorage.getItem(store)) || {}; } catch { stored = false; }
   let [shown, state] = [new Int32Array(0), new Map()];
 
-  const one = (part, row) => part.values[part.codes[row]];
+  const one = (part, row, kind) => {
+    const value = part.values[part.codes[row]];
+    if (kind !== "prompt" || value === null) return value;
+    // Texts of other columns are marked by a character.
+    const whole = (text) => text.replace(/[\ue000-\ue0c8]/g, (mark) => one(flat[mark.charCodeAt(0) - 0xe000], row));
+    return Array.isArray(value) ? value.map(whole) : whole(value);
+  };
   const value = (column, row) => {
-    const parts = column.parts.map((part) => one(part, row));
+    const parts = column.parts.map((part) => one(part, row, column.kind));
     return !column.list ? parts[0] : parts.every((part) => part === null) ? null : parts;
   };
   const filledOf = (row) => data.columns.map((column) => [column.name, value(column, row)]).filter((pair) => pair[1] !== null);
@@ -195,7 +188,7 @@ function explore(box, data) {
     if (typeof content === "object") return Object.entries(content).map(([key, inner]) => key + ": " + text(inner, kind)).join(", ");
     return typeof content === "number" && kind === "share" ? percent(content) : String(content);
   }
-  const isVerbatim = (column) => ["prompt", "generated", "written"].includes(column.name);
+  const isVerbatim = (column) => column.kind === "prompt" || ["prompt", "generated", "written"].includes(column.name);
   const isAnswer = (column) => (column.side || column.name).endsWith("answer");
   const hasLong = (column) => column.parts[0].values.some((content) => typeof content === "string" && content.length > 40);
   const long = new Set(data.columns.filter((column) => column.kind === "" && !column.list && !column.run && hasLong(column)));
