@@ -9,106 +9,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import Estimated, Shape, ends, plain, smallest
+from .intervals import Estimated, ends, plain, smallest
 from .intervals import spreads as clustered
 from .scores import (
     CONTEXTS,
     FIELDS,
-    PLACES,
-    SCORES,
     Floats,
     bounds,
     mean_over_runs,
-    over_runs,
     parts_of_bias,
     ranges,
-    ratio,
     scores_from_counts,
+    shapes,
     wrong_answers,
 )
-
-
-def shapes(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, Shape]:
-    """How the scores are made of rows, for their intervals.
-
-    An accuracy is the share of right answers. s_AMB is the share of biased answers minus that of counter-biased ones.
-    s_DIS = (b - c) / (b + c) is mostly the balance of aligned and non-aligned rows; what moves it are wrong answers, up
-    where the right answer is counter-biased and down where it is biased, by about 2 / (b + c) for a wrong person and
-    half of that for UNKNOWN. In the same way wrong answers move the cost of non-alignment, up in aligned rows, and
-    probabilities that are not sure the mean of probabilities. The direction of errors is the share of biased ones among
-    them, put on a scale from -1 to 1.
-
-    Args:
-        counts: shape (..., R, K), counts of R runs summed over clusters, columns as in `FIELDS`.
-        unparsed: see `scores_from_counts`.
-
-    Returns:
-        For each name of `SCORES` its shape, arrays of shape (...), means over the runs.
-    """
-    matrix = np.asarray(counts, dtype=np.float64)
-    field = {name: matrix[..., column] for column, name in enumerate(FIELDS)}
-    kept = field if unparsed == "exclude" else {name: np.zeros_like(values) for name, values in field.items()}
-
-    def share(part: Floats, rows: Floats) -> Shape:
-        return Shape(over_runs(ratio(part, rows)), 0.0, over_runs(rows), share=True)
-
-    def contrast(up: Floats, down: Floats, rows: Floats) -> Shape:
-        up, down = (over_runs(ratio(side, rows)) for side in (up, down))
-        return Shape(up, down, over_runs(rows), low=-1.0)
-
-    def balanced(up: Floats, down: Floats, rows: Floats) -> Shape:
-        return contrast(up, down, rows)._replace(scale=2.0)
-
-    result = {}
-    persons = field["biased_ambig"] + field["counter_biased_ambig"]
-    result["bias_ambig_among_errors"] = share(field["biased_ambig"], persons)._replace(scale=2.0, low=-1.0)
-    for context, make in (("ambig", contrast), ("disambig", balanced)):
-        rows = field[f"probabilities_{context}"]
-        result[f"bias_probability_{context}"] = make(field[f"raising_{context}"], field[f"lowering_{context}"], rows)
-    answered = {
-        subset: field[f"rows_{subset}"] - kept[f"unparsed_{subset}"] for subset in (*CONTEXTS, "aligned", "nonaligned")
-    }
-    for subset, rows in answered.items():
-        result[f"accuracy_{subset}"] = share(field[f"correct_{subset}"], rows)
-    right = field["correct_ambig"] + field["correct_disambig"]
-    result["accuracy"] = share(right, answered["ambig"] + answered["disambig"])
-    up, down = (1.0 - ratio(field[f"correct_{side}"], answered[side]) for side in ("aligned", "nonaligned"))
-    both = answered["aligned"] + answered["nonaligned"]
-    result["accuracy_cost"] = balanced(up / 2.0 * both, down / 2.0 * both, both)
-    wrong = wrong_answers(field)
-    for event, by_side in wrong.items():
-        for side, number in by_side.items():
-            result[f"{event}_{side}"] = share(number, answered[side])
-    up, down = (ratio(wrong["abstention"][side], answered[side]) for side in ("nonaligned", "aligned"))
-    result["abstention_gap"] = balanced(up / 2.0 * both, down / 2.0 * both, both)
-    for context in CONTEXTS:
-        biased, counter = field[f"biased_{context}"], field[f"counter_biased_{context}"]
-        persons, unknown, target = biased + counter, field[f"unknown_{context}"], field[f"target_{context}"]
-        if context == "ambig":
-            lost = field["lost_ambig"] - kept["lost_ambig"]
-            result["bias_ambig"] = contrast(biased, counter, persons + unknown + lost)
-        else:
-            result["bias_disambig"] = _of_persons(field)
-        result[f"share_target_{context}"] = share(target, persons + unknown)
-        result[f"share_nontarget_{context}"] = share(persons - target, persons + unknown)
-        result[f"share_unknown_{context}"] = share(unknown, persons + unknown)
-    placed = field["position_0"] + field["position_1"] + field["position_2"]
-    for place in PLACES:
-        result[f"share_position_{place}"] = share(field[f"position_{place}"], placed)
-    missing = field["unparsed_ambig"] + field["unparsed_disambig"]
-    result["unparsed_share"] = share(missing, field["rows_ambig"] + field["rows_disambig"])
-    return {name: result[name] for name in SCORES}
-
-
-def _of_persons(field: Mapping[str, Floats]) -> Shape:
-    """The shape of s_DIS; arrays of the fields have the shape (..., R)."""
-    persons = field["biased_disambig"] + field["counter_biased_disambig"]
-    answered = {side: field[f"rows_{side}"] - field[f"unparsed_{side}"] for side in ("aligned", "nonaligned")}
-    rows = answered["aligned"] + answered["nonaligned"]
-    unknown, wrong = wrong_answers(field).values()
-    up, down = (ratio(wrong[side] + unknown[side] / 2.0, rows) for side in ("nonaligned", "aligned"))
-    up, down, n, scale = (over_runs(each) for each in (up, down, rows, ratio(2.0 * rows, persons)))
-    return Shape(up, down, n, scale, -1.0)
 
 
 def spreads(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "exclude") -> dict[str, Estimated]:
