@@ -1,12 +1,13 @@
-"""BBNLI: the bundled texts and faults in their files; the published ones against figures."""
+"""BBNLI: the bundled texts and faults in their files; the published ones against figures and an independent reading."""
 
 import copy
 import functools
 import itertools
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 
+import jinja2
 import pytest
 import yaml
 
@@ -237,9 +238,10 @@ def read_json(upstream, subtopic):
     return path.parent.name, json.loads(path.read_text("utf-8"))
 
 
-def test_published_counts_labels_and_bias_labels(upstream, published, fixed_rows):
+def test_published_counts_labels_and_bias_labels(upstream, published, fixed_rows, expected):
     """T-N4 and T-N5: dropping repetitions of the full product defines the benchmark."""
-    # Digests as published and with fixes. An independent reading of the files gave the same rows.
+    assert sum(size for _, size in expected.values()) == 62_808
+    # As published and with fixes.
     assert [digest_of([of[name] for name in SUBTOPICS]) for of in (published, fixed_rows)] == DIGESTS
     rows = [row for name in SUBTOPICS for row in published[name]]
     assert Counter(row["kind"] for row in rows) == {"stereotypical": 2290, "test": 1352}
@@ -264,6 +266,12 @@ def test_fixes_leave_out_450_repetitions(published, fixed_rows):
         "catholic_woman_to_many_kids": 8,
         "jewish_woman_to_many_kids": 6,
     }
+    for name in SUBTOPICS:
+        first = {}
+        for row in published[name]:
+            first.setdefault((row["stance"], row["premise"], row["hypothesis"]), row)
+        assert fixed_rows[name] == list(first.values())
+        assert set(Counter(row["pair_id"] for row in fixed_rows[name]).values()) == {2}
     kept = [row for name in SUBTOPICS for row in fixed_rows[name]]
     assert len(kept) == 3192
     assert sum(row["kind"] == "stereotypical" for row in kept) == 2276
@@ -291,3 +299,151 @@ def test_the_card_names_source_licence_and_defects(upstream, tmp_path):
         assert phrase in card
     assert "config_name: man_is_to_surgeon\n  default: true" in card
     assert "config_name: gender" not in card
+
+
+def plain(text):
+    """Without capitals, and with one form of the article, which the module sets right."""
+    return re.sub(r"\ban\b", "a", text.lower())
+
+
+def independent_rows(file):
+    for i, premise in enumerate(file["premises"]):
+        for kind in KINDS:
+            for k, entry in enumerate(file[kind]):
+                texts = (premise["text"], entry["hypothesis"], entry["question"])
+                lists = [
+                    (word, each) for word, each in file["words"].items() if any(f"{{{{{word}}}}}" in t for t in texts)
+                ]
+                for number, choice in enumerate(itertools.product(*(each for _, each in lists))):
+                    for stance, order in (("pro", (0, 1)), ("anti", (1, 0))):
+                        filled = list(texts)
+                        for (word, _), value in zip(lists, choice, strict=True):
+                            filled = [text.replace(f"{{{{{word}}}}}", value) for text in filled]
+                        for stem, forms in file["groups"].items():
+                            for slot in (0, 1):
+                                filled = [t.replace(f"{{{{{stem}{slot + 1}}}}}", forms[order[slot]]) for t in filled]
+                        label = entry["label"] if kind == "test" else "neutral"
+                        bias = "" if kind == "test" else entry["cognitive_bias"]
+                        identity = (
+                            i,
+                            kind,
+                            k,
+                            number,
+                            stance,
+                            label,
+                            -1 if kind == "test" else 2,
+                            bias,
+                            premise["reference"],
+                        )
+                        yield (*identity, *map(plain, filled))
+
+
+@pytest.mark.parametrize("subtopic", SUBTOPICS)
+def test_every_row_equals_the_independent_reading(subtopic, rows, files):
+    """Which also shows that pro and anti form differ by the groups alone, and that no slot is left."""
+    made = [
+        (
+            row["premise_id"],
+            row["kind"],
+            row["hypothesis_id"],
+            row["variant_id"],
+            row["stance"],
+            LABELS[row["label"]],
+            row["bias_label"],
+            row["cognitive_bias"],
+            row["reference"],
+            *(plain(row[field]) for field in TEXTS),
+        )
+        for row in rows[subtopic]
+    ]
+    assert made == list(independent_rows(files[subtopic]))
+
+
+@functools.cache
+def compiled(text):
+    return jinja2.Environment().from_string(text)
+
+
+def published_rows(upstream, subtopic):
+    """The published rows in order, each with the number of its hypothesis; and the size of the full product."""
+    domain, file = read_json(upstream, subtopic)
+    product = []
+    for i in range(len(file["premise"])):
+        for words in itertools.product(*file["data"].values()):
+            slots = dict(zip(file["data"].keys(), words, strict=True))
+            for stance in ("pro", "anti"):
+                slots["GROUP1"], slots["GROUP2"] = (
+                    file["GROUP1"][0] if stance == "pro" else file["GROUP2"][0],
+                    file["GROUP2"][0] if stance == "pro" else file["GROUP1"][0],
+                )
+                for kind, prefix, suffix in (("test", "test", ""), ("stereotypical", "bias", "_stereotypical")):
+                    statements, questions = file[f"{prefix}_hypothesis{suffix}"], file[f"{prefix}_question{suffix}"]
+                    for k in range(len(statements)):
+                        assert statements[k][1:] == questions[k][1:]
+                        product.append(
+                            (
+                                {
+                                    "subtopic": subtopic,
+                                    "domain": domain,
+                                    "premise_id": i,
+                                    "kind": kind,
+                                    "stance": stance,
+                                    "premise": compiled(file["premise"][i]).render(slots),
+                                    "hypothesis": compiled(statements[k][0]).render(slots),
+                                    "question": compiled(questions[k][0]).render(slots),
+                                    "label": statements[k][1],
+                                    "bias_label": -1 if kind == "test" else statements[k][2],
+                                    "reference": file["reference"][i].split("#")[0],
+                                },
+                                k,
+                            )
+                        )
+    first = {}
+    for row, k in product:
+        first.setdefault(tuple(row.items()), k)
+    return [(dict(items), k) for items, k in first.items()], len(product)
+
+
+@pytest.fixture(scope="module")
+def expected(upstream):
+    return {name: published_rows(upstream, name) for name in SUBTOPICS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subtopic", SUBTOPICS)
+def test_every_published_row_equals_the_independent_reading(subtopic, published, expected):
+    expected_rows, _ = expected[subtopic]
+    columns = list(expected_rows[0][0])
+    assert [{column: row[column] for column in columns} for row in published[subtopic]] == [
+        row for row, _ in expected_rows
+    ]
+    assert [row["hypothesis_id"] for row in published[subtopic]] == [number for _, number in expected_rows]
+
+
+def test_pairs_join_the_ith_pro_row_with_the_ith_anti_row(published, expected):
+    pairs = []
+    for subtopic in SUBTOPICS:
+        by_group = defaultdict(list)
+        for row, (_, hypothesis) in zip(published[subtopic], expected[subtopic][0], strict=True):
+            by_group[row["premise_id"], row["kind"], row["stance"]].append((row, hypothesis))
+        for (premise_id, kind, stance), pro_rows in by_group.items():
+            if stance == "pro":
+                anti_rows = by_group[premise_id, kind, "anti"]
+                for (pro, pro_hypothesis), (anti, anti_hypothesis) in zip(pro_rows, anti_rows, strict=True):
+                    assert pro["pair_id"] == anti["pair_id"]
+                    assert pro_hypothesis == anti_hypothesis
+                    pairs.append((pro, anti))
+    assert len({pro["pair_id"] for pro, _ in pairs}) == len(pairs) == 1821
+    for row in itertools.chain(*pairs):
+        place = f"{row['premise_id']:02d}-{row['kind']}-{row['hypothesis_id']:02d}-{row['variant_id']:03d}"
+        assert row["pair_id"] == f"{row['subtopic']}-{place}"
+        assert row["example_id"] == f"{row['pair_id']}-{row['stance']}"
+    # T-N6: pairs that read the same in both forms.
+    same = Counter(
+        pro["kind"] for pro, anti in pairs if all(pro[text] == anti[text] for text in ("premise", "hypothesis"))
+    )
+    assert same == {"stereotypical": 47, "test": 58}
+
+
+def test_published_rows_have_no_cognitive_bias_which_nobody_released(published):
+    assert {row["cognitive_bias"] for row in itertools.chain(*published.values())} == {""}

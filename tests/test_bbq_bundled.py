@@ -11,12 +11,13 @@ import pytest
 import yaml
 
 from qabias.building import sources
-from qabias.building.templating import StableRandom
+from qabias.building.templating import StableRandom, slots_of
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset import bundled, bundled_inference, gates
 from qabias.share.bbq_dataset.origin import CATEGORIES, Origin
 from qabias.share.bbq_dataset.pairs import pairs
 from qabias.share.bbq_dataset.statements import statement_of
+from qabias.share.bbq_dataset.template import UNKNOWN_ANSWERS
 from qabias.share.bbq_dataset.vocabulary import look_alike, read_vocabulary
 
 from .built import BBQ_TABLE_3, bbq_rows, word_runs
@@ -435,3 +436,57 @@ def test_every_question_of_two_people_with_the_same_description_finds_its_statem
         assert statement == statements[row["template_id"], row["question_polarity"]], row["context"]
         shared += row["comparison"] == "match_other"
     assert shared > 2000
+
+
+def test_a_group_is_never_compared_with_one_that_overlaps_it(rows):
+    overlaps = {label.word: label.overlaps for label in VOCABULARY.labels["Race_ethnicity"]}
+    for row in rows["Race_ethnicity"]:
+        if row["label_type"] == "label":
+            one, two = (text for text, info in row["answer_info"].values() if info != "unknown")
+            assert two not in overlaps[one]
+            assert one not in overlaps[two]
+
+
+def test_statements_are_sentences_about_one_person(templates):
+    for versions in templates.values():
+        for template in versions:
+            for statement in (template.negative_statement, template.non_negative_statement):
+                assert slots_of(statement) >= {"ANSWER"}
+                assert not slots_of(statement) & {"NAME1", "NAME2"}
+
+
+@pytest.mark.slow
+def test_look_alikes_are_never_drawn_together_whatever_the_seed():
+    drawn = 0
+    for category in ("Race_ethnicity", "Gender_identity", "SES", "Race_x_gender", "Race_x_SES"):
+        for seed in range(1, 4):
+            streams, vocabulary = bundled.read_streams(category, seed=seed)
+            for template, rng in streams:
+                if template.style == "names":
+                    for pair in pairs(template, vocabulary, rng):
+                        assert gates.names(template, pair) == []
+                        drawn += 1
+    assert drawn > 10_000
+
+
+def test_sets_of_the_same_texts_show_their_answers_in_different_orders():
+    """Not only another wording of the unknown answer."""
+    shown = Counter()
+    for row in bbq_rows("Race_x_gender"):
+        if (row["question_polarity"], row["context_condition"]) == ("neg", "disambig"):
+            shown[row["context"], row["label"], row["unknown_loc"]] += 1
+    assert set(shown.values()) == {1}
+
+
+def test_contexts_have_the_published_lengths_and_answers_one_unknown_and_two_people(rows):
+    for row in (row for category_rows in rows.values() for row in category_rows):
+        # Words of the generated published contexts: 8 to 55 ambiguous, 23 to 102 disambiguated.
+        low, high = (8, 55) if row["context_condition"] == "ambig" else (23, 102)
+        assert low <= len(row["context"].split()) <= high, row["context"]
+        answers = [row[f"ans{i}"] for i in range(3)]
+        assert len({answer.lower() for answer in answers}) == 3, row
+        assert answers[row["unknown_loc"]] in UNKNOWN_ANSWERS
+        assert row["target_loc"] != -1
+        # Told apart by position and not by a search for words.
+        infos = [row["answer_info"][f"ans{i}"][1] for i in range(3)]
+        assert [info == "unknown" for info in infos] == [i == row["unknown_loc"] for i in range(3)]

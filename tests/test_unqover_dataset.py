@@ -1,11 +1,15 @@
-"""UnQover: bundled texts, and faults in their files; published ones."""
+"""UnQover: bundled texts, and faults in their files; published ones against figures and an independent reading."""
 
+import itertools
+import random
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from qabias.errors import QabiasError
 from qabias.share.unqover_dataset import bundled
@@ -238,7 +242,7 @@ def make(upstream):
     return origin
 
 
-# Digests of the tables as published and with fixes. An independent reading of the lists gave the same examples.
+# Digests of the tables as published and with fixes.
 PUBLISHED = {
     "gender": ("b77cea7e", "b77cea7e"),
     "nationality": ("7dbe8ebb", "f4ecea42"),
@@ -258,17 +262,6 @@ def test_published_examples_are_those_for_all_time(make, published, fixed):
     for subjects, expected in OTHER_SUBJECTS.items():
         tables = (make(subjects=subjects).table(f"{name}_mlm") for name in ("nationality", "ethnicity", "religion"))
         assert tuple(map(digest_of, tables)) == expected
-
-
-def test_subjects_and_contexts_are_the_published_tables(published, tables):
-    for name in SETS:
-        ours, theirs = Origin().design(name), Origin("official", fixes=True).design(name)
-        words = [[(one.name, one.demonym) for pair in design.pairs for one in pair] for design in (ours, theirs)]
-        assert words[0] == words[1]
-        outlines = [[(t.context, t.form, len(t.questions)) for t in design.templates] for design in (ours, theirs)]
-        assert outlines[0] == outlines[1]
-    # Occupations are asked for in the published words, so the whole set is the published one.
-    assert tables["gender"].equals(published["gender"])
 
 
 # Fixes.
@@ -298,3 +291,217 @@ def test_versions_and_wrong_choices(make):
     ):
         with pytest.raises(QabiasError, match=token):
             Origin(**fields).table("country")
+
+
+CLASS_SIZES = {
+    "person": {"rude": 14, "indecent": 12, "crime": 12, "negative": 8, "poor": 4},
+    "place": {"rude": 3, "indecent": 2, "crime": 6, "poor": 3},
+    "occupation": {"None": 70},
+}
+
+
+@pytest.mark.slow
+def test_the_card_counts_bytes_in_bulk(tables):
+    head = yaml.safe_load((FOLDER / "README.md").read_text("utf-8").split("---\n")[1])
+    # The text, and four bytes a value.
+    [info] = [entry for entry in head["dataset_info"] if entry["config_name"] == "religion"]
+    rows = unqover_rows(tables["religion"])
+    n_bytes = sum(4 + len(value.encode()) for row in rows for key, value in row.items() if key != "example_id")
+    assert info["dataset_size"] == n_bytes + 4 * len(rows)
+
+
+def test_regions_are_those_printed_in_tables_4_and_11(subjects):
+    printed = {
+        "Western Asia": ("Saudi Arabia", "Iraq", "Syria"),
+        "Southern Asia": ("Sri Lanka", "Bangladesh"),
+        "Western Africa": ("Guinea", "Nigeria", "Mali"),
+        **{"Caribbean": ("Dominica",), "Southern Africa": ("Namibia",), "Eastern Africa": ("Somalia", "Mozambique")},
+        **{"Northern Africa": ("Libya",), "South-eastern Asia": ("Burma",), "Southern Europe": ("Kosovo",)},
+        **{"Central America": ("Honduras",), "Central Asia": ("Uzbekistan",), "Western Europe": ("Germany",)},
+    }
+    regions = {subject.name: subject.cluster for subject in subjects["nationality"]}
+    assert {name: regions[name] for names in printed.values() for name in names} == {
+        name: region for region, names in printed.items() for name in names
+    }
+    assert len(set(regions.values())) == 18
+
+
+def test_classes_and_their_sizes(attributes, tables):
+    assert {kind: Counter(a.attribute_class for a in listed) for kind, listed in attributes.items()} == CLASS_SIZES
+    names = [attribute.name for listed in attributes.values() for attribute in listed]
+    assert len(set(names)) == 134
+    assert texts_of(tables["nationality"], "attribute") == {
+        attribute.plural for kind in ("person", "place") for attribute in attributes[kind]
+    }
+    assert texts_of(tables["gender"], "attribute") == {attribute.singular for attribute in attributes["occupation"]}
+
+
+@pytest.mark.slow
+def test_subjects_occupations_and_contexts_are_the_published_tables(tables, upstream, attributes, subjects):
+    folder = upstream / "allenai" / "unqover" / "word_lists"
+
+    def terms(path, head):
+        lines = [line for line in (folder / path).read_text("utf-8").splitlines() if line.startswith(head + " ")]
+        return [line.removeprefix(head).split("|")[-1].strip() for line in lines]
+
+    corrected = {"Spainish": "Spanish", "Yemen": "Yemeni"}
+    assert [s.name for s in subjects["gender"]] == [
+        name for part in ("female", "male") for name in terms(f"nouns/subjects/{part}", "[subj]")
+    ]
+    assert [s.name for s in subjects["nationality"]] == terms("nouns/subjects/country", "[subj]")
+    assert [s.demonym for s in subjects["nationality"]] == [
+        corrected.get(word, word) for word in terms("nouns/subjects/country", "[subj:dem]")
+    ]
+    for name in ("ethnicity", "religion"):
+        assert [s.name for s in subjects[name]] == terms(f"nouns/subjects/{name}", "[subj]")
+    assert [a.singular for a in attributes["occupation"]] == terms("activities/occupation_rev1", "[p_act]")
+    official = Origin("official", fixes=True)
+    for name in SETS:
+        ours, theirs = Origin().design(name), official.design(name)
+        assert [(t.context, t.form, len(t.questions)) for t in ours.templates] == [
+            (t.context, t.form, len(t.questions)) for t in theirs.templates
+        ]
+        for column in ("context_12", "context_21", "answer1", "answer2"):
+            assert texts_of(tables[name], column) == texts_of(official.table(name), column)
+    # Occupations are asked for in the published words, so the whole set is the published one.
+    assert tables["gender"].equals(official.table("gender"))
+
+
+MLM_COUNTS = {
+    "bert": {"gender": 700_000, "nationality": 507_870, "ethnicity": 31_500, "religion": 38_500},
+    "roberta": {"gender": 286_720, "nationality": 385_776, "ethnicity": 31_500, "religion": 31_500},
+}
+
+
+ALL_TEMPLATES_MLM = {"gender": 1_372_000, "nationality": 2346 * 342, "ethnicity": 73_500, "religion": 38_500}
+
+
+def test_counts_of_the_masked_sets(make, published):
+    assert {name: published[f"{name}_mlm"].num_rows for name in UNQOVER_TABLE_1} == MLM_COUNTS["bert"]
+    for subjects, counts in (("roberta", MLM_COUNTS["roberta"]), ("all", ALL_TEMPLATES_MLM)):
+        assert {name: make(subjects=subjects).table(f"{name}_mlm").num_rows for name in UNQOVER_TABLE_1} == counts
+    assert make(subjects="roberta").table("religion").equals(published["religion"]), "of the masked sets only"
+
+
+class Lists:
+    """The word lists of one set, read with regular expressions over the whole file."""
+
+    def __init__(self, upstream, name, *, masked=False, subset=""):
+        folder = upstream / "allenai" / "unqover" / "word_lists"
+        published = {"nationality": "country"}.get(name, name)
+
+        def read(path):
+            return "\n".join(
+                line for line in (folder / path).read_text("utf-8").split("\n") if not line.startswith("#")
+            )
+
+        people = [
+            re.findall(r"^\[subj(:dem)?\] +(?:(\w+) \| )?(.+?) *$", read(f"nouns/subjects/{part}{subset}"), re.M)
+            for part in (("female", "male") if name == "gender" else (published,))
+        ]
+        if name == "gender":
+            self.pairs = [(f, m) for f in people[0] for m in people[1]]
+            self.pairs = [((f[2], "", f[1]), (m[2], "", m[1])) for f, m in self.pairs]
+        else:
+            names = [person[2] for person in people[0] if not person[0]]
+            demonyms = [person[2] for person in people[0] if person[0]] or [""] * len(names)
+            assert len(names) == len(demonyms)
+            triples = [(a, b, "None") for a, b in zip(names, demonyms, strict=True)]
+            self.pairs = list(itertools.combinations(triples, 2))
+
+        kind = "occupation_rev1" if name == "gender" else f"biased_{published}"
+        self.blocks = {}
+        pattern = r"^(\[[lp]_act(?:-single)?(?::neg)?\])\s(?:\s*(\w+)\s*\|)?\s*(.+?)\s*$"
+        for head, label, text in re.findall(pattern, read(f"activities/{kind}"), re.M):
+            self.blocks.setdefault(head, []).append((label or "None", text))
+
+        slots = read(f"slots/{published}_noact{'_lm' if masked else ''}").split("\n")
+        self.templates = [line.strip().split("\t") for line in slots if line.strip()]
+
+    def keys(self):
+        """Pair, template number, head and number of the attribute of every example, in the published order."""
+        for pair in self.pairs:
+            for number, (_, question, _) in enumerate(self.templates):
+                for head, entries in self.blocks.items():
+                    if head in question and ":neg" not in head:
+                        for row in range(len(entries)):
+                            yield pair, number, head, row
+
+    def example(self, config, position, key):
+        (one, two), number, head, row = key
+        negative = head.replace("]", ":neg]")
+        line = "\t".join(self.templates[number])
+        line = line.replace(head, self.blocks[head][row][1]).replace(negative, self.blocks[negative][row][1])
+
+        def put(first, second):
+            text = line
+            for slot, person in (("subj1", first), ("subj2", second)):
+                text = text.replace(f"[{slot}]", person[0]).replace(f"[{slot}:dem]", person[1])
+            tokens = text.split(" ")
+            for i in range(len(tokens) - 1):
+                if tokens[i] in ("a", "A") and tokens[i + 1][0].lower() in "aeiou":
+                    tokens[i] += "n"
+            return " ".join(tokens).replace("[mask]", "[MASK]").split("\t")
+
+        forward, backward = put(one, two), put(two, one)
+        assert forward[1:] == backward[1:]
+        form = 1 if "[subj1:dem]" in line else 0
+        texts = ("masked", "masked_negated") if config.endswith("_mlm") else ("question", "negated_question")
+        return {
+            "example_id": position,
+            "template_id": f"{config}-{number}",
+            "subject1": one[0],
+            "subject2": two[0],
+            "cluster1": one[2],
+            "cluster2": two[2],
+            "attribute": self.blocks[head.replace("-single", "")][row][1],
+            "attribute_class": self.blocks[negative][row][0],
+            "context_12": forward[0],
+            "context_21": backward[0],
+            texts[0]: forward[1],
+            texts[1]: forward[2],
+            "answer1": one[form],
+            "answer2": two[form],
+        }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_published_examples_equal_the_independent_reading(config, upstream, published):
+    """All of the small sets, and 5,000 of the large ones."""
+    name, masked = config.removesuffix("_mlm"), config.endswith("_mlm")
+    lists = Lists(upstream, name, masked=masked, subset="_bert" if masked else "")
+    keys = list(lists.keys())
+    assert len(keys) == published[config].num_rows
+    positions = range(len(keys))
+    if name in ("gender", "nationality"):
+        positions = sorted(random.Random(config).sample(positions, 5000))
+    expected = [lists.example(config, position, keys[position]) for position in positions]
+    assert unqover_rows(published[config].take(list(positions))) == expected
+
+
+def test_fixes_fix_what_they_list_and_nothing_else(fixed, published):
+    for config, table in fixed.items():
+        assert table.num_rows == published[config].num_rows
+        for column in ("template_id", "subject1", "subject2", "cluster1", "attribute_class"):
+            assert table[column].equals(published[config][column]), (config, column)
+    assert fixed["gender"].equals(published["gender"]), "the set has no defects"
+    contexts = texts_of(fixed["ethnicity"], "context_12", "context_21")
+    assert any("a European" in text for text in contexts)
+    assert not any("an European" in text for text in contexts)
+    answers = texts_of(fixed["nationality"], "answer1", "answer2")
+    assert {"Spanish", "Yemeni", "Yemen"} <= answers
+    assert "Spainish" not in answers
+    assert any("Yemeni boy" in text for text in texts_of(fixed["nationality"], "context_12"))
+    for row in fixed["religion_mlm"].slice(500, 50).to_pylist():
+        assert row["template_id"] == "religion_mlm-10"
+        assert all(row[column].startswith("The [MASK] men ") for column in ("masked", "masked_negated"))
+    for config in ("nationality", "ethnicity", "religion"):
+        columns = ("question", "negated_question")
+        for row in unqover_rows(fixed[config].slice(0, 1000)):
+            if "group" not in row["context_12"] and row["question"].startswith("Who "):
+                assert not re.search(r"^Who were|and were", f"{row['question']} {row['negated_question']}"), row
+        questions = texts_of(fixed[config], *columns)
+        faults = r"harrass|\bvery loud\b|smell of|of flower\?|on street|(?<!would )\bspeed\b"
+        assert not any(re.search(faults, question) for question in questions)
+        assert 15 <= len(questions - texts_of(published[config], *columns)) <= 45

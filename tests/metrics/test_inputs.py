@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from . import bbnli_rows, bbq_rows
-from .bbnli_rows import mixed_questions, mixed_statements, scored
+from .bbnli_rows import mixed_questions, mixed_statements, questions, scored
 from .helpers import folder, same
 from .unqover_rows import SCORE_COLUMNS, columns_of, make_row, make_rows, random_benchmark, random_scores
 
@@ -261,3 +261,56 @@ def test_scores_of_other_rows_are_refused(unqover):
     rows = [{**row, "example_id": k // 4} for k, row in enumerate(make_rows("abc", 2, ("X",)))]
     with pytest.raises(ValueError, match="predictions row 4: example_id"):
         unqover.compute(predictions=scores, references=rows)
+
+
+@pytest.mark.parametrize("value", [3, -2, 10**30, "yes", "I do not know", "Entailment.", "LABEL_0", ""])
+def test_a_bad_answer_is_named(value):
+    rows = {"bbnli": bbnli_rows.make_pairs(1), "bbq_qa": questions(0, "ambig"), "bbq": bbq_rows.make_set()}
+    for name in ("bbnli", "bbq_qa") if isinstance(value, str) else rows:  # texts are answers to BBQ's questions
+        with pytest.raises(
+            ValueError, match=r"predictions row 1: .* is not an answer\n  fix: pass the (index|label) 0, 1 or 2"
+        ):
+            compute(name, rows[name], [0, value, *[0] * (len(rows[name]) - 2)])
+
+
+@pytest.mark.slow
+def test_the_gender_set_of_the_paper_in_two_orders(unqover):
+    place = np.arange(70 * 70 * 4 * 70)  # 1,372,000 rows
+
+    def text(codes: np.ndarray, levels: list[str]) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(levels)).cast(pa.string())
+
+    rows = pa.table(
+        {
+            "example_id": place,
+            "template_id": place // 70 % 4,
+            "subject1": text(place // 19_600, [f"Female {k}" for k in range(70)]),
+            "subject2": text(place // 280 % 70, [f"Male {k}" for k in range(70)]),
+            "cluster1": text(np.zeros_like(place), ["female"]),
+            "cluster2": text(np.zeros_like(place), ["male"]),
+            "attribute": text(place % 70, [f"was an occupation of number {k}" for k in range(70)]),
+            "attribute_class": text(np.zeros_like(place), ["None"]),
+        }
+    )
+    rng = np.random.default_rng(0)
+    scores = {name: rng.random(len(place), dtype=np.float32) for name in SCORE_COLUMNS}
+    whole = unqover.compute(predictions=scores, references=rows)
+    assert (whole["n"], whole["n_subjects"], whole["n_attributes"]) == (1_372_000, 140, 70)
+    low, high = whole["ci"]["avg_score"]
+    assert low < 0.5 < high
+    order = rng.permutation(len(place))
+    turned = {name: values[order] for name, values in scores.items()}
+    again = unqover.compute(predictions=turned, references=datasets.Dataset(rows).select(order))
+    assert same(again, whole, 1e-10)
+
+
+@pytest.mark.parametrize("value", [-1e-9, 1.0001, float("nan"), float("inf"), None, "0.5", [0.5]])
+@pytest.mark.parametrize("shape", [list, columns_of])
+def test_a_bad_score_is_named(unqover, value, shape):
+    scores = random_scores(6)
+    scores[4]["s2_12_neg"] = value
+    with pytest.raises(
+        ValueError, match=r"^unqover: predictions row 4: s2_12_neg .* is not a score from 0 to 1"
+    ) as error:
+        unqover.compute(predictions=shape(scores), references=make_rows("abc", 2, ("X",)))
+    assert repr(value) in str(error.value) or value is None
