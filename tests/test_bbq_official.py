@@ -372,6 +372,7 @@ def test_intersectional_examples_carry_their_comparison(generated):
     assert {row["comparison"] for row in generated["Age"]} == {""}
 
 
+@pytest.mark.slow
 def test_t_b10_typing_errors_are_kept_as_published_and_fixes_leave_none(upstream, generated):
     published = [[row[field] for field in TEXTS] for row in generated["Disability_status"]]
     assert sum(any("monther" in text for text in row) for row in published) == 24
