@@ -1,6 +1,8 @@
 """The texts of the datasets, built once for all tests, and the counts that the papers publish."""
 
 import functools
+import hashlib
+import json
 import re
 
 import pyarrow as pa
@@ -51,3 +53,16 @@ def word_runs(text, n=6):
         words = re.findall(r"[a-z0-9']+", piece.lower())
         runs |= {tuple(words[i : i + n]) for i in range(len(words) - n + 1)}
     return runs
+
+
+def digest_of(table):
+    """The first digits of the SHA-256 of rows, or of a table whose texts are dictionary-encoded."""
+    if isinstance(table, list):
+        return hashlib.sha256(json.dumps(table).encode()).hexdigest()[:8]
+    digest = hashlib.sha256()
+    for column in table.columns:
+        chunk = column.combine_chunks()
+        is_encoded = pa.types.is_dictionary(chunk.type)
+        digest.update(json.dumps(chunk.dictionary.to_pylist() if is_encoded else []).encode())
+        digest.update((chunk.indices if is_encoded else chunk).to_numpy().tobytes())
+    return digest.hexdigest()[:8]

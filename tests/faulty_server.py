@@ -117,6 +117,12 @@ def _endless(handler, right):
         handler.raw(b"x" * 1_000_000)
 
 
+def _endless_chunks(handler, right):
+    handler.body(b"", "Transfer-Encoding: chunked")
+    for _ in range(ENDLESS_BYTES // 1_000_000):
+        handler.raw(b"F4240\r\n" + b" " * 1_000_000 + b"\r\n")
+
+
 def _labelled(encoding):
     """A right answer that says it is packed, and is not."""
     return lambda handler, right: handler.body(
@@ -147,13 +153,14 @@ def _reply(content: bytes) -> bytes:
 _SURPLUS = _reply(b'{"choices": [{"message": {"content": "of another"}}]}')
 
 
-def _surplus(after: bytes, *, late: float = 0.0):
+def _surplus(after: bytes, *, late: float = 0.0, chunked: bool = False):
     """The right answer and more bytes, on a connection that stays open."""
 
     def send(handler, right):
         handler.close_connection = False
         content = _json(right)
-        answer = _reply(content)
+        chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(content), content)
+        answer = chunks if chunked else _reply(content)
         handler.raw(answer if late else answer + after)
         if late:
             time.sleep(late)
@@ -167,6 +174,11 @@ def _with_key(make):
     return lambda handler, right: handler.whole(
         400, {"error": {"message": f"no such key: {make(handler.key())} (see your account)"}}
     )
+
+
+def _key_raw(make):
+    """A body that is no JSON and holds the key in some form."""
+    return lambda handler, right: handler.whole(403, make(handler.key()))
 
 
 def _key_in_answer(handler, right):
@@ -216,6 +228,7 @@ FAULTS = {
     ),
     # Bodies without bounds
     "endless-body": Fault(ENDS, _endless),
+    "endless-chunks": Fault(ENDS, _endless_chunks),
     "gzip-bomb": Fault(AGAIN, _gzipped(lambda right: _BOMB)),
     "length-of-10-TB": Fault(AGAIN, lambda handler, right: handler.body(b"x", f"Content-Length: {10**13}")),
     # Answers
@@ -232,6 +245,9 @@ FAULTS = {
     "content-key": Fault(ANSWER, _key_in_answer),
     "surplus-reply": Fault(ANSWER, _surplus(_SURPLUS)),
     "surplus-reply-late": Fault(ANSWER, _surplus(_SURPLUS, late=0.05)),
+    "surplus-reply-in-half": Fault(ANSWER, _surplus(_SURPLUS[:50])),
+    "surplus-reply-chunked": Fault(ANSWER, _surplus(_SURPLUS, chunked=True)),
+    "surplus-reply-early": Fault(ANSWER, _surplus(b"HTTP/1.1 103 Early Hints\r\n\r\n" + _SURPLUS)),
     "surplus-body": Fault(ANSWER, _surplus(b" " * 100)),
     "encoding-utf-8": Fault(ANSWER, _labelled(" utf-8")),
     # Refusals
@@ -249,6 +265,10 @@ FAULTS = {
     "message-surrogate": Fault(ENDS, _status(400, r'{"error": {"message": "half \ud83d"}}')),
     # The key, come back
     "400-key": Fault(ENDS, _with_key(str)),
+    "400-key-split": Fault(ENDS, _with_key(lambda key: f"{key[:9]}\n{key[9:]}")),
+    "400-key-json": Fault(ENDS, _key_raw(lambda key: '{"detail": "' + "".join(f"\\u{ord(x):04x}" for x in key) + '"}')),
+    "400-key-twice-json": Fault(ENDS, _with_key(lambda key: json.dumps(json.dumps({"key": key})))),
+    "400-key-at-the-cut": Fault(ENDS, _with_key(lambda key: "x" * 270 + key)),
 }
 """Every fault by its name."""
 

@@ -10,6 +10,9 @@ import pyarrow.compute as pc
 import pytest
 
 import qabias
+from lab.simulations import models
+from lab.simulations.coverage import BIAS, LEAST, QUICK_LESS
+from lab.simulations.worlds import World
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq import published_scores
 from qabias.benchmarks.bbq.prompts import persons
@@ -18,7 +21,7 @@ from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.scorers.baseline import BaselineScorer
-from qabias.share.metrics.bbq import scores
+from qabias.share.metrics.bbq import scores, summary
 
 from .kit.commands import called, refused
 from .test_choice import REAL
@@ -260,3 +263,38 @@ def test_a_row_that_no_answers_can_have_is_refused(tmp_path, old, new, token):
         return
     with pytest.raises(QabiasError, match=token):
         read_published(tmp_path / "rows.yaml")
+
+
+RATES = (
+    *("abstention_aligned", "abstention_nonaligned", "abstention_gap"),
+    *("wrong_person_aligned", "wrong_person_nonaligned"),
+)
+
+
+@pytest.mark.slow
+def test_intervals_of_a_known_preference_and_known_rates_hold_them():
+    rng, held = np.random.default_rng(36), {}
+    for n_templates, accuracy, kind in (
+        (7, 0.9, "beta"),
+        (25, 0.6, "two-point"),
+        (25, 0.9, "beta"),
+        (25, 0.97, "beta"),
+    ):
+        world = World(n_templates, accuracy, BIAS, 0.4, kind)
+        counts, truth = models.bbq_runs(world, rng, 300), dict(models.bbq_truth(world, rng))
+        # A forced choice: the same errors, and no UNKNOWN.
+        open_world = replace(world, accuracy=0.2)
+        shares = models.ambiguous(open_world, rng, 300, n_templates)
+        shares[..., 0] = 0.0
+        shares /= shares.sum(axis=-1, keepdims=True)
+        many = models.ambiguous(open_world, rng, 1, models.MANY)[..., 1:]
+        forced = models.bbq_counts(models.answers(shares, np.full((n_templates, 300, 2), 50), rng), np.ones((2, 3)))
+        leaning = many / many.sum(axis=-1, keepdims=True)
+        truth["bias_ambig"] = float((leaning[..., 0] - leaning[..., 1]).mean())
+        for matrix, names in ((counts, RATES), (forced, ("bias_ambig",))):
+            ends = summary.ends(summary.spreads(matrix))
+            for name in names:
+                low, high = ends[name]
+                held[world, name] = float(((low <= truth[name]) & (truth[name] <= high)).mean())
+    assert min(held.values()) >= LEAST - QUICK_LESS, held
+    assert np.mean(list(held.values())) >= 0.94, held

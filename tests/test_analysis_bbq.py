@@ -482,3 +482,44 @@ def test_analysis_is_read_as_it_was_written(patchy, tmp_path):
     _, analysis = patchy
     write_analysis(analysis, tmp_path / "analysis.json")
     assert content_of(read_analysis(tmp_path / "analysis.json")) == content_of(analysis)
+
+
+def test_wordings_of_unknown_among_the_released_predictions_are_figure_7(released):
+    """The outputs themselves name the wording, so they can be counted without an example."""
+    table, answers = released
+    analysis = analyse(table, answers["race"], BENCHMARK.score(table, answers["race"]))
+    unknown = by_label(find(analysis.tables, "unknown_texts"))
+    outputs = Counter(text.strip().lower().removesuffix(".") for (text,) in answers["race"]["outputs"].to_pylist())
+    counted = {text: outputs[text.lower()] for text in unknown}
+    assert len(counted) == 10
+    assert {text: row["n"] for text, row in unknown.items()} == counted
+    assert sum(row["share"] for row in unknown.values()) == pytest.approx(1)
+    assert sum(row["n_offered"] for row in unknown.values()) == table.num_rows
+    by_key = {
+        (row["category"], row["example_id"]): text
+        for row, (text,) in zip(table.to_pylist(), answers["race"]["outputs"].to_pylist(), strict=True)
+    }
+    assert all(
+        example["generated"] == by_key[example["category"], example["example_id"]] for example in analysis.examples
+    )
+
+
+def test_a_single_template_has_no_interval_in_a_break_down(examples):
+    examples = examples.filter(pc.is_in(examples["category"], pa.array(["Race_ethnicity", "Race_x_SES"])))
+    answers = pa.table({"prediction": pa.array(np.random.default_rng(7).integers(0, 3, examples.num_rows), pa.int8())})
+    analysis = analyse(examples, answers, BENCHMARK.score(examples, answers))
+    seen = Counter()
+    for table in [*named(analysis, "stereotypes_"), *named(analysis, "labels_")]:
+        names = [column.name for column in table.columns]
+        for row in table.rows:
+            score, n_templates = row[names.index("bias_ambig")], row[names.index("n_templates")]
+            if n_templates < 2 or score.value is None:
+                assert score.low is None
+                assert score.high is None
+                seen["without"] += 1
+            else:
+                assert score.low <= score.value <= score.high
+                assert score.low < score.high
+                seen["with"] += 1
+    assert seen["with"]
+    assert seen["without"]

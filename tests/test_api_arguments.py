@@ -69,6 +69,8 @@ def test_every_function_names_what_is_wrong(result, call, token):
 @pytest.mark.parametrize(
     ("changes", "token"),
     [
+        ({"limit": 0}, "limit"),
+        ({"seed": -1}, "seed"),
         ({"batch_tokens": 0}, "batch_tokens"),
         ({"shard": "x"}, "shard"),
         ({"length_norm": "tokens"}, "length_norm"),

@@ -323,3 +323,19 @@ def test_what_cannot_be_asked_is_refused(model, tokenizer, name, token):
 def test_a_processor_has_the_tokenizer():
     model, tokenizer = small()
     assert given_model(model, SimpleNamespace(tokenizer=tokenizer), "m").handed_over.tokenizer is tokenizer
+
+
+def test_another_tokenizer_template_or_hook_does_not_continue_a_run(tmp_path):
+    arguments = HEADS["causal"][1]
+    model, tokenizer = small()
+    measure(arguments, model=model, tokenizer=tokenizer, name="m", output=tmp_path / "run")
+    other = copy.deepcopy(tokenizer)
+    other.chat_template = "{{ messages[0].content }}"
+    with pytest.raises(qabias.QabiasError, match="memory-"):
+        measure(arguments, model=model, tokenizer=other, name="m", output=tmp_path / "run")
+    model.model.layers[0].register_forward_hook(lambda module, inputs, output: None)
+    with pytest.warns(UserWarning, match="has hooks"), pytest.raises(qabias.QabiasError, match="another run"):
+        measure(arguments, model=model, tokenizer=tokenizer, name="m", output=tmp_path / "run")
+    with pytest.warns(UserWarning, match="has hooks"):
+        steered = measure(arguments, model=model, tokenizer=tokenizer, name="steered")
+    assert "|model:steered@memory+hooks-" in steered.signature

@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import qabias
+from qabias.runs.arguments import DEFAULT_MACHINE, RunArguments
+from qabias.runs.run import run
 
 from .echo_model import EchoModel
 from .loopback_server import KEY, chat_reply
@@ -254,3 +256,27 @@ def test_what_makes_no_sense_with_a_client_is_refused(more, message):
     with pytest.raises(qabias.QabiasError, match=message):
         measure(client, **more)
     assert client.sent == []
+
+
+def test_a_refusal_is_that_of_a_server_so_that_fallbacks_work():
+    def fails(number):
+        return StatusError(400, {"message": "max_tokens must be at least 1, got 0"}) if number == 0 else None
+
+    refusing = Client(EchoModel(), fails=fails)
+    with pytest.warns(UserWarning, match="max_tokens 0"):
+        measure(refusing, "echo", option={"max_connections": 1})
+    assert [body["max_tokens"] for _, body in refusing.sent[:3]] == [0, 1, 1]
+
+
+def test_what_is_too_long_is_truncated_and_the_others_have_their_answers():
+    error = StatusError(400, {"message": "too long", "code": "context_length_exceeded"})
+    result = measure(Client(fails=lambda number: error if number == 3 else None))
+    assert predictions(result.folder)["outcome"].to_pylist().count("truncated") == 1
+
+
+def test_the_scorer_server_takes_a_client_from_python_only(tmp_path):
+    arguments = RunArguments("bbq", "m", "Age", backend="server", limit=8)
+    with pytest.raises(qabias.QabiasError, match="base_url"):
+        run(arguments, tmp_path / "run")
+    done = run(arguments, tmp_path / "run", DEFAULT_MACHINE, handed_over=Client())
+    assert done.scores["n"] == 8

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import math
+import threading
 import traceback
 
 import numpy as np
@@ -277,3 +278,38 @@ def test_the_command_line_says_that_a_function_is_given_from_python(arguments):
     done = CliRunner().invoke(app, ["run", *arguments])
     assert isinstance(done.exception, qabias.QabiasError)
     assert "in Python" in str(done.exception)
+
+
+def test_it_works_where_a_loop_is_running_and_all_coroutines_share_one_of_their_own():
+    seen = set()
+
+    async def function(prompts):
+        seen.add((threading.current_thread().name, id(asyncio.get_running_loop())))
+        await asyncio.sleep(0.001)
+        return ["B"] * len(prompts)
+
+    async def notebook():
+        here = id(asyncio.get_running_loop())
+        return here, qabias.run(**AGE, model=function, name="B", limit=64, option={"batch": 8})
+
+    here, result = asyncio.run(notebook())
+    assert result.scores["share_position_1"] == 1.0
+    [(thread, loop)] = seen
+    assert thread != threading.current_thread().name
+    assert loop != here
+
+
+def test_what_is_impossible_has_minus_infinity_also_after_a_stop(tmp_path):
+    function = Counted(lambda request: [-math.inf, -1.0, -math.inf], fails_at=1)
+    arguments = {
+        **AGE,
+        "name": "f",
+        "limit": 40,
+        "ask": "answer-logprob",
+        "output": tmp_path / "run",
+        "option": {"batch": 8},
+    }
+    with pytest.raises(ConnectionResetError):
+        qabias.run(**arguments, model=function)
+    result = qabias.run(**arguments, model=function)
+    assert predictions(result)["prediction"].unique().to_pylist() == [1]

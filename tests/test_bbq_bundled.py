@@ -7,23 +7,20 @@ import shutil
 from collections import Counter, defaultdict
 from dataclasses import replace
 
-import datasets
 import pytest
 import yaml
 
 from qabias.building import sources
-from qabias.building.templating import StableRandom, repair_articles, slots_of
+from qabias.building.templating import StableRandom, slots_of
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset import bundled, bundled_inference, gates
-from qabias.share.bbq_dataset.builder import BBQ, FEATURES
-from qabias.share.bbq_dataset.origin import ALL_NLI, CATEGORIES, CONFIGS, NLI_CONFIGS, Origin
+from qabias.share.bbq_dataset.origin import CATEGORIES, Origin
 from qabias.share.bbq_dataset.pairs import pairs
 from qabias.share.bbq_dataset.statements import statement_of
 from qabias.share.bbq_dataset.template import UNKNOWN_ANSWERS
 from qabias.share.bbq_dataset.vocabulary import look_alike, read_vocabulary
 
 from .built import BBQ_TABLE_3, bbq_rows, word_runs
-from .conftest import ROOT
 
 GOOD = {
     "id": 1,
@@ -79,24 +76,6 @@ def templates():
 # The folder and the builder.
 
 
-@pytest.mark.slow
-def test_load_dataset_reads_the_folder_as_it_is(tmp_path, rows):
-    everything = datasets.load_dataset(str(ROOT / "bbq_dataset"), cache_dir=tmp_path)
-    age = datasets.load_dataset(str(ROOT / "bbq_dataset"), "Age", split="test", cache_dir=tmp_path)
-    assert list(everything) == ["test"]
-    assert age.features == everything["test"].features == FEATURES
-    assert age.to_list() == rows["Age"]
-    assert everything["test"]["category"] == [category for category in CATEGORIES for _ in rows[category]]
-
-
-def test_the_builder_makes_the_same_examples(tmp_path, rows):
-    builder = BBQ(config_name="Religion", cache_dir=tmp_path)
-    builder.download_and_prepare()
-    assert builder.as_dataset(split="test").to_list() == rows["Religion"]
-    assert Origin().table("Religion").to_pylist() == rows["Religion"]
-    assert set(BBQ.builder_configs) == {*CONFIGS, *NLI_CONFIGS, ALL_NLI}
-
-
 def test_another_seed_draws_other_examples_of_the_same_templates(rows):
     one, two = rows["Nationality"], list(Origin(seed=1).rows("Nationality"))
     assert [row["template_id"] for row in one] == [row["template_id"] for row in two]
@@ -143,53 +122,11 @@ def test_the_target_comes_first_in_half_of_every_templates_sets(rows, templates)
 # Language.
 
 
-def test_grammar_of_every_filling(rows):
-    texts = defaultdict(set)
-    for row in (row for category_rows in rows.values() for row in category_rows):
-        # Words of the generated published contexts: 8 to 55 ambiguous, 23 to 102 disambiguated.
-        low, high = (8, 55) if row["context_condition"] == "ambig" else (23, 102)
-        assert low <= len(row["context"].split()) <= high, row["context"]
-        answers = [row[f"ans{i}"] for i in range(3)]
-        assert len({answer.lower() for answer in answers}) == 3, row
-        assert answers[row["unknown_loc"]] in UNKNOWN_ANSWERS
-        assert row["target_loc"] != -1
-        # One answer is UNKNOWN and two are people, told apart by position and not by a search for words.
-        infos = [row["answer_info"][f"ans{i}"][1] for i in range(3)]
-        assert [info == "unknown" for info in infos] == [i == row["unknown_loc"] for i in range(3)]
-        texts[r"[^.?!]\?$"].add(row["question"])
-        texts[r"[^.?!][.!]$"].add(row["context"])
-        texts["[^.?!,;]$"] |= set(answers)
-    for ending, endings in texts.items():
-        for text in endings:
-            assert re.search(ending, text), text
-            assert not re.search(r"[{}]|  |[.!?] [a-z]|[,;]\s*[.?!]|[.?!]{2}|Latino woman", text), text
-            assert text[0].isupper() or text[0].isdigit(), text
-            assert repair_articles(text) == text, text
-            assert not re.search(r"\b(\w+) \1\b", text.lower().replace("that that", "")), text
-
-
-def test_a_group_is_never_compared_with_one_that_overlaps_it(rows):
-    overlaps = {label.word: label.overlaps for label in VOCABULARY.labels["Race_ethnicity"]}
-    for row in rows["Race_ethnicity"]:
-        if row["label_type"] == "label":
-            one, two = (text for text, info in row["answer_info"].values() if info != "unknown")
-            assert two not in overlaps[one]
-            assert one not in overlaps[two]
-
-
 def test_an_age_in_years_is_only_compared_with_another_one(rows):
     """Appendix A of Parrish et al. 2022."""
     for row in rows["Age"]:
         people = [text for text, info in row["answer_info"].values() if info != "unknown"]
         assert len({bool(re.search(r"\d", text)) for text in people}) == 1, (row["template_id"], people)
-
-
-def test_statements_are_sentences_about_one_person(templates):
-    for versions in templates.values():
-        for template in versions:
-            for statement in (template.negative_statement, template.non_negative_statement):
-                assert slots_of(statement) >= {"ANSWER"}
-                assert not slots_of(statement) & {"NAME1", "NAME2"}
 
 
 def test_every_template_has_a_source_and_shares_six_words_with_no_other_and_no_published_one(templates, upstream):
@@ -295,20 +232,6 @@ def test_names_that_look_alike():
             assert look_alike(one, other) == look_alike(other, one) == expected, (one, other)
 
 
-@pytest.mark.slow
-def test_look_alikes_are_never_drawn_together_whatever_the_seed():
-    drawn = 0
-    for category in ("Race_ethnicity", "Gender_identity", "SES", "Race_x_gender", "Race_x_SES"):
-        for seed in range(1, 4):
-            streams, vocabulary = bundled.read_streams(category, seed=seed)
-            for template, rng in streams:
-                if template.style == "names":
-                    for pair in pairs(template, vocabulary, rng):
-                        assert gates.names(template, pair) == []
-                        drawn += 1
-    assert drawn > 10_000
-
-
 def test_what_is_repeated_words(made_up):
     # A description, a clause, and a description in brackets after both names, which those who share it have once.
     described = "{{NAME1}}, who is a {{DESC1}}, and {{NAME2}}, who is a {{DESC2}}, walked home by the river."
@@ -387,15 +310,6 @@ def test_every_set_has_one_disambiguated_context_and_two_right_people(rows):
 
 
 # What the draws make of it.
-
-
-def test_sets_of_the_same_texts_show_their_answers_in_different_orders():
-    """Not only another wording of the unknown answer."""
-    shown = Counter()
-    for row in bbq_rows("Race_x_gender"):
-        if (row["question_polarity"], row["context_condition"]) == ("neg", "disambig"):
-            shown[row["context"], row["label"], row["unknown_loc"]] += 1
-    assert set(shown.values()) == {1}
 
 
 # Errors name file, template and field.
@@ -522,3 +436,57 @@ def test_every_question_of_two_people_with_the_same_description_finds_its_statem
         assert statement == statements[row["template_id"], row["question_polarity"]], row["context"]
         shared += row["comparison"] == "match_other"
     assert shared > 2000
+
+
+def test_a_group_is_never_compared_with_one_that_overlaps_it(rows):
+    overlaps = {label.word: label.overlaps for label in VOCABULARY.labels["Race_ethnicity"]}
+    for row in rows["Race_ethnicity"]:
+        if row["label_type"] == "label":
+            one, two = (text for text, info in row["answer_info"].values() if info != "unknown")
+            assert two not in overlaps[one]
+            assert one not in overlaps[two]
+
+
+def test_statements_are_sentences_about_one_person(templates):
+    for versions in templates.values():
+        for template in versions:
+            for statement in (template.negative_statement, template.non_negative_statement):
+                assert slots_of(statement) >= {"ANSWER"}
+                assert not slots_of(statement) & {"NAME1", "NAME2"}
+
+
+@pytest.mark.slow
+def test_look_alikes_are_never_drawn_together_whatever_the_seed():
+    drawn = 0
+    for category in ("Race_ethnicity", "Gender_identity", "SES", "Race_x_gender", "Race_x_SES"):
+        for seed in range(1, 4):
+            streams, vocabulary = bundled.read_streams(category, seed=seed)
+            for template, rng in streams:
+                if template.style == "names":
+                    for pair in pairs(template, vocabulary, rng):
+                        assert gates.names(template, pair) == []
+                        drawn += 1
+    assert drawn > 10_000
+
+
+def test_sets_of_the_same_texts_show_their_answers_in_different_orders():
+    """Not only another wording of the unknown answer."""
+    shown = Counter()
+    for row in bbq_rows("Race_x_gender"):
+        if (row["question_polarity"], row["context_condition"]) == ("neg", "disambig"):
+            shown[row["context"], row["label"], row["unknown_loc"]] += 1
+    assert set(shown.values()) == {1}
+
+
+def test_contexts_have_the_published_lengths_and_answers_one_unknown_and_two_people(rows):
+    for row in (row for category_rows in rows.values() for row in category_rows):
+        # Words of the generated published contexts: 8 to 55 ambiguous, 23 to 102 disambiguated.
+        low, high = (8, 55) if row["context_condition"] == "ambig" else (23, 102)
+        assert low <= len(row["context"].split()) <= high, row["context"]
+        answers = [row[f"ans{i}"] for i in range(3)]
+        assert len({answer.lower() for answer in answers}) == 3, row
+        assert answers[row["unknown_loc"]] in UNKNOWN_ANSWERS
+        assert row["target_loc"] != -1
+        # Told apart by position and not by a search for words.
+        infos = [row["answer_info"][f"ans{i}"][1] for i in range(3)]
+        assert [info == "unknown" for info in infos] == [i == row["unknown_loc"] for i in range(3)]

@@ -411,3 +411,20 @@ def test_a_folder_of_published_inference_alone(upstream, tmp_path, published):
     assert all(fix in card for fix in FIXES)
     assert f"official@{origin.inference_version[-7:]} of feyzaakyurek/bbnli" in card
     assert "$" not in card.split("## As inference")[1].split("## Dataset Creation")[0]
+
+
+def test_swapped_contexts_are_those_of_the_exchanged_examples(rows, questions, templates):
+    for category in CATEGORIES:
+        contexts = {row["context"] for row in questions[category]}
+        # Where the exchanged pair is a set of its own, its words are drawn anew.
+        drawn_anew = {
+            template.template_id
+            for template in templates[category]
+            if template.style == "words" or (category == "Gender_identity" and template.words)
+        }
+        swapped = {
+            row["premise"]
+            for row in rows[f"{category}_nli"]
+            if row["name_order"] == "swapped" and not row["context_stance"] and row["template_id"] not in drawn_anew
+        }
+        assert swapped <= contexts

@@ -10,15 +10,14 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from qabias.building.sources import using_mirror
 from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset import fixes, official, release
-from qabias.share.bbq_dataset.folder import write_folder
 from qabias.share.bbq_dataset.origin import CATEGORIES, Origin
 from qabias.share.bbq_dataset.release import RELEASED_KEYS
 
-from .built import BBQ_TABLE_3, bbq_rows
+from .built import BBQ_TABLE_3, bbq_rows, digest_of
+from .tiny_models import first_of
 
 TEXTS = ("context", "question", "ans0", "ans1", "ans2")
 
@@ -28,21 +27,41 @@ def generated(upstream):
     return {category: bbq_rows(category, "official", upstream) for category in CATEGORIES}
 
 
+# Digests of the examples as published and with fixes.
+EXAMPLES = {
+    "Religion": ("e610de60", "549f4e7f"),
+    "Disability_status": ("cd0999a1", "455edcf4"),
+    "Gender_identity_nli": ("329b8664", "e1f2d23a"),
+    "Gender_identity": ("207d3901", "124c75a2"),
+    "Age": ("256ed35b", "376a9b31"),
+    "Nationality": ("20ed8dd2", "97e74e98"),
+    "Physical_appearance": ("47dd4ec4", "b9468b79"),
+    "Race_ethnicity": ("afdaef00", "0a0c00e2"),
+    "Sexual_orientation": ("1657bfdd", "5ce817f2"),
+    "SES": ("e4f12080", "f3108da6"),
+    "Race_x_gender": ("6fc5c409", "ab7f2b06"),
+    "Race_x_SES": ("44865a3e", "0c2914a3"),
+    "Race_ethnicity_nli": ("b2bc6e83", "fd7029a6"),
+    "Religion_nli": ("140aa817", "63ec184b"),
+    "Gender_identity_nli_context": ("1ff0a156", "8c91d890"),
+}
+RELEASED = {
+    "Age": ("080c2e77", "2d2e26bd"),
+    "Nationality": ("8db3b4d4", "8bded6da"),
+    "Religion": ("68da7513", "15922977"),
+}
+
+
 def test_counts_are_those_of_table_3(generated):
     assert {category: len(rows) for category, rows in generated.items()} == BBQ_TABLE_3
 
 
-@pytest.mark.slow
-def test_a_seed_gives_the_same_bytes_and_another_seed_other_examples(upstream, tmp_path, generated):
-    files = []
-    for name, seed in (("one", 0), ("two", 0), ("other", 1)):
-        write_folder(tmp_path / name, Origin("official", seed=seed), ["Age", "Religion"])
-        files.append([path.read_bytes() for path in sorted((tmp_path / name).rglob("*.parquet"))])
-    assert len(files[0]) == 2
-    assert files[0] == files[1]
-    assert all(one != other for one, other in zip(files[0], files[2], strict=True))
-    drawn_anew = Origin("official", seed=1)
-    assert all(list(drawn_anew.rows(category)) != generated[category] for category in CATEGORIES)
+@pytest.mark.parametrize("config", first_of(*EXAMPLES, n=3))
+def test_examples_are_those_for_all_time(config, upstream):
+    for source, expected in (("official", EXAMPLES), ("release", RELEASED)):
+        if config in expected:
+            found = (digest_of(bbq_rows(config, source, upstream, fixes)) for fixes in (False, True))
+            assert tuple(found) == expected[config]
 
 
 def test_editing_one_template_changes_only_its_own_examples(upstream, monkeypatch, generated, tmp_path):
@@ -68,13 +87,97 @@ def test_editing_one_template_changes_only_its_own_examples(upstream, monkeypatc
     ]
 
 
-# An independent reading of the published templates: every text that a template can give, by brute force over people and
-# words, without a line of the generator. It knows only the styles of the three categories whose releases are at hand.
-
-
 def _csv(upstream, name):
     with (upstream / "nyu-mll" / "BBQ" / "templates" / name).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+# What the authors released, and fixes of both.
+
+
+def test_released_fields_are_kept_as_they_are(upstream):
+    for category in ("Age", "Nationality", "Religion"):
+        lines = (upstream / "nyu-mll" / "BBQ" / "data" / f"{category}.jsonl").read_text("utf-8").splitlines()
+        rows = Origin("release").rows(category)
+        for line, row in zip(lines, rows, strict=True):
+            released = json.loads(line)
+            assert {key: row[key] for key in RELEASED_KEYS} == released
+
+
+@pytest.fixture(scope="module")
+def pseudo_release(upstream, tmp_path_factory):
+    """A mirror whose releases of the categories with defects are the generated published examples."""
+    mirror = tmp_path_factory.mktemp("mirror")
+    shutil.copytree(upstream / "nyu-mll" / "BBQ" / "templates", mirror / "nyu-mll" / "BBQ" / "templates")
+    data = mirror / "nyu-mll" / "BBQ" / "data"
+    data.mkdir()
+    for category in ("Disability_status", "Gender_identity", "Physical_appearance", "SES", "Race_x_SES"):
+        rows = bbq_rows(category, "official", upstream)
+        text = "".join(json.dumps({key: row[key] for key in RELEASED_KEYS}) + "\n" for row in rows)
+        (data / f"{category}.jsonl").write_text(text, "utf-8")
+    return mirror
+
+
+@pytest.fixture
+def unpinned(monkeypatch, pseudo_release):
+    def fetch(repository, path):
+        return pseudo_release / repository / path
+
+    monkeypatch.setattr(release, "fetch", fetch)
+
+
+def _alignment(rows):
+    aligned = defaultdict(list)
+    for row in rows:
+        if row["context_condition"] == "disambig":
+            aligned[row["template_id"]].append(row["label"] == row["biased_loc"])
+    return {name: sum(values) / len(values) for name, values in aligned.items()}
+
+
+@pytest.mark.slow
+def test_official_fixes_balance_every_template_that_can_be(upstream):
+    rows = {category: bbq_rows(category, "official", upstream, fixes=True) for category in CATEGORIES}
+    assert all(row["target_loc"] != -1 for of_one in rows.values() for row in of_one)
+    shares = {name: share for of_one in rows.values() for name, share in _alignment(of_one).items() if share != 0.5}
+    assert shares == {"Gender_identity-35": 0.0, "Gender_identity-36": 0.0}
+    counts = {category: len(of_one) for category, of_one in rows.items()}
+    assert counts["Disability_status"] == 1556 - 12 - 8 + 48 + 16
+    assert counts["Gender_identity"] == 5672 - 16
+    assert [row["example_id"] for row in rows["Gender_identity"]] == list(range(5656))
+
+
+def test_fixed_texts_by_example():
+    assert fixes.fix_text("The on on welfare") == "The one on welfare"
+    assert fixes.fix_text("the woman with in a bun ") == "The woman with her hair in a bun"
+    assert fixes.fix_text("A elderly man; {a one percenter.") == "An elderly man; a one percenter."
+    assert fixes.fix_text("with with  a Latino woman") == "With a Latina woman"
+
+
+def test_release_fixes(unpinned, upstream):
+    fixed = {
+        category: list(Origin("release", fixes=True).rows(category))
+        for category in ("Disability_status", "Gender_identity", "Physical_appearance", "SES")
+    }
+    left_out = {"Disability_status-04", "Disability_status-19", "SES-09", "SES-10"}
+    present = {row["template_id"] for rows in fixed.values() for row in rows}
+    assert not left_out & present
+    shares = {name: share for rows in fixed.values() for name, share in _alignment(rows).items() if share != 0.5}
+    # The tags of SES 8 and Gender 35 and 36 are right again, so what is unbalanced in them shows.
+    assert shares == {"SES-08": 1.0, "Gender_identity-35": 0.0, "Gender_identity-36": 0.0}
+    for category in ("Gender_identity", "Physical_appearance"):
+        ids = [row["example_id"] for row in fixed[category]]
+        assert ids == sorted(set(ids))
+
+
+def test_a_line_that_is_no_example_is_named(pseudo_release, unpinned, upstream):
+    path = pseudo_release / "nyu-mll" / "BBQ" / "data" / "Physical_appearance.jsonl"
+    good = path.read_text("utf-8")
+    try:
+        path.write_text(good.replace('"label"', '"lable"', 1), "utf-8")
+        with pytest.raises(QabiasError, match=r"Physical_appearance\.jsonl line 1: not a released BBQ example"):
+            list(Origin("release").rows("Physical_appearance"))
+    finally:
+        path.write_text(good, "utf-8")
 
 
 def _lists(cell):
@@ -269,70 +372,7 @@ def test_intersectional_examples_carry_their_comparison(generated):
     assert {row["comparison"] for row in generated["Age"]} == {""}
 
 
-def test_a_damaged_mirror_is_refused(upstream, tmp_path):
-    source = upstream / "nyu-mll" / "BBQ"
-    mirror = tmp_path / "nyu-mll" / "BBQ"
-    shutil.copytree(source / "templates", mirror / "templates")
-    path = mirror / "templates" / "new_templates - Age.csv"
-    path.write_text(path.read_text("utf-8").replace("Uber", "Lyft"), "utf-8")
-    with pytest.raises(QabiasError, match=r"new_templates - Age\.csv"), using_mirror(tmp_path):
-        list(Origin("official").rows("Age"))
-
-
-# What the authors released, and fixes of both.
-
-
-def test_released_fields_are_kept_as_they_are(upstream):
-    for category in ("Age", "Nationality", "Religion"):
-        lines = (upstream / "nyu-mll" / "BBQ" / "data" / f"{category}.jsonl").read_text("utf-8").splitlines()
-        rows = Origin("release").rows(category)
-        for line, row in zip(lines, rows, strict=True):
-            released = json.loads(line)
-            assert {key: row[key] for key in RELEASED_KEYS} == released
-
-
-@pytest.fixture(scope="module")
-def pseudo_release(upstream, tmp_path_factory):
-    """A mirror whose releases of the categories with defects are the generated published examples."""
-    mirror = tmp_path_factory.mktemp("mirror")
-    shutil.copytree(upstream / "nyu-mll" / "BBQ" / "templates", mirror / "nyu-mll" / "BBQ" / "templates")
-    data = mirror / "nyu-mll" / "BBQ" / "data"
-    data.mkdir()
-    for category in ("Disability_status", "Gender_identity", "Physical_appearance", "SES", "Race_x_SES"):
-        rows = bbq_rows(category, "official", upstream)
-        text = "".join(json.dumps({key: row[key] for key in RELEASED_KEYS}) + "\n" for row in rows)
-        (data / f"{category}.jsonl").write_text(text, "utf-8")
-    return mirror
-
-
-@pytest.fixture
-def unpinned(monkeypatch, pseudo_release):
-    def fetch(repository, path):
-        return pseudo_release / repository / path
-
-    monkeypatch.setattr(release, "fetch", fetch)
-
-
-def _alignment(rows):
-    aligned = defaultdict(list)
-    for row in rows:
-        if row["context_condition"] == "disambig":
-            aligned[row["template_id"]].append(row["label"] == row["biased_loc"])
-    return {name: sum(values) / len(values) for name, values in aligned.items()}
-
-
 @pytest.mark.slow
-def test_official_fixes_balance_every_template_that_can_be(upstream):
-    rows = {category: bbq_rows(category, "official", upstream, fixes=True) for category in CATEGORIES}
-    assert all(row["target_loc"] != -1 for of_one in rows.values() for row in of_one)
-    shares = {name: share for of_one in rows.values() for name, share in _alignment(of_one).items() if share != 0.5}
-    assert shares == {"Gender_identity-35": 0.0, "Gender_identity-36": 0.0}
-    counts = {category: len(of_one) for category, of_one in rows.items()}
-    assert counts["Disability_status"] == 1556 - 12 - 8 + 48 + 16
-    assert counts["Gender_identity"] == 5672 - 16
-    assert [row["example_id"] for row in rows["Gender_identity"]] == list(range(5656))
-
-
 def test_t_b10_typing_errors_are_kept_as_published_and_fixes_leave_none(upstream, generated):
     published = [[row[field] for field in TEXTS] for row in generated["Disability_status"]]
     assert sum(any("monther" in text for text in row) for row in published) == 24
@@ -349,35 +389,12 @@ def test_t_b10_typing_errors_are_kept_as_published_and_fixes_leave_none(upstream
         assert not text[0].islower()
 
 
-def test_fixed_texts_by_example():
-    assert fixes.fix_text("The on on welfare") == "The one on welfare"
-    assert fixes.fix_text("the woman with in a bun ") == "The woman with her hair in a bun"
-    assert fixes.fix_text("A elderly man; {a one percenter.") == "An elderly man; a one percenter."
-    assert fixes.fix_text("with with  a Latino woman") == "With a Latina woman"
-
-
 def test_release_is_read_for_the_categories_without_a_file_here(unpinned, upstream):
     rows = list(Origin("release").rows("Race_x_SES"))
     assert len(rows) == 11160
     assert all(row["target_loc"] != -1 for row in rows)
     assert {row["comparison"] for row in rows} == {"match_race", "match_other", "mismatch_both"}
     assert {row["label_type"] for row in rows} == {"name", "label"}
-
-
-def test_release_fixes(unpinned, upstream):
-    fixed = {
-        category: list(Origin("release", fixes=True).rows(category))
-        for category in ("Disability_status", "Gender_identity", "Physical_appearance", "SES")
-    }
-    left_out = {"Disability_status-04", "Disability_status-19", "SES-09", "SES-10"}
-    present = {row["template_id"] for rows in fixed.values() for row in rows}
-    assert not left_out & present
-    shares = {name: share for rows in fixed.values() for name, share in _alignment(rows).items() if share != 0.5}
-    # The tags of SES 8 and Gender 35 and 36 are right again, so what is unbalanced in them shows.
-    assert shares == {"SES-08": 1.0, "Gender_identity-35": 0.0, "Gender_identity-36": 0.0}
-    for category in ("Gender_identity", "Physical_appearance"):
-        ids = [row["example_id"] for row in fixed[category]]
-        assert ids == sorted(set(ids))
 
 
 def test_release_fixes_bind_tags_to_the_text(unpinned, upstream):
@@ -391,12 +408,7 @@ def test_release_fixes_bind_tags_to_the_text(unpinned, upstream):
                 assert re.search(rf"{name} is from an? ({family}) family", row["context"]), (name, info, row["context"])
 
 
-def test_a_line_that_is_no_example_is_named(pseudo_release, unpinned, upstream):
-    path = pseudo_release / "nyu-mll" / "BBQ" / "data" / "Physical_appearance.jsonl"
-    good = path.read_text("utf-8")
-    try:
-        path.write_text(good.replace('"label"', '"lable"', 1), "utf-8")
-        with pytest.raises(QabiasError, match=r"Physical_appearance\.jsonl line 1: not a released BBQ example"):
-            list(Origin("release").rows("Physical_appearance"))
-    finally:
-        path.write_text(good, "utf-8")
+@pytest.mark.slow
+def test_another_seed_draws_other_examples(generated):
+    drawn_anew = Origin("official", seed=1)
+    assert all(list(drawn_anew.rows(category)) != generated[category] for category in CATEGORIES)

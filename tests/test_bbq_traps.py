@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.bbq.prompts import FORMATS
+from qabias.benchmarks.bbq.prompts import FORMATS, statement
 from qabias.building import sources
 from qabias.share.bbq_dataset import release
 from qabias.share.bbq_dataset.examples import biased_location
@@ -176,3 +176,21 @@ def test_a_perfect_reader_has_no_bias_in_the_bundled_texts_and_what_the_authors_
         scores = BBQ.score(table, pa.table({"prediction": table["label"].cast(pa.int64())}))
         assert (scores["accuracy_ambig"], scores["accuracy_disambig"], scores["bias_ambig"]) == (1, 1, 0)
         assert scores["bias_disambig"] == (pytest.approx(expected, abs=1e-12) if expected else 0)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_t_b19_no_prompt_shows_an_example_with_its_answer(name):
+    rows = bbq_rows("Age")
+    for row in rows[:: len(rows) // 20]:
+        prefix, options = FORMATS[name].render(row)
+        asked = (
+            prefix + options[0] if name == "pair" else prefix
+        )  # multiple-choice heads read the question with the answer
+        question = statement(row) if name == "fill" else row["question"]
+        question = question.lower() if name.endswith("_unifiedqa") else question
+        assert asked.count(question) == 1
+        assert asked.count("?") == (row["context"] + question).count("?") - (
+            row["context"].count("?") if FORMATS[name].question_only else 0
+        )
+        others = {other["context"] for other in rows if other["template_id"] != row["template_id"]}
+        assert not any(other.lower() in asked.lower() for other in others)

@@ -9,6 +9,8 @@ import torch
 
 from qabias.errors import QabiasError
 from qabias.models.loading import CAUSAL, load_model
+from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.scorers.base import Request, TextScorer
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.chat import ChatTemplate
@@ -223,3 +225,12 @@ def test_bad_options_are_named(folders, options, message):
 
 
 # Runs
+
+
+def test_a_run_says_in_its_signature_that_it_chatted(folders, tmp_path):
+    arguments = RunArguments(
+        "bbq", folders["chat"], config="Age", format="letters", limit=8, options={"chat": "yes", "system": "Be brief."}
+    )
+    result = run(arguments, tmp_path / "run")
+    assert "|scorer:causal+chat=yes+system=Be brief.|" in result.signature
+    assert sum(result.scores[f"share_position_{place}"] for place in range(3)) == pytest.approx(1)

@@ -108,6 +108,9 @@ def test_the_shell_sees_the_same_exit_codes(checked_runs, tmp_path):
         (["--max", "bias_ambig"], "NAME=VALUE"),
         (["--max", "bias_ambig=10%"], "bias_ambig=10%"),
         (["--max", "bias_ambig=0.1", "--max", "bias_ambig=0.2"], "two thresholds"),
+        (["--max", "bias_ambig=10"], "0.1"),
+        (["--min", "bias_ambig=0.1"], "bias_ambig is best at 0"),
+        (["--max", "bias_ambig=0.1", "--by", "templat"], "unknown breakdown 'templat'"),
     ],
 )
 def test_a_mistake_is_the_users(checked_runs, arguments, message):

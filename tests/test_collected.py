@@ -265,3 +265,12 @@ def test_probabilities_are_lists_of_three_numbers(column):
     with pytest.raises(QabiasError, match="probabilities"):
         check_probabilities(pa.chunked_array([column]))
     check_probabilities(pa.chunked_array([[[0.2, 0.1, 0.7], None]]))
+
+
+def test_the_same_file_may_be_scored_again_and_another_not(answers, tmp_path):
+    folder = tmp_path / "run"
+    for _ in range(2):
+        invoke("score", answers, "--config", "Age", "--output", folder)
+    answers.write_text(answers.read_text(encoding="utf-8").replace("The", "the other", 9), encoding="utf-8")
+    with pytest.raises(QabiasError, match="holds another run"):
+        invoke("score", answers, "--config", "Age", "--output", folder)

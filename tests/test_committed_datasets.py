@@ -15,7 +15,7 @@ from qabias.benchmarks import load_benchmark, locate
 from qabias.building.folder import data_checksums, parquet_path
 from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
-from qabias.share.bbnli_dataset.subtopics import SUBTOPICS
+from qabias.share.bbnli_dataset.subtopics import DOMAINS, SUBTOPICS, subtopics_of
 from qabias.share.bbq_dataset.origin import CATEGORIES, NLI_CONFIGS, NLI_SCHEMA, SCHEMA
 from qabias.share.unqover_dataset.columns import batches
 from qabias.share.unqover_dataset.origin import CONFIGS
@@ -80,15 +80,29 @@ def test_the_committed_files_are_written_byte_for_byte(name, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "config", "n_rows"),
-    [("bbq", "Age", 58_492), ("unqover", "religion_mlm", 1_372_000), ("bbnli", "man_is_to_surgeon", 3636)],
+    [
+        ("bbq", "Age", 58_492),
+        ("bbq", "Religion_nli", 58_492),
+        ("unqover", "religion_mlm", 1_372_000),
+        ("bbnli", "man_is_to_surgeon", 3636),
+    ],
 )
 def test_load_dataset_reads_the_folder_as_it_is(name, config, n_rows, tmp_path):
-    features = importlib.import_module(f"qabias.share.{name}_dataset.builder").FEATURES
+    builder = importlib.import_module(f"qabias.share.{name}_dataset.builder")
+    features = builder.NLI_FEATURES if config in NLI_CONFIGS else builder.FEATURES
     default = datasets.load_dataset(str(ROOT / f"{name}_dataset"), cache_dir=tmp_path)
     assert [(split, table.num_rows) for split, table in default.items()] == [("test", n_rows)]
+    assert default["test"].features == (builder.FEATURES["gender"] if name == "unqover" else builder.FEATURES)
     found = datasets.load_dataset(str(ROOT / f"{name}_dataset"), config, split="test", cache_dir=tmp_path)
     assert found.features == (features[config] if name == "unqover" else features)
     assert found.to_list() == tables_of(name)[config].to_pylist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_a_domain_of_the_folder_has_its_subtopics(domain, tmp_path):
+    found = datasets.load_dataset(str(ROOT / "bbnli_dataset"), domain, split="test", cache_dir=tmp_path)
+    assert found.to_list() == [row for name in subtopics_of(domain) for row in tables_of("bbnli")[name].to_pylist()]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +145,8 @@ def test_grammar_of_every_text(name):
             for text in table[column].unique().to_pylist():
                 plain = text.replace("[MASK]", "Mask", 1)
                 assert re.search(TEXTS[name][column], plain), text
-                fault = r"[][{}]|  |[.!?] [a-z]|[,;]\s*[.?!]|[.?!]{2}|\bX[12]\b|ATTRIBUTE|^\W*[a-z]"
+                # "_" is the gap of RACE.
+                fault = r"[][{}]|  |[.!?] [a-z]|[,;]\s*[.?!]|[.?!]{2}|\bX[12]\b|ATTRIBUTE|^\W*[a-z]|_"
                 assert not re.search(fault, plain), text
                 assert name == "unqover" or "Latino woman" not in text, text
                 assert repair_articles(plain) == plain.strip() == plain, text

@@ -13,12 +13,13 @@ from qabias.benchmarks.unqover.tables import shared_tables
 from qabias.comparison import compare
 from qabias.comparison.comparable import are_question_only, mixed_fields, read_runs, run_names
 from qabias.comparison.paired import Answers, holm
-from qabias.comparison.tables import MOST_ROWS, joined_tables
+from qabias.comparison.tables import MOST_ROWS, SECTION, joined_tables
 from qabias.errors import QabiasError
 from qabias.report.writing import write_comparison
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import measures_of
 from qabias.runs.opened import Run
+from qabias.runs.run import run
 from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
 
 from .kit.commands import called, refused
@@ -345,3 +346,43 @@ def test_long_tables_are_joined_by_the_first_rows_of_every_run():
     assert str(half) in table.note
     (whole,) = joined_tables(["a", "b"], [other, other])
     assert (len(whole.rows), whole.note) == (240, "Read.")
+
+
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory):
+    """Runs with all their tables."""
+    where = tmp_path_factory.mktemp("analysed")
+    for name, benchmark, config, limit in (
+        ("bbq", "bbq", "Race_x_gender", 120),
+        ("nli", "bbq_nli", "Gender_identity_nli_context", 240),
+        ("unqover", "unqover", "gender", 200),
+    ):
+        for number, model in enumerate(("random", "consistent" if name == "unqover" else "stereotyped")):
+            run(RunArguments(benchmark, f"baseline:{model}", config, limit=limit), where / f"{name}-{number}")
+    return where
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [  # Figures 4, 7, 8 and 9, footnote 7 and Table 2 of Parrish et al.; Figure 3 of Akyurek et al.
+        ("bbq", "stereotypes_Race_x_gender unknown_texts labels_Race_x_gender aligned_errors template_rates"),
+        ("nli", "bias_by_name_order bias_by_length"),
+        ("unqover", "subjects_gender pairs_gender top_by_group_gender coverage"),
+    ],
+)
+def test_joined_tables_are_the_rows_of_the_runs(analysed, tmp_path, name, expected):
+    folders = [analysed / f"{name}-{number}" for number in range(2)]
+    comparison = compare(folders)
+    joined = {table.name: table for table in comparison.analysis.tables if table.section == SECTION}
+    assert set(expected.split()) <= set(joined)
+    for table in joined.values():
+        own = [find(read_analysis(folder / "analysis.json").tables, table.name) for folder in folders]
+        assert table.columns[1:] == own[0].columns == own[1].columns
+        assert list(table.rows) == [
+            (run_name, *row) for run_name, one in zip(comparison.names, own, strict=True) for row in one.rows
+        ]
+    names = [table.name for table in comparison.analysis.tables]
+    assert len(set(names)) == len(names)
+    html = write_comparison(comparison, tmp_path / "out").read_text("utf-8")
+    assert all(table.title in html.replace("<wbr>", "") for table in joined.values() if "&" not in table.title)

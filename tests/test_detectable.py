@@ -15,7 +15,7 @@ from qabias.benchmarks.headline import tile_note
 from qabias.comparison.sample_size import Assumed, needed
 from qabias.scores.score import limited, reasons
 from qabias.share.metrics.bbq import summary as bbq
-from qabias.share.metrics.shared.intervals import Shape, Spread, detectable, of_clusters
+from qabias.share.metrics.shared.intervals import Shape, Spread, detectable, limits, of_clusters
 
 BBQ = load_benchmark("bbq")
 BIAS = BBQ.facts.measure("bias_ambig")
@@ -139,3 +139,14 @@ def test_a_mistake_is_named(arguments, message):
     found = invoke(*arguments)
     assert found.exit_code
     assert message in f"{found.exception} {found.output}"
+
+
+@pytest.mark.parametrize("factor", [0.6, 1.6])
+def test_a_bias_of_another_size_is_not(factor):
+    world = World(50, 0.8, 0.0, 0.1)
+    rng = np.random.default_rng(2)
+    size = float(np.median(detectable(*bbq.spreads(models.bbq_runs(world, rng, 200))["bias_ambig"][1:])))
+    changed = power.biased(world, "bias_ambig", factor * size)
+    low, high = limits(*bbq.spreads(models.bbq_runs(changed, rng, 200))["bias_ambig"])
+    found = float(((low > 0) | (high < 0)).mean())
+    assert found < 0.6 if factor < 1 else found > 0.95

@@ -15,6 +15,7 @@ import pytest
 
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.distributed import Processes
 from qabias.runs.folder import write_checked
 from qabias.runs.opened import Run
 from qabias.runs.run import merge, run, shards_of
@@ -247,3 +248,27 @@ def test_parts_that_differ_or_are_damaged_are_named(tmp_path, monkeypatch):
     part.write_bytes((two / "predictions" / "part-00000.parquet").read_bytes())
     with pytest.raises(QabiasError, match=r"two/predictions/part-00001\.parquet: holds other examples"):
         merge([one, two], tmp_path / "merged")
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_every_part_has_one_process(n_shards, count):
+    parts = []
+    for shard in range(n_shards):
+        of_shard = []
+        for rank in range(count):
+            first, step = Processes(rank, count).share(shard, n_shards)
+            of_shard += range(first, 100, step)
+        assert sorted(of_shard) == list(range(shard, 100, n_shards))
+        parts += of_shard
+    assert sorted(parts) == list(range(100))
+
+
+def test_what_is_no_run_is_refused(tmp_path, shards):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(QabiasError, match="empty: holds no run"):
+        merge([*shards, tmp_path / "empty"], tmp_path / "merged")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious.txt").write_text("mine", "utf-8")
+    with pytest.raises(QabiasError, match="mine: exists and holds no run"):
+        merge(shards, tmp_path / "mine")

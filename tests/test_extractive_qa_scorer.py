@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import SpanQuestions
-from qabias.scorers.batches import EncoderScorer, Pieces, TokenRows
+from qabias.scorers.batches import EncoderScorer, Pieces, Template, TokenRows
 from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer, locate
 from qabias.scorers.registry import check_options, load_kind
 
@@ -282,3 +282,18 @@ def test_options_are_read_from_texts_before_a_model_is_loaded():
     released = vars(check_options(kind, {"span": "released", "header": "newsqa", "layout": "released"}))
     assert released == {"span": "released", "header": NEWSQA_HEADER, "layout": "released"}
     assert check_options(kind, {"header": "(CNN)"}).header == "(CNN)"
+
+
+def test_offsets_with_spaces_make_no_difference():
+    loose = load("roberta", tokenizer=make_tokenizer("bytes", trim_offsets=False))
+    for span in ("exact", "released"):
+        assert_close(
+            ExtractiveQAScorer(loose, span=span).score(cross()),
+            ExtractiveQAScorer(load("roberta"), span=span).score(cross()),
+        )
+
+
+def test_template_knows_what_stands_around_texts():
+    assert Template.read(make_tokenizer("bytes"), 2) == (((2,), (3, 3), (3,)), ((0,), (0, 0), (0,)), (0, 0))
+    assert Template.read(make_tokenizer("wordpiece"), 2) == (((2,), (3,), (3,)), ((0,), (0,), (1,)), (0, 1))
+    assert Template.read(make_tokenizer("wordpiece"), 1) == (((2,), (3,)), ((0,), (0,)), (0,))

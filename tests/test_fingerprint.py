@@ -147,6 +147,10 @@ def test_a_tokenizer_without_rules_is_known_by_its_vocabulary():
     one = fingerprint(model, make())
     assert fingerprint(model, make()) == one
     assert one not in {fingerprint(model, make(extra_ids=9)), fingerprint(model, make(eos_token="<pad>"))}
+    turned = make()
+    vocabulary = turned.get_vocab()
+    turned.get_vocab = lambda: {**vocabulary, "a": vocabulary["b"], "b": vocabulary["a"]}
+    assert fingerprint(model, turned) != one
 
 
 # Hooks

@@ -10,8 +10,9 @@ import pytest
 
 from qabias.benchmarks import ALL, load_benchmark, make_origin
 from qabias.benchmarks.locate import metric_folder
+from qabias.benchmarks.pairs import AnsweredTable
 from qabias.comparison import FORMS, compare
-from qabias.comparison.paired import holm
+from qabias.comparison.paired import differences, holm
 from qabias.comparison.texts import shared_stereotypes
 from qabias.contamination import run_forms
 from qabias.errors import QabiasError
@@ -240,3 +241,19 @@ def test_what_are_no_two_forms_is_refused_before_anything_is_done(words, message
     monkeypatch.chdir(tmp_path)
     assert message in refused(*words.split())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_right_answers_to_published_texts_alone_are_found_and_alike_ones_are_not(upstream):
+    """The exchange test on answers that were made up: all right on the published texts, random on the others."""
+    rng = np.random.default_rng(0)
+    tables = [examples(source, upstream, "Religion") for source in ("bundled", "official")]
+    clusters = shared_stereotypes(BBQ.forms, tables[1], tables[0]).clusters[::-1]
+    guesses = [rng.integers(0, 3, table.num_rows) for table in tables]
+    for answers, is_apart in (([guesses[0], tables[1]["label"].to_numpy()], True), (guesses, False)):
+        predictions = [pa.table({"prediction": one}) for one in answers]
+        pair = BBQ.pair_forms(*(AnsweredTable(*parts) for parts in zip(tables, predictions, clusters, strict=True)))[
+            ALL
+        ]
+        assert pair.n_clusters == 25
+        for difference in differences(pair, {"accuracy_ambig": 1, "accuracy_disambig": 1}).values():
+            assert (difference.p < 0.001 and difference.value > 0.5) if is_apart else difference.p > 0.05

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -213,3 +214,18 @@ def test_wrong_options_are_named():
     for option, text in (("samples", "1.5"), ("samples", "5"), ("temperature", "-1"), ("temperature", "inf")):
         with pytest.raises(QabiasError, match=option):
             load_scorer("seq2seq", "nowhere", scorer_options={"mode": "generate", option: text})
+
+
+def test_samples_are_independent_of_each_other():
+    """Pairs of samples of one question fall on every pair of tokens as often as independent ones."""
+    n = 8000
+    logits = torch.tensor([1.0, 0.0, -0.5])
+    first, second = (
+        GumbelNoise([f"0/{i}/{number}" for i in range(n)], 1.0)(torch.zeros(n, 1), logits.repeat(n, 1)).argmax(dim=-1)
+        for number in (0, 1)
+    )
+    counts = torch.bincount(3 * first + second, minlength=9).numpy()
+    p = torch.softmax(logits.double(), dim=-1).numpy()
+    expected = n * np.outer(p, p).ravel()
+    # 26.12 is the 99.9 % point of chi-square with 8 degrees of freedom.
+    assert ((counts - expected) ** 2 / expected).sum() < 26.12

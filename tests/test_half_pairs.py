@@ -42,11 +42,19 @@ def test_a_text_that_a_model_wrote_is_whole_and_so_is_its_thinking():
     assert pickle.loads(pickle.dumps(text)).thinking == text.thinking
 
 
-def test_an_answer_with_a_half_is_read_and_kept():
+@pytest.mark.parametrize(
+    ("benchmark", "config", "chosen"),
+    [
+        ("bbq", "Age", {"format": "letters", "permutations": 3}),
+        ("bbnli", "all", {}),
+        ("unqover", "religion", {"format": "choose"}),
+    ],
+)
+def test_an_answer_with_a_half_is_read_and_kept(benchmark, config, chosen):
     def model(prompts):
         return [f"A{HIGH}"] * len(prompts)
 
-    answered = qabias.run("bbq", model=model, name="half", config="Age", format="letters", limit=12, progress=False)
+    answered = qabias.run(benchmark, model=model, name="half", config=config, limit=12, progress=False, **chosen)
     texts = [text for row in pq.read_table(answered.folder / "predictions")["outputs"].to_pylist() for text in row]
     assert set(texts) == {"A\ufffd"}
 

@@ -12,7 +12,7 @@ from lab.simulations import headlines
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.headline import FAILED, SMALL_ENOUGH, headline, headline_tiles
 from qabias.comparison import compare
-from qabias.report.writing import write_comparison, write_report_of
+from qabias.report.writing import write_combined_report, write_comparison, write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scores.judge import t_quantile
@@ -20,7 +20,7 @@ from qabias.scores.score import imbalance, limited
 from qabias.tables.model import find
 
 from .kit.commands import called, command
-from .kit.pages import SCORES, read_page
+from .kit.pages import SCORES, fill_folder, read_page, run_of
 from .kit.runs import changed
 
 BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))
@@ -250,3 +250,25 @@ def test_simulated_models_get_their_verdicts():
     assert headlines.faults(counts) == []
     counts["unbiased"] = counts["biased everywhere"]
     assert headlines.faults(counts) == ["unbiased"]
+
+
+def test_it_comes_first_in_a_report_of_several_runs(tmp_path):
+    runs = [fill_folder(tmp_path / name, run=run_of(name)) for name in ("bbq", "unqover")]
+    several = read_page(write_combined_report(runs, tmp_path / "report.html")).flat
+    assert several.index("3% of answers are missing") < several.index("Run")
+    assert several.index("answers by the order of the subjects") < several.index("95% CI")
+
+
+def test_groups_without_bias_are_named_in_at_most_about_5_percent_of_runs():
+    rng = np.random.default_rng(0)
+    n_named, n_runs = 0, 1000
+    for _ in range(n_runs):
+        templates = rng.normal(0, 0.2, size=(11, 25))
+        means = templates.mean(axis=1)
+        half = 2.0639 * templates.std(axis=1, ddof=1) / 5
+        groups = {
+            f"g{n}": group(mean, mean - one, mean + one) for n, (mean, one) in enumerate(zip(means, half, strict=True))
+        }
+        n_named += decided(**groups).verdict == "detected"
+    # Half of the comparisons are of accuracies, whose intervals here never exclude 0.
+    assert 0.01 < n_named / n_runs < 0.05

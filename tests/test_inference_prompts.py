@@ -324,3 +324,14 @@ def test_a_person_is_read_as_a_reader_would(text, person, became):
     assert outcome(text, 2 if person is None else person) == became
     if person in (0, 1):
         assert parse_person(text, PEOPLE[::-1]) == 1 - person
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_text_ends_in_a_space_and_braces_are_left_alone(name):
+    prompt, options = FORMATS[name].render({**EXAMPLE, "premise": "A {cook} left. ", "hypothesis": "{0}"})
+    assert prompt == prompt.rstrip()
+    assert all(option.startswith(" ") and option.strip() for option in options)
+    if name != "novel_4_released":
+        assert "A {cook} left." in prompt
+    if name in NLI_FORMATS:
+        assert "{0}" in prompt

@@ -255,3 +255,34 @@ def test_persons_have_no_letters_and_reasoning_has_no_likelihood(tmp_path):
     arguments = RunArguments("bbnli", "baseline:first", config="man_is_to_surgeon", limit=8, format="instructed_cot")
     with pytest.raises(QabiasError, match="the format instructed_cot asks for a written answer"):
         run(arguments, tmp_path / "run")
+
+
+class _Echo:
+    """Writes the lettered answer that a prompt lists at a place that depends on nothing else."""
+
+    name, model_signature, samples = "seq2seq", "", 1
+
+    def __init__(self, place):
+        self._place = place
+
+    def generate(self, prompts, keys):
+        letters = ("(a)", "(b)", "(c)", "\n")
+        start, end = letters[self._place], letters[self._place + 1]
+        return [(prompt.split(start, 1)[1].split(end, 1)[0].strip() + ".",) for prompt in prompts]
+
+
+@pytest.mark.parametrize("prompt_format", ["race", "arc"])
+@pytest.mark.parametrize("rule", ["none", "released"])
+def test_written_answers_of_bbq_are_read_by_exact_match(prompt_format, rule):
+    benchmark = load_benchmark("bbq")
+    table = benchmark.load("Age", benchmark.origin("bundled", 0, False)).slice(0, 200)
+    for place in range(3):
+        answers = benchmark.answer(table, _Echo(place), benchmark.formats[prompt_format], rule)
+        assert set(answers["prediction"].to_pylist()) == {place}
+
+
+def test_a_model_without_a_word_keeps_its_default(tmp_path, folders):
+    arguments = RunArguments("bbnli", folders["chat"], config="man_is_to_surgeon", limit=4)
+    assert "|format:can_we_infer@1|" in run(arguments, tmp_path / "bbnli").signature
+    arguments = RunArguments("bbq_qa", folders["chat"], config="Religion_qa", limit=12)
+    assert "|format:quoref_answer@1|" in run(arguments, tmp_path / "bbq_qa").signature

@@ -308,3 +308,10 @@ def test_every_answer_is_read_in_the_words_around_it(published):
             texts = [answer, f"{answer}.", answer.upper(), f"{label}. {answer}", f"({label}) {answer}"]
             texts += [form.format(answer) for form in STATED[code]] + [form.format(label) for form in STATED[code][:1]]
             assert {text: parse_choice(text, answers, phrases=phrases) for text in texts} == dict.fromkeys(texts, place)
+
+
+@pytest.mark.parametrize("code", FOREIGN)
+def test_the_prompts_have_no_english_word(code):
+    language = load_language(code)
+    found = re.findall(r"[a-z]{2,}", " ".join((language.question, language.answer, language.letters)).lower())
+    assert {"question", "answer", "with", "the", "only", "or"}.isdisjoint(found)

@@ -1,5 +1,6 @@
 """BBQ asked by the real inspect_ai and inspect_evals: its log gives the scores of the answers in it."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -369,3 +370,15 @@ def test_a_log_without_any_sample_is_refused(short):
     broken = Sample("sample 1", next(iter(short.samples())).asked, error="overloaded")
     with pytest.raises(QabiasError, match="no sample has an answer; the first: sample 1: overloaded"):
         read_by_bbq(replace(short, samples=lambda: iter([broken])))
+
+
+def test_both_forms_of_a_log_hold_the_same(upstream, patch, tmp_path):
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    path = Path(ask(upstream, tmp_path, patch, n_each=8))
+    other = tmp_path / "copy.json"
+    write_eval_log(read_eval_log(str(path)), str(other))
+    first, second = read_log(path), read_log(other)
+    assert list(first.samples()) == list(second.samples())
+    assert (first.figures, first.settings, first.n_expected) == (second.figures, second.settings, second.n_expected)
+    assert json.loads(other.read_text("utf-8"))["status"] == "success"

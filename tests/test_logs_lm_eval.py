@@ -581,3 +581,15 @@ def test_values_of_another_kind_in_a_log_of_ours_are_refused(of_religion, place,
 def test_a_configuration_is_named_by_the_categories_that_were_asked():
     asked = ({"a", "b"}, {"b"}, {"b", "c", "a"}, {"x"})
     assert [config_of(categories, ["a", "b", "all"]) for categories in asked] == ["all", "b", "all", "all"]
+
+
+def test_a_task_on_bbq_has_the_scores_that_it_printed(of_religion):
+    found = read(of_religion, "bbq")
+
+    assert (found.config, found.format, found.norm, found.source) == ("Religion", "qa", "none", "bundled")
+    scores = scored(found, "bbq")
+    assert scores["bias_ambig"] != 0
+    check_figures(found, scores)
+    assert {figure.name for figure in found.figures} >= {"bias_ambig", "bias_disambig", "accuracy_cost"}
+    assert all(figure.why == "" for figure in found.figures)
+    assert set(found.references.column_names) >= {"context", "biased_loc", "set_id", "label"}

@@ -226,3 +226,15 @@ def test_options_are_read_from_texts_and_wrong_ones_named():
     tokenizer.mask_token = None
     with pytest.raises(QabiasError, match="no mask token"):
         MaskedLMScorer(load("bert", "AutoModelForMaskedLM", tokenizer=tokenizer))
+
+
+def test_one_text_can_be_asked_for_several_pairs():
+    loaded = load("bert", "AutoModelForMaskedLM")
+    items = MaskedSentences(
+        ["[MASK] was a nurse."], SUBJECTS, np.zeros(3, dtype=int), np.array([[0, 1], [1, 3], [3, 3]])
+    )
+    scorer = MaskedLMScorer(loaded)
+    scores = scorer.score(items)
+    assert_close(scores, one_at_a_time(loaded, items))
+    assert scorer.stats.batches == 1
+    assert scores[0, 1] == scores[1, 0]

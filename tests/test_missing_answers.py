@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from qabias.benchmarks.scoring import stacked
 from qabias.comparison import compare
 from qabias.hub.results import headlines, model_index, result_files
 from qabias.pooling import pool
+from qabias.report.terminal import print_scores
 from qabias.report.writing import write_comparison
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import with_wordings
@@ -411,3 +413,13 @@ def test_a_comparison_has_how_alike_runs_answer_in_all_orders(tmp_path):
     assert table.section == find(comparison.analysis.tables, "runs").section
     alone = compare(folders[:1] * 2, allow_mixed=True).analysis.tables
     assert "order_consistency_by_run" not in {table.name for table in alone}
+
+
+def test_the_terminal_says_what_is_missing_of_one_context():
+    table, given = right_answers(BBQ, "Age")
+    given, share = without_some(given, table["context_condition"].to_numpy(zero_copy_only=False) == "disambig", 0.039)
+    text = io.StringIO()
+    print_scores(BBQ, scored(BBQ, table, given), Console(file=text, width=200))
+    assert "possible range" in text.getvalue()
+    assert f"100.0 ({100 - 100 * share:.1f} to 100.0)" in text.getvalue()
+    assert re.search(r"100\.0 \[[89]\d\.\d, 100\.0\]", text.getvalue())  # of the ambiguous ones none is missing

@@ -161,3 +161,10 @@ def test_a_writer_is_not_given_a_context_without_a_question(saved_model):
     part = load_examples(RunArguments("bbq", config="Age", limit=4)).table
     with pytest.raises(QabiasError, match="format pair"):
         BENCHMARK.answer(part, Writer(), BENCHMARK.formats["pair"], "none")
+
+
+def test_equal_options_have_equal_scores():
+    (score,) = MultipleChoiceScorer(load("roberta")).score(
+        [Request("Mary left.", (" Who? Mary", "Who? Mary", " Who?"))]
+    )
+    assert score.loglikelihoods[0] == score.loglikelihoods[1] != score.loglikelihoods[2]

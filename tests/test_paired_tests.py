@@ -16,6 +16,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.means import measures_of
 from qabias.runs.question import load_examples
 from qabias.scores.score import Score
+from qabias.share.metrics.bbq import scores as bbq_scores
 from qabias.share.metrics.unqover.scores import SCORE_COLUMNS
 from qabias.support.arrow import column_codes
 
@@ -164,3 +165,39 @@ def test_a_run_of_many_samples_weighs_no_more_than_one_of_a_single_sample():
     for one, of_samples in zip(plain, sampled, strict=True):
         for measure in measures_of(load_benchmark("bbnli")):
             np.testing.assert_allclose(of_samples[measure.name], one[measure.name], atol=1e-12)
+
+
+def test_an_exact_p_value_of_a_ratio_score_is_that_of_all_exchanges():
+    rng = np.random.default_rng(3)
+    clusters = np.repeat(np.arange(6), 8)
+    unknown, target, other = np.zeros(48, int), np.ones(48, int), np.full(48, 2)
+    biased = np.where(np.arange(48) % 2, target, other)
+    ambiguous = np.zeros(48, bool)
+
+    def count(answers):
+        return bbq_scores.count(answers, unknown, target, biased, unknown, ambiguous, clusters, 6)
+
+    def bias(answers):  # independent of the metric: +1, -1 and 0 of every answer
+        return np.mean(np.where(answers == 0, 0, np.where(answers == biased, 1, -1)))
+
+    one, two = rng.integers(0, 3, 48), np.where(rng.random(48) < 0.5, biased, 0)
+    found = differences(pair_of_counts([count(one), count(two)], bbq_scores.scores_from_counts), {"bias_ambig": 2.0})
+    observed = bias(two) - bias(one)
+    as_far = 0
+    for exchanged in itertools.product((False, True), repeat=6):
+        mask = np.array(exchanged)[clusters]
+        gap = bias(np.where(mask, one, two)) - bias(np.where(mask, two, one))
+        as_far += abs(gap) >= abs(observed) - 1e-12
+    assert found["bias_ambig"].value == pytest.approx(observed, abs=1e-12)
+    assert found["bias_ambig"].p == as_far / 64
+
+
+def test_a_large_difference_has_a_small_p_value_and_an_interval_that_covers_it():
+    rng = np.random.default_rng(5)
+    covered = []
+    for _ in range(100):
+        cluster = rng.normal(0, 3, 30)
+        found = differences(pair_of(cluster, cluster + 2 + rng.normal(0, 1, 30)), MEAN)["mean"]
+        covered.append(found.low <= 0.2 <= found.high)
+        assert found.p < 0.001
+    assert np.mean(covered) >= 0.85

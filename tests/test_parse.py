@@ -189,10 +189,11 @@ def test_released_predictions_give_the_published_counts(category, prompt, condit
         assert sum(place == label for place, label in places) == right
 
 
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("category", ["Age", "Nationality", "Religion"])
-def test_released_answers_are_parsed_as_themselves(category, upstream):
+def test_released_answers_are_parsed_as_themselves(category, step, upstream):
     path = upstream / "nyu-mll" / "BBQ" / "data" / f"{category}.jsonl"
-    for line in path.read_text(encoding="utf-8").splitlines()[::11]:
+    for line in path.read_text(encoding="utf-8").splitlines()[::step]:
         row = json.loads(line)
         answers = [row[f"ans{place}"] for place in range(3)]
         assert [parse_choice(answer, answers) for answer in answers] == [0, 1, 2]

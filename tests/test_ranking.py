@@ -284,3 +284,9 @@ def test_the_page_has_all_runs_and_the_terminal_the_first_ones(
     assert "3 runs" in comparison_card(comparison)
     monkeypatch.setattr("qabias.report.page.MOST_ROWS", 2)
     assert "1 run more" in comparison_card(comparison)
+
+
+def test_a_larger_sample_is_not_ranked_with_smaller_ones_that_it_contains(compared_runs):
+    comparison = compare(folders_of(compared_runs, "bbq", ("random", "stereotyped", "more")), allow_mixed=True)
+    assert not [table for table in comparison.analysis.tables if table.section == RANKING]
+    assert sum(note.startswith("No ranking of All: ") for note in comparison.analysis.notes) == 1

@@ -5,13 +5,15 @@ import csv
 import io
 import itertools
 import json
+import random
 import re
 from collections import Counter
 
+import evaluate
 import pytest
 
 from qabias.answers import parse_choice
-from qabias.benchmarks import load_benchmark
+from qabias.benchmarks import load_benchmark, make_origin
 from qabias.benchmarks.bbq.prompts import FIVE
 from qabias.benchmarks.bbq.roles import in_order
 from qabias.benchmarks.multilingual.language import load_language
@@ -22,6 +24,8 @@ from qabias.report.writing import write_report_of
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.run import run
 
+from .conftest import ROOT
+from .kit.logs import by_category, of_harness, opposite, question_type, results_of, stereotyped
 from .published_sets import invent, partition, published, roles, rows_of, scores, summary
 
 # KoBBQ
@@ -160,7 +164,7 @@ def found(upstream):
 
 
 def in_parts(row):
-    """A prompt put together of the parts that the file also has one by one: another korean_reading of it."""
+    """A prompt put together of the parts that the file also has one by one: another reading of it."""
     listed = "\n".join(
         f"{row[label]}{text}" for label, text in zip("abc", ("FIRST", row["unknown"], "THIRD"), strict=True)
     )
@@ -334,6 +338,114 @@ def test_catalan_is_read_by_the_same_code(monkeypatch, tmp_path, upstream):
     assert load_benchmark("cabbq").language_of(rows[0]).name == "Catalan"
 
 
+# EsBBQ by lm-evaluation-harness, which scores it by code of its authors
+
+HARNESS = {
+    "acc_ambig": ("accuracy_ambig", 1),
+    "acc_disambig": ("accuracy_disambig", 1),
+    "bias_score_ambig": ("bias_ambig", 1),
+    "bias_score_disambig": ("accuracy_cost", -1),
+}
+
+
+MISLABELLED = {"PhysicalAppearance": 4}
+
+
+N_WORDINGS = 9
+
+
+@pytest.fixture(scope="module")
+def bbq():
+    return evaluate.load(str(ROOT / "metrics" / "bbq"))
+
+
+@pytest.fixture(scope="module")
+def harness():
+    pytest.importorskip("lm_eval", reason='lm-evaluation-harness is not installed: pip install ".[bench]"')
+    from lm_eval.tasks.esbbq import utils
+
+    return utils
+
+
+FIXED = {
+    "stereotyped": stereotyped,
+    "opposite": opposite,
+    "right": lambda doc: doc["label"],
+    "unknown": lambda doc: 2,
+    "first": lambda doc: 0,
+    "stereotyped in doubt": lambda doc: stereotyped(doc) if doc["context_condition"] == "ambig" else doc["label"],
+}
+
+
+def likelihoods(docs, responder):
+    """What a model says of the eleven answers to every row; a number seeds a random one, with a lean of its own."""
+    draw = random.Random(f"{responder}")
+    n_answers = 2 + N_WORDINGS
+    if isinstance(responder, str):
+        found = []
+        for doc in docs:
+            chosen = FIXED[responder](doc)
+            said = draw.randrange(2, n_answers) if chosen == 2 else chosen
+            found.append([-1.0 if place == said else -2.0 - draw.random() for place in range(n_answers)])
+        return found
+    return [
+        [
+            -draw.random() * (1.0 if place < 2 else 1.0 + responder) + (0.1 * responder if place == lean else 0.0)
+            for place in range(n_answers)
+        ]
+        for lean in map(stereotyped, docs)
+    ]
+
+
+def in_their_names(scores):
+    """Our scores under the names and signs of the harness."""
+    return {name: sign * scores[key] for name, (key, sign) in HARNESS.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("order", "responders"),
+    [
+        pytest.param("released", [*FIXED, 1, 2, 3], marks=pytest.mark.slow),
+        ("shuffled", ["stereotyped", "opposite", "right", 1]),  # of two categories
+    ],
+)
+def test_our_scores_of_esbbq_are_those_of_the_harness(upstream, harness, bbq, order, responders):
+    benchmark = load_benchmark("esbbq")
+    origin = make_origin(benchmark, "release", 0, False, {"answers": order})
+    docs_of = by_category(upstream)
+    if order == "shuffled":
+        docs_of = {name: docs_of[name] for name in ("PhysicalAppearance", "Religion")}
+    ours = {name: benchmark.load(name, origin).to_pylist() for name in docs_of}
+    wrong = {name: sum(doc["question_type"] != question_type(doc) for doc in docs_of[name]) for name in docs_of}
+    assert {name: n for name, n in wrong.items() if n} == MISLABELLED
+    docs_of = {name: [{**doc, "question_type": question_type(doc)} for doc in of] for name, of in docs_of.items()}
+    docs, rows = ([row for name in docs_of for row in of[name]] for of in (docs_of, ours))
+    assert len(docs) == len(rows) > 4_000
+    biases = set()
+    for responder in responders:
+        given = likelihoods(docs, responder)
+        chosen = [min(max(range(len(of)), key=of.__getitem__), 2) for of in given]
+        predictions = []
+        for row, doc, answer in zip(rows, docs, chosen, strict=True):
+            texts = [row[f"ans{place}"] for place in range(3)]
+            predictions.append(row["unknown_loc"] if answer == 2 else texts.index(doc[f"ans{answer}"]))
+        result = bbq.compute(
+            predictions=predictions, references=rows, by=["category"], confidence=None, allow_incomplete=True
+        )
+        results = results_of(harness, docs, given)
+        expected = of_harness(harness, results)
+        assert in_their_names(result) == pytest.approx(expected, abs=1e-12), responder
+        biases.add(round(expected["bias_score_ambig"], 3))
+        start = 0
+        for name, of in docs_of.items():
+            part = result["by"]["category"][name]
+            expected = of_harness(harness, results[start : start + len(of)])
+            assert in_their_names(part) == pytest.approx(expected, abs=1e-12), name
+            start += len(of)
+    assert {-1.0, 0.0, 1.0} < biases, "the responders are too much alike to tell"
+
+
 # GG-BBQ
 
 GERMAN = "shalakasatheesh/GG-BBQ"
@@ -429,3 +541,25 @@ def test_every_row_is_read_as_the_files_say(upstream, part):
     assert partition(ours, lambda row: row["set_id"]) == {tuple(range(n, n + 4)) for n in range(0, len(ours), 4)}
     for number, (row, expected) in enumerate(zip(ours, german_reading(upstream, part), strict=True)):
         assert summary(row) == {**expected, "example_id": number}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("part", "n_rows", "n_by_tags", "n_templates", "n_used", "n_questions"), [
+    ("labels", 968, 264, 124, 124, 21),
+    ("names", 10_900, 5_250, 38, 36, 21),
+])  # fmt: skip
+def test_the_counts_of_ggbbq(upstream, part, n_rows, n_by_tags, n_templates, n_used, n_questions):
+    ambiguous, disambiguated = released(upstream, part)
+    assert len(ambiguous) + len(disambiguated) == n_rows
+    for rows in (ambiguous, disambiguated):
+        tags = [[tag for _, tag in ast.literal_eval(row["choice_info"]).values()] for row in rows]
+        groups = [json.loads(row["known_stereotyped_groups"]) for row in rows]
+        hits = [sum(tag in of for tag in three) for three, of in zip(tags, groups, strict=True)]
+        assert Counter(hits) == {1: n_by_tags, 0: len(rows) - n_by_tags}
+    assert len(templates(upstream, part)) == n_templates
+    ours = rows_of("ggbbq", part, upstream=upstream)
+    assert len(ours) == n_rows
+    assert len({row["additional_metadata"]["version"] for row in ours}) == n_used
+    assert len({row["template_id"] for row in ours}) == n_questions
+    assert all(row["target_loc"] >= 0 for row in ours)
+    assert f"{n_rows:,} " in next(of for of in load_benchmark("ggbbq").card.defects if "every target is defined" in of)

@@ -341,3 +341,22 @@ def test_results_of_another_signature_are_not_replaced(runs, tmp_path):
     path.write_text("a file of somebody's", encoding="utf-8")
     with pytest.raises(QabiasError, match="unreadable"):
         check_replaceable(path, ours[1])
+
+
+def test_an_unfinished_run_is_refused(runs, tmp_path):
+    (tmp_path / "run.json").write_bytes((runs / "bbq" / "run.json").read_bytes())
+    for export in (result_files, model_index):
+        with pytest.raises(QabiasError, match="has no scores yet"):
+            export(tmp_path, MODEL, DATASET)
+    with pytest.raises(QabiasError, match="ORG/NAME"):
+        result_files(runs / "bbq", "some-model", DATASET)
+    with pytest.raises(QabiasError, match="ORG/NAME"):
+        result_files(runs / "bbq", MODEL, "bbq")
+
+
+def test_every_headline_and_rule_is_a_score(runs):
+    for name in CONFIGS:
+        scores = _scores(runs / name)["scores"]
+        scores = scores["sets"]["religion"] if name == "unqover" else scores
+        explained = {measure.name for measure in FACTS[name].measures if measure.undefined}
+        assert {*FACTS[name].tasks, *explained} <= set(scores)

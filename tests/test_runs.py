@@ -13,15 +13,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from qabias.answers.likelihoods import best_option, choice_columns
+from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.collected import join_answers
 from qabias.runs.question import blocks, draw, sample
 from qabias.runs.run import run, score_run
 from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import BaselineScorer
 from qabias.scorers.registry import load_kind
 from qabias.tables.model import read_analysis
+
+from .metrics.helpers import same
 
 
 def _run(folder, **arguments):
@@ -314,3 +318,57 @@ def test_smollm2_gives_the_same_likelihoods_at_any_token_budget(tmp_path):
     ]
     one, two = (np.array(table["loglikelihoods"].to_pylist()) for table in tables)
     assert np.abs(one - two).max() < 1e-4
+
+
+def test_samples_estimate_the_score_of_the_whole_benchmark():
+    """Bias in the largest templates only: the mean over samples is the score of all, not of equally large templates."""
+    table = _table("all")
+    sizes = Counter(table["template_id"].to_pylist())
+    is_large = np.array([sizes[name] > 300 for name in table["template_id"].to_pylist()])
+    answers = np.where(is_large, table["biased_loc"].to_numpy(), table["unknown_loc"].to_numpy())
+    scores = []
+    for seed in range(25):
+        numbered = table.append_column("row", pa.array(np.arange(table.num_rows)))
+        rows = sample(BENCHMARK, numbered, 1376, seed)["row"].to_numpy()
+        here = (table["context_condition"].to_numpy()[rows] == "ambig") & (table["biased_loc"].to_numpy()[rows] >= 0)
+        scores.append(is_large[rows][here].mean())
+        assert (answers[rows][here] >= 0).all()
+    truth = is_large[table["context_condition"].to_numpy() == "ambig"].mean()
+    assert np.mean(scores) == pytest.approx(truth, abs=0.005)
+    assert np.std(scores) < 0.02
+
+
+@pytest.mark.parametrize("kind", ["index", "text"])
+def test_somebodys_predictions_are_joined_in_any_order(kind, whole):
+    table = _table("Age")
+    given = [
+        {
+            "example_id": row["example_id"],
+            "prediction": row["biased_loc"] if kind == "index" else row[f"ans{row['biased_loc']}"] + ".",
+        }
+        for row in reversed(table.to_pylist())
+    ]
+    given = pa.Table.from_pylist(given)
+    answered, answers = join_answers(BENCHMARK, table, given, "mine")
+    assert answered.equals(table)
+    assert BENCHMARK.score(answered, answers)["bias_ambig"] == 1
+    with pytest.raises(QabiasError, match="no column category"):
+        join_answers(BENCHMARK, whole, given, "mine")
+
+
+def test_somebodys_probabilities_of_unqover_are_scored_as_a_run_scores_them(tmp_path):
+    benchmark = load_benchmark("unqover")
+    whole = run(RunArguments("unqover", "baseline:random", config="religion", limit=60), tmp_path / "run")
+    [part] = (tmp_path / "run" / "predictions").iterdir()
+    given = pq.read_table(part).drop_columns("set")
+    given = given.take(np.arange(given.num_rows)[::-1])
+    table = benchmark.load("religion", benchmark.origin("bundled", 0, False))
+    answered, answers = join_answers(benchmark, table, given, "mine")
+    assert same(benchmark.score(answered, answers), whole.scores)
+    texts = pa.array(["much"] * given.num_rows)
+    for wrong, column in (
+        (given.drop_columns("s2_21_neg"), "no column s2_21_neg"),
+        (given.set_column(given.column_names.index("s1_12"), "s1_12", texts), "column s1_12"),
+    ):
+        with pytest.raises(QabiasError, match=column):
+            join_answers(benchmark, table, wrong, "mine")

@@ -254,3 +254,9 @@ def test_models_of_another_kind_are_refused(config, found, tmp_path):
 )
 def test_the_head_tells_the_scorer(config, scorer, tmp_path):
     assert default_scorer(save_config(tmp_path, **config)) == scorer
+
+
+def test_the_causal_loader_refuses_text_to_text_models(tmp_path):
+    load_tiny("t5").model.save_pretrained(tmp_path)
+    with pytest.raises(QabiasError, match="T5ForConditionalGeneration"):
+        models.load_model(models.CAUSAL, str(tmp_path))

@@ -203,3 +203,16 @@ def test_served_in_the_same_precision_a_model_writes_the_same(monkeypatch, capsy
     for row in shown.splitlines():
         if "float32 |" in row:
             assert "| 100.0 % | 100.0 % |" in row
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize(("benchmark", "config"), [("bbq", "SES"), ("unqover", "gender"), ("bbnli", "all")])
+def test_every_benchmark_can_be_asked_by_echo(serve, tmp_path, benchmark, config):
+    server = serve(EchoModel())
+    options = {"base_url": server.url, "mode": "echo"}
+    result = run(
+        RunArguments(benchmark, "m", config=config, backend="server", limit=4, options=options), tmp_path / "r"
+    )
+    assert not result.n_missing_parts
+    assert "|scorer:server+mode=echo|" in result.signature

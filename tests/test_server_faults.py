@@ -26,7 +26,7 @@ from qabias.scorers.server.modes import ServerChatScorer
 from qabias.support.progress import listening
 
 from .echo_model import EchoModel
-from .faulty_server import AGAIN, ANSWER, ENDS, names
+from .faulty_server import AGAIN, ANSWER, ENDS, SOME, faulty, names
 from .faulty_server import serve_faults as serve_faults
 from .loopback_server import KEY, chat, chat_reply, letter_of, served, written
 from .loopback_server import serve as serve
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("surroundings")
 EMPTY = {"choices": []}
 SLOW = {"slow-loris-body", "slow-loris-headers", "6-seconds-away"}
 SMALL = {"timeout": 1.0, "total_timeout": 1.0}
-UNBOUND = ("endless-body",)
+UNBOUND = ("endless-body", "endless-chunks")
 PARTS = [KEY[start : start + 8] for start in range(len(KEY) - 7)]
 
 
@@ -516,3 +516,57 @@ def test_the_key_is_qabias_own_then_openais_and_a_broken_one_is_not_repeated(ser
     with pytest.raises(QabiasError, match="OPENAI_API_KEY") as error:
         chat(server)
     assert "sk-" not in str(error.value)
+
+
+def test_a_resumed_run_may_have_only_a_too_long_prompt_to_ask(serve, tmp_path):
+    server = serve(lambda path, body: TOO_LONG_REPLY if text_of(body) == "long" else chat_reply(path, body))
+    ask(server, ["short"], journal=tmp_path / "j")
+    assert ask(server, ["short", "long"], journal=tmp_path / "j") == [letter_of("short"), ""]
+
+
+def test_a_run_with_a_too_long_prompt_ends_and_counts_it(serve, tmp_path):
+    first = []
+
+    def reply(path, body):
+        first.append(text_of(body))
+        return TOO_LONG_REPLY if text_of(body) == first[1] else chat_reply(path, body)
+
+    result = run(served(serve(reply), 16), tmp_path / "r")
+    assert result.scores["n_unparsed_ambig"] + result.scores["n_unparsed_disambig"] == 1
+    assert result.scores["outcomes"]["truncated"] == 1
+
+
+def test_a_long_time_to_wait_is_named(serve, monkeypatch, caplog):
+    count_waits(monkeypatch)
+    left = [(503, {"error": "away"}, {}), (429, {"error": "slow down"}, {"Retry-After": "599"})]
+    assert ask(serve(lambda path, body: left.pop(0) if left else chat_reply(path, body))) == [letter_of("q")]
+    assert "599 seconds" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (lambda path, body: (404, {"detail": "Not Found"}, {}), "Not Found"),
+        (lambda path, body: (403, f"<p>{KEY}</p>", {}), r"<p>\[key\]</p>"),
+        (lambda path, body: (307, "", {"Location": "http://elsewhere"}), "http://elsewhere"),
+        (lambda path, body: {"choices": [{"text": "A"}]}, "message.content"),
+    ],
+)
+def test_a_server_that_refuses_is_quoted_without_the_key(serve, reply, message):
+    server = serve(reply)
+    with pytest.raises(QabiasError, match=message) as error:
+        ask(server)
+    assert KEY not in str(error.value)
+    assert server.attempts["q"] == 1
+
+
+@pytest.mark.slow
+def test_of_a_thousand_requests_to_a_failing_server_none_is_lost_and_none_answered_twice(serve_faults, tmp_path):
+    prompts = [f"question {number}" for number in range(1000)]
+    server = serve_faults(faulty)
+    answers = written(chat(server, tmp_path / "requests.jsonl", concurrency=16), prompts)
+    assert set(server.faults) == set(SOME)
+    assert sum(server.faults.values()) > 300
+    assert answers == [letter_of(prompt) for prompt in prompts]
+    assert server.answered == Counter(prompts)
+    assert len((tmp_path / "requests.jsonl").read_text().splitlines()) == 1000

@@ -1,5 +1,6 @@
 """A model behind a server gives the same figures as the model itself; its options, and the fields of requests."""
 
+import pyarrow.parquet as pq
 import pytest
 
 from qabias.answers import parse_choice
@@ -15,7 +16,7 @@ from qabias.scorers.server.options import MAX_CONNECTIONS, check_url, parse_body
 
 from . import tiny_models
 from .echo_model import EchoModel
-from .loopback_server import chat, served, written
+from .loopback_server import chat, digest, letter_of, served, written
 from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings
 from .test_causal_scorer import REQUESTS
@@ -282,3 +283,38 @@ def test_text_thinking_and_why_an_answer_ended_are_kept(
         assert parse_choice(answer, ("x", "y", "z")) == place
         assert outcome(answer, place) == became
     assert server.attempts["q"] == 1
+
+
+def test_a_field_of_an_echo_does_not_replace_the_length_of_an_option(serve):
+    model, bodies = EchoModel(), []
+    server = serve(lambda path, body: bodies.append(body) or model(path, body))
+    request = Request("Who?", (" A baker", " The cook of the house"))
+    (plain,) = load(server.url, mode="echo").score([request])
+    (scores,) = load(server.url, mode="echo", **{"body.option_length": "3"}).score([request])
+    assert scores.loglikelihoods.tolist() == plain.loglikelihoods.tolist()
+    assert scores.n_tokens.tolist() == plain.n_tokens.tolist()
+    assert [body.get("option_length") for body in bodies] == [None, None, 3, 3]
+    assert not any("option length" in body for body in bodies)
+
+
+def test_thinking_stands_in_a_column_of_its_own_and_is_not_read(serve, tmp_path):
+    def reply(path, body):
+        prompt = body["messages"][0]["content"]
+        is_cut = digest(prompt) % 4 == 0
+        thought = f"It may be {'ABC'['ABC'.index(letter_of(prompt)) - 1]}. The answer is A."
+        letter = "" if is_cut else letter_of(prompt)
+        message = {"content": letter, "reasoning_content": thought}
+        return {"choices": [{"message": message, "finish_reason": "length" if is_cut else "stop"}]}
+
+    server = serve(reply)
+    scores = run(served(server, 40), tmp_path / "run").scores
+    rows = pq.read_table(tmp_path / "run" / "predictions").to_pylist()
+    assert all(row["thinking"].startswith("It may be ") for row in rows)
+    prompts = list(server.answered)
+    cut = [prompt for prompt in prompts if digest(prompt) % 4 == 0]
+    assert len(cut) > 2
+    assert scores["outcomes"]["truncated"] == len(cut) == [row["outcome"] for row in rows].count("truncated")
+    assert scores["outcomes"]["answered"] == 40 - len(cut)
+    assert all((row["outputs"], row["prediction"]) == ([""], -1) for row in rows if row["outcome"] == "truncated")
+    letters = ["ABC"[row["prediction"]] for row in rows if row["outcome"] == "answered"]
+    assert sorted(letters) == sorted(letter_of(prompt) for prompt in prompts if prompt not in cut)

@@ -5,9 +5,11 @@ import json
 import random
 import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import httpx2
+import numpy as np
 import pytest
 
 from qabias.cli import app
@@ -238,3 +240,48 @@ def test_the_command_line_says_what_to_do(tmp_path, monkeypatch, capsys):
         app()
     printed = capsys.readouterr().out
     assert "8 answers" in printed
+
+
+def test_what_a_batch_has_not_answered_can_be_asked_and_the_other_way_round(serve, tmp_path):
+    server = serve()
+    run(arguments(40, batch="write"), tmp_path / "run")
+    requests = requests_in(tmp_path / "run")
+    half = write(tmp_path / "half.jsonl", answered(server, requests[::2]))
+    run(arguments(40, batch=f"read={half}"), tmp_path / "run")
+    before = sum(server.attempts.values())
+    asked = run(arguments(40, base_url=server.url), tmp_path / "run")
+    assert not asked.n_missing_parts
+    assert sum(server.attempts.values()) == before + 20
+
+    # What has been asked is in no request file.
+    (tmp_path / "run" / "predictions" / "part-00000.parquet").unlink()
+    journal = tmp_path / "run" / "requests.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:30]))
+    run(arguments(40, batch="write"), tmp_path / "run")
+    assert len(requests_in(tmp_path / "run")) == 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("limit", "changes", "options"),
+    [(8, {"permutations": 3}, {}), (8, {"format": "five"}, {}), (300, {"format": "letters"}, {"mode": "logprobs"})],
+)
+def test_orders_wordings_and_letter_probabilities_go_into_one_batch(serve, tmp_path, limit, changes, options):
+    server = serve()
+
+    def ask(folder, **more):
+        return run(replace(arguments(limit, **options, **more), **changes), tmp_path / folder)
+
+    asked = ask("asked", base_url=server.url)
+    assert ask("run", batch="write").n_missing_parts
+    requests = requests_in(tmp_path / "run")
+    assert len(requests) == len(server.attempts) > 16
+    # Parts whose answers are there are written, and what belongs to them belongs to the run.
+    results = answered(server, requests)
+    partly = ask("run", batch=f"read={write(tmp_path / 'out.jsonl', results[:-1])}")
+    assert partly.n_missing_parts == 1
+    assert (tmp_path / "run" / "predictions").exists() or limit == 8
+    whole = ask("run", batch=f"read={write(tmp_path / 'out.jsonl', results)}")
+    assert "1 answers" in whole.note
+    np.testing.assert_equal(whole.scores, asked.scores)
+    assert files_of(tmp_path / "run") == files_of(tmp_path / "asked")

@@ -298,3 +298,20 @@ def test_what_a_filter_held_back_has_no_answer_and_the_journal_says_why(serve, t
     kept = [json.loads(line)["answer"] for line in journal.read_text("utf-8").splitlines()]
     assert kept.count({"finish": "content_filter"}) == 2
     assert [["A", -0.1]] in kept
+
+
+@pytest.mark.parametrize(
+    ("value", "cause"),
+    [
+        *((value, "not a number") for value in (True, "x", [1], float("nan"), None)),
+        (0.7, "above 0"),
+        pytest.param(10**400, "above 0", id="huge"),
+    ],
+)
+def test_odd_log_probabilities_of_an_echo_are_refused(serve, value, cause):
+    echoed = {"tokens": ["a", " b"], "token_logprobs": [None, value], "text_offset": [0, 1]}
+    echo = load_scorer(
+        "server", "m", scorer_options={"base_url": serve(lambda path, body: answer(echoed)).url, "mode": "echo"}
+    )
+    with pytest.raises(QabiasError, match=f"^server: .*{cause}"):
+        echo.score([Request("a", (" b",))])

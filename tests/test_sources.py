@@ -395,3 +395,14 @@ def test_a_file_that_the_mirror_lacks_or_has_altered_is_never_downloaded(server,
     with pytest.raises(QabiasError, match="expected git blob"), sources.using_mirror(tmp_path):
         sources.fetch(REPOSITORY, "unsized.csv")
     assert not server
+
+
+def test_the_mirror_next_to_the_checkout_holds_what_is_pinned(upstream):
+    n_files = 0
+    for repository in sources.pins():
+        for path in sources.files(repository):
+            if (upstream / repository / path).is_file():
+                size = sources.pins()[repository]["files"][path]["bytes"]
+                assert size in {None, sources.fetch(repository, path).stat().st_size}
+                n_files += 1
+    assert n_files > 0

@@ -445,3 +445,11 @@ def test_what_no_message_could_hold_is_refused_in_two_short_lines(folder, qabias
     assert why in err
     assert len(err.splitlines()) == 2
     assert len(err) < 5000
+
+
+def test_a_million_columns_give_a_short_message(folder, qabias_says):
+    (folder / "vocabulary" / "labels.csv").write_text(",".join(map(str, range(200_000))) + "\n", "utf-8")
+    code, _, err = qabias_says("run", "mine", "--model", "baseline:oracle")
+    assert code == 2
+    assert "no column" in err
+    assert len(err) < 5000

@@ -7,31 +7,21 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-import datasets
 import numpy as np
 import pytest
 import yaml
 
-from qabias.building.sources import using_mirror
-from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
 from qabias.share.unqover_dataset import bundled
-from qabias.share.unqover_dataset.builder import FEATURES, UnQover
 from qabias.share.unqover_dataset.design import SETS
 from qabias.share.unqover_dataset.fixes import FIXES
 from qabias.share.unqover_dataset.folder import write_folder
-from qabias.share.unqover_dataset.origin import CONFIGS, DEFAULT, SUBJECTS, Origin
+from qabias.share.unqover_dataset.origin import CONFIGS, SUBJECTS, Origin
 
-from .built import UNQOVER_TABLE_1, unqover_rows, unqover_table, word_runs
+from .built import UNQOVER_TABLE_1, digest_of, unqover_rows, unqover_table, word_runs
 from .conftest import ROOT
 
 FOLDER = ROOT / "unqover_dataset"
-# Those of the published lists.
-CLASS_SIZES = {
-    "person": {"rude": 14, "indecent": 12, "crime": 12, "negative": 8, "poor": 4},
-    "place": {"rude": 3, "indecent": 2, "crime": 6, "poor": 3},
-    "occupation": {"None": 70},
-}
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +32,11 @@ def tables():
 @pytest.fixture(scope="module")
 def published(upstream):
     return {config: unqover_table(config, "official", upstream) for config in CONFIGS}
+
+
+@pytest.fixture(scope="module")
+def fixed(upstream):
+    return {config: Origin("official", fixes=True).table(config) for config in CONFIGS}
 
 
 @pytest.fixture(scope="module")
@@ -72,27 +67,6 @@ def texts_of(table, *columns):
 # The folder and the builder.
 
 
-def test_load_dataset_reads_the_folder_as_it_is(tmp_path):
-    default = datasets.load_dataset(str(FOLDER), cache_dir=tmp_path)
-    assert list(default) == ["test"]
-    assert default["test"].num_rows == UNQOVER_TABLE_1[DEFAULT]
-    assert default["test"].features == FEATURES["gender"]
-    assert default["test"][0]["template_id"] == "gender-0"
-    masked = datasets.load_dataset(str(FOLDER), "religion_mlm", split="test", cache_dir=tmp_path)
-    assert masked.features == FEATURES["religion_mlm"]
-    assert masked.num_rows == UNQOVER_TABLE_1["religion"]
-
-
-@pytest.mark.slow
-def test_the_card_counts_bytes_in_bulk(tables):
-    head = yaml.safe_load((FOLDER / "README.md").read_text("utf-8").split("---\n")[1])
-    # The text, and four bytes a value.
-    [info] = [entry for entry in head["dataset_info"] if entry["config_name"] == "religion"]
-    rows = unqover_rows(tables["religion"])
-    n_bytes = sum(4 + len(value.encode()) for row in rows for key, value in row.items() if key != "example_id")
-    assert info["dataset_size"] == n_bytes + 4 * len(rows)
-
-
 # Counts.
 
 
@@ -105,32 +79,6 @@ def test_counts_and_ids(tables, published):
     assert {config: published[config].num_rows for config in UNQOVER_TABLE_1} == UNQOVER_TABLE_1
     for table in (*tables.values(), *published.values()):
         assert np.array_equal(table["example_id"].to_numpy(), np.arange(table.num_rows))
-
-
-def test_regions_are_those_printed_in_tables_4_and_11(subjects):
-    printed = {
-        "Western Asia": ("Saudi Arabia", "Iraq", "Syria"),
-        "Southern Asia": ("Sri Lanka", "Bangladesh"),
-        "Western Africa": ("Guinea", "Nigeria", "Mali"),
-        **{"Caribbean": ("Dominica",), "Southern Africa": ("Namibia",), "Eastern Africa": ("Somalia", "Mozambique")},
-        **{"Northern Africa": ("Libya",), "South-eastern Asia": ("Burma",), "Southern Europe": ("Kosovo",)},
-        **{"Central America": ("Honduras",), "Central Asia": ("Uzbekistan",), "Western Europe": ("Germany",)},
-    }
-    regions = {subject.name: subject.cluster for subject in subjects["nationality"]}
-    assert {name: regions[name] for names in printed.values() for name in names} == {
-        name: region for region, names in printed.items() for name in names
-    }
-    assert len(set(regions.values())) == 18
-
-
-def test_classes_and_their_sizes(attributes, tables):
-    assert {kind: Counter(a.attribute_class for a in listed) for kind, listed in attributes.items()} == CLASS_SIZES
-    names = [attribute.name for listed in attributes.values() for attribute in listed]
-    assert len(set(names)) == 134
-    assert texts_of(tables["nationality"], "attribute") == {
-        attribute.plural for kind in ("person", "place") for attribute in attributes[kind]
-    }
-    assert texts_of(tables["gender"], "attribute") == {attribute.singular for attribute in attributes["occupation"]}
 
 
 # Language.
@@ -149,31 +97,6 @@ def test_every_answer_stands_in_both_contexts_in_the_right_order(tables):
             assert (places[0] < places[1], places[3] < places[2]) == (True, True), (forward, backward)
         n_fillings = {"gender": 4900 * 4, "nationality": 2346 * 9}.get(name)
         assert n_fillings is None or len(fillings) == n_fillings
-
-
-@pytest.mark.slow
-def test_grammar_of_every_text(tables):
-    for name in SETS:
-        plain, masked = tables[name], tables[f"{name}_mlm"]
-        contexts = texts_of(plain, "context_12", "context_21")
-        assert texts_of(masked, "context_12", "context_21") == contexts
-        questions = texts_of(plain, "question", "negated_question")
-        sentences = texts_of(masked, "masked", "masked_negated")
-        for text in contexts | questions | sentences:
-            bare = text.replace("[MASK]", "Mask", 1)
-            assert not re.search(r"[{}\[\]]|\bX[12]\b|ATTRIBUTE|  ", bare), text
-            assert bare[0].isupper(), text
-            assert not re.search(r"[.!?] [a-z]|[,;]\s*[.?!]|[.?!]{2}", text), text
-            assert re.search(r"[\w][.?]$", text), text
-            assert not re.search(r"\b(\w+) \1\b", text.lower()), text
-        for text in contexts:
-            assert text.endswith("."), text
-            assert not re.search(r"\b[Aa] ([AIO]|Uz|E(?!uropean))|\b[Aa]n ([^AEIOU]|European)", text), text
-        for text in questions | sentences:
-            assert text.count("[MASK]") == (text in sentences), text
-            assert text.endswith("." if text in sentences else "?"), text
-            assert text.count("?") == (text in questions), text
-            assert repair_articles(text) == text, text
 
 
 def test_number_agrees_in_every_question(tables):
@@ -226,37 +149,6 @@ def test_no_attribute_is_taken_from_the_published_lists(attributes, upstream):
                 assert not any(re.sub(r"^(was|were|had|never) ", "", other) == bare for other in published), text
 
 
-@pytest.mark.slow
-def test_subjects_occupations_and_contexts_are_the_published_tables(tables, upstream, attributes, subjects):
-    folder = upstream / "allenai" / "unqover" / "word_lists"
-
-    def terms(path, head):
-        lines = [line for line in (folder / path).read_text("utf-8").splitlines() if line.startswith(head + " ")]
-        return [line.removeprefix(head).split("|")[-1].strip() for line in lines]
-
-    corrected = {"Spainish": "Spanish", "Yemen": "Yemeni"}
-    assert [s.name for s in subjects["gender"]] == [
-        name for part in ("female", "male") for name in terms(f"nouns/subjects/{part}", "[subj]")
-    ]
-    assert [s.name for s in subjects["nationality"]] == terms("nouns/subjects/country", "[subj]")
-    assert [s.demonym for s in subjects["nationality"]] == [
-        corrected.get(word, word) for word in terms("nouns/subjects/country", "[subj:dem]")
-    ]
-    for name in ("ethnicity", "religion"):
-        assert [s.name for s in subjects[name]] == terms(f"nouns/subjects/{name}", "[subj]")
-    assert [a.singular for a in attributes["occupation"]] == terms("activities/occupation_rev1", "[p_act]")
-    official = Origin("official", fixes=True)
-    for name in SETS:
-        ours, theirs = Origin().design(name), official.design(name)
-        assert [(t.context, t.form, len(t.questions)) for t in ours.templates] == [
-            (t.context, t.form, len(t.questions)) for t in theirs.templates
-        ]
-        for column in ("context_12", "context_21", "answer1", "answer2"):
-            assert texts_of(tables[name], column) == texts_of(official.table(name), column)
-    # Occupations are asked for in the published words, so the whole set is the published one.
-    assert tables["gender"].equals(official.table("gender"))
-
-
 # Errors name file, row (or template) and field.
 
 
@@ -291,7 +183,7 @@ FAULTS = [
     ("vocabulary/attributes.csv", "rude,mocked other people", "rude,cut in line", r"row \d+: field plural"),
     ("vocabulary/attributes.csv", "rude,were unwelcoming", "negative,were unwelcoming", "row 122: field class"),
     ("vocabulary/attributes.csv", "occupation,,,,was a nurse,", "occupation,rude,,,was a nurse,", "field class"),
-    ("vocabulary/attributes.csv", "was an architect,", "was an architect,one,", "line 4: .*one cell"),
+    ("vocabulary/attributes.csv", "was an architect,", "was an architect,one,", "line 4: not one cell"),
     ("vocabulary/attributes.csv", "class of Li et al. 2020; wording of this project", "", "row 72: field source"),
     ("vocabulary/subjects.csv", "gender,Mary", "sex,Mary", "row 2: field set"),
     ("vocabulary/subjects.csv", "Mary,,female", "Mary,,woman", "row 2: field cluster"),
@@ -341,12 +233,6 @@ def test_unreadable_and_missing_files(copy):
 
 # The published texts.
 
-MLM_COUNTS = {
-    "bert": {"gender": 700_000, "nationality": 507_870, "ethnicity": 31_500, "religion": 38_500},
-    "roberta": {"gender": 286_720, "nationality": 385_776, "ethnicity": 31_500, "religion": 31_500},
-}
-ALL_TEMPLATES_MLM = {"gender": 1_372_000, "nationality": 2346 * 342, "ethnicity": 73_500, "religion": 38_500}
-
 
 @pytest.fixture(scope="module")
 def make(upstream):
@@ -356,14 +242,145 @@ def make(upstream):
     return origin
 
 
+# Digests of the tables as published and with fixes.
+PUBLISHED = {
+    "gender": ("b77cea7e", "b77cea7e"),
+    "nationality": ("7dbe8ebb", "f4ecea42"),
+    "ethnicity": ("bce1d662", "eec851ec"),
+    "religion": ("c7dfeffb", "0b510b03"),
+    "gender_mlm": ("857f7be9", "857f7be9"),
+    "nationality_mlm": ("68e13ff3", "016a4026"),
+    "ethnicity_mlm": ("3313fc12", "988bd9e0"),
+    "religion_mlm": ("eb1a15d1", "d8f1b8e4"),
+}
+OTHER_SUBJECTS = {"all": ("045ef72f", "c43e349a", "eb1a15d1"), "roberta": ("81ff03ed", "3313fc12", "797c70f6")}
+
+
+def test_published_examples_are_those_for_all_time(make, published, fixed):
+    found = {config: (digest_of(published[config]), digest_of(fixed[config])) for config in CONFIGS}
+    assert found == PUBLISHED
+    for subjects, expected in OTHER_SUBJECTS.items():
+        tables = (make(subjects=subjects).table(f"{name}_mlm") for name in ("nationality", "ethnicity", "religion"))
+        assert tuple(map(digest_of, tables)) == expected
+
+
+# Fixes.
+
+
+def test_every_list_of_fixes_is_in_the_version_and_the_card(make, tmp_path):
+    assert list(write_folder(tmp_path, make(fixes=True), ["religion"])) == ["religion"]
+    card = (tmp_path / "README.md").read_text("utf-8")
+    assert all(fix in card for fix in FIXES)
+    assert "fixed here" in card
+    assert "config_name: religion\n  default: true" in card, "without gender the first is the default"
+    assert make(fixes=True).version == "official+fixes@3e47969"
+
+
+def test_versions_and_wrong_choices(make):
+    assert Origin().version == "bundled@1"
+    assert Origin(seed=3).table("religion").equals(Origin().table("religion")), "nothing is drawn"
+    assert make(seed=5).version == make(subjects="bert").version == make().version == "official@3e47969"
+    assert make(subjects="roberta", fixes=True).version == "official+fixes@3e47969+subjects=roberta"
+    assert set(SUBJECTS) == {"all", "bert", "roberta"}
+    for fields, token in (
+        ({"source": "bundle"}, "'bundle'"),
+        ({"fixes": True}, "fixes"),
+        ({"subjects": "bert"}, "published selection"),
+        ({"source": "official", "subjects": "gpt"}, "'gpt'"),
+        ({}, "'country'"),
+    ):
+        with pytest.raises(QabiasError, match=token):
+            Origin(**fields).table("country")
+
+
+CLASS_SIZES = {
+    "person": {"rude": 14, "indecent": 12, "crime": 12, "negative": 8, "poor": 4},
+    "place": {"rude": 3, "indecent": 2, "crime": 6, "poor": 3},
+    "occupation": {"None": 70},
+}
+
+
+@pytest.mark.slow
+def test_the_card_counts_bytes_in_bulk(tables):
+    head = yaml.safe_load((FOLDER / "README.md").read_text("utf-8").split("---\n")[1])
+    # The text, and four bytes a value.
+    [info] = [entry for entry in head["dataset_info"] if entry["config_name"] == "religion"]
+    rows = unqover_rows(tables["religion"])
+    n_bytes = sum(4 + len(value.encode()) for row in rows for key, value in row.items() if key != "example_id")
+    assert info["dataset_size"] == n_bytes + 4 * len(rows)
+
+
+def test_regions_are_those_printed_in_tables_4_and_11(subjects):
+    printed = {
+        "Western Asia": ("Saudi Arabia", "Iraq", "Syria"),
+        "Southern Asia": ("Sri Lanka", "Bangladesh"),
+        "Western Africa": ("Guinea", "Nigeria", "Mali"),
+        **{"Caribbean": ("Dominica",), "Southern Africa": ("Namibia",), "Eastern Africa": ("Somalia", "Mozambique")},
+        **{"Northern Africa": ("Libya",), "South-eastern Asia": ("Burma",), "Southern Europe": ("Kosovo",)},
+        **{"Central America": ("Honduras",), "Central Asia": ("Uzbekistan",), "Western Europe": ("Germany",)},
+    }
+    regions = {subject.name: subject.cluster for subject in subjects["nationality"]}
+    assert {name: regions[name] for names in printed.values() for name in names} == {
+        name: region for region, names in printed.items() for name in names
+    }
+    assert len(set(regions.values())) == 18
+
+
+def test_classes_and_their_sizes(attributes, tables):
+    assert {kind: Counter(a.attribute_class for a in listed) for kind, listed in attributes.items()} == CLASS_SIZES
+    names = [attribute.name for listed in attributes.values() for attribute in listed]
+    assert len(set(names)) == 134
+    assert texts_of(tables["nationality"], "attribute") == {
+        attribute.plural for kind in ("person", "place") for attribute in attributes[kind]
+    }
+    assert texts_of(tables["gender"], "attribute") == {attribute.singular for attribute in attributes["occupation"]}
+
+
+@pytest.mark.slow
+def test_subjects_occupations_and_contexts_are_the_published_tables(tables, upstream, attributes, subjects):
+    folder = upstream / "allenai" / "unqover" / "word_lists"
+
+    def terms(path, head):
+        lines = [line for line in (folder / path).read_text("utf-8").splitlines() if line.startswith(head + " ")]
+        return [line.removeprefix(head).split("|")[-1].strip() for line in lines]
+
+    corrected = {"Spainish": "Spanish", "Yemen": "Yemeni"}
+    assert [s.name for s in subjects["gender"]] == [
+        name for part in ("female", "male") for name in terms(f"nouns/subjects/{part}", "[subj]")
+    ]
+    assert [s.name for s in subjects["nationality"]] == terms("nouns/subjects/country", "[subj]")
+    assert [s.demonym for s in subjects["nationality"]] == [
+        corrected.get(word, word) for word in terms("nouns/subjects/country", "[subj:dem]")
+    ]
+    for name in ("ethnicity", "religion"):
+        assert [s.name for s in subjects[name]] == terms(f"nouns/subjects/{name}", "[subj]")
+    assert [a.singular for a in attributes["occupation"]] == terms("activities/occupation_rev1", "[p_act]")
+    official = Origin("official", fixes=True)
+    for name in SETS:
+        ours, theirs = Origin().design(name), official.design(name)
+        assert [(t.context, t.form, len(t.questions)) for t in ours.templates] == [
+            (t.context, t.form, len(t.questions)) for t in theirs.templates
+        ]
+        for column in ("context_12", "context_21", "answer1", "answer2"):
+            assert texts_of(tables[name], column) == texts_of(official.table(name), column)
+    # Occupations are asked for in the published words, so the whole set is the published one.
+    assert tables["gender"].equals(official.table("gender"))
+
+
+MLM_COUNTS = {
+    "bert": {"gender": 700_000, "nationality": 507_870, "ethnicity": 31_500, "religion": 38_500},
+    "roberta": {"gender": 286_720, "nationality": 385_776, "ethnicity": 31_500, "religion": 31_500},
+}
+
+
+ALL_TEMPLATES_MLM = {"gender": 1_372_000, "nationality": 2346 * 342, "ethnicity": 73_500, "religion": 38_500}
+
+
 def test_counts_of_the_masked_sets(make, published):
     assert {name: published[f"{name}_mlm"].num_rows for name in UNQOVER_TABLE_1} == MLM_COUNTS["bert"]
     for subjects, counts in (("roberta", MLM_COUNTS["roberta"]), ("all", ALL_TEMPLATES_MLM)):
         assert {name: make(subjects=subjects).table(f"{name}_mlm").num_rows for name in UNQOVER_TABLE_1} == counts
     assert make(subjects="roberta").table("religion").equals(published["religion"]), "of the masked sets only"
-
-
-# An independent reading of the word lists: example by example, by plain replacement, without a line of the builder.
 
 
 class Lists:
@@ -463,11 +480,7 @@ def test_the_published_examples_equal_the_independent_reading(config, upstream, 
     assert unqover_rows(published[config].take(list(positions))) == expected
 
 
-# Fixes.
-
-
-def test_fixes_fix_what_they_list_and_nothing_else(make, published):
-    fixed = {config: make(fixes=True).table(config) for config in CONFIGS}
+def test_fixes_fix_what_they_list_and_nothing_else(fixed, published):
     for config, table in fixed.items():
         assert table.num_rows == published[config].num_rows
         for column in ("template_id", "subject1", "subject2", "cluster1", "attribute_class"):
@@ -492,49 +505,3 @@ def test_fixes_fix_what_they_list_and_nothing_else(make, published):
         faults = r"harrass|\bvery loud\b|smell of|of flower\?|on street|(?<!would )\bspeed\b"
         assert not any(re.search(faults, question) for question in questions)
         assert 15 <= len(questions - texts_of(published[config], *columns)) <= 45
-
-
-def test_every_list_of_fixes_is_in_the_version_and_the_card(make, tmp_path):
-    assert list(write_folder(tmp_path, make(fixes=True), ["religion"])) == ["religion"]
-    card = (tmp_path / "README.md").read_text("utf-8")
-    assert all(fix in card for fix in FIXES)
-    assert "fixed here" in card
-    assert "config_name: religion\n  default: true" in card, "without gender the first is the default"
-    assert make(fixes=True).version == "official+fixes@3e47969"
-
-
-def test_versions_and_wrong_choices(make):
-    assert Origin().version == "bundled@1"
-    assert Origin(seed=3).table("religion").equals(Origin().table("religion")), "nothing is drawn"
-    assert make(seed=5).version == make(subjects="bert").version == make().version == "official@3e47969"
-    assert make(subjects="roberta", fixes=True).version == "official+fixes@3e47969+subjects=roberta"
-    assert set(SUBJECTS) == {"all", "bert", "roberta"}
-    for fields, token in (
-        ({"source": "bundle"}, "'bundle'"),
-        ({"fixes": True}, "fixes"),
-        ({"subjects": "bert"}, "published selection"),
-        ({"source": "official", "subjects": "gpt"}, "'gpt'"),
-        ({}, "'country'"),
-    ):
-        with pytest.raises(QabiasError, match=token):
-            Origin(**fields).table("country")
-
-
-def test_a_damaged_file_is_refused(upstream, tmp_path):
-    source, mirror = (folder / "allenai" / "unqover" for folder in (upstream, tmp_path))
-    shutil.copytree(source / "word_lists", mirror / "word_lists")
-    path = mirror / "word_lists" / "nouns" / "subjects" / "religion"
-    path.write_text(path.read_text("utf-8").replace("Sikh", "Jain"), "utf-8")
-    with pytest.raises(QabiasError, match=r"subjects/religion .*published"), using_mirror(tmp_path):
-        Origin("official").table("religion")
-
-
-@pytest.mark.parametrize(
-    ("config", "fields"),
-    [("ethnicity", {}), ("religion_mlm", {"source": "official", "subjects": "roberta", "fixes": True})],
-)
-def test_the_builder_makes_the_same_examples_as_the_table(config, fields, upstream, tmp_path):
-    builder = UnQover(config_name=config, cache_dir=tmp_path, mirror=str(upstream), **fields)
-    builder.download_and_prepare()
-    assert builder.as_dataset(split="test").to_list() == unqover_rows(Origin(**fields).table(config))
-    assert (set(UnQover.builder_configs), UnQover.DEFAULT_CONFIG_NAME) == (set(CONFIGS), "gender")

@@ -1,6 +1,7 @@
 """Coroutines run on one loop in the background, whatever they raise."""
 
 import asyncio
+import traceback
 
 import pytest
 
@@ -27,4 +28,5 @@ def test_whatever_is_raised_reaches_the_caller_and_the_loop_lives_on(error):
     with pytest.raises(type(error)) as caught:
         wait_for(fails())
     assert caught.value is error
+    assert "fails" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert wait_for(_answer()) == 42

@@ -400,3 +400,42 @@ def test_pairs_are_exported_labelled_and_scored(tmp_path, call, benchmark, sampl
     code, said = call(*command, "--fillers", 3)
     assert code == 2
     assert "--fillers" in said
+
+
+@pytest.mark.slow
+def test_fillers_of_a_whole_validation_are_different_questions():
+    items = draw_items(load("bbq", "all"))
+    shown = Counter((item.context, item.question) for item in items if item.kind == "filler")
+    assert len(shown) >= 0.9 * shown.total()
+
+
+def test_the_official_pairs_are_as_many_as_the_authors_file_of_validation_has(upstream):
+    if not (upstream / "feyzaakyurek" / "bbnli").exists():
+        pytest.skip(f"no mirror of feyzaakyurek/bbnli in {upstream} (set QABIAS_UPSTREAM)")
+    # Premises by hypotheses of the 16 released subtopics: 1,023 rows less those of three that were not released.
+    pairs = PAIRS["bbnli"](load("bbnli", "all", "official"))
+    assert pairs.num_rows == 884
+    assert Counter(pairs["condition"].to_pylist()).keys() == {"stereotypical", "test"}
+
+
+@pytest.mark.slow
+def test_one_filling_of_every_template_is_rated_in_both_orders_of_the_names():
+    inference = load("bbq_nli", "all_nli")
+    pairs = PAIRS["bbq_nli"](inference).to_pylist()
+    templates = set(inference["template_id"].to_pylist())
+    by_set = Counter(pair["source_id"].partition("/")[0] for pair in pairs)
+    assert {name.rpartition("-")[0] for name in by_set} == templates
+    # Two orders, three contexts, and the two questions as hypotheses about each of the people.
+    assert (len(by_set), set(by_set.values())) == (len(templates), {2 * 3 * 4}) == (343, {24})
+    assert len({pair["source_id"] for pair in pairs}) == len(pairs)
+    rows = {
+        (row["category"], row["premise"], row["hypothesis"]): (row["label"], row["context_condition"])
+        for row in inference.to_pylist()
+    }
+    for pair in pairs:
+        label, condition = rows[pair["template_id"], pair["premise"], pair["hypothesis"]]
+        assert pair["label"] == label
+        # An ambiguous context settles no hypothesis; the facts settle each, one way or the other: the controls.
+        assert pair["condition"] in (f"neg {condition}", f"nonneg {condition}")
+        assert (label == LABELS.index("neutral")) == (condition == "ambig")
+    assert Counter(pair["label"] for pair in pairs) == dict.fromkeys(range(3), 343 * 8)

@@ -274,3 +274,39 @@ def test_samples_and_groups_have_ranges_of_their_own(bbnli):
     assert np.isnan(result["range"]["accuracy_pro"]).all()
     assert result["by"]["subtopic"]["a"]["range"]["bias_score"] == [0, 1]
     assert "range" not in result["by"]["subtopic"]["b"]
+
+
+def test_table_5_scores_are_twice_the_accuracy_gap(bbnli):
+    # Gender as inference: 13 sets x 15 answers = 780 rows of each kind of context, 92 % right, gap 5.13 %, score 10.26.
+    # 42 and 82 wrong: (738 - 698)/780 = 0.05128, 1436/1560 = 0.9205.
+    rows = [
+        {**row, "sample": sample}
+        for k in range(13)
+        for sample in range(15)
+        for row in statements(k, "disambig", f"{k}")
+    ]
+    left = {"pro": 42, "anti": 82}
+    predictions = []
+    for row in rows:
+        wrong = left[row["context_stance"]] > 0
+        left[row["context_stance"]] -= 1
+        predictions.append(2 - row["label"] if wrong else row["label"])
+    result = scored(bbnli, predictions, rows)
+    assert (result["n_pro"], result["n_anti"]) == (780, 780)
+    assert round(100 * (result["accuracy_pro"] + result["accuracy_anti"]) / 2) == 92
+    assert round(100 * result["accuracy_gap"], 2) == 5.13
+    assert round(100 * result["table5_style"], 2) == 10.26
+    assert round(100 * result["bias_score_disambig"], 2) == 5.13
+
+
+def test_by_of_statements_may_split_sets(bbnli):
+    rows = mixed_statements(5) + [{**row, "name_order": "swapped"} for row in mixed_statements(5)]
+    predictions = np.random.default_rng(9).integers(0, 3, len(rows)).tolist()
+    result = scored(bbnli, predictions, rows, by=["name_order", "context_stance"])
+    orders = [part["bias_score"] for part in result["by"]["name_order"].values()]
+    assert result["bias_score"] == pytest.approx(np.mean(orders), abs=1e-12)  # as Table 4 takes the mean of both orders
+    for stance in ("pro", "anti"):
+        chosen = [k for k, row in enumerate(rows) if row["context_stance"] == stance]
+        expected = oracle([rows[k] for k in chosen], [predictions[k] for k in chosen])
+        part = result["by"]["context_stance"][stance]
+        assert same({name: part[name] for name in expected}, expected)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .helpers import ROOT, quiet
+from .helpers import ROOT, quiet, same
 
 UPSTREAM = Path(os.environ.get("QABIAS_UPSTREAM") or ROOT.parent / "shared" / "upstream")
 
@@ -76,3 +76,10 @@ def test_released_question_only_predictions_give_the_reference_counts(
     assert (result["n_correct_ambig"], result["n_ambig"] - result["n_unparsed_ambig"]) == (right, rows_parsed)
     assert (result["n_biased_ambig"], result["n_biased_ambig"] + result["n_counter_biased_ambig"]) == (biased, persons)
     assert result["bias_ambig"] == pytest.approx((2 * biased - persons) / rows_parsed, abs=1e-12)
+
+
+def test_released_answers_verbatim_are_parsed_as_themselves(bbq):
+    rows = released("Age")
+    for place in range(3):
+        by_text = bbq.compute(predictions=[row[f"ans{place}"] for row in rows], references=rows, confidence=None)
+        assert same(by_text, bbq.compute(predictions=[place] * len(rows), references=rows, confidence=None))

@@ -8,11 +8,12 @@ import datasets
 import evaluate
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from . import bbnli_rows, bbq_rows
 from .bbnli_rows import mixed_questions, mixed_statements, scored
-from .helpers import folder, same
+from .helpers import ROOT, folder, same
 from .unqover_rows import SCORE_COLUMNS, columns_of, make_row, make_rows, random_benchmark, random_scores
 
 METRICS = {name: evaluate.load(str(folder(name))) for name in ("bbq", "bbnli", "unqover")}
@@ -261,3 +262,26 @@ def test_scores_of_other_rows_are_refused(unqover):
     rows = [{**row, "example_id": k // 4} for k, row in enumerate(make_rows("abc", 2, ("X",)))]
     with pytest.raises(ValueError, match="predictions row 4: example_id"):
         unqover.compute(predictions=scores, references=rows)
+
+
+@pytest.mark.slow
+def test_the_gender_set_of_the_paper(unqover):
+    [path] = (ROOT / "unqover_dataset" / "data" / "gender").glob("*.parquet")
+    rng = np.random.default_rng(0)
+    scores = {name: rng.random(1_372_000, dtype=np.float32) for name in SCORE_COLUMNS}
+    result = unqover.compute(predictions=scores, references=pq.read_table(path))
+    assert (result["n"], result["n_subjects"], result["n_attributes"]) == (1_372_000, 140, 70)
+    low, high = result["ci"]["avg_score"]
+    assert low < 0.5 < high
+
+
+@pytest.mark.parametrize("value", [-1e-9, 1.0001, float("nan"), float("inf"), None, "0.5", [0.5]])
+@pytest.mark.parametrize("shape", [list, columns_of])
+def test_a_bad_score_is_named(unqover, value, shape):
+    scores = random_scores(6)
+    scores[4]["s2_12_neg"] = value
+    with pytest.raises(
+        ValueError, match=r"^unqover: predictions row 4: s2_12_neg .* is not a score from 0 to 1"
+    ) as error:
+        unqover.compute(predictions=shape(scores), references=make_rows("abc", 2, ("X",)))
+    assert repr(value) in str(error.value) or value is None

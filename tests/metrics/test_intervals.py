@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from .bbnli_rows import make_pair
-from .bbq_rows import make_set
+from .bbnli_rows import make_pair, mixed_statements
+from .bbq_rows import answer, make_set
 from .helpers import inner_module, quiet, same
 
 INTERVALS = inner_module("bbq", "intervals")
@@ -314,3 +314,49 @@ def test_intervals_of_several_selections_are_those_of_each():
         alone = INTERVALS.ends(BBQ.spreads(many[:, place, None, :]))
         for name, (low, high) in alone.items():
             assert same([float(low), float(high)], [float(end[place]) for end in together[name]])
+
+
+def test_where_every_answer_takes_a_side_the_other_biases_have_the_interval_of_the_accuracy_gap(bbq, bbnli):
+    def answered(metric: Any, rows: list[dict[str, Any]], kinds: Any) -> dict[str, Any]:
+        random = np.random.default_rng(7)
+        rows = [row for row in rows if row["context_condition"] == "disambig"]
+        said = [int(random.choice(kinds(row))) if random.random() < 0.4 else row["label"] for row in rows]
+        return metric.compute(predictions=said, references=rows)
+
+    rows = [row for k in range(6) for row in FORMS["bbq"][0](k)]
+    result = answered(bbq, rows, lambda row: [answer(row, "biased"), answer(row, "counter")])
+    assert same(result["bias_disambig"], -result["accuracy_cost"])
+    assert same(result["ci"]["bias_disambig"], [-end for end in reversed(result["ci"]["accuracy_cost"])])
+    result = answered(bbnli, mixed_statements(24), lambda row: [0, 2])
+    for name, factor in (("bias_score_disambig", 1), ("table5_style", 2)):
+        assert same(result[name], factor * result["accuracy_gap"])
+        assert same(result["ci"][name], [factor * end for end in result["ci"]["accuracy_gap"]])
+
+
+def test_templates_of_one_row_each_are_independent_rows():
+    counts = count_matrix(np.array([[1, *[0] * 11]] * 12 + [[0, 1, *[0] * 10]] * 8))
+    low, high = BBQ.summarize(counts)["ci"]["accuracy_ambig"]
+    # Of 8 wrong answers 7 degrees of freedom remain, and 3 of the prior.
+    assert low == pytest.approx(share(12 / 20, 20, INTERVALS.student(10.0, 0.95))[0], abs=0.01)
+    assert high == pytest.approx(share(12 / 20, 20, INTERVALS.student(10.0, 0.95))[1], abs=0.01)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
+def test_a_statistic_of_templates_that_are_alike_has_an_interval_too(value):
+    low, high = INTERVALS.limits(value, *INTERVALS.of_clusters(value, np.full(5, value)))
+    assert 0.0 <= low <= value <= high <= 1.0
+    assert high - low > 0.05  # five templates do not show that others are as extreme
+    assert all(map(math.isnan, INTERVALS.limits(value, *INTERVALS.of_clusters(value, np.full(2, value)))))
+
+
+@pytest.mark.parametrize("templates", [7, 25, 75])
+@pytest.mark.parametrize(
+    "name", ["accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig", "accuracy_cost"]
+)
+def test_one_wrong_answer_in_700_rows_makes_no_interval_narrower(templates, name):
+    right = np.zeros((templates, 12), dtype=np.int64)
+    right[:, 0] = right[:, 4] = right[:, 8] = np.diff(np.linspace(0, 700, templates + 1).round()).astype(np.int64)
+    wrong = right.copy()
+    wrong[0, [0, 1, 4, 5]] += [-1, 1, -1, 1]
+    widths = [high - low for low, high in (BBQ.summarize(count_matrix(of))["ci"][name] for of in (right, wrong))]
+    assert 0 < widths[0] <= widths[1]

@@ -1,4 +1,4 @@
-"""The UnQover metric: a slow oracle, the worked example, known responders, traps and intervals."""
+"""The UnQover metric: a slow oracle, the figure of the paper, known responders, traps and intervals."""
 
 from __future__ import annotations
 
@@ -279,3 +279,14 @@ def test_comparative_scores_of_rows(scores_module):
     first, second = scores_module.comparative_scores(columns)
     assert first == pytest.approx(0.1575, abs=1e-15)
     assert math.isnan(second)
+
+
+def test_the_mean_of_mu_over_drawings_of_templates_lies_in_most_intervals(unqover):
+    """Answers at random: no subject is preferred, and mu is larger than 0 for noise alone."""
+    rows = make_rows("abcd", 8, ("X", "Y", "Z"))
+    drawn = [unqover.compute(predictions=random_scores(len(rows), seed=seed), references=rows) for seed in range(60)]
+    mean = {name: float(np.mean([result[name] for result in drawn])) for name in ("mu", "eta")}
+    for name, truth in mean.items():
+        held = [result["ci"][name][0] <= truth <= result["ci"][name][1] for result in drawn]
+        assert all(result["ci"][name][0] > 0 for result in drawn), "no interval is of the limit, 0"
+        assert sum(held) >= 52  # 95 % of 60 are 57, and fewer than 52 come in one of a thousand
