@@ -225,6 +225,19 @@ def test_a_result_has_all_scores_with_their_counts(case):
             assert needed <= set(of), measure.name
 
 
+def test_a_score_on_the_first_screen_says_what_missing_answers_could_change(case):
+    measures = [measure for measure in case.facts.chosen(case.facts.tiles) if measure.missing]
+    if not measures or "prediction" not in case.answers.column_names:
+        pytest.skip("no score counts its missing answers")
+    given = case.answers["prediction"].to_pylist()
+    some = pa.array(
+        [None if number % 3 == 0 else one for number, one in enumerate(given)], case.answers["prediction"].type
+    )
+    lacking = case.answers.set_column(case.answers.column_names.index("prediction"), "prediction", some)
+    scores = case.benchmark.score(case.table, lacking)
+    assert {measure.name for measure in measures} <= set(scores["range"])
+
+
 def test_the_whole_comes_last_and_parts_and_groups_are_found_where_they_are_said_to_be(case):
     groups = case.benchmark.groups(case.scores)
     assert ALL not in list(groups)[:-1]

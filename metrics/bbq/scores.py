@@ -51,12 +51,19 @@ SUMMED = ("leaning", "raising", "lowering")
 FIELDS = (*COUNTED, *(f"{event}_{context}" for context in CONTEXTS for event in SUMMED))
 """Names of the K columns of a count matrix, in order. The last ones are sums of probabilities."""
 
-SCORES = (
+_MAIN = (
     *("accuracy_ambig", "accuracy_disambig", "accuracy", "bias_ambig", "bias_disambig", "bias_ambig_among_errors"),
     *("bias_probability_ambig", "bias_probability_disambig"),
+)
+_SIDES = (
     *("accuracy_aligned", "accuracy_nonaligned", "accuracy_cost"),
     *(f"{event}_{side}" for event in ("abstention", "wrong_person") for side in ("aligned", "nonaligned")),
     "abstention_gap",
+)
+
+SCORES = (
+    *_MAIN,
+    *_SIDES,
     *(f"share_{who}_{context}" for context in CONTEXTS for who in ("target", "nontarget", "unknown")),
     *(f"share_position_{place}" for place in PLACES),
     "unparsed_share",
@@ -69,7 +76,7 @@ BOUNDS = ("bias_bound_ambig", "bias_bound_disambig")
 PARTS = ("bias_disambig_abstention", "bias_disambig_wrong_person", "bias_disambig_imbalance")
 """Keys of `parts_of_bias`, in order."""
 
-RANGED = (*SCORES[:8], *BOUNDS, *SCORES[8:16])
+RANGED = (*_MAIN, *BOUNDS, *_SIDES)
 """Keys of `ranges`, in order."""
 
 OF_PROBABILITIES = tuple(

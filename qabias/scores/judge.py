@@ -180,7 +180,7 @@ def _no_threshold(condition: Condition, measure: Measure) -> QabiasError:
 
 def has_sign(measure: Measure) -> bool:
     """Whether a score's best value 0 is inside its range, so its magnitude counts."""
-    return measure.kind == "signed" or measure.best == 0.0
+    return measure.kind == "signed" or (measure.best == 0.0 and value_range(measure)[0] < 0.0)
 
 
 def value_range(measure: Measure) -> tuple[float, float]:
