@@ -33,6 +33,12 @@ def content():
     return papers.read()
 
 
+def test_the_tests_that_items_name_exist():
+    named = re.findall(r"(tests/[\w/]+\.py)::(\w+)", (papers.ROOT / "docs" / "reproduce.yaml").read_text("utf-8"))
+    assert named
+    assert [name for path, name in named if f"\ndef {name}(" not in (papers.ROOT / path).read_text("utf-8")] == []
+
+
 def test_every_numbered_item_of_the_papers_is_there_with_its_command(content):
     for paper, (name, counts) in zip(content["papers"], LAST.items(), strict=True):
         assert paper["title"].startswith(name)
