@@ -108,8 +108,7 @@ def preserve_state(model: torch.nn.Module, optimizer: Any = None) -> Iterator[No
 
 @contextmanager
 def _random_numbers_kept() -> Iterator[None]:
-    # Training uses NumPy's global generator, hence the two exceptions to NPY002.
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002  # the generator that training uses
     # Without earlier use of CUDA there is no state to keep.
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     mps_state = torch.mps.get_rng_state() if torch.backends.mps.is_available() else None
@@ -118,7 +117,7 @@ def _random_numbers_kept() -> Iterator[None]:
             yield
     finally:
         random.setstate(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002
+        np.random.set_state(states[1])  # noqa: NPY002  # the same
         if mps_state is not None:
             torch.mps.set_rng_state(mps_state)
 

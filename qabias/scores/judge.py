@@ -96,7 +96,7 @@ def judge(score: Score, condition: Condition, n_comparisons: int = 1) -> Verdict
     Args:
         score: The score.
         condition: The condition.
-        n_comparisons: Number of intervals that hold together.
+        n_comparisons: Number of comparisons that share the error.
     """
     undecided = Verdict(score, condition, "undecided", n_comparisons=n_comparisons)
     if score.value is None or score.low is None or score.high is None:
