@@ -1,6 +1,7 @@
 """BBNLI: 16 subtopics, 3 domains and `all`, from a source that is never replaced silently."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -35,6 +36,7 @@ SCHEMA = pa.schema(
 )
 
 
+@dataclass(frozen=True)
 class Origin(TextOrigin):
     """The source of the texts. Nothing is random.
 

@@ -193,7 +193,10 @@ class _Reader:
         return _place(self.path, item).one_of(fields, field, choices)
 
     def _text(self, fields: Mapping[str, Any], item: str, field: str, end: str = "") -> str:
-        return _place(self.path, item).text(fields, field, end)
+        text = _place(self.path, item).text(fields, field, end)
+        if text != " ".join(text.split()):
+            raise self._error(item, field, f"has an extra space: {text!r}")
+        return text
 
     def _sentence(self, fields: Mapping[str, Any], item: str, field: str, end: str) -> str:
         """A text with slots, at least one of them a group's."""

@@ -203,7 +203,7 @@ class _EntryReader:
             category=self.category,
             question_index=self.id,
             version=str(version["version"]),
-            style=style,  # type: ignore[arg-type]  # checked by _one_of
+            style=style,  # type: ignore[arg-type]  # checked by `Place.one_of`
             subcategory=self.place.text(fields, "subcategory") if "subcategory" in fields else "None",
             groups=groups,
             second_group=second_group,

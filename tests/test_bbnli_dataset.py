@@ -158,6 +158,9 @@ FAULTS = [
     ("premises.1.text", "Few came.", "premise 1: field text: .*group"),
     ("premises.1.text", "Few {{GROUP1}} came", "premise 1: field text: .*end"),
     ("premises.1.text", "Few  {{GROUP1}} came.", "premise 1: field text: .*space"),
+    ("premises.1.text", "Few\n{{GROUP1}} came.", "premise 1: field text: .*space"),
+    ("premises.1.text", "Few\t{{GROUP1}} came.", "premise 1: field text: .*space"),
+    ("premises.1.unit", "x", "premise 1: field unit: .*fields are .*reference"),
     ("premises.1.text", "Few {{GROUP3}} came.", "premise 1: field text: .*GROUP3"),
     ("premises.1.text", "Few {GROUP1} came.", "premise 1: field text: .*brace"),
     ("premises.1.text", "U.S. {{GROUP1}} came.", "premise 1: field text: small letter"),
@@ -195,6 +198,13 @@ def changed(place, value):
 def test_a_fault_is_reported_with_file_item_and_field(tmp_path, place, value, token):
     with pytest.raises(QabiasError, match=rf"man_is_to_surgeon\.yaml: .*?{token}"):
         _generate(tmp_path, changed(place, value))
+
+
+def test_a_misspelled_field_is_named_beside_the_missing_one(tmp_path):
+    content = copy.deepcopy(GOOD)
+    content["test"][1]["lable"] = content["test"][1].pop("label")
+    with pytest.raises(QabiasError, match=r"test 1: field label: is missing; 'lable' is not a field"):
+        _generate(tmp_path, content)
 
 
 def test_what_is_no_template_file_is_refused(tmp_path):

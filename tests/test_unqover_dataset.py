@@ -185,6 +185,9 @@ FAULTS = [
     ("vocabulary/attributes.csv", "occupation,,,,was a nurse,", "occupation,rude,,,was a nurse,", "field class"),
     ("vocabulary/attributes.csv", "was an architect,", "was an architect,one,", "line 4: not one cell"),
     ("vocabulary/attributes.csv", "class of Li et al. 2020; wording of this project", "", "row 72: field source"),
+    ("vocabulary/attributes.csv", "was a nurse,", '"was a\nnurse",', "line break"),
+    ("vocabulary/attributes.csv", "kind,class", "kind,class,note", "not one cell"),
+    ("vocabulary/attributes.csv", "kind,class", "kind,kind", "occurs twice"),
     ("vocabulary/subjects.csv", "gender,Mary", "sex,Mary", "row 2: field set"),
     ("vocabulary/subjects.csv", "Mary,,female", "Mary,,woman", "row 2: field cluster"),
     ("vocabulary/subjects.csv", "Mary,,female", "Mary,Marian,female", "row 2: field demonym"),
@@ -217,6 +220,15 @@ FAULTS = [
 def test_a_fault_is_reported_with_file_place_and_field(copy, file, old, new, place):
     with pytest.raises(QabiasError, match=rf"{Path(file).name}: .*?{place}"):
         bundled.read_design("religion", masked=False, folder=copy(file, old, new))
+
+
+def test_a_column_without_a_meaning_is_refused(copy):
+    folder = copy("vocabulary/subjects.csv", "set,", "set,")
+    path = folder / "vocabulary" / "subjects.csv"
+    heading, *rows = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join([f"{heading},note", *(f"{row},x" for row in rows)]), "utf-8")
+    with pytest.raises(QabiasError, match=r"subjects\.csv: row 2: field note: is not a column; .*demonym"):
+        bundled.read_design("religion", masked=False, folder=folder)
 
 
 def test_unreadable_and_missing_files(copy):

@@ -1,9 +1,11 @@
 """Runs that stop at planned looks: statistics, looks, verdicts, resuming."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +26,7 @@ from qabias.runs import run as running
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.estimands import estimands
 from qabias.runs.looks import (
+    VERDICT_FILE,
     Size,
     boundaries,
     canonical,
@@ -39,6 +42,8 @@ from qabias.runs.question import load_examples
 from qabias.runs.run import run
 from qabias.tables.model import find
 from qabias.testing import Condition, verdicts
+
+from .run_parts import edit
 
 QUIET = Machine(shows_progress=False)
 EVEN = [0.2, 0.4, 0.6, 0.8, 1.0]
@@ -134,6 +139,24 @@ def test_other_conditions_are_refused(tmp_path: Path) -> None:
     run(until("baseline:stereotyped", "bias_ambig<0.1"), tmp_path, QUIET)
     with pytest.raises(QabiasError, match="fixed"):
         run(until("baseline:stereotyped", "bias_ambig<0.2"), tmp_path, QUIET)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content["decisions"][0].pop("share"),
+        lambda content: content["decisions"][0].update(name="bias"),
+        lambda content: content.update(decisions=[None]),
+    ],
+)
+def test_verdicts_that_another_program_wrote_are_refused(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    """With a right checksum, but without the fields of this version."""
+    run(until("baseline:stereotyped", "bias_ambig<0.1"), tmp_path, QUIET)
+    edit(tmp_path / VERDICT_FILE, change)
+    with pytest.raises(QabiasError, match=r"verdict\.json is not a verdict file of this version"):
+        _ = Run.open(tmp_path).outcome
 
 
 @pytest.mark.parametrize("text", ["bias_ambig", "bias_ambig<x", "bias_ambg<0.1", "bias_ambig>0.1", "bias_ambig<10"])

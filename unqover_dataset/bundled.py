@@ -222,6 +222,12 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, Place, di
     """The rows of a CSV file with these columns; the heading is row 1."""
     try:
         for number, fields in read_csv(path, columns):
-            yield number, Place(f"{path}: row {number}", _FIX), fields
+            place = Place(f"{path}: row {number}", _FIX)
+            for field, text in fields.items():
+                if field not in columns:
+                    raise place.error(field, f"is not a column; the columns are {', '.join(columns)}")
+                if len(text.splitlines()) > 1:
+                    raise place.error(field, f"has a line break: {text!r}")
+            yield number, place, fields
     except FileNotFoundError as error:
         raise QabiasError(f"{path}: no such file", "restore it, or choose another folder") from error

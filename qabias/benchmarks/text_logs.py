@@ -135,7 +135,7 @@ def _with_outcomes(read: pa.Table, texts: Sequence[Written | None]) -> pa.Table:
 # Logs of qabias's own tasks in inspect
 
 FACTS = "qabias"
-"""The key of a sample's metadata that describes its question, see `qabias.inspect_tasks.asking.Asked.facts`."""
+"""The key of a sample's metadata that describes its question (`qabias.inspect_tasks.questions.TaskQuestions.facts`)."""
 
 KEY = "key"
 """The fact with the key of the question."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from qabias.building import sources
+from qabias.building.sources import version as version_of_pin
 from qabias.errors import QabiasError, arg
 from qabias.support.suggest import unknown
 
@@ -45,7 +45,7 @@ class TextOrigin:
 
     def version_of(self, bundled: str, repository: str) -> str:
         """Name, fixes and version for the signature, e.g. "bundled@1" or "official+fixes@bea11bd"."""
-        version = bundled if self.source == BUNDLED else sources.version(repository)
+        version = bundled if self.source == BUNDLED else version_of_pin(repository)
         return f"{self.source}{'+fixes' if self.fixes else ''}@{version}"
 
 

@@ -128,17 +128,21 @@ def read_csv(path: Path, columns: Sequence[str]) -> list[tuple[int, dict[str, st
     reader = csv.DictReader(io.StringIO(read_utf8(path), newline=""))
     rows = []
     try:
-        missing = set(columns) - set(reader.fieldnames or ())
+        names = list(reader.fieldnames or ())
+        if len(set(names)) < len(names):
+            twice = shortened(mode(names))
+            raise QabiasError(f"{path}: the column {twice} occurs twice", "Remove one.")
+        missing = set(columns) - set(names)
         if missing:
             raise QabiasError(
-                f"{path}: no column {', '.join(sorted(missing))}; the columns are {shortened(reader.fieldnames)}",
+                f"{path}: no column {', '.join(sorted(missing))}; the columns are {shortened(names)}",
                 "Add it.",
             )
         for row in reader:
             if None in row or None in row.values():
                 raise QabiasError(
                     f"{path}: line {reader.line_num}: not one cell per column",
-                    f"Give it {len(reader.fieldnames or ())}.",
+                    f"Give it {len(names)}; quote texts with commas.",
                 )
             for cell in row.values():
                 refuse_control(cell, f"{path}: line {reader.line_num}")
@@ -164,12 +168,13 @@ class Place:
         known = (*required, *optional)
         if not isinstance(fields, Mapping):
             raise self.error("", f"must be a mapping with {', '.join(known)}, not {fields!r}")
+        others = [str(field) for field in fields if field not in known]
         for field in required:
             if field not in fields:
-                raise self.error(field, "is missing")
-        for field in map(str, fields):
-            if field not in known:
-                raise self.error(field, f"is not a field{did_you_mean(field, known)}")
+                raise self.error(field, "is missing" + (f"; {shortened(others[0])} is not a field" if others else ""))
+        for field in others:
+            meant = did_you_mean(field, known) or f"; the fields are {', '.join(known)}"
+            raise self.error(field, f"is not a field{meant}")
 
     def text(self, fields: Mapping[str, Any], field: str, end: str = "") -> str:
         """A field with a text."""

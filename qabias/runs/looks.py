@@ -320,16 +320,20 @@ def read_outcome(run: RunFile) -> Outcome | None:
     """Read `verdict.json`; None if the run has none."""
     if not run.arguments.until:
         return None
+    path, remedy = run.folder / VERDICT_FILE, "Run the same command again"
     try:
-        stored = read_fields(run.folder / VERDICT_FILE, "Run the same command again")
+        stored = read_fields(path, remedy)
     except FileNotFoundError:
         return None
     benchmark = load_benchmark(run.arguments.benchmark)
     conditions = {one.name: one for one in read_conditions(benchmark, run.arguments.until)[0]}
     verdicts = []
-    for one in stored["decisions"]:
-        measure, ends = benchmark.facts.measure(one["name"]), (one["low"], one["high"])
-        score = Score(one["value"], *ends, missing=one["missing"], group=one["group"], measure=measure)
-        verdict = Verdict(score._replace(reason=one["reason"]), conditions[one["name"]], one["state"], *ends)
-        verdicts.append(replace(verdict, look=one["look"], n_looks=stored["n_looks"], share=one["share"]))
-    return Outcome(tuple(verdicts), *(stored[name] for name in _KEPT))
+    try:
+        for one in stored["decisions"]:
+            measure, ends = benchmark.facts.measure(one["name"]), (one["low"], one["high"])
+            score = Score(one["value"], *ends, missing=one["missing"], group=one["group"], measure=measure)
+            verdict = Verdict(score._replace(reason=one["reason"]), conditions[one["name"]], one["state"], *ends)
+            verdicts.append(replace(verdict, look=one["look"], n_looks=stored["n_looks"], share=one["share"]))
+        return Outcome(tuple(verdicts), *(stored[name] for name in _KEPT))
+    except (KeyError, TypeError) as error:
+        raise QabiasError(f"{path} is not a verdict file of this version: {error}.", f"{remedy}.") from error

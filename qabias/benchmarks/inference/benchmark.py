@@ -208,10 +208,11 @@ class InferenceBenchmark(Benchmark):
 
     def _items(self, table: pa.Table) -> Items:
         """The rows as the metric reads them; the last table's are kept, because a comparison counts it twice."""
-        if self._read is None or self._read[0] is not table:
+        last = self._read  # read once, because threads share a benchmark
+        if last is None or last[0] is not table:
             rows = Examples.wrap(REFERENCES, table.select([*TEXT_COLUMNS[self.form], *INDEX_COLUMNS[self.form]]))
-            self._read = table, read(rows, self.form, runs_of(rows, None))
-        return self._read[1]
+            last = self._read = table, read(rows, self.form, runs_of(rows, None))
+        return last[1]
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """The number of answers, and of missing ones with their scoring."""
