@@ -330,9 +330,10 @@ def read_outcome(run: RunFile) -> Outcome | None:
     verdicts = []
     try:
         for one in stored["decisions"]:
-            measure, ends = benchmark.facts.measure(one["name"]), (one["low"], one["high"])
-            score = Score(one["value"], *ends, missing=one["missing"], group=one["group"], measure=measure)
-            verdict = Verdict(score._replace(reason=one["reason"]), conditions[one["name"]], one["state"], *ends)
+            condition, ends = conditions[one["name"]], (one["low"], one["high"])
+            score = Score(one["value"], *ends, missing=one["missing"], group=one["group"])
+            score = score._replace(measure=benchmark.facts.measure(condition.name), reason=one["reason"])
+            verdict = Verdict(score, condition, one["state"], *ends)
             verdicts.append(replace(verdict, look=one["look"], n_looks=stored["n_looks"], share=one["share"]))
         return Outcome(tuple(verdicts), *(stored[name] for name in _KEPT))
     except (KeyError, TypeError) as error:
