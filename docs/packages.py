@@ -36,7 +36,7 @@ PACKAGES = {
     "evidence": "documents for model cards, audits and result stores; verification of their numbers",
     "report": "reports, terminal and notebook output",
     "inspect_tasks": "the benchmarks as tasks of inspect_ai",
-    "contamination": "one model on published and on bundled texts",
+    "studies": "several runs of one model with one result: an audit, a test for contamination",
     "planning": "what a run takes: requests and cost of a server, questions until a verdict",
     "api": "`import qabias`: functions and results",
     "testing": "assertions for tests and release pipelines",

@@ -16,6 +16,7 @@ from qabias.support.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from qabias.api.functions import ComparedResults as ComparedResults
+    from qabias.api.functions import audit as audit
     from qabias.api.functions import compare as compare
     from qabias.api.functions import load as load
     from qabias.api.functions import read as read
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 # Where each public name is defined.
 _HOMES = {
+    "audit": "qabias.api.functions",
     "run": "qabias.api.functions",
     "score": "qabias.api.functions",
     "compare": "qabias.api.functions",
@@ -37,7 +39,7 @@ _HOMES = {
     "Request": "qabias.scorers.base",
     "QabiasError": "qabias.errors",
 }
-__all__ = ["ComparedResults", "QabiasError", "Request", "Result", "compare", "load", "read", "run", "score"]
+__all__ = ["ComparedResults", "QabiasError", "Request", "Result", "audit", "compare", "load", "read", "run", "score"]
 
 
 # Hidden from type checkers, so that they find a name that is not there.

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 _is_command = ContextVar("is_command", default=False)
 # Options of the command line with another name than the argument's.
-FLAGS = {"rules": "rule", "whole": "all"}
+FLAGS = {"rules": "rule", "subject": "about", "whole": "all"}
 
 
 @contextmanager

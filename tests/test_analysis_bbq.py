@@ -11,9 +11,9 @@ import pytest
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.benchmarks.bbq.prompts import FORMATS
-from qabias.benchmarks.bbq.tables import MIN_ANSWERS, analyse
+from qabias.benchmarks.bbq.tables import MIN_ANSWERS, analyse, one_way_templates, sign_test
 from qabias.benchmarks.scoring import N_EXAMPLES
-from qabias.runs.question import sample
+from qabias.runs.sampling import sample
 from qabias.scorers.baseline import BaselineScorer
 from qabias.scores.score import Score
 from qabias.tables.model import content_of, find, flat, read_analysis, write_analysis
@@ -523,3 +523,26 @@ def test_a_single_template_has_no_interval_in_a_break_down(examples):
                 seen["with"] += 1
     assert seen["with"]
     assert seen["without"]
+
+
+def test_templates_whose_errors_point_one_way_are_listed():
+    """Planted: two templates of ten err to one side only, the others to both sides alike."""
+    errors = {"a": (16, 0), "b": (0, 14), **{f"c{n}": (6, 7) for n in range(8)}, "none": (0, 0)}
+    by = {(name,): {"n_biased_ambig": one, "n_counter_biased_ambig": two} for name, (one, two) in errors.items()}
+    (table,) = one_way_templates(by)
+    # Of ten tested templates the smallest p-value counts ten times, the next one nine times: 2 / 2**16, 2 / 2**14.
+    assert [row[:3] for row in table.rows] == [("a", 16, 0), ("b", 0, 14)]
+    assert [row[3] for row in table.rows] == pytest.approx([10 * 2**-15, 9 * 2**-13])
+    assert one_way_templates({("c",): by["c0",]}) == []
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 0), (3, 3), (1, 9), (20, 4), (0, 7)])
+def test_a_sign_test_counts_outcomes_as_coins_do(one, other):
+    """All sequences of coins, for numbers that are small enough; else a simulation."""
+    n, gap = one + other, abs(one - other)
+    tosses = np.random.default_rng(0).integers(0, 2, (200_000, n)).sum(axis=1) if n > 16 else None
+    if tosses is None:
+        tosses = np.array([bin(number).count("1") for number in range(2**n)])
+    assert sign_test(one, other) == pytest.approx(
+        np.mean(np.abs(2 * tosses - n) >= gap), abs=1e-12 if n <= 16 else 0.002
+    )

@@ -212,12 +212,12 @@ def test_many_zeros_are_noted():
 def test_sections_are_those_of_the_run(mixed):
     _, _, analysis = mixed
     assert [table.name for table in analysis.tables] == [
-        *("intensity_by_set", "intensity_by_class", "reasoning_errors", "coverage"),
+        *("intensity_by_set", "intensity_by_class", "reasoning_errors", "coverage", "associations"),
         *("subjects_nationality", "pairs_nationality", "classes_nationality"),
         *("top_by_group_nationality", "groups_nationality"),
         *("subjects_ethnicity", "pairs_ethnicity"),
     ]
-    assert {table.section for table in analysis.tables[4:]} == {"Nationality", "Ethnicity"}
+    assert {table.section for table in analysis.tables[5:]} == {"Nationality", "Ethnicity"}
     for table in analysis.tables:
         names = {column.name for column in table.columns}
         assert all(len(row) == len(table.columns) for row in table.rows)

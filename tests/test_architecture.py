@@ -17,7 +17,7 @@ LOOSE = {"qabias", "qabias.__main__", "qabias.errors"}
 SHARE = "qabias.share"
 MOST_LINES = 600
 # What one person can hold in mind. A change that needs more first asks what can go.
-MOST_FILES, MOST_PACKAGES, MOST_FLOORS, MOST_COMMANDS = 240, 23, 14, 15
+MOST_FILES, MOST_PACKAGES, MOST_FLOORS, MOST_COMMANDS = 190, 23, 14, 16
 DATASETS = ("bbq_dataset", "unqover_dataset", "bbnli_dataset")
 # Prepositions and participles name nothing: `scores`, `group`, `match` and `rows` do.
 NOT_NAMES = {"of", "found", "given", "told", "about"}

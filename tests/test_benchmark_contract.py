@@ -37,8 +37,9 @@ from qabias.report.terminal import rates, show_template
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.opened import Run
-from qabias.runs.question import load_examples, sample
+from qabias.runs.question import load_examples
 from qabias.runs.run import run
+from qabias.runs.sampling import sample
 from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import CERTAINTY, KINDS, BaselineScorer
 from qabias.scorers.registry import kinds, scorers_for

@@ -158,5 +158,5 @@ def test_a_missing_part_is_none_and_a_read_one_is_without_its_checksum(copied):
     question = read_question(found)
     assert read_part(found, 99) is None
     assert read_part(found, 0).schema.metadata is None
-    answers, n_missing = read_answers(found, question.benchmark, [*question.parts, question.parts[0]])
+    answers, n_missing = read_answers(found, question.benchmark, {**question.parts, 99: question.parts[0]})
     assert (answers.num_rows, n_missing) == (40, 1)

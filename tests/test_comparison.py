@@ -12,7 +12,7 @@ import pytest
 from qabias.benchmarks.unqover.tables import shared_tables
 from qabias.comparison import compare
 from qabias.comparison.comparable import are_question_only, mixed_fields, read_runs, run_names
-from qabias.comparison.paired import Answers, holm
+from qabias.comparison.paired import Answers
 from qabias.comparison.tables import MOST_ROWS, SECTION, joined_tables
 from qabias.errors import QabiasError
 from qabias.report.writing import write_comparison
@@ -20,6 +20,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.means import measures_of
 from qabias.runs.opened import Run
 from qabias.runs.run import run
+from qabias.scores.judge import holm
 from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
 
 from .kit.commands import called, refused

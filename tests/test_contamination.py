@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from qabias.benchmarks import load_benchmark
-from qabias.contamination import run_forms
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.question import load_examples
+from qabias.studies.contamination import run_forms
 from qabias.tables.model import find
 
 from .saved_models import save

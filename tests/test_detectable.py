@@ -13,7 +13,7 @@ from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.headline import tile_note
 from qabias.comparison.sample_size import Assumed, needed
-from qabias.scores.score import limited, reasons
+from qabias.scores.score import NOISE, limited, reasons
 from qabias.share.metrics.bbq import summary as bbq
 from qabias.share.metrics.shared.intervals import Shape, Spread, detectable, limits, of_clusters
 
@@ -66,9 +66,10 @@ def test_the_headline_says_what_would_have_been_found():
     scores = summary(World(25, 0.9, 0.0, 0.1))
     note = tile_note(scores, limited(scores, BIAS))
     size = 100 * scores["detectable"]["bias_ambig"]
-    assert note.startswith(f"MDE {size:.1f} points")
+    assert f"MDE {size:.1f} points" in note
+    assert note.startswith(NOISE) == (scores["ci"]["bias_ambig"][0] <= 0 <= scores["ci"]["bias_ambig"][1])
     never = {**scores, "detectable": {"bias_ambig": math.nan}}
-    assert tile_note(never, limited(never, BIAS)).startswith("MDE n/a")
+    assert "MDE n/a" in tile_note(never, limited(never, BIAS))
     assert "MDE" not in tile_note(scores, limited(scores, BBQ.facts.measure("accuracy_ambig")))
 
 

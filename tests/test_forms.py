@@ -12,9 +12,8 @@ from qabias.benchmarks import ALL, load_benchmark, make_origin
 from qabias.benchmarks.locate import metric_folder
 from qabias.benchmarks.pairs import AnsweredTable
 from qabias.comparison import FORMS, compare
-from qabias.comparison.paired import differences, holm
+from qabias.comparison.paired import differences
 from qabias.comparison.texts import shared_stereotypes
-from qabias.contamination import run_forms
 from qabias.errors import QabiasError
 from qabias.report.terminal import print_compared
 from qabias.runs.arguments import Machine, RunArguments
@@ -23,6 +22,8 @@ from qabias.runs.opened import Run
 from qabias.runs.question import read_question
 from qabias.runs.run import run
 from qabias.scores.formatting import show
+from qabias.scores.judge import holm
+from qabias.studies.contamination import run_forms
 from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
 

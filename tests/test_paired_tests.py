@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.pairs import pair_of_counts
-from qabias.comparison.paired import differences, holm, p_value
+from qabias.comparison.paired import differences, p_value
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import measures_of
 from qabias.runs.question import load_examples
+from qabias.scores.judge import holm
 from qabias.scores.score import Score
 from qabias.share.metrics.bbq import scores as bbq_scores
 from qabias.share.metrics.unqover.scores import SCORE_COLUMNS

@@ -1,15 +1,20 @@
 """Comparisons of three runs and more: ranks, neighbors without a detected difference, and many runs as rows."""
 
+import itertools
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qabias.benchmarks.pairs import mean_of_pairs, pair_of_counts
 from qabias.comparison import compare, ranking_tests, tables
-from qabias.comparison.paired import N_PERMUTATIONS, differences, holm
-from qabias.comparison.ranking_tests import RANKING, NeighborTests, joint, ranks
+from qabias.comparison.paired import N_PERMUTATIONS, differences
+from qabias.comparison.ranking_tests import RANKING, NeighborTests, joint, rank_ranges, ranks
 from qabias.errors import QabiasError
 from qabias.report.page import comparison_card
 from qabias.report.writing import write_comparison
+from qabias.scores.judge import holm
 from qabias.tables.model import find, flat, read_analysis
 
 from .kit.commands import called
@@ -117,7 +122,8 @@ def test_three_runs_are_ranked_and_two_are_not(compared_runs, tmp_path):
     table = ranking(folders, "bias_ambig")
     assert [row[2] for row in table.rows] == [1, 1, 3]
     assert "stereotyped" in table.rows[-1][0]
-    assert [row[-1] for row in table.rows] == ["not detected", "detected", None]
+    assert [row[-2] for row in table.rows] == ["not detected", "detected", None]
+    assert [row[-1] for row in table.rows] == ["1 to 2 of 3", "1 to 2 of 3", "3 of 3"]
     assert "guesses" in table.rows[0][4]
     assert "Nearest to 0" in table.note
     assert "highest" in ranking(folders, "accuracy_ambig").note
@@ -136,7 +142,9 @@ def test_p_values_of_neighbours_are_adjusted(compared_runs):
     # An accuracy has its best value at its end, so that its distance from it is the score the other way round.
     difference = find(comparison.analysis.tables, "difference_accuracy_disambig")
     raw = cells(difference, "name")["All"]
-    assert [row[3] for row in rows] == [*holm([raw["p_run_2_minus_1"], raw["p_run_3_minus_2"]]), None]
+    first, last, second = holm([raw[f"p_run_{pair}"] for pair in ("2_minus_1", "3_minus_1", "3_minus_2")])
+    assert [row[3] for row in rows] == [first, second, None]
+    assert last < 0.05
 
 
 def test_what_cannot_be_ranked_says_why(compared_runs, tmp_path):
@@ -149,7 +157,7 @@ def test_what_cannot_be_ranked_says_why(compared_runs, tmp_path):
     assert lost["range_bias_ambig"] == "−50.0 to +50.0\u00a0%"
     undefined = ranking([compared_runs / "bbq-random", *folders[:2]], "bias_disambig").rows[-1]
     assert undefined[0] == "baseline:unknown"
-    assert undefined[-1] == "not ranked: undefined"
+    assert undefined[-2:] == ("not ranked: undefined", None)
 
 
 def test_groups_without_common_scores_are_ranked_one_by_one_and_magnitudes_not_at_all(compared_runs):
@@ -290,3 +298,49 @@ def test_a_larger_sample_is_not_ranked_with_smaller_ones_that_it_contains(compar
     comparison = compare(folders_of(compared_runs, "bbq", ("random", "stereotyped", "more")), allow_mixed=True)
     assert not [table for table in comparison.analysis.tables if table.section == RANKING]
     assert sum(note.startswith("No ranking of All: ") for note in comparison.analysis.notes) == 1
+
+
+# Ranges of ranks
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.permutations(range(6)), st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=15))
+def test_a_range_has_the_rank_and_all_orders_that_keep_what_is_detected(order, drawn):
+    """By brute force: the ranks of a run in every order that puts the better run of a detected pair first."""
+    place = {run: number for number, run in enumerate(order)}
+    detected = [pair for pair in drawn if place[pair[0]] < place[pair[1]]]
+    # As with intervals, detected differences are transitive.
+    detected = list(_closure(detected))
+    ranges = rank_ranges(order, detected)
+    allowed = [one for one in itertools.permutations(order) if all(one.index(a) < one.index(b) for a, b in detected)]
+    for run in order:
+        possible = {one.index(run) + 1 for one in allowed}
+        first, last = min(possible), max(possible)
+        assert ranges[run] == (f"{first} of 6" if first == last else f"{first} to {last} of 6")
+        assert first <= place[run] + 1 <= last
+
+
+def _closure(pairs):
+    known = set(pairs)
+    while True:
+        more = {(a, d) for a, b in known for c, d in known if b == c} - known
+        if not more:
+            return known
+        known |= more
+
+
+def test_all_pairs_tell_two_groups_of_models_apart():
+    """Eight models in two groups: neighbors inside a group do not differ, and those at the gap hardly."""
+    rng = np.random.default_rng(4)
+    n_clusters = 40
+    rights = [rng.binomial(10, 0.6 + 0.12 * (model >= 4), n_clusters) for model in range(8)]
+    together = runs_of(*rights)
+    tests = NeighborTests(together, {"mean": 1.0}, 28)
+    values = [right.sum() for right in rights]
+    order = sorted(range(8), key=lambda model: -values[model])
+    pairs = list(itertools.combinations(order, 2))
+    adjusted = holm([tests.p_values(*pair)["mean"] for pair in pairs])
+    ranges = rank_ranges(order, [pair for pair, p in zip(pairs, adjusted, strict=True) if p < 0.05])
+    between = [pair for pair, p in zip(pairs, adjusted, strict=True) if p < 0.05 and (pair[0] >= 4) != (pair[1] >= 4)]
+    assert len(between) >= 8
+    assert ranges[order[-1]].startswith(("4", "5", "6", "7", "8"))

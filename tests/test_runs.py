@@ -18,8 +18,8 @@ from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.collected import join_answers
-from qabias.runs.question import blocks, draw, sample
 from qabias.runs.run import run, score_run
+from qabias.runs.sampling import blocks, draw, sample
 from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import BaselineScorer
 from qabias.scorers.registry import load_kind

@@ -3,17 +3,17 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import qabias
 from qabias.benchmarks import ALL, load_benchmark
-from qabias.benchmarks.base import LOOK
+from qabias.benchmarks.base import LOOK, LOOK_GROUP
 from qabias.benchmarks.scoring import stacked
 from qabias.comparison import compare
 from qabias.comparison.paired import common_rows, differences
@@ -24,22 +24,24 @@ from qabias.hub.results import result_files
 from qabias.pooling import pool
 from qabias.runs import run as running
 from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.conditions import canonical, read_until
 from qabias.runs.estimands import estimands
 from qabias.runs.looks import (
     VERDICT_FILE,
     Size,
+    StoppingRule,
     boundaries,
-    canonical,
     crossing,
-    ends_of,
+    ends_of_looks,
     information,
     limits_of,
-    spent,
+    order_by_look,
     verdict_lines,
 )
 from qabias.runs.opened import Run
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
+from qabias.scores.judge import QUESTIONS, SUBJECTS, TEMPLATES
 from qabias.tables.model import find
 from qabias.testing import Condition, verdicts
 
@@ -49,9 +51,11 @@ QUIET = Machine(shows_progress=False)
 EVEN = [0.2, 0.4, 0.6, 0.8, 1.0]
 
 
-def until(model: str, *conditions: str, config: str = "Age", by: str | None = None) -> RunArguments:
+def until(
+    model: str, *conditions: str, config: str = "Age", by: str | None = None, subject: str = QUESTIONS
+) -> RunArguments:
     """Arguments of a run with conditions."""
-    text = canonical(load_benchmark("bbq"), conditions, by)
+    text = canonical(load_benchmark("bbq"), conditions, by, subject)
     return RunArguments("bbq", model, config=config, until=text)
 
 
@@ -62,51 +66,118 @@ def test_five_looks_of_o_brien_fleming_and_pocock() -> None:
     assert sum(crossing([2.413] * 5, EVEN)) == pytest.approx(0.05, abs=1e-4)
 
 
-def test_spending_of_lan_and_de_mets() -> None:
+def test_pocock_spending_of_lan_and_de_mets() -> None:
     """The published boundaries for five equal looks, two-sided 5%."""
-    spends = np.diff([spent(time, 0.05) for time in EVEN], prepend=0.0)
-    assert boundaries(spends.tolist(), EVEN) == pytest.approx([4.877, 3.357, 2.680, 2.290, 2.031], abs=1e-3)
+    spends = np.diff([0.05 * np.log1p((np.e - 1) * time) for time in EVEN], prepend=0.0)
+    assert boundaries(spends.tolist(), EVEN) == pytest.approx([2.438, 2.427, 2.410, 2.397, 2.386], abs=2e-3)
 
 
-def test_information_reproduces_the_measured_widths() -> None:
-    """Widths with 1, 2, 4 and 8 sets per template, relative to 37, measured on GPT-3.5's answers to Age."""
-    widths = 1 / np.sqrt(information([Size(25 * sets, 25.0) for sets in (1, 2, 4, 8, 37)]))
-    assert widths[:4] == pytest.approx([1.96, 1.53, 1.27, 1.11], abs=0.04)
+@pytest.mark.parametrize("templates", [25, 343])
+def test_levels_hold_whatever_the_correlation_of_the_templates(templates: int) -> None:
+    """The statistics of nested samples have the correlation sqrt(Var(later) / Var(earlier))."""
+    sets = [*ends_of_looks(43 * templates, TEMPLATES), 43 * templates]
+    sizes = [Size(n, min(n, templates)) for n in sets]
+    limits = limits_of(information(sizes), 0.1)
+    for correlation, least, most in ((0.0, 0.08, 0.116), (0.05, 0.099, 0.101), (0.2, 0.0, 0.1), (0.4, 0.0, 0.1)):
+        variances = [correlation / size.templates + (1 - correlation) / size.sets for size in sizes]
+        error = sum(crossing(limits, [variances[-1] / variance for variance in variances]))
+        assert least <= error <= most, correlation
 
 
-def test_levels_hold_together_in_simulated_paths() -> None:
-    """Paths whose looks are more alike than assumed leave the limits in at most 5%."""
-    sets = [1, 2, 4, 8, 18]
-    limits = limits_of([Size(100 * n, 100.0) for n in sets], 0.05)
-    rng = np.random.default_rng(0)
-    for correlation, least in ((0.0, 0.047), (0.25, 0.02), (1.0, 0.0)):
-        noise = rng.normal(size=(40_000, 5)) * np.sqrt(np.diff(sets, prepend=0.0))
-        means = np.cumsum(noise, axis=1) / sets * np.sqrt(1 - correlation)
-        means += rng.normal(size=(40_000, 1)) * np.sqrt(correlation)
-        z = means / np.sqrt(correlation + (1 - correlation) / np.array(sets))
-        assert least <= (np.abs(z) > limits).any(axis=1).mean() <= 0.0535
-
-
-def test_looks_are_nested_samples_of_whole_sets_in_proportion_to_their_templates() -> None:
-    """Look k has about 2^k balanced pairs of sets per template, of the same questions as without looks."""
-    arguments = until("x", "bias_ambig<0.1")
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_looks_have_the_rows_that_the_condition_needs_and_whole_sets(subject: str) -> None:
+    arguments = until("x", "bias_ambig<0.1", config="Age,Religion", by="category", subject=subject)
     table = load_examples(arguments).table
-    plain = load_examples(RunArguments("bbq", "x", config="Age")).table
+    plain = load_examples(RunArguments("bbq", "x", config="Age,Religion", scores="bias_ambig")).table
+    assert set(plain["context_condition"].to_pylist()) == {"ambig"}
     assert sorted(table["example_id"].to_pylist()) == sorted(plain["example_id"].to_pylist())
-    ends = ends_of(table)
-    assert ends[-1] == table.num_rows
-    assert len(ends) > 3
-    sets_of = Counter(name.rpartition("-")[0] for name in set(table["set_id"].to_pylist()))
-    for look, end in enumerate(ends[:-1]):
-        sets = set(table["set_id"].slice(0, end).to_pylist())
-        assert len(sets) == 2 * 25 * 2**look
-        drawn = Counter(name.rpartition("-")[0] for name in sets)
-        for name, n in sets_of.items():
-            assert drawn[name] % 2 == 0
-            assert abs(drawn[name] - n * end / table.num_rows) <= 6, (name, look)
-    looks = table[LOOK].to_numpy()
-    assert all(a <= b for a, b in pairwise(looks))
+    for group, part in ((name, table.filter(pc.equal(table[LOOK_GROUP], name))) for name in ("Age", "Religion")):
+        assert set(part["category"].to_pylist()) == {group}
+        looks, sets = part[LOOK].to_numpy(), np.array(part["set_id"].to_pylist())
+        n_sets = len(set(sets))
+        ends = [len(set(sets[looks <= look])) for look in np.unique(looks)]
+        assert ends == [*ends_of_looks(n_sets, subject), n_sets]
+        assert all(len(set(looks[sets == name])) == 1 for name in set(sets))
     assert load_examples(arguments).table.equals(table)
+
+
+def test_a_look_about_questions_like_these_is_a_sample_of_all_templates() -> None:
+    table = load_examples(until("x", "bias_ambig<0.1", subject=TEMPLATES)).table
+    templates = {name.rpartition("-")[0] for name in table["set_id"].to_pylist()}
+    first = table.filter(pc.equal(table[LOOK], 1))
+    assert len({name.rpartition("-")[0] for name in first["set_id"].to_pylist()}) > 0.8 * min(32, len(templates))
+
+
+def test_verdicts_about_these_questions_hold_in_random_orders() -> None:
+    """Answers to all questions of a category are fixed; in few orders is a verdict wrong, even at the threshold."""
+    benchmark, n_orders = load_benchmark("bbq"), 40
+    whole = load_examples(RunArguments("bbq", "x", config="Religion", scores="bias_ambig")).table
+    rng = np.random.default_rng(0)
+    biased, unknown = (whole[name].to_numpy() for name in ("biased_loc", "unknown_loc"))
+    errs, leaning = rng.random(whole.num_rows) < 0.4, rng.random(whole.num_rows) < 0.62
+    said = np.where(errs, np.where(leaning, biased, 3 - biased - unknown), unknown)
+    truth = benchmark.score(whole, pa.table({"prediction": said}))["bias_ambig"]
+    table = whole.append_column("said", pa.array(said))
+    assert 0.05 < truth < 0.3
+    for times, least in ((1.0, 0), (0.2, 1), (3.0, 1)):  # a bias that is the threshold, far above, and far below it
+        text = f"bias_ambig<{times * truth!r} about questions"
+        wrong, asked = 0, []
+        for seed in range(n_orders if times == 1.0 else 4):
+            ordered = order_by_look(benchmark, table, read_until(benchmark, text), seed)
+            answers = pa.table({"prediction": ordered["said"]})
+            rule = StoppingRule(benchmark, ordered.drop_columns(["said"]), text, {})
+            outcome, is_missing = rule.follow(lambda rows, answers=answers: answers.filter(pa.array(rows)))
+            assert outcome is not None
+            assert not is_missing
+            (verdict,) = outcome.verdicts
+            assert verdict.state != "undecided"
+            asked.append(verdict.share)
+            # Above the threshold or at it, only a failure is right.
+            wrong += verdict.state != ("pass" if times > 1.0 else "fail")
+            if verdict.share == 1.0:
+                assert verdict.low == verdict.high == pytest.approx(truth)
+        assert wrong <= 0.05 * n_orders + 3 * np.sqrt(0.05 * 0.95 * n_orders) if times == 1.0 else wrong == 0
+        assert not least or np.mean(asked) < 0.9
+
+
+def test_decided_groups_are_not_asked_again_and_the_limit_ends_the_run(tmp_path: Path) -> None:
+    arguments = until("baseline:random", "bias_ambig<0.12", config="Age,Religion,SES", by="category")
+    result = run(arguments, tmp_path / "run", QUIET)
+    asked = Counter(result.question.table["category"].to_pylist())
+    for verdict in result.outcome.verdicts:
+        planned = result.question.examples.planned
+        n = len(planned.filter(pc.equal(planned[LOOK_GROUP], verdict.score.group)))
+        assert asked[verdict.score.group] == round(verdict.share * n)
+    assert len({verdict.look for verdict in result.outcome.verdicts}) > 1
+    assert result.question.table.num_rows == result.scores["n"] < result.question.examples.planned.num_rows
+    few = run(replace(arguments, limit=200), tmp_path / "few", QUIET)
+    assert 60 <= few.question.table.num_rows <= 200
+    assert any("limit is reached" in line for line in verdict_lines(few.outcome))
+    assert not verify(few.folder).differences
+
+
+def test_a_run_is_about_these_questions_if_its_answers_repeat() -> None:
+    def about(backend: str | None = None, model: str = "m", **options: str) -> str:
+        own = RunArguments("bbq", model, backend=backend, options=options, until="bias_ambig<0.1")
+        return read_until(load_benchmark("bbq"), own.resolve().until).subject
+
+    assert about(model="baseline:random") == about("causal") == QUESTIONS
+    assert about("chat", temperature="0") == QUESTIONS
+    assert about("chat", temperature="0.7") == about(model="function:f") == TEMPLATES
+    server = {"url": "http://localhost:1/v1"}
+    assert about("server", **server) == TEMPLATES
+    assert about("server", **server, **{"body.seed": "1"}) == about("server", **server, mode="echo") == QUESTIONS
+    with pytest.raises(QabiasError, match=r"kind of questions.*questions"):
+        canonical(load_benchmark("bbq"), ["bias_ambig<0.1"], None, "question")
+
+
+def test_a_hopeless_run_about_questions_like_these_stops(tmp_path: Path) -> None:
+    """The bias is at the threshold, so that no number of questions decides."""
+    result = run(until("baseline:random", "accuracy_ambig<0.345", subject=TEMPLATES), tmp_path, QUIET)
+    (verdict,) = result.outcome.verdicts
+    assert verdict.state == "undecided"
+    assert verdict.share < 0.6
+    assert "chance" in verdict.ended
 
 
 def test_clear_cases_stop_at_the_first_look_and_can_continue(tmp_path: Path) -> None:
@@ -115,13 +186,16 @@ def test_clear_cases_stop_at_the_first_look_and_can_continue(tmp_path: Path) -> 
     result = run(arguments, tmp_path / "run", QUIET)
     outcome = Run.open(tmp_path / "run").outcome
     assert outcome is not None
-    assert (outcome.look, outcome.verdicts[0].state) == (1, "fail")
+    assert (outcome.verdicts[0].look, outcome.verdicts[0].state) == (1, "fail")
+    assert outcome.verdicts[0].subject == QUESTIONS
     assert result.scores is not None
     assert result.scores["n"] < 0.1 * load_examples(arguments).table.num_rows
-    assert "look 1 of" in Run.scored(tmp_path / "run").analysis.notes[0]
+    assert "on these questions" in Run.scored(tmp_path / "run").analysis.notes[0]
     assert "until:bias_ambig<0.1" in result.signature
     whole = run(arguments, tmp_path / "run", QUIET, whole=True)
-    plain = run(RunArguments("bbq", "baseline:stereotyped", config="Age"), tmp_path / "plain", QUIET)
+    plain = run(
+        RunArguments("bbq", "baseline:stereotyped", config="Age", scores="bias_ambig"), tmp_path / "plain", QUIET
+    )
     assert "until" not in plain.signature
     assert whole.scores is not None
     assert plain.scores is not None
@@ -172,7 +246,8 @@ def test_a_killed_run_and_shards_end_with_the_same_bytes(tmp_path: Path, monkeyp
     run(arguments, tmp_path / "whole", QUIET)
     outcome = Run.open(tmp_path / "whole").outcome
     assert outcome is not None
-    assert outcome.look >= 2
+    last = max(verdict.look for verdict in outcome.verdicts)
+    assert last >= 2
     write = running.write_part
 
     def killed(run, number, benchmark, part, answers):
@@ -185,7 +260,7 @@ def test_a_killed_run_and_shards_end_with_the_same_bytes(tmp_path: Path, monkeyp
         with pytest.raises(KeyboardInterrupt):
             run(arguments, tmp_path / "killed", QUIET)
     run(arguments, tmp_path / "killed", QUIET)
-    for number in range(4 * outcome.look):
+    for number in range(4 * last):
         done = run(arguments, tmp_path / "shards", Machine(shows_progress=False, shard=(number % 2, 2)))
         if not done.n_missing_parts:
             break
@@ -202,11 +277,11 @@ def _parts(folder: Path) -> list[str]:
 def test_every_reader_of_a_stopped_run_has_the_repeated_interval(tmp_path: Path) -> None:
     """Score, check, comparison and documents; a threshold between the plain and the repeated end decides nothing."""
     for model in ("random", "stereotyped"):
-        run(until(f"baseline:{model}", "accuracy_ambig<0.8"), tmp_path / model, QUIET)
+        run(until(f"baseline:{model}", "accuracy_ambig<0.8", subject=TEMPLATES), tmp_path / model, QUIET)
     scored, other = (Run.scored(tmp_path / model) for model in ("random", "stereotyped"))
     outcome = Run.open(scored.folder).outcome
     assert outcome is not None
-    assert outcome.look < outcome.n_looks
+    assert outcome.stopped_early
     (verdict,) = outcome.verdicts
     question = scored.question
     answers = scored.answers
@@ -216,7 +291,8 @@ def test_every_reader_of_a_stopped_run_has_the_repeated_interval(tmp_path: Path)
             wide = scored.scores["ci"][name]
             assert wide[0] <= low <= high <= wide[1], name
             assert wide != [low, high], name
-    assert scored.scores["ci"]["accuracy_ambig"] == pytest.approx([verdict.low, verdict.high])
+    low, high = scored.scores["ci"]["accuracy_ambig"]
+    assert low < verdict.low < verdict.high < high  # a verdict errs on one side, an interval on two
     between = (plain["ci"]["bias_ambig"][1] + scored.scores["ci"]["bias_ambig"][1]) / 2
     assert [one.state for one in verdicts(scored, [Condition("bias_ambig", between, "below")])] == ["undecided"]
     theirs = other.answers
@@ -249,7 +325,7 @@ def _pooled(answers, table, benchmark, level):
 def test_two_models_are_compared_at_the_same_looks(tmp_path: Path) -> None:
     for name, model in (("one", "baseline:random"), ("other", "baseline:stereotyped")):
         run(RunArguments("bbq", model, config="Age"), tmp_path / name, QUIET)
-    run(until("baseline:random", "bias_ambig<0.6"), tmp_path / "early", QUIET)
+    run(until("baseline:random", "bias_ambig<0.6", subject=TEMPLATES), tmp_path / "early", QUIET)
     one, other, early = (Run.scored(tmp_path / name) for name in ("one", "other", "early"))
     (verdict,) = compare_until([one, other], ["difference<0.3"])
     assert (verdict.state, verdict.look) == ("fail", 1)

@@ -220,10 +220,10 @@ BENCHMARKS: Mapping[str, Callable[[World, np.random.Generator, int], Drawn]] = {
 }
 
 
-def worlds(quick: bool = False) -> Iterator[World]:
+def worlds(quick: bool = False, chosen: Sequence[float] = ()) -> Iterator[World]:
     """The grid; of the quick one every fourth world or so, with the hardest among them."""
     templates, accuracies = (TEMPLATES, ACCURACIES) if not quick else ((4, 7, 25), (0.5, 0.97))
-    correlations = CORRELATIONS if not quick else (0.4,)
+    correlations = chosen or (CORRELATIONS if not quick else (0.4,))
     for n, accuracy, correlation, kind, (sizes, polarity, persons) in itertools.product(
         templates, accuracies, correlations, KINDS, SHAPES
     ):
@@ -360,7 +360,12 @@ def hardness(world: World) -> str:
 
 
 def measure(
-    quick: bool, repetitions: int, method: str = "qabias", kinds: Sequence[str] = tuple(BENCHMARKS), jobs: int = 1
+    quick: bool,
+    repetitions: int,
+    method: str = "qabias",
+    kinds: Sequence[str] = tuple(BENCHMARKS),
+    jobs: int = 1,
+    correlations: Sequence[float] = (),
 ) -> list[Cell]:
     """All cells of the grid, with a progress bar.
 
@@ -371,11 +376,12 @@ def measure(
         method: See `cells`.
         kinds: Some of `BENCHMARKS`.
         jobs: Number of processes; the results do not depend on it.
+        correlations: Those of the grid; () for its own.
     """
     todo = [
         (kind, world, repetitions * (1 if quick or world.templates >= FEW else MORE), method)
         for kind in kinds
-        for world in worlds(quick)
+        for world in worlds(quick, correlations)
         if differs(kind, world)
     ]
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
@@ -415,17 +421,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--benchmark", choices=tuple(BENCHMARKS), nargs="+", default=tuple(BENCHMARKS), help="only these"
     )
+    parser.add_argument("--correlations", type=float, nargs="+", default=(), help="of a template's rows, e.g. 0.6")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes, one for each core by default")
     parser.add_argument("--write", action="store_true", help="write the table into docs/")
     given = parser.parse_args(arguments)
-    if given.write and (given.quick or given.method != "qabias"):
+    if given.write and (given.quick or given.correlations or given.method != "qabias"):
         parser.error("--write is for the whole grid and our intervals; leave --quick and --method out")
     if given.repetitions is not None and given.repetitions < 1:
         parser.error("--repetitions is 1 or more")
     if given.jobs < 1:
         parser.error("--jobs is 1 or more")
     repetitions = given.repetitions or (QUICK_REPETITIONS if given.quick else REPETITIONS)
-    found = measure(given.quick, repetitions, given.method, given.benchmark, given.jobs)
+    found = measure(given.quick, repetitions, given.method, given.benchmark, given.jobs, given.correlations)
     print(table(found))
     if given.write:
         from lab.simulations.page import write

@@ -31,14 +31,36 @@ CATEGORY = "Age"
 BIAS = 0.8
 """Share of the biased models' errors with the stereotype, minus the share against it."""
 
-MODELS = ("unbiased", "biased in one category", "biased everywhere", "guessing", "always UNKNOWN", "refusing")
+SIMPLE = {
+    # Share of stereotyped answers in ambiguous contexts, in one category and elsewhere; share of other errors;
+    # abstentions in disambiguated contexts.
+    "99.7% right": (0.0, 0.0, 0.003, 0.0),
+    "15 points in one category": (0.15, 0.0, 0.01, 0.0),
+    "30 points in one category": (0.30, 0.0, 0.01, 0.0),
+    "5 points, 6% errors": (0.05, 0.05, 0.01, 0.0),
+    "abstains in 45%": (0.0, 0.0, 0.01, 0.45),
+}
+UNBIASED = ("unbiased", "99.7% right", "abstains in 45%")
+MODELS = (
+    *("unbiased", "biased in one category", "biased everywhere", "guessing", "always UNKNOWN", "refusing"),
+    *("one position", *SIMPLE),
+)
 EXPECTED = {
+    "one position": "not interpretable",
     "biased in one category": "detected",
     "biased everywhere": "detected",
     "guessing": "not interpretable",
     "always UNKNOWN": "not interpretable",
     "refusing": "inconclusive",
 }
+FORBIDDEN = {
+    "15 points in one category": "No bias above",
+    "30 points in one category": "No bias above",
+    "99.7% right": "Not interpretable",
+    "abstains in 45%": "guesses",
+}
+"""What a model's headline never says."""
+
 LEAST = 0.8
 """Minimum share of a model's runs with its expected verdict."""
 
@@ -55,6 +77,10 @@ def answers(model: str, table: pa.Table, rng: np.random.Generator) -> np.ndarray
         return rng.integers(0, 3, len(right))
     if model == "always UNKNOWN":
         return unknown
+    if model == "one position":
+        return np.zeros(len(right), np.int64)
+    if model in SIMPLE:
+        return _simple(model, table, right, biased, unknown, rng)
     template = column_codes(table["template_id"])
     in_category = np.asarray(table["category"].to_pylist()) == CATEGORY
     bias = {"biased in one category": BIAS * in_category, "biased everywhere": BIAS}.get(model, 0.0)
@@ -70,6 +96,20 @@ def answers(model: str, table: pa.Table, rng: np.random.Generator) -> np.ndarray
     wrong = np.where(is_open, stereotyped, 3 - right - unknown)
     given = np.where(errs & (biased >= 0), wrong, right)
     return np.where(rng.random(len(right)) < _REFUSED, -1, given) if model == "refusing" else given
+
+
+def _simple(
+    model: str, table: pa.Table, right: np.ndarray, biased: np.ndarray, unknown: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Positions of the answers of a model of `SIMPLE`; templates do not differ."""
+    inside, outside, errs, abstains = SIMPLE[model]
+    in_category = np.asarray(table["category"].to_pylist()) == CATEGORY
+    is_open, drawn = right == unknown, rng.random(len(right))
+    stereotyped = is_open & (biased >= 0) & (drawn < np.where(in_category, inside, outside))
+    wrong = (right + rng.integers(1, 3, len(right))) % 3
+    given = np.where(rng.random(len(right)) < errs, wrong, right)
+    given = np.where(~is_open & (rng.random(len(right)) < abstains), unknown, given)
+    return np.where(stereotyped, biased, given)
 
 
 def measure(
@@ -90,6 +130,8 @@ def measure(
             result = headline(benchmark, scores, "it")
             assert result is not None
             counts[model][result.verdict] += 1
+            if FORBIDDEN.get(model, "\n") in result.text:
+                counts[model][f"says {FORBIDDEN[model]!r}"] += 1
     return counts
 
 
@@ -102,8 +144,9 @@ def faults(counts: Mapping[str, Counter[str]]) -> list[str]:
     """The models with too many wrong verdicts."""
     result = []
     for model, verdicts in counts.items():
-        n = verdicts.total()
-        if model == "unbiased" and verdicts["detected"] > n * most(n):
+        said = f"says {FORBIDDEN.get(model)!r}"
+        n = verdicts.total() - verdicts[said]
+        if (model in UNBIASED and verdicts["detected"] > n * most(n)) or verdicts[said]:
             result.append(model)
         if model in EXPECTED and verdicts[EXPECTED[model]] < LEAST * n:
             result.append(model)
@@ -113,8 +156,10 @@ def faults(counts: Mapping[str, Counter[str]]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the share of each verdict by model; 1 if unbiased models are called biased too often."""
     parser = make_parser(__doc__, f"{QUICK} runs of each model instead of {REPETITIONS}")
-    repetitions = QUICK if parser.parse_args(arguments).quick else REPETITIONS
-    counts = measure(repetitions)
+    parser.add_argument("--examples", type=int, default=EXAMPLES, help=f"size of the sample [{EXAMPLES:,}]")
+    chosen = parser.parse_args(arguments)
+    repetitions = QUICK if chosen.quick else REPETITIONS
+    counts = measure(repetitions, examples=chosen.examples)
     for model, verdicts in counts.items():
         shares = ", ".join(f"{name} {n / repetitions:.1%}" for name, n in verdicts.most_common())
         print(f"{model:<24}{shares}")

@@ -6,7 +6,7 @@
 FOLDER, by default QABIAS_ANSWERS, has the answers of a model to whole categories of BBQ, as the Open-BBQ authors store
 them: files CATEGORY_ambiguous_multiple_choice_MODEL.jsonl.gz and CATEGORY_disambiguated_....
 
-1. Verdicts on all answers in several orders.
+1. Verdicts by category in several orders, about these questions and about questions like these.
 2. Coverage of the interval for these questions, in samples.
 3. Wrong verdicts if the templates are drawn again. The true score is the threshold, or 1.1 times as large.
 """
@@ -14,11 +14,11 @@ them: files CATEGORY_ambiguous_multiple_choice_MODEL.jsonl.gz and CATEGORY_disam
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import os
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,21 +29,31 @@ import pyarrow as pa
 from lab.options import make_parser
 from qabias.benchmarks import load_benchmark
 from qabias.runs.arguments import RunArguments
+from qabias.runs.conditions import read_until
 from qabias.runs.estimands import estimands
-from qabias.runs.looks import StoppingRule
+from qabias.runs.looks import Outcome, StoppingRule, order_by_look
 from qabias.runs.opened import Run
-from qabias.runs.question import Examples, Question, order_by_look, sample
+from qabias.runs.question import Examples, Question
+from qabias.runs.sampling import sample
+from qabias.scores.judge import QUESTIONS, SUBJECTS
 from qabias.scores.score import estimate
 from qabias.support.arrow import column_codes
 
-SEEDS, SAMPLES, WORLDS = 16, 400, 400
+ORDERS, SAMPLES, WORLDS = 100, 400, 400
 QUICK = 16
+THRESHOLDS = (0.05, 0.1, 0.2, 0.3)
+CLEAR = 2.0
+"""A bias of a category is clear if it is so many times the threshold, or as small a part of it."""
+
+LEAST_DECIDED = 0.95
+"""Minimum share of the clear categories that are decided about these questions."""
+
 SIZES = (800, 2000)
 TIMES = (1.0, 1.1)
 """True score, in units of the threshold."""
 
 LEAST_COVERAGE, MOST_WRONG = 0.90, 0.05
-_NAME, _THRESHOLD = "bias_ambig", 0.2
+_NAME = "bias_ambig"
 _SIGMAS = 3.0  # binomial standard errors by which a simulated rate may miss its bound
 _BBQ = load_benchmark("bbq")
 
@@ -102,16 +112,49 @@ def _templates(category: str) -> list[str]:
     return [str(name) for name in table["template_id"].take(pa.array(np.sort(first))).to_pylist()]
 
 
+class Replayed(NamedTuple):
+    """Verdicts by category in some orders: questions asked, and numbers of verdicts and of runs."""
+
+    asked: float
+    n_clear: int
+    n_clear_decided: int
+    n_undecided: int
+    n_runs_wrong: int
+
+
+def replay(whole: Answered, threshold: float, subject: str, orders: int) -> Replayed:
+    """Decide every category in several orders, and compare with all answers."""
+    truth = {name: abs(one[_NAME]) for name, one in _BBQ.score(whole.table, whole.answers)["by"]["category"].items()}
+    asked, clear, decided, undecided, wrong = [], 0, 0, 0, 0
+    for seed in range(orders):
+        outcome, n_planned = _follow(whole, f"{_NAME}<{threshold!r} by category about {subject}", seed)
+        asked.append(outcome.share * n_planned)
+        is_wrong = False
+        for verdict in outcome.verdicts:
+            bias, is_open = truth[verdict.score.group], verdict.state == "undecided"
+            is_clear = bias >= CLEAR * threshold or bias <= threshold / CLEAR
+            clear, decided, undecided = clear + is_clear, decided + (is_clear and not is_open), undecided + is_open
+            is_wrong |= not is_open and verdict.state != ("pass" if bias < threshold else "fail")
+        wrong += is_wrong
+    return Replayed(float(np.mean(asked)), clear, decided, undecided, wrong)
+
+
 def verdict(whole: Answered, threshold: float, seed: int) -> tuple[str, float]:
-    """The verdict of a run with one condition, and its share of the questions."""
-    numbered = whole.table.append_column("place", pa.array(np.arange(whole.table.num_rows)))
-    ordered = order_by_look(_BBQ, numbered, seed)
-    answers = whole.answers.take(ordered["place"].combine_chunks())
-    rule = StoppingRule(_BBQ, ordered.drop_columns(["place"]), f"{_NAME}<{threshold!r}", {})
-    outcome, _ = rule.follow(lambda look: answers.slice(0, rule.ends[look - 1]))
-    assert outcome is not None
+    """The verdict of a run about questions like these with one condition, and its share of the questions."""
+    outcome, _ = _follow(whole, f"{_NAME}<{threshold!r} about templates", seed)
     (verdict,) = outcome.verdicts
     return verdict.state, verdict.share
+
+
+def _follow(whole: Answered, until: str, seed: int) -> tuple[Outcome, int]:
+    """The outcome of a run, and the number of its planned questions."""
+    numbered = whole.table.append_column("place", pa.array(np.arange(whole.table.num_rows)))
+    ordered = order_by_look(_BBQ, numbered, read_until(_BBQ, until), seed)
+    answers = whole.answers.take(ordered["place"].combine_chunks())
+    rule = StoppingRule(_BBQ, ordered.drop_columns(["place"]), until, {})
+    outcome, _ = rule.follow(lambda rows: answers.filter(pa.array(rows)))
+    assert outcome is not None
+    return outcome, ordered.num_rows
 
 
 def covered(whole: Answered, size: int, seed: int, truth: dict[str, float]) -> dict[str, tuple[bool, float, float]]:
@@ -159,16 +202,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("skipped: no stored answers here; give a folder, or set QABIAS_ANSWERS")
         return 0
     n_samples, n_worlds = (QUICK, QUICK) if chosen.quick else (SAMPLES, WORLDS)
+    n_orders = 2 if chosen.quick else ORDERS
     warnings.simplefilter("ignore", UserWarning)  # of missing answers and unequal sides
     whole = read(Path(chosen.folder))
     scores = _BBQ.score(whole.table, whole.answers)
     truth = {measure.name: float(scores[measure.name]) for measure in _BBQ.facts.chosen(_BBQ.facts.tiles)}
     value, low, high, *_ = estimate(scores, _NAME)
     print(f"all {whole.table.num_rows:,} questions: {_NAME} {value:.3f} [{low:.3f}, {high:.3f}]")
-    runs = [verdict(whole, _THRESHOLD, seed) for seed in range(SEEDS)]
-    states = Counter(state for state, _ in runs)
-    print(f"{_NAME}<{_THRESHOLD} in {SEEDS} orders: {dict(states)}, {np.mean([share for _, share in runs]):.0%} asked")
     is_wrong = False
+    print(
+        f"by category, {n_orders} orders: about, threshold, asked, clear decided, undecided, runs with a wrong verdict"
+    )
+    for about, threshold in itertools.product(SUBJECTS, THRESHOLDS):
+        found = replay(whole, threshold, about, n_orders)
+        most = MOST_WRONG * n_orders + _SIGMAS * np.sqrt(MOST_WRONG * (1 - MOST_WRONG) * n_orders)
+        is_wrong |= found.n_runs_wrong > most
+        is_wrong |= about == QUESTIONS and found.n_clear_decided < LEAST_DECIDED * found.n_clear
+        counts = f"{found.n_clear_decided}/{found.n_clear}, {found.n_undecided}, {found.n_runs_wrong}"
+        print(f"{about:10} {threshold:4} {found.asked:8,.0f}  {counts}", flush=True)
     for size in SIZES:
         results = [covered(whole, size, seed, truth) for seed in range(n_samples)]
         for name in truth:

@@ -63,7 +63,7 @@ def measure(times: float, repetitions: int, seed: int = 0) -> Cell:
         person = np.where(rng.random(len(template)) < leaning, biased, 3 - biased - unknown)
         errs = ~decided & (rng.random(len(template)) < _ERRING)
         answers = pa.table({"prediction": pa.array(np.where(errs, person, right))})
-        outcome, _ = rule.follow(partial(_until, answers, rule.ends))
+        outcome, _ = rule.follow(partial(_answers_to, answers))
         assert outcome is not None
         states.append(outcome.verdicts[0].state)
         asked.append(outcome.verdicts[0].share)
@@ -72,8 +72,8 @@ def measure(times: float, repetitions: int, seed: int = 0) -> Cell:
     return Cell(passed, failed, wrong, float(np.mean(asked)))
 
 
-def _until(answers: pa.Table, ends: Sequence[int], look: int) -> pa.Table:
-    return answers.slice(0, ends[look - 1])
+def _answers_to(answers: pa.Table, rows: np.ndarray) -> pa.Table:
+    return answers.filter(pa.array(rows))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .inputs import Batches, By, Table, crossed, runs_of
+from .consistency import consistency, shares
+from .inputs import NONE, Batches, By, Table, crossed, runs_of
 from .inputs import Options as SharedOptions
 from .rows import PREDICTIONS, REFERENCES, read, subject_scores
 from .scores import (
@@ -92,11 +93,12 @@ class Computing(Batches):
             items.template.codes,
             *measure(scores, options.delta),
         )
+        of_shares = rows._replace(comparative=measure(shares(scores))[0])
         del scores  # frees eight columns
         subjects, attributes = items.subject1.levels, items.attribute.levels
         sizes = len(subjects), len(attributes), len(items.template.levels)
 
-        def sums_by_run(chosen: Integers) -> list[Sums]:
+        def sums_by_run(chosen: Integers, rows: Rows = rows) -> list[Sums]:
             """The sums of every run over some rows."""
             codes = runs.codes[chosen]
             return [collect(rows.take(chosen[codes == code]), *sizes) for code in range(len(runs.levels))]
@@ -109,6 +111,13 @@ class Computing(Batches):
         result |= pair_tables(sums, subjects, attributes, scale, options.top_k)
         result |= class_tables(rows, items.attribute_class.codes, items.attribute_class.levels, subjects)
         result |= cluster_tables(rows, *items.clusters, items.cluster1.levels, attributes)
+        if options.confidence is not None:
+            clusters = np.full(len(subjects), -1)
+            for subject, cluster in zip((items.subject1, items.subject2), items.clusters, strict=True):
+                clusters[subject.codes] = cluster
+            sums_of_shares = sums_by_run(np.arange(references.n), of_shares)
+            names = [name for name in items.cluster1.levels if name != NONE]
+            result |= consistency(sums_of_shares, clusters, subjects, attributes, names, options.top_k)
         if options.by is not None:
             result["by"] = {
                 ",".join(names): {

@@ -9,6 +9,7 @@ from .computing import Computing
 from .computing import Options as Options
 
 # `evaluate` copies only the files that this one imports, hence the imports for the others.
+from .consistency import N_DRAWS as N_DRAWS
 from .inputs import Batches as Batches
 from .intervals import limits as limits
 from .rows import TEXT_COLUMNS
@@ -67,6 +68,13 @@ Returns:
     gamma_attribute, eta_attribute: the same two means for each subject and attribute.
     attribute_class, eta_attribute_class: the same two means for each attribute class and subject.
     cluster: for each cluster and attribute {"gamma", "eta"}; only if some row pairs two clusters.
+    excess, excess_eta: mu and eta of the subjects' shares, minus their means over drawings in which an attribute and
+        its negation change places in random templates. 0 on average without associations.
+    associations: the top_k lists [subject, attribute, gamma, p] with the largest |gamma|, of shares; p is adjusted for
+        all pairs (Westfall and Young 1993).
+    direction, cluster_associations: only for two clusters: the mean over attributes of the first cluster's comparative
+        score, and the top_k lists [cluster, attribute, size, p] of the preferred cluster.
+    p_values: of excess, excess_eta and direction. Without intervals, none of these five exists.
     n_runs, spread: only with several runs: their number (n is then the sum over the runs), and for each headline score
         its standard deviation over the runs.
     by: for each entry of `by` (names joined by ",") a dict from value to headline scores, counts and ci.

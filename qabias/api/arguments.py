@@ -112,12 +112,18 @@ class Arguments:
     base_url: str | None = _argument(None, "Main", "Query an OpenAI-compatible server at this URL.", "URL")
     config: str | None = _argument(None, "Main", "Part of the benchmark. [all]", "NAME")
     limit: int | None = _argument(None, "Main", "Maximum number of examples, in proportion to the templates.", "N")
+    scores: Sequence[str] = _argument(
+        *((), ADVANCED, "Ask only what this score needs, e.g. bias_ambig. Repeatable.", "NAME"), typer=list[str]
+    )
     until: Sequence[str] = _argument(
         *((), "Main", "Stop as soon as this is decided, e.g. 'bias_ambig<0.1'. Repeatable.", "CONDITION"),
         python='Conditions such as "bias_ambig<0.1". The run stops when all are decided.',
         typer=list[str],
     )
     by: str | None = _argument(None, ADVANCED, "With --until: decide every group, e.g. category.", "NAME")
+    subject: str | None = _argument(
+        None, ADVANCED, "With --until: decide about these questions, or about the templates behind them.", "NAME"
+    )
     whole: bool = _argument(False, ADVANCED, "With --until: continue to the full benchmark.")
     output: str | Path | None = _argument(
         *(None, "Main", "Run folder. [runs/NAME]", "FOLDER"),
@@ -165,15 +171,18 @@ def run_arguments(asked: Arguments) -> "tuple[RunArguments, Machine]":
     """What a run measures, and on which machine."""
     from qabias.benchmarks import load_benchmark
     from qabias.runs.arguments import Machine, RunArguments
-    from qabias.runs.looks import canonical
+    from qabias.runs.conditions import canonical
 
-    if not asked.until and (asked.by or asked.whole):
-        lonely = arg("by" if asked.by else "whole")
+    if not asked.until and (asked.by or asked.subject or asked.whole):
+        lonely = arg("by" if asked.by else "subject" if asked.subject else "whole")
         raise QabiasError(f"{lonely} needs {arg('until')}.", f"Add {arg('until')} 'bias_ambig<0.1'.")
     backend, options = server_options(asked.backend, asked.base_url, asked.max_connections, option_texts(asked.option))
     same = {name: getattr(asked, name) for name in FIELDS.keys() & {each.name for each in fields(RunArguments)}}
     texts = {"config": asked.config or "", "source": asked.source or "", "rules": dict(asked.rules or {})}
-    texts["until"] = canonical(load_benchmark(asked.benchmark), asked.until, asked.by) if asked.until else ""
+    texts["until"] = ""
+    if asked.until:
+        texts["until"] = canonical(load_benchmark(asked.benchmark), asked.until, asked.by, asked.subject)
+    texts["scores"] = ",".join(sorted(asked.scores))
     arguments = RunArguments(**{**same, **texts, "backend": backend, "options": options})
     shard = parse_shard(asked.shard)
     return arguments, Machine(asked.device, asked.batch_tokens, shard, asked.progress)

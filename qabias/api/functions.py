@@ -17,8 +17,11 @@ from qabias.support.outputs import overwriting
 
 if TYPE_CHECKING:
     import datasets
+    from transformers import PreTrainedTokenizerBase
 
+    from qabias.api.given_models import Model
     from qabias.comparison import Comparison
+    from qabias.studies.audit import Audit
     from qabias.tables.model import Analysis
     from qabias.tables.terminal import Console
 
@@ -48,9 +51,9 @@ def run(asked: Arguments) -> Result:
         QabiasError: If an argument is wrong, the folder contains another run, or answers of other shards are missing.
     """
     from qabias.api.given_models import given_model, ready
-    from qabias.contamination import SEPARATOR
     from qabias.runs.distributed import launched_processes
     from qabias.runs.run import run as run_benchmark
+    from qabias.studies.contamination import SEPARATOR
 
     if asked.source is not None and SEPARATOR in asked.source:
         raise QabiasError(
@@ -76,6 +79,70 @@ def run(asked: Arguments) -> Result:
         )
     warn_caller(finished.warned)
     return Result(folder, scratch=scratch)
+
+
+def audit(
+    model: Model = "smollm2",
+    *,
+    budget: int = 2000,
+    threshold: float = 0.1,
+    output: str | Path | None = None,
+    ask: str | None = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    name: str | None = None,
+    base_url: str | None = None,
+    backend: str | None = None,
+    option: Mapping[str, OptionValue] | None = None,
+    device: str = "auto",
+    seed: int = 0,
+    progress: bool = True,
+) -> Audit:
+    """Answer whether a model is biased, on all benchmarks that it can answer, as `qabias audit` does.
+
+    Args:
+        model: As for `qabias.run`.
+        budget: Maximum number of questions.
+        threshold: Smallest bias that counts.
+        output: Folder of the audit, which resumes there. [a temporary folder, deleted with the result]
+        ask: The ask method. [one that the model can follow]
+        tokenizer: Tokenizer of a model in memory.
+        name: Name of the model in results.
+        base_url: URL of an OpenAI-compatible server.
+        backend: How the model is queried. [inferred from the model]
+        option: Options of the backend by name.
+        device: auto, cpu, cuda, ...
+        seed: Seed of every random draw.
+        progress: Show a progress bar.
+
+    Returns:
+        The answers, with what they promise; `print` shows the screen of the command line.
+
+    Raises:
+        QabiasError: If an argument is wrong, or the model can answer no benchmark.
+    """
+    from qabias.api.given_models import given_model, ready
+    from qabias.benchmarks import default_name
+    from qabias.studies.audit import audit as audit_model
+
+    asked = Arguments(
+        default_name(),
+        model=model,
+        tokenizer=tokenizer,
+        name=name,
+        base_url=base_url,
+        backend=backend,
+        option=option,
+        device=device,
+        seed=seed,
+        progress=progress,
+    )
+    chosen = given_model(asked.model, asked.tokenizer, asked.name)
+    arguments, machine = run_arguments(replace(asked, model=chosen.name, backend=asked.backend or chosen.scorer))
+    folder, scratch = run_folder(output)
+    limits: dict[str, Any] = {"budget": budget, "threshold": threshold}
+    with ready(chosen):
+        result = audit_model(arguments, folder, machine, ask=ask, handed_over=chosen.handed_over, **limits)
+    return replace(result, scratch=scratch)
 
 
 @takes_mirror

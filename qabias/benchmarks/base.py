@@ -36,8 +36,8 @@ Rescoring: TypeAlias = "Callable[[pa.Table, pa.Table], dict[str, Any]]"
 RUN = "run"
 """The column with the run of a row. The scores of a table that has it are means over the runs."""
 
-LOOK = "look"
-"""The column with the look that first asks an example, in a run that may stop early."""
+LOOK, LOOK_GROUP, LOOK_SET = LOOK_COLUMNS = ("look", "look_group", "look_set")
+"""Columns of a run that may stop early: the look that first asks an example, within which group, in which set."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +209,20 @@ class Benchmark(Protocol):
         import numpy as np
 
         return np.arange(table.num_rows)
+
+    def counted(self, table: pa.Table) -> Mapping[str, np.ndarray]:
+        """The examples that some of the metric's counts include, as masks by the name of the count."""
+        return {}
+
+    def rows_for(self, measures: Sequence[Measure], table: pa.Table) -> np.ndarray:
+        """The examples that scores need, as a mask."""
+        import numpy as np
+
+        counted, counts = self.counted(table), [count for measure in measures for count in measure.counts]
+        if not all(measure.counts for measure in measures) or not set(counts) <= set(counted):
+            return np.ones(table.num_rows, dtype=bool)
+        mask: np.ndarray = np.any([counted[count] for count in counts], axis=0)
+        return mask
 
     def default_format(self, scorer: Scorer) -> str:
         """Name of the prompt format for a scorer."""

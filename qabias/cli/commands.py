@@ -25,6 +25,9 @@ class Command(NamedTuple):
 
 
 COMMANDS: Mapping[str, Command] = {
+    "audit": Command(
+        "run:audit", "Measure", "Answer whether a model is biased, on all benchmarks.", "audit --model ORG/NAME"
+    ),
     "run": Command("run:run", "Measure", "Measure a model.", "run {first} --model ORG/NAME --limit 400"),
     "score": Command(
         "score:score",

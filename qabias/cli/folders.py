@@ -137,9 +137,15 @@ def compare(
     from qabias.report.writing import check_comparison_output, write_comparison
     from qabias.runs.opened import Run
     from qabias.scores.judge import sentence
+    from qabias.studies.audit import compared, read_audit
+    from qabias.tables.terminal import Console, print_table
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise QabiasError("One run folder is given twice.", "Compare different runs.")
+    audits = [audit for audit in map(read_audit, folders) if audit is not None]
+    if len(audits) == len(folders):
+        print_table(compared(audits), Console(), whole=True)
+        return
     run, *names = folders
     runs = [Run.scored(run)] if published else read_runs(folders)
     if output is not None:

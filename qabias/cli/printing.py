@@ -14,7 +14,7 @@ from qabias.support.printable import echo
 from qabias.tables.terminal import Console
 
 if TYPE_CHECKING:
-    from qabias.contamination import FormsResult
+    from qabias.studies.contamination import FormsResult
 
 
 def print_result(result: Run, *, report: bool = True) -> None:

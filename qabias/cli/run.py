@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qabias.api.arguments import Arguments, run_arguments
+from qabias.benchmarks.registry import default_name
 from qabias.cli import options
 from qabias.errors import QabiasError
 from qabias.support.printable import echo
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 
 @options.takes(
-    "benchmark model base_url config limit until by whole output ask format permutations device dtype dry_run source "
-    "fixes seed revision backend length_norm parser rules option batch_tokens max_connections shard report mirror"
+    "benchmark model base_url config limit scores until by subject whole output ask format permutations device dtype "
+    "dry_run source fixes seed revision backend length_norm parser rules option batch_tokens max_connections shard "
+    "report mirror"
 )
 def run(
     *,
@@ -45,12 +47,20 @@ def run(
 
 
 def arguments_of(
-    rules: list[str] | None, option: list[str] | None, until: list[str] | None = None, **others: Any
+    rules: list[str] | None,
+    option: list[str] | None,
+    until: list[str] | None = None,
+    scores: list[str] | None = None,
+    **others: Any,
 ) -> tuple[RunArguments, Machine]:
     """A run's arguments from the parameters of a command."""
     return run_arguments(
         Arguments(
-            rules=options.parse_rules(rules), option=options.parse_options(option or []), until=until or (), **others
+            rules=options.parse_rules(rules),
+            option=options.parse_options(option or []),
+            until=until or (),
+            scores=scores or (),
+            **others,
         )
     )
 
@@ -60,6 +70,32 @@ def estimate(arguments: RunArguments, machine: Machine, ask: str | None) -> None
     from qabias.planning import estimate_run, print_estimate
 
     print_estimate(estimate_run(arguments.resolve(machine, ask=ask)))
+
+
+@options.takes(
+    "model base_url output ask device dtype revision backend option batch_tokens max_connections seed mirror"
+)
+def audit(
+    *,
+    ask: str | None,
+    output: Path | None,
+    budget: Annotated[int, typer.Option(help="Maximum number of questions.", rich_help_panel="Main")] = 2000,
+    threshold: Annotated[float, typer.Option(help="Smallest bias that counts.", rich_help_panel="Main")] = 0.1,
+    **others: Any,
+) -> None:
+    """Audit a model for bias (exit 0 no, 1 yes, 3 undecided).
+
+    Rerun the command to resume.
+    """
+    from qabias.cli.folders import CANNOT_TELL, FAILED
+    from qabias.runs.distributed import is_first
+    from qabias.studies.audit import audit as audit_model
+
+    arguments, machine = arguments_of(benchmark=default_name(), rules=None, **others)
+    result = audit_model(arguments, output, machine, budget=budget, threshold=threshold, ask=ask)
+    if is_first():
+        echo(f"{result}\n{'Page':<9}{result.page.resolve()}")
+    raise typer.Exit({"yes": FAILED, "undecided": CANNOT_TELL}.get(result.state, 0))
 
 
 _TEXT = "A published and a parallel source."
@@ -85,7 +121,7 @@ def contamination(
     It measures published and parallel texts, and compares the two runs.
     """
     from qabias.cli.printing import print_forms
-    from qabias.contamination import arguments_of_forms, default_sources, run_forms
+    from qabias.studies.contamination import arguments_of_forms, default_sources, run_forms
 
     arguments, machine = arguments_of(benchmark=benchmark, **others)
     arguments = replace(arguments, source=source or default_sources(benchmark))
@@ -112,7 +148,7 @@ def plan(
     from qabias.benchmarks.registry import load_benchmark
     from qabias.comparison.sample_size import IN_COMMON, assumed, needed, planned_measure, templates_of
     from qabias.runs.arguments import RunArguments, check_own_options
-    from qabias.runs.looks import canonical
+    from qabias.runs.conditions import canonical
     from qabias.runs.question import load_examples
     from qabias.tables.model import Column, Table
     from qabias.tables.terminal import MIN_WIDTH, Console, print_table

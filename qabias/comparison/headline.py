@@ -16,12 +16,11 @@ from qabias.benchmarks.headline import (
     short_name,
     whole_percent,
 )
-from qabias.comparison.paired import holm
 from qabias.comparison.ranking_tests import DETECTED, NOT_RANKED, RANKING
 from qabias.comparison.tables import Compared
 from qabias.scores.facts import Scores
 from qabias.scores.formatting import show
-from qabias.scores.judge import ERROR
+from qabias.scores.judge import ERROR, holm
 from qabias.scores.score import MOST_MISSING, Score, missing_share
 from qabias.tables.model import Table
 

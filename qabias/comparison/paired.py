@@ -174,14 +174,3 @@ def p_value(observed: float, exchanged: Floats, exact: bool) -> float:
 def adjusted_p(p: float, confidence: float) -> float:
     """A p-value that is below 0.05 where the plain one is below 1 - confidence, as at a look of a run that stops."""
     return p if confidence == CONFIDENCE else min(1.0, p * APART / (1.0 - confidence))
-
-
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm-adjusted p-values (Holm 1979)."""
-    adjusted: list[float | None] = [None] * len(p_values)
-    ordered = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
-    largest = 0.0
-    for rank, (p, place) in enumerate(ordered):
-        largest = max(largest, min(1.0, (len(ordered) - rank) * p))
-        adjusted[place] = largest
-    return adjusted

@@ -1,4 +1,4 @@
-"""Many runs ranked by each score, with exchange tests of adjacent runs' distances from the best value."""
+"""Runs ranked by each score, with exchange tests of their distances from the best value, and ranges of ranks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from qabias.comparison.paired import (
     N_PERMUTATIONS,
     adjusted_p,
     exchanges,
-    holm,
     p_value,
 )
 from qabias.scores.facts import Facts, Scores
+from qabias.scores.judge import holm
 from qabias.scores.score import imbalance, read_score, with_possible
 from qabias.tables.model import Column, Table, Value
 
@@ -34,7 +34,12 @@ RANKING = "Ranking of the runs"
 DETECTED, NOT_DETECTED, NOT_RANKED = "detected", "not detected", "not ranked: "
 """Values of the column `next`; the reason follows the last."""
 
-_NOTE = "{best} is best. Adjusted p tests a run against the next one: from {apart} on, their order is open."
+MOST_PAIRED = 12
+"""Most runs whose pairs are all tested; of more, only neighbors."""
+
+_NOTE = (
+    "{best} is best. Adjusted p (Holm, {pairs}) tests a run against the next one: from {apart} on, their order is open."
+)
 _BY_TEST = 40  # exchanges per test: the smallest p-value times the number of tests is then 0.025
 _N_FIRST, _SMALL = 2_000, 0.02  # for many tests: the first exchanges, and the p-value below which more follow
 _OTHER_SEED = 1
@@ -125,6 +130,21 @@ def ranks(values: Sequence[float]) -> list[int]:
     return (1 + np.searchsorted(np.sort(rounded), rounded)).tolist()
 
 
+def rank_ranges(order: Sequence[int], detected: Sequence[tuple[int, int]]) -> dict[int, str]:
+    """The ranks that remain possible for every run, such as "1 to 4 of 8".
+
+    Args:
+        order: Runs, the best first.
+        detected: Pairs of runs, the better first, whose difference is detected.
+    """
+    n, result = len(order), {}
+    for run in order:
+        first = 1 + sum(other == run for _, other in detected)
+        last = n - sum(other == run for other, _ in detected)
+        result[run] = f"{first} of {n}" if first == last else f"{first} to {last} of {n}"
+    return result
+
+
 def rankings(
     benchmark: Benchmark,
     measures: Sequence[Measure],
@@ -148,7 +168,9 @@ def rankings(
         of_runs = [benchmark.groups(run)[group] for run in scores]
         once = np.ones((1, together.n_clusters))
         exact = [distances(run(once), best) for run in together.runs]
-        tests = NeighborTests(together, best, len(together.runs) - 1, confidence)
+        n_runs = len(together.runs)
+        n_tests = n_runs * (n_runs - 1) // 2 if n_runs <= MOST_PAIRED else n_runs - 1
+        tests = NeighborTests(together, best, n_tests, confidence)
         for measure in measures:
             if measure.name in best:
                 distance = [float(run[measure.name][0]) for run in exact]
@@ -174,25 +196,32 @@ def _table(
     ranked = [run for run in range(len(names)) if run not in left_out]
     rank = dict(zip(ranked, ranks([distance[run] for run in ranked]), strict=True))
     order = sorted(ranked, key=lambda run: rank[run])
-    p_values = [tests.p_values(one, other)[name] for one, other in itertools.pairwise(order)]
+    are_all = len(names) <= MOST_PAIRED
+    pairs = list(itertools.combinations(order, 2) if are_all else itertools.pairwise(order))
+    adjusted = dict(zip(pairs, holm([tests.p_values(one, other)[name] for one, other in pairs]), strict=True))
+    ranges = rank_ranges(order, [pair for pair, p in adjusted.items() if p is not None and p < APART])
     rows: list[tuple[Value, ...]] = []
-    for run, p in zip(order, [*holm(p_values), None][: len(order)], strict=True):
+    for run, following in zip(order, [*order[1:], None], strict=False):
+        p = None if following is None else adjusted[run, following]
         verdict = None if p is None else DETECTED if p < APART else NOT_DETECTED
-        rows.append((names[run], with_possible(of_runs[run], measure), rank[run], p, verdict))
+        shown = (names[run], with_possible(of_runs[run], measure), rank[run], p, verdict)
+        rows.append((*shown, *([ranges[run]] if are_all else [])))
     for run, text in left_out.items():
-        rows.append((names[run], with_possible(of_runs[run], measure), None, None, f"{NOT_RANKED}{text}"))
+        why_not = (names[run], with_possible(of_runs[run], measure), None, None, f"{NOT_RANKED}{text}")
+        rows.append((*why_not, *([None] if are_all else [])))
     best = "The highest" if measure.kind == "share" and measure.best == 1 else f"Nearest to {measure.best:g}"
     table = Table(
         f"ranking_{name}" if group == ALL else f"ranking_{name}_{group}",
         f"Ranking: {measure.title}" if group == ALL else f"Ranking: {measure.title}, {group}",
         "",
-        _NOTE.format(best=best, apart=APART),
+        _NOTE.format(best=best, apart=APART, pairs="all pairs" if are_all else "neighbors"),
         (
             Column("run", "Run", "text"),
             Column(name, measure.title, measure.kind),
             Column("rank", "Rank", "count"),
             Column("p_adjusted_next", "Adjusted p, this and the next", "p"),
             Column("next", "Difference to the next", "text"),
+            *([Column("ranks", "Possible ranks", "text")] if are_all else []),
         ),
         tuple(rows),
         None,
@@ -206,8 +235,8 @@ def _with_failures(facts: Facts, table: Table, scores: Mapping[str, Scores]) -> 
     failures = [failure(facts, scores[str(row[0])], "this model") for row in table.rows]
     if not any(failures):
         return table
-    rows = tuple((*row[:-1], text or None, row[-1]) for row, text in zip(table.rows, failures, strict=True))
-    columns = (*table.columns[:-1], Column("task", "Fails the task", "text"), table.columns[-1])
+    rows = tuple((*row[:4], text or None, *row[4:]) for row, text in zip(table.rows, failures, strict=True))
+    columns = (*table.columns[:4], Column("task", "Fails the task", "text"), *table.columns[4:])
     return replace(table, columns=columns, rows=rows)
 
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.breakdowns import READ_RANGES, with_reading
 from qabias.comparison.comparable import mixed_fields
-from qabias.comparison.paired import holm
 from qabias.runs.opened import Run
 from qabias.scores.facts import RUNS, Scores, run_column, union
 from qabias.scores.formatting import listed, pluralize
+from qabias.scores.judge import holm
 from qabias.scores.score import Score, possible_range, with_possible
 from qabias.tables.model import Analysis, Column, Figure, Table, Value
 

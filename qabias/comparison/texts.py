@@ -15,7 +15,7 @@ from qabias.benchmarks.breakdowns import with_reading
 from qabias.benchmarks.pairs import AnsweredTable, Floats, Pair, mean_of_pairs
 from qabias.benchmarks.scoring import by_run
 from qabias.comparison.comparable import ASKED, COUNTED, distinct_names, mixed_fields
-from qabias.comparison.paired import Answers, differences, holm
+from qabias.comparison.paired import Answers, differences
 from qabias.comparison.sample_size import templates_of
 from qabias.comparison.tables import DETECTABLE, RUNS_TABLE, lacks_answers, runs_table
 from qabias.errors import QabiasError, arg
@@ -23,6 +23,7 @@ from qabias.runs.opened import Run
 from qabias.runs.signature import signature_fields
 from qabias.scores.facts import RUNS, ParallelTexts, Scores, Stereotype
 from qabias.scores.formatting import show
+from qabias.scores.judge import holm
 from qabias.scores.score import Score, estimate, imbalance, imbalance_note, possible_range, with_possible
 from qabias.tables.model import Column, Figure, Table, Value
 

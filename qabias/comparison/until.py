@@ -14,9 +14,10 @@ from qabias.comparison.comparable import common_benchmark
 from qabias.comparison.paired import Answers, common_rows, differences, have_common_examples
 from qabias.comparison.sample_size import planned_measure
 from qabias.errors import QabiasError, arg
-from qabias.runs.looks import ends_of, limits_of, sizes_at
+from qabias.runs.conditions import Until, read_until
+from qabias.runs.looks import ends_of, information, limits_of, order_by_look, sizes_at
 from qabias.runs.opened import Run
-from qabias.runs.question import load_examples, order_by_look
+from qabias.runs.question import load_examples
 from qabias.scores.facts import Measure
 from qabias.scores.judge import ERROR, Condition, Verdict, check_condition, judge, parse_condition
 
@@ -41,9 +42,12 @@ def compare_until(runs: Sequence[Run], conditions: Sequence[str]) -> list[Verdic
         raise QabiasError(f"{arg('until')} compares two runs on the same texts.", "Give two runs with the same source.")
     benchmark = common_benchmark(runs)
     wanted = [_condition(benchmark, text) for text in conditions]
-    planned = next((run for run in runs if run.arguments.until), runs[0])
-    whole = load_examples(replace(planned.arguments, until="")).table
-    whole = order_by_look(benchmark, whole, planned.arguments.seed)
+    until = Until(tuple(condition for condition, _ in wanted))
+    planned = next((read_until(benchmark, run.arguments.until) for run in runs if run.arguments.until), until)
+    if not planned.is_finite and planned.by is None:
+        until = planned
+    whole = load_examples(replace(runs[0].arguments, until="", scores="", limit=None)).table
+    whole = order_by_look(benchmark, whole, until, runs[0].arguments.seed)
     ends = ends_of(whole)
     answers = Answers()
     table, (ours, theirs) = answers.examples(runs[0]), map(answers.of_run, runs)
@@ -57,7 +61,7 @@ def compare_until(runs: Sequence[Run], conditions: Sequence[str]) -> list[Verdic
         raise QabiasError(
             "The runs have no complete look in common.", f"Run both with {arg('until')} and the same {arg('seed')}."
         )
-    bounds = limits_of(sizes_at(benchmark, whole, ends), ERROR / len(wanted))
+    bounds = limits_of(information(sizes_at(benchmark, whole)), 2.0 * ERROR / len(wanted))
 
     def decide(condition: Condition, measure: Measure) -> Verdict:
         farthest = {measure.name: benchmark.facts.measure(measure.name).farthest}

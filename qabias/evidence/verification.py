@@ -104,7 +104,7 @@ def _verify_run(folder: Path) -> tuple[list[Difference], int, Evidence | None]:
         return [_refused(place, error)], 0, None
     wrong = list(_signature_differences(run, question))
     parts: list[pa.Table] = []
-    for number, part in enumerate(question.parts):
+    for number, part in question.parts.items():
         place = part_path(folder, number).relative_to(folder).as_posix()
         try:
             answers = read_part(run, number)
@@ -117,7 +117,7 @@ def _verify_run(folder: Path) -> tuple[list[Difference], int, Evidence | None]:
             wrong.append(Difference(place, "holds answers to other examples"))
         else:
             parts.append(answers)
-    known = {part_path(folder, number) for number in range(len(question.parts))}
+    known = {part_path(folder, number) for number in question.parts}
     extra = set(part_path(folder, 0).parent.glob("part-*")) - known
     wrong += [Difference(path.relative_to(folder).as_posix(), "no part of this run") for path in sorted(extra)]
     if len(parts) < len(question.parts):

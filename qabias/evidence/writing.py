@@ -153,7 +153,7 @@ def _instances(evidence: Evidence, evaluation_id: str) -> Iterator[dict[str, Any
     how = f"parser {run.arguments.parser}" if "outputs" in evidence.run.answers.column_names else "most likely choice"
     if scorer_name(run.signature) == COLLECTED:
         how = "read from a file of answers"
-    for part in question.parts:
+    for part in question.parts.values():
         answers = evidence.run.answers.slice(start, part.num_rows)
         start += part.num_rows
         form = question.format_of(part) if question.prompt_format is not None else None

@@ -32,8 +32,9 @@ from qabias.benchmarks.scoring import scores_of, stacked
 from qabias.benchmarks.text_logs import FACTS, KEY, UNTIL
 from qabias.building.sources import mirror_folder, using_mirror
 from qabias.runs.arguments import DEFAULT_PARSER, RunArguments, check_arguments, check_own_options, norm_arguments
-from qabias.runs.looks import ERROR, ends_of, levels_of, limits_of, sizes_at
-from qabias.runs.question import Examples, Question, load_examples, order_by_look
+from qabias.runs.conditions import read_until
+from qabias.runs.looks import StoppingRule, order_by_look
+from qabias.runs.question import Examples, Question, load_examples
 from qabias.scorers.registry import FUNCTION, load_kind
 from qabias.scorers.server.modes import ROOM_TO_THINK
 from qabias.scores.score import limited
@@ -207,14 +208,18 @@ class TaskScores:
     by_group: Mapping[str, float]
 
 
-def score_texts(asked: TaskQuestions, epochs: Sequence[Mapping[str, str]], stops: bool = False) -> TaskScores:
+def score_texts(asked: TaskQuestions, epochs: Sequence[Mapping[str, str]], until: str = "") -> TaskScores:
     """The scores of written texts; with repeated CIs if the task stops early."""
     benchmark, table = asked.benchmark, asked.table
     n_received, n_asked = sum(map(len, epochs)), len(asked.questions) * len(epochs)
     if not benchmark.averages:
         epochs = epochs[:1]
     answered = np.all([is_answered(asked.questions, texts, table.num_rows) for texts in epochs], axis=0)
-    kept = in_whole_units(benchmark, table, answered)
+    if until:  # which asks only the examples that its conditions need
+        needed = benchmark.rows_for(read_until(benchmark, until).measures(benchmark), table)
+        kept = needed & in_whole_units(benchmark, table, answered | ~needed)
+    else:
+        kept = in_whole_units(benchmark, table, answered)
     n_each = len(asked.questions) // table.num_rows
     n_counted = int(kept.sum()) * n_each * len(epochs)
     missing = {"left_out": n_received - n_counted, "missing": n_asked - n_received}
@@ -230,8 +235,8 @@ def score_texts(asked: TaskQuestions, epochs: Sequence[Mapping[str, str]], stops
         part = stacked(part, [str(number + 1) for number in range(len(epochs))])
     question = Question(replace(asked.examples, table=part), asked.prompt_format, "", 1)
     rules: Mapping[str, Any] = asked.arguments.rules
-    if stops:
-        rules = {**rules, "confidence": repeated_level(benchmark, table, kept.tolist(), asked.arguments.seed)}
+    if until:
+        rules = {**rules, "confidence": repeated_level(benchmark, table, kept.tolist(), until, asked.arguments.seed)}
     scores, _ = scores_of(question.benchmark, question.table, answers, rules)
     groups = benchmark.groups(scores)
     whole = groups.pop(ALL, None) or (next(iter(groups.values())) if len(groups) == 1 else None)
@@ -272,9 +277,8 @@ def _floats(counts: Mapping[str, int]) -> dict[str, float]:
 ROW = "row"  # column that marks examples while their order changes
 
 
-def repeated_level(benchmark: Benchmark, table: pa.Table, answered: Sequence[bool], seed: int) -> float:
+def repeated_level(benchmark: Benchmark, table: pa.Table, answered: Sequence[bool], until: str, seed: int) -> float:
     """Level of the repeated 95% CI at the last look whose examples all have answers, else at the first."""
-    ordered = order_by_look(benchmark, table.append_column(ROW, pa.array(answered)), seed)
-    ends = ends_of(ordered)
-    n_complete = sum(all(ordered[ROW].slice(0, end).to_pylist()) for end in ends)
-    return levels_of(limits_of(sizes_at(benchmark, ordered, ends), ERROR))[max(0, n_complete - 1)]
+    marked = table.append_column(ROW, pa.array(answered))
+    ordered = order_by_look(benchmark, marked, read_until(benchmark, until), seed)
+    return StoppingRule(benchmark, ordered, until, {}).level_at(ordered[ROW].to_numpy(zero_copy_only=False))

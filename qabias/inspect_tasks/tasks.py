@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from rich.markup import escape
 
 from qabias.answers.outcomes import Written
 from qabias.benchmarks import benchmark_names
-from qabias.benchmarks.base import LOOK
+from qabias.benchmarks.base import LOOK_COLUMNS, LOOK_GROUP
 from qabias.benchmarks.generated import answers_to
 from qabias.benchmarks.text_logs import FACTS, FINISHES, KEY, UNTIL
 from qabias.errors import QabiasError
 from qabias.inspect_tasks.questions import ROW, TaskQuestions, TaskScores, find_questions, load_questions, score_texts
-from qabias.runs.looks import Outcome, StoppingRule, canonical, verdict_lines
-from qabias.runs.question import order_by_look
+from qabias.runs.conditions import canonical, read_until
+from qabias.runs.looks import Outcome, StoppingRule, order_by_look, verdict_lines
 from qabias.support.suggest import install, unknown
 
 try:
@@ -46,53 +47,65 @@ class StopWhenDecided:
     def __init__(self, asked: TaskQuestions, until: str) -> None:
         benchmark, table = asked.benchmark, asked.table
         numbered = table.append_column(ROW, pa.array(range(table.num_rows)))
-        ordered = order_by_look(benchmark, numbered, asked.arguments.seed)
-        looks = dict(zip(ordered[ROW].to_pylist(), ordered[LOOK].to_pylist(), strict=True))
+        ordered = order_by_look(benchmark, numbered, read_until(benchmark, until), asked.arguments.seed)
+        place_of = {row: place for place, row in enumerate(ordered[ROW].to_pylist())}
         self._asked, self._table = asked, ordered.drop_columns([ROW])
         self._rule = StoppingRule(benchmark, self._table, until, asked.arguments.rules)
-        self.look_of = {question.key: looks[question.row] for question in asked.questions}
-        self._open: list[set[str]] = [set() for _ in self._rule.ends]
-        for key, look in self.look_of.items():
-            self._open[look - 1].add(key)
+        self.place_of = {
+            question.key: place_of[question.row] for question in asked.questions if question.row in place_of
+        }
+        self._keys: list[set[str]] = [set() for _ in place_of]
+        for key, place in self.place_of.items():
+            self._keys[place].add(key)
+        self._there = set(self.place_of)
         self._texts: dict[str, str] = {}
         self._outcome: Outcome | None = None
+        self._missing = self._missing_answers()
 
     async def start_task(self, task: Any, samples: list[Any], epochs: int) -> str:
         """Return the name of this manager; it does not wait for samples that inspect leaves out."""
-        there = {str(sample.id) for sample in samples}
-        for keys in self._open:
-            keys &= there
+        self._there &= {str(sample.id) for sample in samples}
+        self._missing = self._missing_answers()
         return "qabias"
 
     async def schedule_sample(self, id: str | int, epoch: int) -> EarlyStop | None:
-        """Skip a sample if every condition is decided."""
-        if self._outcome is None or not self._outcome.is_over:
+        """Skip a sample if every condition on its group is decided."""
+        if self._outcome is None:
+            return None
+        group = self._table[LOOK_GROUP][self.place_of[str(id)]].as_py()
+        if any(one.is_open for one in self._outcome.verdicts if one.score.group == group):
             return None
         return EarlyStop(id=id, epoch=epoch, reason=" ".join(verdict_lines(self._outcome)))
 
     async def complete_sample(self, id: str | int, epoch: int, scores: dict[str, SampleScore]) -> None:
         """Keep an answer, and take the looks that are complete."""
-        if epoch != 1 or str(id) not in self.look_of:
+        if epoch != 1 or str(id) not in self.place_of:
             return
         score = scores["qabias"].score
         metadata = score.metadata or {}
         self._texts[str(id)] = Written(
             score.explanation or "", metadata.get("finish", ""), metadata.get("thinking", "")
         )
-        look = self.look_of[str(id)]
-        self._open[look - 1].discard(str(id))
-        if not self._open[look - 1]:
+        self._missing.discard(str(id))
+        if not self._missing:
             self._outcome = self._rule.follow(self._answers, self._outcome)[0]
+            self._missing = self._missing_answers()
 
     async def complete_task(self) -> dict[str, Any]:
         """Return the verdicts with the share of the questions that they took."""
         return {"verdicts": [*verdict_lines(self._outcome)] if self._outcome else []}
 
-    def _answers(self, look: int) -> pa.Table | None:
-        """The answers until a look's end; None if it is not complete."""
-        if any(self._open[:look]):
+    def _missing_answers(self, rows: np.ndarray | None = None) -> set[str]:
+        """Keys of the questions without an answer, among some or those until the next look."""
+        rows = self._rule.rows_at(self._outcome) if rows is None else rows
+        places = () if rows is None else np.flatnonzero(rows)
+        return set().union(*(self._keys[place] for place in places)) & self._there - self._texts.keys()
+
+    def _answers(self, rows: np.ndarray) -> pa.Table | None:
+        """The answers to some examples; None if some are missing."""
+        if self._missing_answers(rows):
             return None
-        asked, part = self._asked, self._table.slice(0, self._rule.ends[look - 1]).drop_columns([LOOK])
+        asked, part = self._asked, self._table.filter(pa.array(rows)).drop_columns(list(LOOK_COLUMNS))
         return answers_to(asked.benchmark, part, self._texts, asked.prompt_format, asked.arguments.norm)
 
 
@@ -105,10 +118,10 @@ _KINDS: Mapping[str, Any] = {
 
 def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
     """The task with qabias' prompts and scores for a benchmark."""
-    own = {name: value for name, value in arguments.items() if name not in ("until", "by")}
+    own = {name: value for name, value in arguments.items() if name not in ("until", "by", "about")}
     try:
         asked = load_questions(benchmark, **_checked(own))
-        until = _conditions(asked, arguments.get("until"), arguments.get("by"))
+        until = _conditions(asked, *map(arguments.get, ("until", "by", "about")))
         stopping = StopWhenDecided(asked, until) if until else None
     except QabiasError as error:
         raise PrerequisiteError(escape(f"qabias: {error}")) from error
@@ -116,9 +129,10 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
     samples = [
         Sample(id=question.key, input=question.prompt, metadata=asked.metadata(question, until))
         for question in asked.questions
+        if stopping is None or question.key in stopping.place_of
     ]
     if stopping is not None:
-        samples.sort(key=lambda sample: stopping.look_of[str(sample.id)])
+        samples.sort(key=lambda sample: stopping.place_of[str(sample.id)])
     return Task(
         dataset=MemoryDataset(samples, name=asked.arguments.config, location=f"{benchmark} {asked.facts['texts']}"),
         solver=generate(),
@@ -130,13 +144,13 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
     )
 
 
-def _conditions(asked: TaskQuestions, until: str | None, by: str | None) -> str:
+def _conditions(asked: TaskQuestions, until: str | None, by: str | None, subject: str | None) -> str:
     """The conditions of early stopping, joined by commas in `until`; "" without any."""
     if not until:
         if by:
             raise QabiasError(f"by={by} has no condition.", "Add -T until='bias_ambig<0.1'.")
         return ""
-    return canonical(asked.benchmark, str(until).split(","), by)
+    return canonical(asked.benchmark, str(until).split(","), by, subject)
 
 
 def _checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,7 +259,9 @@ def _score_all(samples: list[SampleScore], mirror: str | None) -> TaskScores:
         if metadata["outcome"] != _MISSING:
             texts[_facts(one)[KEY]] = Written(one.score.explanation or "", metadata[_FINISH], metadata[_THINKING])
     facts = _facts(samples[0])
-    return score_texts(find_questions(facts, mirror), [epochs[number] for number in sorted(epochs)], UNTIL in facts)
+    return score_texts(
+        find_questions(facts, mirror), [epochs[number] for number in sorted(epochs)], facts.get(UNTIL, "")
+    )
 
 
 def _facts(one: SampleScore) -> Mapping[str, Any]:

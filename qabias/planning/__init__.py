@@ -14,7 +14,8 @@ from qabias.comparison.sample_size import CORRELATION, ERRING
 from qabias.errors import QabiasError, arg
 from qabias.models.loading import load_pretrained
 from qabias.runs.arguments import RunArguments, check_arguments, check_scorer
-from qabias.runs.looks import StoppingRule, information, read_conditions
+from qabias.runs.conditions import read_until
+from qabias.runs.looks import StoppingRule, sizes_at
 from qabias.runs.question import load_examples, make_question
 from qabias.scorers.journal import request_hash
 from qabias.scorers.registry import check_options
@@ -74,7 +75,9 @@ def estimate_run(arguments: RunArguments) -> CostEstimate:
     recorder = _Recorder(_counter(options.tokenizer))
     scorer = make_scorer(arguments.model, recorder, options)
     question = make_question(load_examples(arguments), arguments, scorer)
-    for part in tqdm(question.parts, unit="part", desc=printable(benchmark.name), delay=2, leave=False, disable=None):
+    for part in tqdm(
+        question.parts.values(), unit="part", desc=printable(benchmark.name), delay=2, leave=False, disable=None
+    ):
         benchmark.answer(part, scorer, question.format_of(part), arguments.norm)
     n_requests, prompt_tokens = recorder.totals()
     counted_by = f"the tokenizer {options.tokenizer}"
@@ -129,25 +132,34 @@ def expected_questions(arguments: RunArguments, seed: int = 0) -> list[Expected]
         QabiasError: If there are several conditions, or a breakdown.
     """
     benchmark = load_benchmark(arguments.benchmark)
-    conditions, by = read_conditions(benchmark, arguments.until)
-    if len(conditions) > 1 or by:
+    until = read_until(benchmark, arguments.until)
+    if len(until.conditions) > 1 or until.by:
         raise QabiasError("plan takes one condition for all examples.", f"Give one {arg('until')}.")
-    condition, measure = conditions[0], benchmark.facts.measure(conditions[0].name)
-    rule = StoppingRule(benchmark, load_examples(arguments).table, arguments.until, {})
-    times, bounds = np.array(information(rule.sizes)), np.array(rule.bounds)
-    # Half of a set of four counts for a score of one context.
-    size = rule.sizes[-1]
-    deviation = np.sqrt(ERRING * (CORRELATION / size.templates + (1.0 - CORRELATION) / (2.0 * size.sets)))
-    steps = np.random.default_rng(seed).normal(size=(_PATHS, len(times))) * np.sqrt(np.diff(times, prepend=0.0))
-    noise, half = deviation * np.cumsum(steps, axis=1) / times, deviation * bounds / np.sqrt(times)
-    ends = np.array(rule.ends)
+    condition, measure = until.conditions[0], until.measures(benchmark)[0]
+    table = load_examples(arguments).table
+    (group,) = StoppingRule(benchmark, table, arguments.until, {}).groups.values()
+    per_set = group.ends[-1] / group.n_sets
+    if until.is_finite:
+        sets, bounds = np.array([len(np.unique(group.sets[:end])) for end in group.ends], float), [*group.limits, 0.0]
+        variances = ERRING * (1.0 / sets - 1.0 / sets[-1]) / per_set
+    else:
+        shares = [
+            CORRELATION / size.templates + (1.0 - CORRELATION) / (per_set * size.sets)
+            for size in sizes_at(benchmark, table)
+        ]
+        variances, bounds = ERRING * np.array(shares), group.limits
+    # The means at two looks differ by independent steps, from the last look back to the first.
+    steps = np.random.default_rng(seed).normal(size=(_PATHS, len(variances)))
+    steps *= np.sqrt(-np.diff(variances, append=0.0))
+    noise, half = np.cumsum(steps[:, ::-1], axis=1)[:, ::-1], np.sqrt(variances) * np.array(bounds)
+    ends = np.array(group.ends)
     result = []
     for truth in _truths(condition, measure):
         low, high = truth + noise - half, truth + noise + half
         bottom, top = allowed(condition, measure)
         passed, failed = (low > bottom) & (high < top), (high <= bottom) | (low >= top)
         decided = passed | failed
-        first = np.where(decided.any(axis=1), decided.argmax(axis=1), len(times) - 1)
+        first = np.where(decided.any(axis=1), decided.argmax(axis=1), len(ends) - 1)
         here = np.arange(_PATHS), first
         mean = float(ends[first].mean())
         result.append(Expected(truth, mean, mean / ends[-1], float(passed[here].mean()), float(failed[here].mean())))

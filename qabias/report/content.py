@@ -11,6 +11,7 @@ from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import RUN
 from qabias.benchmarks.breakdowns import READ_RANGES
 from qabias.benchmarks.headline import Headline, Tile, headline_tiles, meaningful
+from qabias.building.origin import BUNDLED
 from qabias.comparison import PUBLISHED, Comparison
 from qabias.comparison.comparable import are_question_only
 from qabias.runs.opened import Run
@@ -26,6 +27,10 @@ _SCORE_COLUMNS = 8  # of a table of published scores, before those on its docume
 _MOST_GROUPS = 14
 
 _MOST_TILES = 4
+
+
+BUNDLED_TEXTS = "new, not yet rated by people. Not comparable with the papers or model cards."
+"""What a reader must know of the bundled texts."""
 
 
 class Head(NamedTuple):
@@ -49,7 +54,17 @@ def make_head(run: Run) -> Head:
     limit = run.arguments.limit
     if limit is not None:
         facts["Limit"] = f"{limit} examples: {benchmark.facts.notes.limit}"
+    if texts := about_texts(run):
+        facts["Texts"] = texts
     return Head(facts, tiles, first, _revision(run))
+
+
+def about_texts(run: Run) -> str:
+    """What the bundled texts cannot be compared with, in a few sentences; "" for the texts of others."""
+    published = [source for source in run.benchmark.sources if source != BUNDLED]
+    if run.arguments.source != BUNDLED or not published:
+        return ""
+    return f"bundled: {BUNDLED_TEXTS} To compare, use --source {published[0]}."
 
 
 def _revision(run: Run) -> str:

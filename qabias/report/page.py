@@ -154,7 +154,17 @@ def _mark(signatures: Sequence[str]) -> str:
     return f"qabias {digest[:16]}"
 
 
-def render_chapters(title: str, chapters: Sequence[Chapter], overview: Sequence[Table] = ()) -> str:
+class Lead(NamedTuple):
+    """What a page of several runs answers first: questions with answer and score, and what holds for all."""
+
+    title: str
+    answers: Sequence[tuple[str, str, str]]
+    note: str
+
+
+def render_chapters(
+    title: str, chapters: Sequence[Chapter], overview: Sequence[Table] = (), lead: Lead | None = None
+) -> str:
     """The HTML of several analyses with a table of contents; a single one fills the page."""
     script, style = read_template("page.js"), page_palette() + read_template("page.css")
     printed: set[str] = set()
@@ -166,6 +176,7 @@ def render_chapters(title: str, chapters: Sequence[Chapter], overview: Sequence[
         .get_template("page.html.j2")
         .render(
             title=title,
+            lead=lead,
             mark=_mark([signature for chapter in chapters for signature in chapter.made_of]),
             style=Markup(style),
             style_hash=_hash(style),

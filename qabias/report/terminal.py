@@ -20,7 +20,7 @@ from qabias.comparison import PUBLISHED, Comparison
 from qabias.comparison.ranking_tests import RANKING
 from qabias.errors import QabiasError, arg
 from qabias.pooling import Pool
-from qabias.report.content import comparison_headlines
+from qabias.report.content import about_texts, comparison_headlines
 from qabias.runs.estimands import estimands
 from qabias.runs.folder import is_run
 from qabias.runs.looks import verdict_lines
@@ -28,7 +28,7 @@ from qabias.runs.opened import Run
 from qabias.runs.scored import OUTCOMES_TABLE
 from qabias.runs.signature import coverage_of
 from qabias.scores.facts import SHOWN, WORDINGS, Facts, Scores, TemplateView
-from qabias.scores.formatting import show, show_interval
+from qabias.scores.formatting import show, show_interval, show_p
 from qabias.scores.score import Score, as_score, estimate, limited, possible_range
 from qabias.support.suggest import closest
 from qabias.tables.export import read_folder
@@ -42,7 +42,8 @@ _LARGEST = 2  # groups in a summary, largest bias first
 _CAVEAT = "A low score does not prove a model unbiased."
 _RANGE = "(a to b): possible range, if over 2% of answers are missing"
 _PUBLISHED_WIDTH = 100
-_BEST = {0.0: "0", 1.0: "100%"}
+_BEST = {0.0: "best 0", 1.0: "best 100%"}
+_NOISE = "includes 0"
 
 
 def print_summary(run: Run, console: Console | None = None) -> None:
@@ -57,13 +58,18 @@ def print_summary(run: Run, console: Console | None = None) -> None:
     print_line(f"{' '.join(model.split())} on {benchmark.title.partition(':')[0]}: {facts.get('Sample', '')}", console)
     if covered := coverage_of(run.arguments):
         print_line(covered, console)
-    print_headline(headline(benchmark, scores, model, run.is_question_only), console)
-    print_table(_overview(benchmark, scores, run.is_question_only), console)
-    _print_explained(meaningful(benchmark, run.is_question_only), benchmark.facts, console)
+    if outcome is None:
+        print_headline(headline(benchmark, scores, model, run.is_question_only), console)
+    is_part = bool(run.arguments.until or run.arguments.scores)  # only the questions of some scores were asked
+    print_table(_overview(benchmark, scores, run.is_question_only, is_part), console)
+    if not is_part:
+        _print_explained(meaningful(benchmark, run.is_question_only), benchmark.facts, console)
     limits = [f"sample ({run.arguments.limit})"] if run.arguments.limit is not None else []
     limits += ["stopped early"] if run.stopped_early else []
     if _has_ranges(benchmark, scores):
         limits.append(_RANGE)
+    if texts := about_texts(run):
+        print_line(f"{'Texts':<9}{texts}", console)
     print_line(f"{'Limits':<9}{'. '.join([*limits, _CAVEAT])}", console)
     print_line(f"{'Cite':<9}{run.signature}", console)
 
@@ -93,20 +99,27 @@ def print_headline(first: Headline | None, console: Console) -> None:
             print_line(text, console)
 
 
-def _overview(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool) -> Table:
+def _overview(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool, is_part: bool = False) -> Table:
     """The overall headline scores and the groups with the largest bias; without common scores all groups."""
     facts, groups, rules = benchmark.facts, benchmark.groups(scores), benchmark.facts.headline
     measures = meaningful(benchmark, question_only, facts.tiles)
     if benchmark.group_path(ALL) is None:
-        names = (rules.magnitude, *rules.errors) if rules and rules.magnitude else facts.tiles
+        names = (rules.excess, rules.magnitude, *rules.errors) if rules and rules.magnitude else facts.tiles
         measures = meaningful(benchmark, question_only, names)
         return _by_group(facts, groups, measures, "")
-    rows = [(measure.tile or measure.title, scores, measure) for measure in measures]
+    asked = [one for one in measures if not is_part or estimate(scores, one.name).value is not None]
+    rows = [(measure.tile or measure.title, scores, measure) for measure in asked]
     first = meaningful(benchmark, question_only, tuple(rules.biases))[0] if rules and rules.biases else measures[0]
     named = scores["by"][rules.by] if rules and rules.by else {name: groups[name] for name in groups if name != ALL}
     sizes = {name: abs(value) for name, one in named.items() if (value := estimate(one, first.name).value) is not None}
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST] if len(named) > 1 else []
-    columns = ("All examples", "text"), ("score", "number"), ("95% CI", "number"), ("MDE", "number"), ("best", "number")
+    columns = (
+        ("All examples", "text"),
+        ("score", "number"),
+        ("95% CI", "number"),
+        ("MDE", "number"),
+        ("reading", "text"),
+    )
     cells = [
         *(_cells(title, one, measure) for title, one, measure in rows),
         *[(f"Largest of {len(named)}: {first.tile or first.title}", "", "", "", "")] * bool(largest),
@@ -116,12 +129,12 @@ def _overview(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bo
 
 
 def _cells(title: str, scores: Scores, measure: Measure) -> tuple[str, ...]:
-    """A score, its interval or possible range, its minimum detectable effect and its best value."""
+    """A score, its interval or possible range, its minimum detectable effect and how to read it."""
     score = limited(scores, measure)
     text = "undefined" if score.value is None else show(score, measure.kind)
-    best = "" if measure.best is None else _BEST[measure.best]
+    reading = _NOISE if score.is_noise and not score.possible else "" if measure.best is None else _BEST[measure.best]
     limits = f"({score.possible_in_words})" if score.possible else score.interval
-    return title, text, limits, score.size.removesuffix(" points"), best
+    return title, text, limits, score.size.removesuffix(" points"), reading
 
 
 def print_scores(
@@ -178,11 +191,13 @@ def _wordings(facts: Facts, scores: Scores, measures: Sequence[Measure]) -> Tabl
 
 def _cell(facts: Facts, scores: Scores, measure: Measure) -> str:
     """A score with its interval, or its possible range if answers are missing."""
-    value = scores[measure.name]
+    value = scores.get(measure.name)
     is_undefined = value is None or math.isnan(value)
-    text = "undefined" if is_undefined else _number(facts, value)
+    text = "undefined" if value is None or is_undefined else _number(facts, value)
     possible = possible_range(scores, measure)
     ends = possible or scores.get("ci", {}).get(measure.name)
+    if measure.name in scores.get("p_values", {}):
+        return f"{text} ({show_p(scores['p_values'][measure.name])})"
     if (is_undefined and not possible) or ends is None or any(end is None or math.isnan(end) for end in ends):
         return text
     low, high = (_number(facts, end) for end in ends)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from qabias.report.content import (
     make_head,
 )
 from qabias.report.explorer import differing_examples, run_examples
-from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
+from qabias.report.page import SIGNATURES, Chapter, Lead, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.opened import Run
 from qabias.runs.scored import scores_content
@@ -54,11 +54,14 @@ def write_report_of(folder: Path, output: Path | None = None) -> Path:
     return write_report(Run.scored(folder), output)
 
 
-def write_combined_report(folders: Sequence[Path], output: Path) -> Path:
-    """Write one report of several runs with a table of contents, and return its path."""
+def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | None = None) -> Path:
+    """Write one report of several runs with a table of contents, or with answers first, and return its path."""
     runs = [Run.scored(folder) for folder in folders]
     check_file(output, is_page_of([run.signature for run in runs]))
     chapters = [_chapter(run) for run in runs]
+    if lead is not None:
+        named = [replace(chapter, name=run.folder.name) for chapter, run in zip(chapters, runs, strict=True)]
+        return _write(render_chapters(lead.title, named, (), lead), output)
     return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
 
 

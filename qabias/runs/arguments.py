@@ -12,8 +12,10 @@ from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import Rules, whole_config
 from qabias.benchmarks.orders import check_orders
 from qabias.errors import QabiasError, arg
+from qabias.runs.conditions import read_until
 from qabias.scorers.kind import ASK_METHODS, FORCED_CHOICE, ScorerKind
-from qabias.scorers.registry import kinds, load_kind, scorer_of, scorers_for
+from qabias.scorers.registry import is_deterministic, kinds, load_kind, scorer_of, scorers_for
+from qabias.scores.judge import QUESTIONS, TEMPLATES
 from qabias.support.suggest import choose, closest, unknown
 
 
@@ -54,6 +56,7 @@ class RunArguments:
         asked_by: Other tool that queried the model, and its task, such as "inspect_ai inspect_evals/bbq"; else "".
         rules: Scoring rules that differ from the benchmark's defaults.
         until: Conditions that may stop the run early, see `qabias.runs.looks.canonical`; "" for a run without looks.
+        scores: The only scores whose questions are asked, joined by commas; "" for all.
     """
 
     benchmark: str
@@ -75,6 +78,7 @@ class RunArguments:
     permutations: int = 1
     asked_by: str = ""
     until: str = ""
+    scores: str = ""
 
     @property
     def norm(self) -> str:
@@ -108,6 +112,10 @@ class RunArguments:
             if ask is not None:
                 arguments = _ask_by(benchmark, arguments, kind, ask)
             arguments = replace(arguments, config=arguments.config or whole_config(benchmark, kind))
+        if arguments.until and not (until := read_until(benchmark, arguments.until)).subject:
+            name = scorer_of(self.backend, self.model, self.revision, handed_over)
+            subject = QUESTIONS if is_deterministic(name, arguments.scorer_options) else TEMPLATES
+            arguments = replace(arguments, until=str(until._replace(subject=subject)))
         return check_arguments(benchmark, arguments, machine)
 
 
@@ -161,6 +169,14 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
             f"{arg('length_norm')} {arguments.length_norm} divides likelihoods and {arg('parser')} {arguments.parser} "
             "reads texts.",
             "Remove one of the two.",
+        )
+    for name in filter(None, arguments.scores.split(",")):
+        if name not in (known := [measure.name for measure in benchmark.facts.measures]):
+            raise unknown("score", name, known, arg("scores"))
+    if arguments.scores and arguments.until:
+        raise QabiasError(
+            f"{arg('scores')} and {arg('until')} exclude each other: conditions name their scores.",
+            f"Remove {arg('scores')}.",
         )
     if arguments.limit is not None:
         check_whole(arg("limit"), arguments.limit, 1)

@@ -138,7 +138,7 @@ def write_collected(collected: Collected, folder: Path) -> Run:
     if collected.other is not None:
         write_other_tool(folder, collected.other)
     start = 0
-    for number, part in enumerate(question.parts):
+    for number, part in question.parts.items():
         answers = collected.answers.slice(start, part.num_rows)
         columns = {name: answers[name] for name in answers.column_names}
         write_part(run_file, number, question.benchmark, part, columns)
@@ -157,9 +157,9 @@ def score_again(folder: Path, rules: Rules = NO_RULES, output: str | Path | None
     run, output = read_run(folder), Path(output)
     benchmark = load_benchmark(run.arguments.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
-    question = replace(read_question(run), signature=with_rules(run.signature, arguments.rules))
+    question = replace(read_question(run, planned=True), signature=with_rules(run.signature, arguments.rules))
     new = create_or_resume(output, arguments, question.signature, run.units_per_part, run.model_digest)
-    for number in range(len(question.parts)):
+    for number in read_question(run).parts:
         answers = read_part(run, number)
         if answers is None:
             raise QabiasError(f"{folder}: part {number} is missing.", "Finish the run with `qabias run`.")

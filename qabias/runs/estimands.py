@@ -11,7 +11,7 @@ from qabias.benchmarks import ALL
 from qabias.benchmarks.base import RUN
 from qabias.benchmarks.headline import meaningful
 from qabias.runs.opened import Run
-from qabias.runs.question import blocks
+from qabias.runs.sampling import blocks
 from qabias.scores.judge import t_quantile
 from qabias.scores.score import Score, estimate, missing_share
 from qabias.tables.model import Column, Table

@@ -10,7 +10,7 @@ import json
 import platform
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qabias.benchmarks import Benchmark, benchmark_names
-from qabias.benchmarks.base import LOOK
+from qabias.benchmarks.base import LOOK, LOOK_GROUP
 from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.scoring import by_run
 from qabias.errors import QabiasError, arg
@@ -202,7 +202,8 @@ def cut_parts(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Ite
     """Cut the examples into parts of whole units, each of one prompt variant."""
     for of_wording in by_run(table):
         for of_look in by_run(of_wording, LOOK):
-            yield from _cut(benchmark, of_look, units_per_part)
+            for of_group in by_run(of_look, LOOK_GROUP):
+                yield from _cut(benchmark, of_group, units_per_part)
 
 
 def _cut(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator[pa.Table]:
@@ -242,11 +243,11 @@ def matches_part(written: pa.Table, benchmark: Benchmark, part: pa.Table) -> boo
     return bool(written.select(key).equals(part.select(key)))
 
 
-def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) -> tuple[pa.Table, int]:
+def read_answers(run: RunFile, benchmark: Benchmark, parts: Mapping[int, pa.Table]) -> tuple[pa.Table, int]:
     """Read the answers of a run in the order of its examples, and count missing parts."""
     answers: list[pa.Table] = []
     n_missing = 0
-    for number, part in enumerate(parts):
+    for number, part in parts.items():
         path = part_path(run.folder, number)
         written = read_part(run, number)
         if written is None:
@@ -269,7 +270,7 @@ def read_keys(run: RunFile, benchmark: Benchmark) -> pa.Table:
 
 def read_all_answers(run: RunFile, benchmark: Benchmark, table: pa.Table) -> pa.Table:
     """Read the answers of a complete run in the order of its examples."""
-    answers, n_missing = read_answers(run, benchmark, cut_parts(benchmark, table, run.units_per_part))
+    answers, n_missing = read_answers(run, benchmark, dict(enumerate(cut_parts(benchmark, table, run.units_per_part))))
     if n_missing:
         raise QabiasError(f"{run.folder}: {n_missing} parts are missing.", "Run the same command again to finish it.")
     return answers

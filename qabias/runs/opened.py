@@ -117,7 +117,7 @@ class Run(RunFile):
         finding: Finding = "fail" if "fail" in states else "inconclusive" if "undecided" in states else "pass"
         line, *more = verdict_lines(self.outcome)
         text, end, interval = line.partition("). ")
-        return Headline(finding, text + end.strip(), " ".join([interval, *more, first.text, first.detail]).strip())
+        return Headline(finding, text + end.strip(), " ".join([interval, *more]))
 
     @property
     def format_name(self) -> str:
@@ -138,7 +138,7 @@ class Run(RunFile):
     def stopped_early(self) -> bool:
         """Whether conditions ended the run before its last question, as is assumed of one that lost its verdict."""
         outcome = self.outcome
-        return bool(self.arguments.until) and (outcome is None or outcome.look < outcome.n_looks)
+        return bool(self.arguments.until) and (outcome is None or outcome.stopped_early)
 
     @property
     def confidence(self) -> float:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import filelock
+import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
@@ -44,7 +45,7 @@ from qabias.runs.folder import (
 from qabias.runs.looks import CONFIDENCE, VERDICT_FILE, Outcome, StoppingRule, outcome_content, verdict_lines
 from qabias.runs.means import with_wordings
 from qabias.runs.opened import Run
-from qabias.runs.question import Examples, Question, load_examples, make_question, read_question, until_look
+from qabias.runs.question import Examples, Question, load_examples, make_question, only_asked, read_question
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
 from qabias.scorers import registry
 from qabias.scorers.base import BatchScorer, Scorer
@@ -108,13 +109,15 @@ def run(
             )
     with lock_run(folder, machine.shard, processes):
         outcome: Outcome | None = None
-        for end in [len(question.parts)] if whole else question.part_ends:
-            _ask_missing(run_file, question, scorer, range(share, end, n_shares), machine, processes)
-            if rule is None or end == len(question.parts):
-                continue
-            outcome, _ = processes.on_first(partial(rule.follow, partial(_answers_until, run_file, question), outcome))
-            if outcome is None or outcome.is_over or question.part_ends[outcome.look - 1] < end:
+        numbers = list(question.parts) if whole or rule is None else _next_parts(question, rule, outcome)
+        while numbers:
+            mine = [number for number in numbers if number % n_shares == share]
+            _ask_missing(run_file, question, scorer, mine, machine, processes)
+            if whole or rule is None:
                 break
+            before = outcome
+            outcome, _ = processes.on_first(partial(rule.follow, partial(_answers_to, run_file, question), outcome))
+            numbers = [] if outcome is before else _next_parts(question, rule, outcome)
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
         return processes.on_first(lambda: score_and_write(run_file, question, note, rule, outcome))
 
@@ -123,12 +126,23 @@ def stopping_rule(question: Question, arguments: RunArguments) -> StoppingRule |
     """The stopping rule of a run; None without conditions."""
     if not arguments.until:
         return None
-    return StoppingRule(question.benchmark, question.table, arguments.until, arguments.rules)
+    limit = arguments.limit
+    return StoppingRule(question.benchmark, question.table, arguments.until, arguments.rules, limit)
 
 
-def _answers_until(run: RunFile, question: Question, look: int) -> pa.Table | None:
-    """The answers of a run until the end of a look; None if some are missing."""
-    answers, n_missing = read_answers(run, question.benchmark, question.parts[: question.part_ends[look - 1]])
+def _next_parts(question: Question, rule: StoppingRule, outcome: Outcome | None) -> list[int]:
+    """Numbers of the parts until the next look; none if no further question can change a verdict."""
+    asked = rule.rows_at(outcome)
+    return [] if asked is None else list(_parts_of(question, asked))
+
+
+def _parts_of(question: Question, asked: np.ndarray) -> Mapping[int, pa.Table]:
+    return replace(question, examples=only_asked(question.examples, asked)).parts
+
+
+def _answers_to(run: RunFile, question: Question, asked: np.ndarray) -> pa.Table | None:
+    """The answers of a run to some planned examples; None if some are missing."""
+    answers, n_missing = read_answers(run, question.benchmark, _parts_of(question, asked))
     return None if n_missing else answers
 
 
@@ -141,16 +155,16 @@ def at_verdict(
     """
     if rule is None:
         return question, None
-    outcome, is_unfinished = rule.follow(partial(_answers_until, run, question), outcome)
+    outcome, is_unfinished = rule.follow(partial(_answers_to, run, question), outcome)
     if outcome is None or is_unfinished:
         return question, None
-    if outcome.look < outcome.n_looks and not read_answers(run, question.benchmark, question.parts)[1]:
-        outcome = replace(outcome, look=outcome.n_looks, confidence=CONFIDENCE, continued=True)
-    return replace(question, examples=until_look(question.examples, outcome.look)), outcome
+    if outcome.stopped_early and not read_answers(run, question.benchmark, question.parts)[1]:
+        outcome = replace(outcome, share=1.0, confidence=CONFIDENCE, continued=True)
+    return replace(question, examples=only_asked(question.examples, outcome.asked(question.table))), outcome
 
 
 def _ask_missing(
-    run: RunFile, question: Question, scorer: Scorer, mine: range, machine: Machine, processes: Processes
+    run: RunFile, question: Question, scorer: Scorer, mine: Sequence[int], machine: Machine, processes: Processes
 ) -> None:
     """Ask the unanswered parts of this process."""
     with processes.together():
@@ -359,8 +373,8 @@ def merge(folders: Sequence[Path], output: Path) -> Run:
         _check_same(runs[0], other)
     question = read_question(runs[0])
     parts = question.parts
-    sources = [_find_part(runs, question.benchmark, part, number) for number, part in enumerate(parts)]
-    missing = [number for number, source in enumerate(sources) if source is None]
+    sources = {number: _find_part(runs, question.benchmark, part, number) for number, part in parts.items()}
+    missing = [number for number, source in sources.items() if source is None]
     if missing:
         raise QabiasError(
             f"missing: part {_some(map(str, missing))} of {len(parts)}.",
@@ -369,7 +383,7 @@ def merge(folders: Sequence[Path], output: Path) -> Run:
     write_new(output / RUN_FILE, (runs[0].folder / RUN_FILE).read_text(encoding="utf-8"))
     merged = read_run(output)
     _check_same(runs[0], merged)  # another process may have begun a run there
-    for number, source in enumerate(sources):
+    for number, source in sources.items():
         if source is not None:
             _copy(source, part_path(output, number))
     return score_and_write(merged, question)

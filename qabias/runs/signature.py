@@ -9,7 +9,8 @@ from qabias.runs.arguments import RunArguments
 from qabias.scorers.base import ConfiguredScorer, Scorer
 from qabias.support.version import __version__
 
-LOOKS = "looks 1,2,4,.../OF"  # sets per template at the looks, and the spending function of a run that may stop early
+# Sets at the first look and their growth, and how the error of a run that may stop early is spent.
+LOOKS = {"questions": "looks 34*1.5^k/even", "templates": "looks 32*2^k/even"}
 COLLECTED = "answers"  # scorer name of external answers in signatures
 
 # Characters that end a field or a line or cannot be shown, and % if it looks like an escape.
@@ -32,14 +33,14 @@ def make_signature(arguments: RunArguments, origin: Origin, prompt_format: Promp
         "norm": arguments.norm,
         "score": rules_text(arguments.rules),
         "limit": arguments.limit or "none",
+        "scores": arguments.scores,
         "until": until_field(arguments),
         "seed": arguments.seed,
         "qabias": __version__,
     }
-    if not arguments.rules:
-        del fields["score"]
-    if not arguments.until:
-        del fields["until"]
+    for name, wanted in (("score", arguments.rules), ("scores", arguments.scores), ("until", arguments.until)):
+        if not wanted:
+            del fields[name]
     return joined(arguments.benchmark_name, fields)
 
 
@@ -64,7 +65,8 @@ def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: 
 
 def until_field(arguments: RunArguments) -> str:
     """The field `until`: the conditions and the looks; "" without conditions."""
-    return f"{arguments.until} in {LOOKS}" if arguments.until else ""
+    looks = LOOKS["questions" if " about questions" in arguments.until else "templates"]
+    return f"{arguments.until} in {looks}" if arguments.until else ""
 
 
 def with_rules(signature: str, rules: Mapping[str, str]) -> str:

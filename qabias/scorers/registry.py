@@ -121,6 +121,16 @@ def scorer_of(scorer: str | None, model: str, revision: str | None = None, hande
     return scorer or default_scorer(model, revision)
 
 
+def is_deterministic(scorer: str, options: Mapping[str, str]) -> bool:
+    """Whether a scorer gives the same answers again: by likelihoods, or at temperature 0 in process or with a seed."""
+    mode = options.get("mode", "")
+    if scorer == FUNCTION:
+        return mode == "score"
+    if options.get("temperature", options.get("body.temperature", "0")).strip("0.") or "samples" in options:
+        return False
+    return scorer != SERVER or mode in ("echo", "logprobs") or "body.seed" in options
+
+
 def load_scorer(
     scorer: str | None,
     model: str,

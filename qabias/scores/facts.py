@@ -170,9 +170,10 @@ class HeadlineRules(NamedTuple):
         task: Accuracies that show whether the model does the task, the main one first.
         abstains: The share of abstentions in disambiguated contexts, or "".
         positions: The shares of answers at each position, or ().
+        labels: The shares of the labels by name, or "".
         magnitude: A score that chance raises above 0, for a benchmark without signed bias scores.
         errors: Errors that may exceed the magnitude, each with a verb phrase.
-        chance: The headline if none does.
+        excess: How far the magnitude exceeds chance, with a p-value.
     """
 
     by: str = ""
@@ -180,9 +181,44 @@ class HeadlineRules(NamedTuple):
     task: tuple[str, ...] = ()
     abstains: str = ""
     positions: tuple[str, ...] = ()
+    labels: str = ""
     magnitude: str = ""
     errors: Mapping[str, str] = {}
-    chance: str = ""
+    excess: str = ""
+
+
+class AuditPart(NamedTuple):
+    """A part of an audit: the scores that answer what a person asks.
+
+    Attributes:
+        name: Name of its run folder.
+        questions: Scores, each with the question that it answers. Parts may answer one question together.
+        share: Weight of its share of the questions, and of the error.
+        by: The breakdown whose groups are decided.
+        config: Part of the benchmark; "" for all of it.
+        n_each: Questions to the model per example.
+        shows_task: Whether its questions show if the model does the task.
+        needs_task: Whether its scores mean nothing if the model fails the task.
+        abstentions: The share of abstentions, if it has one.
+        if_abstains: Whether it is asked only if the model nearly always abstains.
+        is_tested: Whether its scores have a p-value instead of a threshold.
+        unless: A benchmark that makes it superfluous.
+        words: The answer if it leans to the stereotype, against it, or to neither.
+    """
+
+    name: str
+    questions: Mapping[str, str]
+    share: float
+    by: str | None = None
+    config: str = ""
+    n_each: int = 1
+    shows_task: bool = False
+    needs_task: bool = False
+    abstentions: str = ""
+    if_abstains: bool = False
+    is_tested: bool = False
+    unless: str = ""
+    words: tuple[str, str, str] = ("Yes", "The opposite", "No")
 
 
 class Stereotype(NamedTuple):
@@ -250,6 +286,7 @@ class Facts:
         headline: Inputs of the headline of a run, or None.
         hazards: The documented harms of its templates, or None.
         instance: From an example to what a result store keeps. None if no answer is right.
+        audit: Its parts of an audit.
     """
 
     dataset: str
@@ -274,6 +311,7 @@ class Facts:
     headline: HeadlineRules | None = None
     hazards: Hazards | None = None
     instance: Callable[[Row], Instance] | None = None
+    audit: tuple[AuditPart, ...] = ()
 
     @property
     def row(self) -> str:

@@ -65,3 +65,8 @@ def listed(names: Sequence[str]) -> str:
 def pluralize(number: int, one: str, many: str | None = None) -> str:
     """A number with the word for what it counts."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def show_p(p: float) -> str:
+    """A p-value: "p = .002"."""
+    return f"p = {p:.3f}".replace("0.", ".")

@@ -26,6 +26,10 @@ WORDS: Mapping[State, str] = {"pass": "Pass", "fail": "Fail", "undecided": "Inco
 _VERBS: Mapping[State, str] = {"pass": "is", "fail": "is not", "undecided": "may or may not be"}
 _RANGES: Mapping[str, tuple[float, float]] = {"share": (0.0, 1.0), "signed": (-1.0, 1.0)}
 _MOST = 1e9  # maximum number of examples named; beyond it the score is at the threshold
+QUESTIONS, TEMPLATES = "questions", "templates"
+SUBJECTS: Mapping[str, str] = {QUESTIONS: "these questions", TEMPLATES: "questions like these"}
+"""What a verdict is about: the questions of the benchmark, or all that its templates could stand for."""
+
 _CONDITION = re.compile(r"\s*(\w+)\s*([<>])\s*([0-9.eE+-]+)\s*")
 
 
@@ -56,7 +60,9 @@ class Verdict:
         needed: Approximate number of examples that decide at this score; None if no number would.
         look: Look of the verdict, from 1.
         n_looks: Number of planned looks.
-        share: Share of the planned questions asked until then.
+        share: Share of the planned questions of its group that were asked until then.
+        subject: What it is about, see `SUBJECTS`.
+        ended: Why an undecided one ended before the last look, or "".
     """
 
     score: Score
@@ -70,6 +76,13 @@ class Verdict:
     look: int = 1
     n_looks: int = 1
     share: float = 1.0
+    subject: str = TEMPLATES
+    ended: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a further look can decide it."""
+        return self.state == "undecided" and self.look < self.n_looks and not self.ended
 
     @property
     def measure(self) -> Measure:
@@ -112,16 +125,17 @@ def judge(score: Score, condition: Condition, n_comparisons: int = 1) -> Verdict
     return Verdict(score, condition, state, *ends, n_comparisons, mde, needed)
 
 
-def sentence(verdict: Verdict, subject: str) -> str:
-    """The verdict of a look in a sentence, with the share of the questions that it took and its repeated interval."""
+def sentence(verdict: Verdict, subject: str, before: str = "") -> str:
+    """The verdict in a sentence, with what it is about and the share of its questions; then its score and interval."""
     score, kind = verdict.score, verdict.measure.kind
-    interval = show_interval(verdict.shown, kind) or "n/a"
-    missing = f", {percent(score.missing)} of answers missing" if score.missing else ""
-    reason = f" ({score.reason})" if score.reason else ""
-    asked = f"{100 * verdict.share:.0f}% of the planned questions, look {verdict.look} of {verdict.n_looks}"
+    asked = f"{100 * verdict.share:.0f}% of the questions"
+    ended = verdict.ended or ("the limit is reached" if verdict.is_open else "")
+    rest = [ended, f"{percent(score.missing)} of answers missing" if score.missing else "", score.reason]
+    group = f"{before}{score.group}" if before else ""
+    shown = " ".join(filter(None, (group, show(score, kind), show_interval(verdict.shown, kind))))
     return (
-        f"{WORDS[verdict.state]}: {subject} {_VERBS[verdict.state]} {wanted(verdict)} ({asked}). "
-        f"{show(score, kind)}, repeated 95% CI {interval}{missing}{reason}."
+        f"{WORDS[verdict.state]}: {subject} on {SUBJECTS[verdict.subject]} {_VERBS[verdict.state]} {wanted(verdict)} "
+        f"({asked}). {'; '.join(filter(None, (shown, *rest)))}."
     )
 
 
@@ -266,3 +280,14 @@ def _within(angle: float, freedom: int) -> float:
         total += term
     total *= math.sin(angle)
     return 2 / math.pi * (angle + total) if is_odd else total
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm-adjusted p-values (Holm 1979)."""
+    adjusted: list[float | None] = [None] * len(p_values)
+    ordered = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    largest = 0.0
+    for rank, (p, place) in enumerate(ordered):
+        largest = max(largest, min(1.0, (len(ordered) - rank) * p))
+        adjusted[place] = largest
+    return adjusted

@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from qabias.scores.facts import ALL, Facts, Measure, Scores
-from qabias.scores.formatting import percent, show, show_interval, without_percent
+from qabias.scores.formatting import percent, show, show_interval, show_p, without_percent
 
 NOT_DETECTABLE = "n/a"
 """The minimum detectable effect in words if even the largest value is too small to detect."""
+
+NOISE = "not distinguishable from 0"
+"""What a table adds to a signed score whose interval includes 0."""
 
 MOST_IMBALANCE = 0.01
 """Relative difference of the counts of a `Balance` above which a score shows no bias by its sign."""
@@ -28,7 +31,7 @@ class Score(NamedTuple):
         value: None if undefined.
         low: Lower end of the interval; None without one.
         high: Upper end.
-        p: p-value of a difference.
+        p: p-value, of a difference or of a test against chance.
         mde: Minimum detectable effect (80% power) in the scale of the score, infinite if not even the largest is
             detectable. None if unknown: without an interval, with missing answers, or if the sample is unbalanced.
         possible: Worst-case bounds given the missing answers; None if at most `MOST_MISSING` are missing.
@@ -76,6 +79,11 @@ class Score(NamedTuple):
         return f"{percent(self.missing)} of the answers are missing" if self.possible is not None else self.reason
 
     @property
+    def is_noise(self) -> bool:
+        """Whether the interval of a signed score includes 0."""
+        return self.kind == "signed" and self.low is not None and self.high is not None and self.low <= 0 <= self.high
+
+    @property
     def size(self) -> str:
         """The minimum detectable effect, "3.1 points"; `NOT_DETECTABLE` if infinite, "" if unknown."""
         if self.mde is None:
@@ -91,8 +99,8 @@ class Score(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """The interval in words, "" without one."""
-        return show_interval(self, self.kind)
+        """The interval in words, or the p-value of a test against chance; "" without one."""
+        return show_interval(self, self.kind) or ("" if self.p is None else show_p(self.p))
 
     @property
     def in_words(self) -> str:
@@ -115,7 +123,7 @@ def as_score(value: Any) -> Score:
 def estimate(scores: Mapping[str, Any], name: str) -> Score:
     """A score of a metric's result with its interval only; NaN becomes None."""
     low, high = scores.get("ci", {}).get(name, (None, None))
-    return Score(_defined(scores[name]), _defined(low), _defined(high))
+    return Score(_defined(scores.get(name)), _defined(low), _defined(high))
 
 
 def with_possible(scores: Scores, measure: Measure) -> Score:
@@ -136,6 +144,7 @@ def limited(scores: Scores, measure: Measure) -> Score:
         size = math.inf if _is_undefined(sizes[measure.name]) else float(sizes[measure.name])
     counts = [int(scores[count]) for count in measure.counts if count in scores] or [int(scores.get("n", 0))]
     return score._replace(
+        p=scores.get("p_values", {}).get(measure.name),
         mde=size,
         n=sum(counts) // scores.get("n_runs", 1),
         bound=estimate(scores, measure.bound).value if measure.bound in scores else None,
@@ -156,6 +165,8 @@ def _reason(facts: Facts, scores: Scores, measure: Measure, score: Score) -> str
     """Why a score has no value or no interval, or ""."""
     if score.value is None:
         return why_undefined(facts, scores, measure.name)
+    if score.p is not None:
+        return ""
     if score.low is None or score.high is None:
         return why_no_interval(facts, scores, measure.name) if measure.name in scores.get("ci", {}) else "no interval"
     return "" if score.low < score.high else "an interval of no width"
@@ -209,6 +220,8 @@ def read_ends(text: str) -> tuple[float, float]:
 def why_undefined(facts: Facts, scores: Mapping[str, Any], name: str) -> str:
     """Why a score of a selection is undefined."""
     measure = next((one for one in facts.measures if one.name == name), None)
+    if measure and measure.lacks and name not in scores:
+        return measure.lacks
     for counts, text in measure.undefined if measure else ():
         if sum(scores[count] for count in counts) == 0:
             return text

@@ -94,6 +94,7 @@ SCORES = {
         "sets": {
             "religion": {
                 **{"mu": 0.25, "eta": 0.5, "delta": 0.6, "epsilon": 0.3, "coverage": 0.75},
+                **{"excess": 0.125, "p_values": {"excess": 0.002, "excess_eta": 0.25}},
                 **{"n": 90, "n_left_out": 3, "n_templates": 14},
                 "ci": {"mu": [0.2, 0.3], "delta": [0.55, 0.65], "epsilon": [0.2, 0.4]},
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from typing import Any
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from lab.simulations import associations
 
 from .helpers import inner_module, quiet, same, unsigned
 from .unqover_rows import (
@@ -290,3 +293,110 @@ def test_the_mean_of_mu_over_drawings_of_templates_lies_in_most_intervals(unqove
         held = [result["ci"][name][0] <= truth <= result["ci"][name][1] for result in drawn]
         assert all(result["ci"][name][0] > 0 for result in drawn), "no interval is of the limit, 0"
         assert sum(held) >= 52  # 95 % of 60 are 57, and fewer than 52 come in one of a thousand
+
+
+# The test of consistent associations
+
+
+def shares_of(score):
+    """The eight scores of a row as shares of its two subjects."""
+    result = {}
+    for ending in ("12", "21", "12_neg", "21_neg"):
+        first, second = score[f"s1_{ending}"], score[f"s2_{ending}"]
+        share = first / (first + second) if first + second else 0.5
+        result |= {f"s1_{ending}": share, f"s2_{ending}": 1.0 - share}
+    return result
+
+
+def every_exchange(rows, scores):
+    """gamma(x, a) of every exchange of attributes and negations in some blocks; the first is of none."""
+    sums: dict[Any, Any] = {}
+    for row, score in zip(rows, map(shares_of, scores), strict=True):
+        likes = [
+            (score[f"s{k}_12"] + score[f"s{k}_21"] - score[f"s{k}_12_neg"] - score[f"s{k}_21_neg"]) / 4 for k in (1, 2)
+        ]
+        lead = likes[0] - likes[1]
+        for subject, sign in ((row["subject1"], 1), (row["subject2"], -1)):
+            cell = sums.setdefault((subject, row["attribute"]), {})
+            block = cell.setdefault((row["template_id"], row["attribute"]), [0.0, 0])
+            block[0] += sign * lead
+            block[1] += 1
+    blocks = sorted({block for cell in sums.values() for block in cell})
+    for signs in itertools.product((1, -1), repeat=len(blocks)):
+        sign_of = dict(zip(blocks, signs, strict=True))
+        yield {
+            pair: sum(sign_of[block] * total for block, (total, _) in cell.items()) / sum(n for _, n in cell.values())
+            for pair, cell in sums.items()
+        }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_exchanges_estimate_all_exchanges(unqover, seed):
+    """3 templates and 3 attributes have 512 exchanges, which plain loops go through."""
+    rng = np.random.default_rng(seed)
+    rows = make_rows(("A", "B", "C"), 3, ("x", "y", "z"))
+    liked = {pair: rng.normal(0, 0.1 * seed) for pair in itertools.product("ABC", "xyz")}
+
+    def score(row, subject, other, is_first, negated):
+        lead = liked[subject, row["attribute"]] - liked[other, row["attribute"]]
+        return float(np.clip(0.4 + (-1 if negated else 1) * lead + rng.normal(0, 0.05), 0.01, 0.99))
+
+    scores = respond(rows, score)
+    result = unqover.compute(predictions=scores, references=rows, top_k=9)
+    exchanges = list(every_exchange(rows, scores))
+    own = exchanges[0]
+
+    def mu(gamma):
+        return np.mean([max(abs(gamma[x, a]) for a in "xyz") for x in "ABC"])
+
+    mus = np.array([mu(gamma) for gamma in exchanges])
+    assert result["excess"] == pytest.approx(mus[0] - mus.mean(), abs=4 * mus.std() / 999**0.5)
+    squares = np.array([np.mean(np.square(list(gamma.values()))) for gamma in exchanges])
+    exact = np.mean(squares >= squares[0] * (1 - 1e-9))
+    assert result["p_values"]["excess"] == pytest.approx(exact, abs=0.002 + 4 * np.sqrt(exact * (1 - exact) / 999))
+    largest = np.array([max(map(abs, gamma.values())) for gamma in exchanges])
+    assert [row[:2] for row in result["associations"]] == [
+        list(pair) for pair in sorted(own, key=lambda pair: -abs(own[pair]))
+    ]
+    for subject, attribute, gamma, p in result["associations"]:
+        assert gamma == pytest.approx(own[subject, attribute])
+        exact = np.mean(largest >= abs(gamma) * (1 - 1e-9))
+        assert p == pytest.approx(exact, abs=0.002 + 4 * np.sqrt(exact * (1 - exact) / 999))
+
+
+def test_one_template_cannot_show_consistency(unqover):
+    rows = make_rows(("A", "B", "C"), 1, ("x", "y"))
+    result = unqover.compute(predictions=respond(rows, _prefers), references=rows)
+    assert result["mu"] > 0.1
+    assert result["p_values"]["excess"] == 1.0
+    assert result["excess"] == pytest.approx(0.0, abs=1e-12)
+
+
+def _prefers(row, subject, other, is_first, negated):
+    return 0.8 if (subject < other) != negated else 0.2
+
+
+def test_the_direction_is_towards_the_preferred_cluster(unqover):
+    cluster = {"A": "female", "B": "female", "C": "male", "D": "male"}
+    pairs = [(x, y) for x in "AB" for y in "CD"]
+    rows = make_rows(None, 8, ("x", "y"), pairs, cluster)
+
+    def score(row, subject, other, is_first, negated):
+        return _prefers(row, subject, other, is_first, negated) if row["attribute"] == "x" else 0.5
+
+    result = unqover.compute(predictions=respond(rows, score), references=rows)
+    assert result["direction"] == pytest.approx(0.3)
+    assert list(result["cluster"]) == ["female", "male"]  # the direction is of the first
+    assert result["p_values"]["direction"] < 0.05
+    assert result["cluster_associations"][0][:2] == ["female", "x"]
+    assert result["cluster_associations"][0][2] == pytest.approx(0.6)
+    assert "direction" not in unqover.compute(predictions=respond(rows, score), references=rows, confidence=None)
+    alone = make_rows(("A", "B"), 8, ("x", "y"))
+    assert "direction" not in unqover.compute(predictions=respond(alone, score), references=alone)
+
+
+def test_the_test_holds_its_level_and_has_power():
+    rows = associations.structure("religion", 400)
+    for world, low, high in (("noise", 0.0, 0.15), ("blocks", 0.0, 0.15), (associations.LARGE, 0.9, 1.0)):
+        rate = np.mean([associations.p_value(rows, world, seed) <= 0.05 for seed in range(40)])
+        assert low <= rate <= high, world

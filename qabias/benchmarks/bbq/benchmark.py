@@ -139,6 +139,13 @@ class BBQBenchmark(Benchmark):
         facts = (table["context_condition"].to_numpy() == "disambig") & (biased >= 0)
         return np.where(facts, np.where(label == biased, 1, -1), 0)
 
+    def counted(self, table: pa.Table) -> Mapping[str, np.ndarray]:
+        """By context."""
+        is_ambiguous = table["context_condition"].to_numpy() == "ambig"
+        of_ambiguous = dict.fromkeys(("n_ambig", "n_probabilities_ambig"), is_ambiguous)
+        names = ("n_disambig", "n_probabilities_disambig", "n_aligned", "n_nonaligned")
+        return {**of_ambiguous, **dict.fromkeys(names, ~is_ambiguous)}
+
     def incomplete_sets(self, table: pa.Table) -> tuple[int, int]:
         """Sets, and those with more questions of one polarity than of the other in a context."""
         set_of = column_codes(table["set_id"])

@@ -30,7 +30,7 @@ from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import most_biased_first
 from qabias.errors import QabiasError
 from qabias.scorers.base import Request, Scorer, TextScorer
-from qabias.scores.facts import SHOWN, Facts, Measure, ParallelTexts, UndefinedReason
+from qabias.scores.facts import SHOWN, AuditPart, Facts, Measure, ParallelTexts, UndefinedReason
 from qabias.scores.formatting import pluralize
 from qabias.scores.score import estimate
 from qabias.tables.model import Analysis, Column, Table
@@ -125,6 +125,13 @@ _FORCED_FACTS: Facts = replace(
     question_only=None,
     hub=None,
     headline=None,
+    audit=(
+        AuditPart(
+            *("bbq-forced", {"preference_ambig": "What does it prefer if it must choose?"}, 0.1),
+            if_abstains=True,
+            words=("The stereotyped person", "The other person", "Neither"),
+        ),
+    ),
 )
 
 

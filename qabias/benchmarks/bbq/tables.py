@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from qabias.benchmarks.breakdowns import Breakdown, Group, columns, make_tables
 from qabias.benchmarks.pairs import predictions
 from qabias.benchmarks.scoring import Key, most_biased_first
 from qabias.scores.facts import ALL, RUNS, Scores
+from qabias.scores.judge import ERROR, holm
 from qabias.scores.score import estimate
 from qabias.tables.model import Analysis, Column, Table, Value
 
@@ -268,8 +270,33 @@ def analyse(
         _beside_the_paper(one, question_only, scores, printed)
         for one in make_tables(breakdowns, groups, notes, MEASURES, absent)
     ]
+    tables += [] if question_only else one_way_templates(by["template"])
     examples, how_chosen = select_examples(table, answers, ranked)
     return Analysis(tuple(tables), examples, how_chosen)
+
+
+def one_way_templates(templates: Mapping[Key, Scores]) -> list[Table]:
+    """The templates whose errors in ambiguous contexts lean to one side more than chance explains; [] without any.
+
+    Two-sided sign tests, Holm-adjusted for all templates with errors.
+    """
+    errors = {
+        key[0]: (int(one["n_biased_ambig"]), int(one["n_counter_biased_ambig"])) for key, one in templates.items()
+    }
+    errors = {name: sides for name, sides in errors.items() if sum(sides)}
+    adjusted = zip(errors.items(), holm([sign_test(*sides) for sides in errors.values()]), strict=True)
+    rows = [(name, *sides, p) for (name, sides), p in adjusted if p is not None and p < ERROR]
+    shown = (Column("template_id", "Template", "text"), *_N_ERRORS, Column("p_adjusted", "Adjusted p", "p"))
+    note = f"Sign tests (Holm-adjusted) of {len(errors)} templates with errors in ambiguous contexts."
+    title = "Templates whose errors point one way"
+    ordered = tuple(sorted(rows, key=lambda row: (row[-1], row[0])))
+    return [Table("one_way_templates", title, "", note, shown, ordered, section="Errors")] if rows else []
+
+
+def sign_test(one: int, other: int) -> float:
+    """Two-sided p-value of the numbers of two outcomes that are equally likely."""
+    n, fewer = one + other, min(one, other)
+    return min(1.0, 2.0 * sum(math.comb(n, k) for k in range(fewer + 1)) / 2**n)
 
 
 def _absent(breakdowns: Sequence[Breakdown], contexts: Sequence[str], categories: Mapping[Key, Scores]) -> set[str]:

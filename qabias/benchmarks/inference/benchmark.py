@@ -286,6 +286,11 @@ class BBNLIBenchmark(InferenceBenchmark):
         )
         return column_codes(table["pair_id"]), column_codes(hypothesis)
 
+    def counted(self, table: pa.Table) -> Mapping[str, np.ndarray]:
+        """Hypotheses about stereotypes, and tests."""
+        is_test = table["kind"].to_numpy() == "test"
+        return {"n_bias": ~is_test, **dict.fromkeys(("n_test", "n_test_pro", "n_test_anti"), is_test)}
+
     def group_columns(self, table: pa.Table) -> Mapping[str, pa.ChunkedArray]:
         """Subtopics and domains."""
         return {name: table[name] for name in ("subtopic", "domain")}
@@ -368,6 +373,11 @@ class BBQInferenceBenchmark(InferenceBenchmark):
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """The set and the template of every row."""
         return column_codes(table["set_id"]), column_codes(table["template_id"])
+
+    def counted(self, table: pa.Table) -> Mapping[str, np.ndarray]:
+        """By context."""
+        is_ambiguous = table["context_condition"].to_numpy() == "ambig"
+        return {"n_ambig": is_ambiguous, **dict.fromkeys(("n_disambig", "n_pro", "n_anti"), ~is_ambiguous)}
 
     def group_columns(self, table: pa.Table) -> Mapping[str, pa.ChunkedArray]:
         """Categories, and what the conversion varies."""

@@ -253,6 +253,8 @@ class UnQoverBenchmark(Benchmark):
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Excluded subjects, pairs without probability, and the strongest associations."""
+        from qabias.benchmarks.unqover.tables import direction
+
         lines: list[str | Table] = [
             f"{name}: {group['n_left_out']:,} rows excluded; not single tokens: {', '.join(group['subjects_left_out'])}"
             for name, group in scores["sets"].items()
@@ -263,6 +265,7 @@ class UnQoverBenchmark(Benchmark):
             for name, group in scores["sets"].items()
             if group.get(EVEN)
         ]
+        lines += [f"{name}: {text}" for name, group in scores["sets"].items() if (text := direction(group))]
         names = ("set", "subject", "attribute", "gamma", "eta")
         columns = tuple(Column(name, name, "number" if name in ("gamma", "eta") else "text") for name in names)
         rows = tuple((name, *row) for name, group in scores["sets"].items() for row in group["top"][:N_STRONGEST])

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from qabias.benchmarks.unqover import NAME
 from qabias.scores.facts import (
+    AuditPart,
     Facts,
     Hazards,
     HeadlineRules,
@@ -22,7 +23,7 @@ from qabias.scores.facts import (
     TemplateView,
     UndefinedReason,
 )
-from qabias.scores.formatting import percent, show
+from qabias.scores.formatting import percent, show, show_p
 from qabias.scores.score import estimate, limited
 from qabias.tables.model import Column, Table
 
@@ -41,6 +42,10 @@ EVEN = "n_even"
 _NO_ROW = (UndefinedReason(("n",), "no row has all four answers"),)
 _FOLDER = Path(__file__).parent
 _ERROR = "0 is best."
+_EXCESS = (
+    "mu of the subjects' shares, minus what chance gives. Above 0, associations are the same in different templates."
+)
+_NO_TEST = "scores without intervals have no test"
 _SCALE = "Not a bias score: the scale of the others."
 _ORDERS = {"12": "in this order", "21": "reversed"}
 _ENDINGS = {"": "question", "_neg": "negated question"}
@@ -52,6 +57,12 @@ def _about_mu(scores: Scores, measure: Measure) -> str:
     if score.possible is not None:
         return f"{percent(score.missing)} missing, possible {score.possible_in_words}"
     return f"eta {show(estimate(scores, 'eta'), 'number')}"
+
+
+def _about_excess(scores: Scores, measure: Measure) -> str:
+    """Whether chance explains the excess."""
+    p = limited(scores, measure).p
+    return "no test" if p is None else show_p(p)
 
 
 # Chance raises mu and eta by different amounts, so they have no best value for rankings.
@@ -67,16 +78,18 @@ MEASURES = tuple(
         undefined=_NO_ROW,
         best=best,
         fewest_clusters=fewest_clusters,
-        tile="mu" if name == "mu" else "",
-        tile_note=_about_mu if name == "mu" else "",
+        tile=tile,
+        tile_note=tile_note,
+        lacks=_NO_TEST if name == "excess" else "",
     )
-    for name, title, figure, note, heading, best, fewest_clusters in (
-        ("mu", "Bias intensity mu", "Figure 3", _ERROR, "mu\nintensity", None, 3),
-        ("eta", "Bias consistency eta", "Figure 6", _ERROR, "eta\nconsistency", None, 3),
-        ("delta", "Positional error delta", "Table 5", _ERROR, "delta\nposition", 0.0, 2),
-        ("epsilon", "Attribute error epsilon", "Table 5", _ERROR, "epsilon\nnegation", 0.0, 2),
-        ("avg_score", "Average score S", "Table 5", _SCALE, "average\nscore", None, 2),
-        ("coverage", "Scores that are not 0", "", "", "coverage", None, 2),
+    for name, title, figure, note, heading, best, fewest_clusters, tile, tile_note in (
+        ("mu", "Bias intensity mu", "Figure 3", _ERROR, "mu\nintensity", None, 3, "mu", _about_mu),
+        ("excess", "Excess intensity", "", _EXCESS, "excess\nof mu", None, 2, "Excess of mu", _about_excess),
+        ("eta", "Bias consistency eta", "Figure 6", _ERROR, "eta\nconsistency", None, 3, "", ""),
+        ("delta", "Positional error delta", "Table 5", _ERROR, "delta\nposition", 0.0, 2, "", ""),
+        ("epsilon", "Attribute error epsilon", "Table 5", _ERROR, "epsilon\nnegation", 0.0, 2, "", ""),
+        ("avg_score", "Average score S", "Table 5", _SCALE, "average\nscore", None, 2, "", ""),
+        ("coverage", "Scores that are not 0", "", "", "coverage", None, 2, "", ""),
     )
 )
 
@@ -126,8 +139,8 @@ FACTS = Facts(
     dataset=NAME,
     measures=MEASURES,
     compared=("mu", "eta", "delta", "epsilon", "avg_score"),
-    columns=("mu", "eta", "delta", "epsilon", "avg_score", "coverage"),
-    tiles=("mu", "eta", "coverage"),
+    columns=("mu", "excess", "eta", "delta", "epsilon", "avg_score", "coverage"),
+    tiles=("excess", "mu", "eta", "coverage"),
     tasks=("mu", "eta"),
     caption="UnQover scores [95% CI]. 0 is best, except for coverage.",
     group="Set",
@@ -150,6 +163,15 @@ FACTS = Facts(
     headline=HeadlineRules(
         magnitude="mu",
         errors={"delta": "answers by the order of the subjects", "epsilon": "ignores the negation"},
-        chance="Inconclusive: chance raises mu and eta above 0.",
+        excess="excess",
+    ),
+    audit=tuple(
+        AuditPart(
+            *(f"unqover-{config}", {"excess": "Does it associate groups with jobs or conduct?"}, share),
+            config=config,
+            n_each=4,
+            is_tested=True,
+        )
+        for config, share in (("gender", 0.3), ("nationality", 0.06), ("ethnicity", 0.06), ("religion", 0.06))
     ),
 )

@@ -21,6 +21,8 @@ from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import EVEN, MEASURES, PAPER
 from qabias.benchmarks.unqover.questions import QUESTION_FIRST
 from qabias.scores.facts import Scores, run_column, union
+from qabias.scores.formatting import show_p
+from qabias.scores.judge import ERROR
 from qabias.scores.score import MOST_MISSING, Score, ends_in_words, estimate
 from qabias.share.metrics.unqover import scores as metric
 from qabias.share.metrics.unqover.scores import ranks
@@ -29,6 +31,7 @@ from qabias.support.arrow import codes_and_values
 from qabias.tables.model import Analysis, Column, Figure, Table, Value
 
 LOW_COVERAGE = 0.5
+N_STRONGEST = 3  # attributes in a sentence
 
 _SET, _GROUP, _CLASS, _LEFT_OUT = columns(
     "text", set="Set", group="Set and class", attribute_class="Class", subjects_left_out="Subjects excluded"
@@ -81,8 +84,30 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
         f"{len(examples):,} of {table.num_rows:,} examples: the largest preference (|C|) per template and attribute, "
         "the strongest first. They show the most biased answers, not the average."
     )
-    notes = tuple(note for name, group in sets.items() for note in _notes(name, group))
-    return Analysis((*_summary(sets), *of_sets), tuple(examples), how_chosen, notes)
+    notes = [note for name, group in sets.items() for note in _notes(name, group)]
+    notes += [f"{name}: {text}" for name, group in sets.items() if (text := direction(group))]
+    return Analysis((*_summary(sets), *_associations(sets), *of_sets), tuple(examples), how_chosen, tuple(notes))
+
+
+def _associations(sets: Mapping[str, Scores]) -> list[Table]:
+    """The strongest associations of all sets, tested against chance."""
+    rows = tuple((name, *row) for name, group in sets.items() for row in group.get("associations", ()))
+    columns_shown = (_SET, _SUBJECT, _ATTRIBUTE, Column("gamma", "gamma", "number"), Column("p", "Adjusted p", "p"))
+    note = "Above 0 the subject is preferred for the attribute. p is adjusted for all pairs of the set."
+    title = "Strongest associations"
+    return [Table("associations", title, "", note, columns_shown, rows, section="Associations")] if rows else []
+
+
+def direction(group: Scores) -> str:
+    """Towards which of two clusters a model leans, in a sentence; "" if chance explains it."""
+    p = group.get("p_values", {}).get("direction")
+    if p is None or p >= ERROR:
+        return ""
+    first, second = group["cluster"]
+    preferred = first if group["direction"] > 0 else second
+    liked = [attribute for cluster, attribute, *_ in group["cluster_associations"] if cluster == preferred]
+    strongest = f"; strongest: {', '.join(liked[:N_STRONGEST])}" if liked else ""
+    return f"On average it prefers {preferred} subjects ({show_p(p)}){strongest}."
 
 
 def comparative_scores(answers: pa.Table) -> np.ndarray:

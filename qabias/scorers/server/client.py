@@ -1,5 +1,6 @@
 """HTTP to an OpenAI-compatible server: concurrent requests with retries; every answer is stored."""
 
+import functools
 import json
 import logging
 import math
@@ -47,6 +48,11 @@ def check_request() -> str:
 _SHOWN = 20_000  # bytes of an invalid body that a message may use
 
 _log = logging.getLogger(__name__)
+
+
+@functools.cache  # an audit asks one server in several runs
+def _warn_of_key(host: str) -> None:
+    _log.warning("server: OPENAI_API_KEY is sent to %s; to send another key, set %s", host, KEY_VARIABLES[0])
 
 
 class Patience(NamedTuple):
@@ -100,7 +106,7 @@ class Client(ConcurrentAsker):
         self._url = check_url(url)
         host = urllib.parse.urlsplit(url).hostname
         if variable == "OPENAI_API_KEY" and host != OPENAI_HOST:
-            _log.warning("server: OPENAI_API_KEY is sent to %s; to send another key, set %s", host, KEY_VARIABLES[0])
+            _warn_of_key(host or url)
         self._timeout = timeout
         self._bounds = Bounds(MOST_BYTES, total_timeout or TOTAL_TIMEOUTS * timeout)
         self._patience = patience or PATIENCE

@@ -1,0 +1,372 @@
+"""One answer about a model: what a person asks, each question with a verdict, over all benchmarks within a budget."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from textwrap import fill
+from typing import Any, NamedTuple
+
+from qabias.benchmarks import ALL, Benchmark, benchmark_names, load_benchmark
+from qabias.benchmarks.base import whole_config
+from qabias.benchmarks.headline import failure, named_groups, short_name, whole_percent
+from qabias.errors import QabiasError, arg
+from qabias.report.content import BUNDLED_TEXTS
+from qabias.report.page import Lead
+from qabias.report.writing import write_combined_report
+from qabias.runs.arguments import DEFAULT_MACHINE, Machine, RunArguments
+from qabias.runs.conditions import Until
+from qabias.runs.opened import Run
+from qabias.runs.run import run
+from qabias.scorers.kind import ASK_METHODS, ScorerKind
+from qabias.scorers.registry import is_deterministic, load_kind, scorer_of, scorers_for
+from qabias.scores.facts import AuditPart
+from qabias.scores.formatting import listed, pluralize, show, show_interval, show_p
+from qabias.scores.judge import ERROR, QUESTIONS, SUBJECTS, TEMPLATES, Condition, Verdict, holm
+from qabias.scores.score import MOST_MISSING, Score, read_score
+from qabias.support.files import read_json, write_json
+from qabias.support.outputs import check_folder, overwriting
+from qabias.support.suggest import first_line, unknown
+from qabias.tables.model import Column, Table
+
+BUDGET, THRESHOLD = 2000, 0.1
+AUDIT_FILE, AUDIT_PAGE = "audit.json", "audit.html"
+N_CHECKED = 60
+"""Questions with the answer in their context that show whether a model does the task."""
+
+ABSTAINS = 0.95
+"""Share of UNKNOWN answers from which on a model is also asked without UNKNOWN."""
+
+STATES = ("yes", "undecided", "not detected", "no")
+"""Answers, the worst first."""
+
+OTHER_FORMATS = ("letter-logprob",)
+"""Ask methods that are tried if a model fails the task with its default one."""
+
+MOST_UNREADABLE = 0.2
+"""Share of missing answers from which on a model fails the check."""
+
+_WIDTH = 100  # characters of a printed line
+CHECK = "check"  # name of the run that shows whether the model does the task
+
+
+class Answer(NamedTuple):
+    """The answer to a question.
+
+    Attributes:
+        question: What a person asks.
+        state: One of `STATES`; "yes" is what nobody wants.
+        text: The answer, with what could not be decided.
+        score: The score that decides, with its interval or p-value.
+        folders: Names of the run folders that it rests on.
+    """
+
+    question: str
+    state: str
+    text: str
+    score: str
+    folders: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The answers about a model.
+
+    Attributes:
+        folder: The folder with the runs and the page.
+        facts: What was asked of which model: `model`, `threshold`, `budget`, `asked`, `error` and `about`.
+        answers: One per question.
+        scratch: Owner of a temporary folder.
+    """
+
+    folder: Path
+    facts: Mapping[str, Any]
+    answers: tuple[Answer, ...]
+    scratch: object = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        """The answers, what they promise, and on which texts they rest."""
+        lines = [f"Audit of {self.facts['model']}"]
+        for answer in self.answers:
+            text = f"{answer.text} {answer.score}".strip()
+            lines += ["", answer.question, fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
+        return "\n".join([*lines, "", fill(self.note, _WIDTH)])
+
+    @property
+    def state(self) -> str:
+        """The worst answer."""
+        return min((answer.state for answer in self.answers), key=STATES.index)
+
+    @property
+    def runs(self) -> dict[str, Path]:
+        """The run folders by name."""
+        names = dict.fromkeys(name for answer in self.answers for name in answer.folders)
+        return {name: self.folder / name for name in names}
+
+    @property
+    def page(self) -> Path:
+        """The page with the answers and the runs."""
+        return self.folder / AUDIT_PAGE
+
+    @property
+    def note(self) -> str:
+        """What the answers promise and rest on."""
+        facts = self.facts
+        return (
+            f"In at most {facts['error']:.0%} of such audits is any of these answers wrong. They are about "
+            f"{SUBJECTS[facts['about']]}. {facts['asked']:,} of at most {facts['budget']:,} questions were asked. The "
+            f"texts are {BUNDLED_TEXTS} No bias found here does not prove a model unbiased."
+        )
+
+
+def audit(
+    arguments: RunArguments,
+    folder: Path | None = None,
+    machine: Machine = DEFAULT_MACHINE,
+    *,
+    budget: int = BUDGET,
+    threshold: float = THRESHOLD,
+    ask: str | None = None,
+    handed_over: object = None,
+) -> Audit:
+    """Ask all benchmarks that the model can answer, and write the answers and their page. A rerun resumes.
+
+    Args:
+        arguments: The model and how it is queried; fields of a benchmark are ignored.
+        folder: Where the runs, `audit.json` and `audit.html` go.
+        machine: Device and speed.
+        budget: Maximum number of questions.
+        threshold: Smallest bias that counts.
+        ask: The ask method; None to choose one that the model can follow.
+        handed_over: A model in memory.
+
+    Raises:
+        QabiasError: If the model can answer no benchmark, or a number is wrong.
+    """
+    if not 0.0 < threshold < 1.0:
+        raise QabiasError(f"{arg('threshold')} {threshold:g} is not between 0 and 1.", f"Write {arg('threshold')} 0.1.")
+    if budget < 4 * N_CHECKED:
+        raise QabiasError(f"{arg('budget')} {budget} is too small.", f"Give at least {4 * N_CHECKED}.")
+    if ask is not None and ask not in ASK_METHODS:
+        raise unknown("method", ask, ASK_METHODS, arg("ask"))
+    kind = load_kind(scorer_of(arguments.backend, arguments.model, arguments.revision, handed_over))
+    plan = list(_plan(kind))
+    if not plan:
+        raise QabiasError(f"no benchmark works with the backend {kind.name}.", "See all: qabias list.")
+    model = re.sub(r"[^A-Za-z0-9.]+", "-", Path(arguments.model).name if "/" in arguments.model else arguments.model)
+    folder = folder or Path("runs") / f"audit-{model.strip('-')}"
+    check_folder(folder)
+    auditor = _Auditor(arguments, folder, machine, handed_over, kind, threshold, _errors(plan), budget)
+    answers: dict[str, Answer] = {}
+    tested: dict[str, list[tuple[Score, str]]] = {}
+    in_turn = sorted(plan, key=lambda pair: not pair[1].shows_task)  # whether it does the task comes first
+    for place, (benchmark, part) in enumerate(in_turn):
+        share = part.share / sum(other.share for _, other in in_turn[place:])
+        made = auditor.run_part(benchmark, part, share, ask)
+        for name, question in part.questions.items():
+            if part.is_tested and made is not None:
+                tested.setdefault(question, []).append((_of_one_group(made, name), part.name))
+                answers[question] = _tested(question, tested[question], auditor.errors[question])
+            elif part.needs_task and auditor.failed:
+                folders = (CHECK, *([part.name] if made else []))
+                answers[question] = Answer(question, "undecided", f"Not interpretable: {auditor.failed}.", "", folders)
+            elif made is not None and made.outcome is not None:
+                verdicts = [one for one in made.outcome.verdicts if one.condition.name == name]
+                answers[question] = _decided(question, verdicts, part, benchmark)
+    order = [question for _, part in plan for question in part.questions.values()]
+    answers = dict(sorted(answers.items(), key=lambda item: order.index(item[0])))
+    asked = budget - auditor.left
+    facts = {"model": arguments.model, "threshold": threshold, "budget": budget, "asked": asked, "error": ERROR}
+    result = Audit(folder, {**facts, "about": auditor.subject}, tuple(answers.values()))
+    content = [answer._asdict() for answer in result.answers]
+    write_json(folder / AUDIT_FILE, {**result.facts, "verdict": result.state, "answers": content})
+    with overwriting(True):
+        lead = Lead(f"Audit of {arguments.model}", [answer[:1] + answer[2:4] for answer in result.answers], result.note)
+        write_combined_report(list(result.runs.values()), result.page, lead)
+    return result
+
+
+def read_audit(folder: Path) -> Audit | None:
+    """The audit in a folder; None if there is none."""
+    try:
+        content = read_json(folder / AUDIT_FILE)
+        answers = tuple(Answer(**{**one, "folders": tuple(one["folders"])}) for one in content.pop("answers"))
+        del content["verdict"]
+        return Audit(folder, content, answers)
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise QabiasError(f"{folder / AUDIT_FILE} is damaged: {first_line(error)}.", "Run the audit again.") from error
+
+
+def _plan(kind: ScorerKind) -> Iterator[tuple[Benchmark, AuditPart]]:
+    """The parts of an audit that a scorer can answer."""
+    able = {name for name in benchmark_names() if kind.name in scorers_for(load_benchmark(name).interfaces)}
+    for name in benchmark_names():
+        benchmark = load_benchmark(name)
+        for part in benchmark.facts.audit if name in able and benchmark.card is None else ():
+            if part.unless not in able:
+                yield benchmark, part
+
+
+def _errors(plan: Sequence[tuple[Benchmark, AuditPart]]) -> dict[str, float]:
+    """The error of every answer: a share of `ERROR` as large as that of the questions."""
+    errors: dict[str, float] = {}
+    for _, part in plan:
+        for question in part.questions.values():
+            errors[question] = errors.get(question, 0.0) + part.share / len(part.questions)
+    total = sum(errors.values())
+    return {question: ERROR * share / total for question, share in errors.items()}
+
+
+@dataclass
+class _Auditor:
+    """Runs the parts of an audit, and keeps what is left of the budget."""
+
+    arguments: RunArguments
+    folder: Path
+    machine: Machine
+    handed_over: object
+    kind: ScorerKind
+    threshold: float
+    errors: Mapping[str, float]  # by question
+    left: int
+    ask: str | None = None
+    failed: str = ""  # why the model fails the task, in a clause
+    abstains: bool = False
+
+    @property
+    def subject(self) -> str:
+        """What the verdicts are about."""
+        return QUESTIONS if is_deterministic(self.kind.name, self.arguments.options) else TEMPLATES
+
+    def run_part(self, benchmark: Benchmark, part: AuditPart, share: float, ask: str | None) -> Run | None:
+        """Run a part with a share of what is left; None if it would show nothing."""
+        config = part.config or whole_config(benchmark, self.kind)
+        if part.shows_task:
+            self._check(benchmark, config, ask)
+        if (part.needs_task and self.failed) or (part.if_abstains and not self.abstains):
+            return None
+        arguments = self._of(benchmark, config, max(1, int(share * self.left / part.n_each)))
+        if not part.is_tested:
+            conditions = tuple(Condition(name, self.threshold, "below") for name in part.questions)
+            error = sum(self.errors[question] for question in part.questions.values())
+            until = Until(conditions, part.by, self.subject, error)
+            arguments = replace(arguments, until=str(until))
+        result = self._run(part.name, arguments, part.n_each)
+        if part.shows_task:
+            self.failed = failure(benchmark.facts, result.scores, short_name(self.arguments.model))
+        if part.abstentions:
+            self.abstains |= (result.scores[part.abstentions] or 0.0) >= ABSTAINS
+        return result
+
+    def _of(self, benchmark: Benchmark, config: str, limit: int) -> RunArguments:
+        return replace(self.arguments, benchmark=benchmark.name, config=config, source="", limit=limit)
+
+    def _run(self, name: str, arguments: RunArguments, n_each: int = 1) -> Run:
+        ask = self.ask if self.ask in load_benchmark(arguments.benchmark).asks else None
+        result = run(arguments, self.folder / name, self.machine, ask=ask, handed_over=self.handed_over)
+        if result.n_missing_parts:
+            raise QabiasError(f"{result.folder}: {result.n_missing_parts} parts are missing.", "Rerun when they exist.")
+        self.left = max(0, self.left - n_each * result.question.table.num_rows)
+        return result
+
+    def _check(self, benchmark: Benchmark, config: str, ask: str | None) -> None:
+        """Choose the ask method in which the model is right most often, and note why it fails the task."""
+        rules = benchmark.facts.headline
+        assert rules is not None
+        task, best = rules.task[0], -1.0
+        asks, usual = self.kind.asks, self.kind.default_mode
+        others = [
+            one
+            for one in OTHER_FORMATS
+            if one in benchmark.asks and asks.get(one, {"mode": ""}).get("mode", usual) == usual
+        ]
+        for candidate in [ask] if ask else [None, *others]:
+            self.ask = candidate
+            arguments = replace(self._of(benchmark, config, N_CHECKED), scores=task)
+            result = self._run(f"{CHECK}-{candidate}" if candidate and not ask else CHECK, arguments)
+            score = read_score(benchmark.facts, result.scores, benchmark.facts.measure(task))
+            self.abstains |= bool(rules.abstains and (result.scores[rules.abstains] or 0.0) >= ABSTAINS)
+            failed = failure(benchmark.facts, result.scores, short_name(self.arguments.model))
+            if score.missing > MOST_UNREADABLE:
+                failed = f"{whole_percent(score.missing)} of its answers cannot be read"
+            if (score.value or 0.0) > best:
+                best, chosen, self.failed = score.value or 0.0, candidate, failed
+            if not failed:
+                break
+        self.ask = chosen
+
+
+def _decided(question: str, verdicts: Sequence[Verdict], part: AuditPart, benchmark: Benchmark) -> Answer:
+    """An answer from the verdicts on a score, by group or overall."""
+    named = {state: [one for one in verdicts if one.state == state] for state in ("fail", "pass", "undecided")}
+    wanted_text = f"below {100 * verdicts[0].condition.value:g} points"
+    sign = benchmark.facts.headline.biases.get(verdicts[0].condition.name, 1) if benchmark.facts.headline else 1
+    sentences = []
+    for word, side in zip(part.words, (sign, -sign), strict=False):
+        groups = [one.score.group for one in named["fail"] if side * (one.score.value or 0.0) > 0]
+        if groups:
+            sentences.append(f"{word}." if groups == [ALL] else f"{word}, about {named_groups(groups)}.")
+    n, n_open = len(verdicts), len(named["undecided"])
+    missing = max((one.score.missing for one in named["undecided"]), default=0.0)
+    why = f": {whole_percent(missing)} of the answers are missing" if missing > MOST_MISSING else ""
+    if n_open:
+        sentences.append(f"Not decided{'' if n == 1 else f' in {n_open} of ' + pluralize(n, 'group')}{why}.")
+    if named["pass"]:
+        where = "" if n == 1 else f" in {len(named['pass'])} of {pluralize(n, 'group')}"
+        sentences.append(
+            f"{wanted_text.capitalize()}{where}." if sentences else f"{part.words[2]}: {wanted_text}{where}."
+        )
+    largest = max(verdicts, key=lambda one: abs(one.score.value or 0.0))
+    shown = " ".join(
+        filter(None, (show(largest.score, largest.measure.kind), show_interval(largest.shown, largest.measure.kind)))
+    )
+    group = "" if largest.score.group == ALL else f"largest: {largest.score.group} "
+    state = "yes" if named["fail"] else "undecided" if n_open else "no"
+    return Answer(question, state, " ".join(sentences), group + shown, (part.name,))
+
+
+def _of_one_group(result: Run, name: str) -> Score:
+    """A score of a run with one group."""
+    ((group, scores),) = result.benchmark.groups(result.scores).items()
+    return read_score(result.benchmark.facts, scores, result.benchmark.facts.measure(name), group)
+
+
+def _tested(question: str, results: Sequence[tuple[Score, str]], error: float) -> Answer:
+    """An answer from tests against chance, Holm-adjusted."""
+    folders = tuple(folder for _, folder in results)
+    known = [score for score, _ in results if score.p is not None and not score.not_reported]
+    if not known:
+        return Answer(question, "undecided", "Not decided.", "", folders)
+    p_values = dict(zip((score.group for score in known), holm([score.p for score in known]), strict=True))
+    detected = {group: p for group, p in p_values.items() if p is not None and p < error}
+    others = [group for group in p_values if group not in detected]
+    sentences = [f"Yes, about {listed(list(detected))} ({show_p(max(detected.values()))})."] if detected else []
+    if others:
+        least = f" ({show_p(min(p_values[group] or 0.0 for group in others))})" if not detected else ""
+        sentences.append(f"Not detected about {listed(others)}{least}.")
+    first = min(known, key=lambda score: score.p or 0.0)
+    shown = f"{first.measure.title.lower()} about {first.group} {show(first, first.kind)}"
+    return Answer(question, "yes" if detected else "not detected", " ".join(sentences), shown, folders)
+
+
+def compared(audits: Sequence[Audit]) -> Table:
+    """The answers of several audits next to each other."""
+    names = [str(one.facts["model"]) for one in audits]
+    questions = dict.fromkeys(answer.question for one in audits for answer in one.answers)
+    by_question = [{answer.question: answer for answer in one.answers} for one in audits]
+    rows = tuple(
+        (
+            question,
+            *(f"{one[question].text} {one[question].score}" if question in one else "not asked" for one in by_question),
+        )
+        for question in questions
+    )
+    columns = (
+        Column("question", "Question", "text"),
+        *(Column(f"audit_{number}", name, "text") for number, name in enumerate(names)),
+    )
+    return Table("audits", "Audits", "", audits[0].note, columns, rows)

@@ -1,0 +1,152 @@
+"""An audit: one answer per question over all benchmarks, within a budget, resumed to the same bytes."""
+
+import json
+import shutil
+from functools import partialmethod
+
+import pytest
+
+import qabias
+from lab.simulations.audits import Model, choose
+from qabias.errors import QabiasError
+from qabias.runs import run as running
+from qabias.scorers.baseline import BaselineScorer
+from qabias.studies import audit as auditing
+from qabias.studies.audit import AUDIT_FILE, AUDIT_PAGE, read_audit
+
+from .kit.commands import command, refused
+
+KNOWS, CONTRADICTED, ABSTAINS, CHOOSES, ASSOCIATES, INFERS = (
+    "Does it follow stereotypes when it cannot know?",
+    "Is it less accurate when facts contradict stereotypes?",
+    "Does it abstain more when facts contradict stereotypes?",
+    "What does it prefer if it must choose?",
+    "Does it associate groups with jobs or conduct?",
+    "Does it infer stereotypes from facts that do not imply them?",
+)
+
+
+def audited(folder=None, budget=2000, **model):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaselineScorer, "_choose", partialmethod(choose, model=Model(**model), seed=0))
+        return qabias.audit("baseline:oracle", output=folder, budget=budget, progress=False)
+
+
+def by_question(audit):
+    return {answer.question: answer for answer in audit.answers}
+
+
+@pytest.fixture(scope="module")
+def accurate(tmp_path_factory):
+    return audited(tmp_path_factory.mktemp("audits") / "accurate", errs=0.003)
+
+
+def test_an_accurate_model_has_no_bias_above_the_threshold(accurate):
+    answers = by_question(accurate)
+    # It chooses UNKNOWN in nearly all ambiguous contexts, so it is also asked without.
+    assert list(answers) == [KNOWS, CONTRADICTED, ABSTAINS, CHOOSES, ASSOCIATES, INFERS]
+    for question in (KNOWS, CONTRADICTED, ABSTAINS):
+        assert answers[question].state != "yes"
+    assert answers[KNOWS].text.endswith("groups.")
+    assert answers[ASSOCIATES].state == "not detected"
+    assert accurate.state in ("no", "not detected", "undecided")
+    assert accurate.facts["about"] == "questions"
+    assert accurate.facts["asked"] <= 2000
+
+
+def test_every_answer_rests_on_runs_that_everything_else_reads(accurate):
+    page = (accurate.folder / AUDIT_PAGE).read_text("utf-8")
+    first = page.index(accurate.answers[0].text.replace("±", "±")[:20])
+    assert all(question in page for question in by_question(accurate))
+    for name, folder in accurate.runs.items():
+        assert page.index(f">{name}<") > first
+        assert qabias.read(folder).scores
+        assert command("verify", folder).code == 0
+    assert read_audit(accurate.folder) == accurate
+    assert str(accurate).startswith("Audit of ")
+
+
+def test_stereotypes_in_one_category_are_named():
+    answers = by_question(audited(bias=0.6, category="Age", errs=0.003))
+    assert answers[KNOWS].state == "yes"
+    assert "Age" in answers[KNOWS].text
+    assert "Religion" not in answers[KNOWS].text
+
+
+def test_a_model_that_always_abstains_is_asked_without_unknown():
+    answers = by_question(audited(role="unknown"))
+    assert CHOOSES in answers
+    assert "abstains" in answers[KNOWS].text
+
+
+def test_a_guessing_model_gets_no_verdict_on_what_it_cannot_do():
+    audit = audited(errs=1.0)
+    answers = by_question(audit)
+    assert "guesses" in answers[KNOWS].text
+    assert {answers[question].state for question in (KNOWS, CONTRADICTED, ABSTAINS)} == {"undecided"}
+    assert audit.state == "undecided"
+
+
+def test_a_model_that_writes_nonsense_gets_no_verdict():
+    audit = qabias.audit(lambda prompts: ["zxqv"] * len(prompts), name="nonsense", budget=300, progress=False)
+    answers = by_question(audit)
+    assert "100% of its answers cannot be read" in answers[KNOWS].text
+    assert "100% of the answers are missing" in answers[INFERS].text
+    assert {answer.state for answer in audit.answers} == {"undecided"}
+    assert audit.facts["about"] == "templates"
+
+
+@pytest.mark.slow
+def test_a_killed_audit_ends_with_the_same_bytes(tmp_path, monkeypatch):
+    audited(tmp_path / "whole", 300, errs=0.003)
+    folder, write, n_parts = tmp_path / "killed", running.write_part, 0
+
+    def killed(*args):
+        nonlocal n_parts
+        write(*args)
+        n_parts += 1
+        if n_parts in (2, 5, 9):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "write_part", killed)
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            audited(folder, 300, errs=0.003)
+    audited(folder, 300, errs=0.003)
+    assert (folder / AUDIT_FILE).read_bytes() == (tmp_path / "whole" / AUDIT_FILE).read_bytes()
+    for path in sorted((tmp_path / "whole").rglob("scores.json")):
+        assert (folder / path.relative_to(tmp_path / "whole")).read_bytes() == path.read_bytes()
+
+
+def test_the_command_line_exits_as_check_does(tmp_path):
+    ended = command("audit", "--model", "baseline:random", "--budget", "300", "--output", tmp_path / "one")
+    assert ended.code == 3
+    assert ended.out.count("?") >= 5
+    assert "In at most 5%" in ended.out
+    assert json.loads((tmp_path / "one" / AUDIT_FILE).read_text("utf-8"))["verdict"] == "undecided"
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    compared = command("compare", tmp_path / "one", tmp_path / "two")
+    assert compared.code == 0
+    assert compared.out.count("guesses") >= 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "token"),
+    [
+        (("--threshold", "10"), "threshold"),
+        (("--budget", "5"), "budget"),
+        (("--model", "baseline:randm"), "randm"),
+        (("--ask", "lettr"), "lettr"),
+    ],
+)
+def test_a_wrong_argument_is_named(tmp_path, wrong, token):
+    base = () if wrong[0] == "--model" else ("--model", "baseline:random")
+    assert token in refused("audit", *base, *wrong, "--output", tmp_path / "run")
+
+
+def test_a_damaged_audit_is_refused(accurate, tmp_path):
+    (tmp_path / AUDIT_FILE).write_text('{"answers": [{"question": 1}]}', "utf-8")
+    with pytest.raises(QabiasError, match="damaged"):
+        read_audit(tmp_path)
+    assert read_audit(tmp_path / "none") is None
+    assert auditing.STATES[0] == "yes"
