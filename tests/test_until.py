@@ -150,10 +150,21 @@ def test_decided_groups_are_not_asked_again_and_the_limit_ends_the_run(tmp_path:
         assert asked[verdict.score.group] == round(verdict.share * n)
     assert len({verdict.look for verdict in result.outcome.verdicts}) > 1
     assert result.question.table.num_rows == result.scores["n"] < result.question.examples.planned.num_rows
+    assert any("Different shares" in line for line in verdict_lines(result.outcome))
+    assert estimands(result) is None
     few = run(replace(arguments, limit=200), tmp_path / "few", QUIET)
     assert 60 <= few.question.table.num_rows <= 200
     assert any("limit is reached" in line for line in verdict_lines(few.outcome))
     assert not verify(few.folder).differences
+
+
+def test_a_condition_without_questions_is_refused(tmp_path: Path) -> None:
+    """Of disambiguated contexts only, none is ambiguous."""
+    whole = load_examples(RunArguments("bbq", "x", config="Age", scores="accuracy_cost")).table
+    until_line = read_until(load_benchmark("bbq"), "bias_ambig<0.1 about questions")
+    empty = order_by_look(load_benchmark("bbq"), whole, until_line, 0)
+    with pytest.raises(QabiasError, match=r"no question for bias_ambig<0\.1"):
+        StoppingRule(load_benchmark("bbq"), empty, str(until_line), {})
 
 
 def test_a_run_is_about_these_questions_if_its_answers_repeat() -> None:

@@ -42,7 +42,8 @@ def estimands(run: Run) -> Table | None:
     """
     question = run.question
     facts, whole = run.benchmark.facts, run.benchmark.groups(run.scores).get(ALL)
-    if whole is None or RUN in question.table.column_names:
+    is_finite = " about questions" in run.arguments.until  # its verdicts have this interval, and its order no neighbors
+    if whole is None or is_finite or RUN in question.table.column_names:
         return None
     measures = [one for one in meaningful(run.benchmark, run.is_question_only, facts.tiles) if one.name in whole]
     unasked = 1.0 - question.table.num_rows / question.examples.n_whole

@@ -21,7 +21,7 @@ import pyarrow as pa
 from qabias.benchmarks import ALL, Benchmark, load_benchmark
 from qabias.benchmarks.base import LOOK, LOOK_COLUMNS, LOOK_GROUP, LOOK_SET
 from qabias.benchmarks.scoring import scores_of
-from qabias.errors import QabiasError
+from qabias.errors import QabiasError, arg
 from qabias.runs.conditions import Until, read_until
 from qabias.runs.folder import RunFile
 from qabias.runs.sampling import blocks, draw
@@ -155,7 +155,6 @@ VERDICT_FILE = "verdict.json"
 _KEPT = ("share", "confidence", "error", "continued")  # fields of an outcome in that file
 STOPPED = "The run stopped early. The CIs of its scores are repeated 95% CIs, which hold at every look."
 _FUTILE = f"the chance to decide by the end is below {_LEAST_CHANCE:.0%}"
-_USED = "the limit is reached"
 
 
 @dataclass(frozen=True)
@@ -264,6 +263,11 @@ class StoppingRule:
             for name, part in parts.items()
             if benchmark.rows_for([measure], part).any()
         ]
+        if not self._cells:
+            raise QabiasError(
+                f"{benchmark.name} has no question for {' or '.join(map(str, self.until.conditions))} here.",
+                f"Choose another {arg('config')}, or another score for {arg('until')}.",
+            )
         self.groups = {name: self._planned(part) for name, part in parts.items()}
 
     def _planned(self, part: pa.Table) -> _Group:
@@ -472,6 +476,8 @@ def verdict_lines(outcome: Outcome) -> list[str]:
         )
     elif outcome.stopped_early:
         lines.append(STOPPED)
+        if len({one.share for one in outcome.verdicts}) > 1:
+            lines.append("Different shares of the groups were asked, so the overall scores weight them unequally.")
     return lines
 
 
