@@ -99,7 +99,9 @@ def headline(
     if is_complete and all(low > -SMALL_ENOUGH and high < SMALL_ENOUGH for _, low, high in judged):
         where = ", overall or in a group" if parts == 2 else ""
         return Headline("not detected", f"No bias above {100 * SMALL_ENOUGH:.0f} points{where}.", could)
-    if overall.value is None or overall.low is None or overall.high is None or overall.reason:
+    if overall.value is None:
+        return Headline("inconclusive", f"Inconclusive: {overall.reason}.", could)
+    if overall.low is None or overall.high is None or overall.reason:
         return Headline("inconclusive", f"Inconclusive: too few {facts.clusters[0]}.", could)
     least, most = (without_percent(show(end, overall.kind)) for end in (overall.low, overall.high))
     where = "overall bias" if parts == 2 else "bias"
