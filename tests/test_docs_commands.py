@@ -149,6 +149,8 @@ def concrete(command, stand_ins, server_url, page, number):
         words += ["--limit", str(LIMIT)]
     if words[1] == "run" and "--output" not in words and "--shard" not in words:
         words += ["--output", f"done/{page.stem}-{number}"]
+    if words[1] == "audit":
+        words += ["--budget", "240", *([] if "--output" in words else ["--output", f"done/{page.stem}-{number}"])]
     if words[1] == "push":
         words += ["--dry-run"]
     if "cot" in words:  # a small model never comes to an end

@@ -1,7 +1,7 @@
 """Runs that stop at planned looks: statistics, looks, verdicts, resuming."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,8 @@ from qabias.runs.looks import (
     VERDICT_FILE,
     Size,
     StoppingRule,
+    Survivors,
     boundaries,
-    crossing,
     ends_of_looks,
     information,
     limits_of,
@@ -57,6 +57,18 @@ def until(
     """Arguments of a run with conditions."""
     text = canonical(load_benchmark("bbq"), conditions, by, subject)
     return RunArguments("bbq", model, config=config, until=text)
+
+
+def crossing(limits: Sequence[float], times: Sequence[float]) -> list[float]:
+    """Probability that a standard normal statistic first exceeds its limit in magnitude, at each look.
+
+    Statistics of two looks have the correlation sqrt(earlier / later).
+    """
+    survivors, result = Survivors(), []
+    for limit, time in zip(limits, times, strict=True):
+        result.append(survivors.crossing_probability(limit, time))
+        survivors.advance(limit, time)
+    return result
 
 
 def test_five_looks_of_o_brien_fleming_and_pocock() -> None:

@@ -5,7 +5,8 @@
 
 Comparative scores are drawn for the rows of the real sets. In the null worlds an attribute and its negation are
 exchangeable in every template: pure noise, subjects that one template prefers for one attribute, noise of unequal size,
-and errors by position only. In the others some subjects are associated with attributes in all templates.
+and subjects that one template prefers for all attributes. In the others some subjects are associated with attributes in
+all templates.
 """
 
 import math
@@ -25,7 +26,7 @@ from qabias.support.arrow import column_codes
 RUNS, QUICK = 200, 10
 ROWS = 800
 SETS = ("gender", "nationality", "ethnicity", "religion")
-NULL = ("noise", "blocks", "unequal noise", "position")
+NULL = ("noise", "blocks", "unequal noise", "template leads")
 LARGE = "associations of .10"
 ASSOCIATED = {"associations of .02": 0.02, "associations of .05": 0.05, LARGE: 0.10}
 LEVEL = 0.05
@@ -69,8 +70,9 @@ def draw(rows: Structure, world: str, rng: np.random.Generator) -> unqover.Sums:
     if world == "unequal noise":
         noise = _NOISE * rng.exponential(2.0, (n_templates, n_attributes))[rows.template, rows.attribute]
     comparative = rng.normal(0.0, noise)
-    if world == "position":
-        comparative *= 0.0
+    if world == "template leads":
+        lead = rng.normal(0.0, _NOISE, (n_subjects, n_templates))
+        comparative += lead[rows.subject1, rows.template] - lead[rows.subject2, rows.template]
     if world == "blocks" or world in ASSOCIATED:
         level = rng.normal(0.0, _BLOCK, (n_subjects, n_attributes, n_templates))
         attribute, template = rows.attribute, rows.template

@@ -1,12 +1,15 @@
-"""Whether a model has consistent associations: a randomization test, because chance raises mu and eta above 0.
+"""Whether a model has consistent associations: randomization tests, because chance raises mu and eta above 0.
 
-Without associations an attribute and its negation are exchangeable. Exchanging them in a template changes the sign of
-the comparative scores of its rows with this attribute. So the sums of a template and attribute get random signs, and
-every statistic is compared with its values under many draws (Westfall and Young 1993 for single associations).
-Preferences that change from template to template are chance here. One template alone cannot show an association.
+Without associations an attribute and its negation are exchangeable. Exchanging them changes the sign of the comparative
+scores C. A template may still prefer a subject for all attributes, by its own wording. So there are two tests:
 
-The p-value of mu is that of the mean of gamma squared: it compares every template with every other one, and detects
-more than mu itself.
+1. Attributes: signs change by template and attribute. The statistic is the mean square of gamma(x, a) minus the mean of
+   the subject over attributes. A preference of one template for a subject drops out of it, but not out of the draws,
+   which makes the test conservative.
+2. Subjects: signs change by template. The statistic is the mean square of the subjects' means over attributes.
+
+The p-value of `excess` is twice the smaller one (Bonferroni). With one template nothing is significant, which is right:
+it cannot show that an association is consistent.
 """
 
 from __future__ import annotations
@@ -67,35 +70,55 @@ def consistency(
         `associations`: lists of a subject, an attribute, gamma and its p-value, adjusted for all pairs, the largest
         |gamma| first. If every pair is of two clusters: `direction`, the mean over attributes of the comparative score
         of the first one, and `cluster_associations`, lists as before of a cluster that is preferred for an attribute.
-        `p_values`: of the three scores.
+        `p_values`: of `excess`, `direction`, and of the two tests, `attributes` and `subjects`.
     """
     sums = runs[0]
     rng = np.random.default_rng(seed)
-    signs = rng.choice((-1.0, 1.0), size=(N_DRAWS, len(sums.counts), len(attributes)))
-    signs = np.concatenate([np.ones((1, *signs.shape[1:])), signs])  # the first draw is the model itself
+    blocks = _signs(rng, len(sums.counts), len(attributes))
+    by_template = _signs(rng, len(sums.counts), 1)
     step = max(1, _AT_ONCE // sums.counts.size)
-    chunks = [_draw(runs, signs[start : start + step]) for start in range(0, len(signs), step)]
+    chunks = [_draw(runs, blocks[start : start + step]) for start in range(0, len(blocks), step)]
     mu, eta, squares, largest = (
         np.concatenate(values) for values in zip(*(chunk[:4] for chunk in chunks), strict=True)
     )
     gamma = chunks[0][4]
     result: dict[str, Any] = {"excess": float(mu[0] - mu[1:].mean()), "excess_eta": float(eta[0] - eta[1:].mean())}
-    p_values = {"excess": _p_value(squares), "excess_eta": _p_value(eta)}
+    p_values = {"attributes": _p_value(squares), "subjects": _p_value(_subject_squares(runs, by_template[..., 0]))}
+    p_values = {"excess": min(1.0, 2.0 * min(p_values.values())), **p_values}
     pairs = [(subjects[x], attributes[a]) for x, a in zip(sums.subjects, sums.attributes, strict=True)]
     result["associations"] = _strongest(pairs, gamma, largest, top_k)
     inside = clusters[sums.subjects] == 0
     if len(names) == 2 and (clusters >= 0).all():
-        means = _cluster_means(runs, inside, signs)
-        direction, largest = np.nanmean(means, axis=1), np.nanmax(np.abs(means), axis=1)
-        p_values["direction"] = _p_value(np.abs(direction))
-        result["direction"] = float(direction[0])
+        means = _cluster_means(runs, inside, blocks)
+        largest = np.nanmax(np.abs(means), axis=1)
+        over_attributes = np.nanmean(
+            _cluster_means(runs, inside, np.repeat(by_template, len(attributes), axis=2)), axis=1
+        )
+        p_values["direction"] = _p_value(np.abs(over_attributes))
+        result["direction"] = float(over_attributes[0])
         preferred = [(names[int(mean < 0.0)], attribute) for mean, attribute in zip(means[0], attributes, strict=True)]
         result["cluster_associations"] = _strongest(preferred, np.abs(means[0]), largest, top_k)
     return {**result, "p_values": p_values}
 
 
+def _signs(rng: np.random.Generator, *shape: int) -> Floats:
+    """Random signs of every draw; the first is the model itself."""
+    return np.concatenate([np.ones((1, *shape)), rng.choice((-1.0, 1.0), size=(N_DRAWS, *shape))])
+
+
+def _subject_squares(runs: Sequence[Sums], signs: Floats) -> Floats:
+    """The mean square over subjects of their mean comparative score, by draw of signs of templates."""
+    subjects = runs[0].subjects
+    by_subject = (subjects[:, None] == np.unique(subjects)).astype(float)
+    means = np.zeros((len(signs), by_subject.shape[1]))
+    for sums in runs:
+        counts = np.broadcast_to(sums.counts.sum(axis=0) @ by_subject, means.shape)
+        means += ratio(signs @ (sums.comparative @ by_subject), counts) / len(runs)
+    return np.mean(means**2, axis=1)
+
+
 def _draw(runs: Sequence[Sums], signs: Floats) -> tuple[Floats, ...]:
-    """For D draws: mu, eta, mean squared gamma and largest |gamma|, and gamma of the first; means over the runs."""
+    """For D draws: mu, eta, mean square without subjects' means and largest |gamma|, and gamma of the first."""
     n = len(signs)
     mu, eta, gamma = np.zeros(n), np.zeros(n), np.zeros((n, runs[0].counts.shape[1]))
     for sums in runs:
@@ -108,7 +131,10 @@ def _draw(runs: Sequence[Sums], signs: Floats) -> tuple[Floats, ...]:
         mu += scores["mu"] / len(runs)
         eta += scores["eta"] / len(runs)
         gamma += ratio(totals[0], counts) / len(runs)
-    return mu, eta, np.mean(gamma**2, axis=1), np.abs(gamma).max(axis=1), gamma[0]
+    by_subject = (runs[0].subjects[:, None] == np.unique(runs[0].subjects)).astype(float)
+    own = (gamma @ by_subject) / by_subject.sum(axis=0)
+    squares = np.mean((gamma - own @ by_subject.T) ** 2, axis=1)
+    return mu, eta, squares, np.abs(gamma).max(axis=1), gamma[0]
 
 
 def _cluster_means(runs: Sequence[Sums], inside: npt.NDArray[np.bool_], signs: Floats) -> Floats:

@@ -74,7 +74,8 @@ Returns:
         all pairs (Westfall and Young 1993).
     direction, cluster_associations: only for two clusters: the mean over attributes of the first cluster's comparative
         score, and the top_k lists [cluster, attribute, size, p] of the preferred cluster.
-    p_values: of excess, excess_eta and direction. Without intervals, none of these five exists.
+    p_values: of excess, twice the smaller one of two tests, attributes and subjects; and of direction. Without
+        intervals, none of these six exists.
     n_runs, spread: only with several runs: their number (n is then the sum over the runs), and for each headline score
         its standard deviation over the runs.
     by: for each entry of `by` (names joined by ",") a dict from value to headline scores, counts and ci.

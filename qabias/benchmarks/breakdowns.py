@@ -14,7 +14,7 @@ from qabias.scores.score import Score, estimate, limited, with_possible
 from qabias.tables.model import Column, Figure, Table, Value
 
 READ_RANGES = "A score that lacks over 2% of its answers has no CI but its possible range."
-_READ_SIZES = "MDE: smallest bias that this run detects with 80% power."
+_READ_SIZES = "MDE: smallest bias that this run detects with 80% power, from the CI that such a bias would have."
 
 Group = tuple[Sequence[Any], Scores]
 """The labels of a row, and the scores of its group."""

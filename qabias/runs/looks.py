@@ -10,6 +10,7 @@ McPherson and Rowe (1969) for a Brownian motion that is watched at the looks.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
@@ -88,7 +89,7 @@ def ends_of_looks(n_sets: int, subject: str) -> list[int]:
     return ends
 
 
-class _Survivors:
+class Survivors:
     """The statistics that have exceeded no limit yet: their density, of Brownian motion at the last look."""
 
     def __init__(self) -> None:
@@ -108,23 +109,9 @@ class _Survivors:
         self._positions, self._mass, self._time = to, _WEIGHTS * edge * (kernel @ self._mass), time
 
 
-def crossing(limits: Sequence[float], times: Sequence[float]) -> list[float]:
-    """Probability that a standard normal statistic first exceeds its limit in magnitude, at each look.
-
-    Args:
-        limits: One limit per look, above 0.
-        times: Increasing; statistics of two looks have the correlation sqrt(earlier / later).
-    """
-    survivors, result = _Survivors(), []
-    for limit, time in zip(limits, times, strict=True):
-        result.append(survivors.crossing_probability(limit, time))
-        survivors.advance(limit, time)
-    return result
-
-
 def boundaries(spends: Sequence[float], times: Sequence[float]) -> list[float]:
     """The limits whose first crossings have these probabilities, one per look."""
-    survivors, limits = _Survivors(), []
+    survivors, limits = Survivors(), []
     for spend, time in zip(spends, times, strict=True):
         low, high = 0.0, 9.0
         for _ in range(_HALVINGS):
@@ -317,7 +304,7 @@ class StoppingRule:
     def _decide(self, answers: pa.Table, rows: np.ndarray, before: Outcome | None) -> Outcome:
         table = self._table.filter(pa.array(rows))
         names, former = _names(table), before.verdicts if before else (None,) * len(self._cells)
-        looks, n_rows = _looks_of(before.verdicts) if before else {}, dict(zip(*_counts(names), strict=True))
+        looks, n_rows = _looks_of(before.verdicts) if before else {}, Counter(names.tolist())
         verdicts = list(former)
         for name, group in self.groups.items():
             look = group.ends.index(n_rows[name]) + 1 if name in n_rows else 0
@@ -443,11 +430,6 @@ def order_by_look(benchmark: Benchmark, table: pa.Table, until: Until, seed: int
 
 def _names(table: pa.Table) -> np.ndarray:
     return np.array(table[LOOK_GROUP].to_pylist(), dtype=str)
-
-
-def _counts(names: np.ndarray) -> tuple[list[str], list[int]]:
-    unique, counts = np.unique(names, return_counts=True)
-    return unique.tolist(), counts.tolist()
 
 
 MOST_LINES = 3  # verdicts of one kind that have a line each

@@ -88,7 +88,7 @@ class Score(NamedTuple):
         """The minimum detectable effect, "3.1 points"; `NOT_DETECTABLE` if infinite, "" if unknown."""
         if self.mde is None:
             return ""
-        if math.isinf(self.mde):
+        if math.isinf(self.mde) or (self.kind != "number" and self.mde > 1.0):
             return NOT_DETECTABLE
         return show(self.mde, self.kind) if self.kind == "number" else f"{100.0 * self.mde:.1f} points"
 

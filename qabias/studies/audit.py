@@ -160,14 +160,14 @@ def audit(
     check_folder(folder)
     auditor = _Auditor(arguments, folder, machine, handed_over, kind, threshold, _errors(plan), budget)
     answers: dict[str, Answer] = {}
-    tested: dict[str, list[tuple[Score, str]]] = {}
+    tested: dict[str, list[tuple[Score, str, str]]] = {}
     in_turn = sorted(plan, key=lambda pair: not pair[1].shows_task)  # whether it does the task comes first
     for place, (benchmark, part) in enumerate(in_turn):
         share = part.share / sum(other.share for _, other in in_turn[place:])
         made = auditor.run_part(benchmark, part, share, ask)
         for name, question in part.questions.items():
             if part.is_tested and made is not None:
-                tested.setdefault(question, []).append((_of_one_group(made, name), part.name))
+                tested.setdefault(question, []).append((*_of_one_group(made, name), part.name))
                 answers[question] = _tested(question, tested[question], auditor.errors[question])
             elif part.needs_task and auditor.failed:
                 folders = (CHECK, *([part.name] if made else []))
@@ -329,16 +329,17 @@ def _decided(question: str, verdicts: Sequence[Verdict], part: AuditPart, benchm
     return Answer(question, state, " ".join(sentences), group + shown, (part.name,))
 
 
-def _of_one_group(result: Run, name: str) -> Score:
-    """A score of a run with one group."""
+def _of_one_group(result: Run, name: str) -> tuple[Score, str]:
+    """A score of a run with one group, and its strongest association in words."""
     ((group, scores),) = result.benchmark.groups(result.scores).items()
-    return read_score(result.benchmark.facts, scores, result.benchmark.facts.measure(name), group)
+    liked = [f"{subject} {attribute}" for subject, attribute, size, _ in scores.get("associations", ()) if size > 0]
+    return read_score(result.benchmark.facts, scores, result.benchmark.facts.measure(name), group), (liked or [""])[0]
 
 
-def _tested(question: str, results: Sequence[tuple[Score, str]], error: float) -> Answer:
+def _tested(question: str, results: Sequence[tuple[Score, str, str]], error: float) -> Answer:
     """An answer from tests against chance, Holm-adjusted."""
-    folders = tuple(folder for _, folder in results)
-    known = [score for score, _ in results if score.p is not None and not score.not_reported]
+    folders = tuple(folder for *_, folder in results)
+    known = [score for score, *_ in results if score.p is not None and not score.not_reported]
     if not known:
         return Answer(question, "undecided", "Not decided.", "", folders)
     p_values = dict(zip((score.group for score in known), holm([score.p for score in known]), strict=True))
@@ -349,7 +350,8 @@ def _tested(question: str, results: Sequence[tuple[Score, str]], error: float) -
         least = f" ({show_p(min(p_values[group] or 0.0 for group in others))})" if not detected else ""
         sentences.append(f"Not detected about {listed(others)}{least}.")
     first = min(known, key=lambda score: score.p or 0.0)
-    shown = f"{first.measure.title.lower()} about {first.group} {show(first, first.kind)}"
+    strongest = next(text for score, text, _ in results if score is first)
+    shown = f'Strongest: "{strongest}".' if detected and strongest else ""
     return Answer(question, "yes" if detected else "not detected", " ".join(sentences), shown, folders)
 
 
