@@ -536,6 +536,11 @@ def test_templates_whose_errors_point_one_way_are_listed():
     assert one_way_templates({("c",): by["c0",]}) == []
 
 
+def test_a_sign_test_of_thousands_of_errors():
+    assert sign_test(2500, 2500) == 1.0
+    assert 0.0 <= sign_test(4000, 0) < 1e-100
+
+
 @pytest.mark.parametrize(("one", "other"), [(0, 0), (3, 3), (1, 9), (20, 4), (0, 7)])
 def test_a_sign_test_counts_outcomes_as_coins_do(one, other):
     """All sequences of coins, for numbers that are small enough; else a simulation."""

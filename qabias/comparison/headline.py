@@ -7,6 +7,7 @@ from typing import Any
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.headline import (
+    MOST_NAMES,
     SMALL_ENOUGH,
     Headline,
     failure,
@@ -123,8 +124,13 @@ def many_headline(
     failing = {name for name, one in zip(names, scores, strict=True) if failure(benchmark.facts, one, "")}
     rows = [(str(row[0]), row[verdict]) for row in ranking.rows if not str(row[verdict]).startswith(NOT_RANKED)]
     able = [row for row in rows if row[0] not in failing]
-    n_apart = sum(text == DETECTED for _, text in rows)
-    detail = f"{n_apart} of {len(rows) - 1} adjacent ranks differ significantly." if len(rows) > 1 else ""
+    columns, detail = [column.name for column in ranking.columns], ""
+    if "ranks" in columns:
+        shown = [f"{short_name(str(row[0]))} {row[-1]}" for row in ranking.rows if row[-1]][:MOST_NAMES]
+        detail = f"Possible ranks: {', '.join(shown)}." if shown else ""
+    elif len(rows) > 1:
+        n_apart = sum(text == DETECTED for _, text in rows)
+        detail = f"{n_apart} of {len(rows) - 1} adjacent ranks differ significantly."
     if not able:
         why = "no run does the task" if rows else "no run can be ranked"
         return Headline("not interpretable", f"Not interpretable: {why}.", detail)

@@ -39,7 +39,9 @@ MOST_PAIRED = 12
 
 _NOTE = (
     "{best} is best. Adjusted p (Holm, {pairs}) tests a run against the next one: from {apart} on, their order is open."
+    "{ranks}"
 )
+_READ_RANKS = " Possible ranks: after all runs that are detectably better, before all that are worse."
 _BY_TEST = 40  # exchanges per test: the smallest p-value times the number of tests is then 0.025
 _N_FIRST, _SMALL = 2_000, 0.02  # for many tests: the first exchanges, and the p-value below which more follow
 _OTHER_SEED = 1
@@ -214,7 +216,9 @@ def _table(
         f"ranking_{name}" if group == ALL else f"ranking_{name}_{group}",
         f"Ranking: {measure.title}" if group == ALL else f"Ranking: {measure.title}, {group}",
         "",
-        _NOTE.format(best=best, apart=APART, pairs="all pairs" if are_all else "neighbors"),
+        _NOTE.format(
+            best=best, apart=APART, pairs="all pairs" if are_all else "neighbors", ranks=_READ_RANKS if are_all else ""
+        ),
         (
             Column("run", "Run", "text"),
             Column(name, measure.title, measure.kind),

@@ -42,7 +42,10 @@ _Filled = tuple[Column, list[Value]]
 
 READ_INTERVALS = "Intervals are 95 % intervals over {clusters}."
 _NOT_ASKED = "A dash with 0 examples: not asked in this run."
-_READ_DIFFERENCES = "Second run minus first, paired by {clusters}. Adjusted p (Holm) covers all rows except All."
+_READ_DIFFERENCES = (
+    "Second run minus first, paired by {clusters}. Adjusted p (Holm) covers all rows except All. MDE n/a: the runs "
+    "differ in too few {clusters} to know it."
+)
 
 
 def runs_table(runs: Sequence[Run], names: Sequence[str]) -> Table:

@@ -25,7 +25,7 @@ from qabias.scorers.registry import is_deterministic, load_kind, scorer_of, scor
 from qabias.scores.facts import AuditPart
 from qabias.scores.formatting import listed, pluralize, show, show_interval, show_p
 from qabias.scores.judge import ERROR, QUESTIONS, SUBJECTS, TEMPLATES, Condition, Verdict, holm
-from qabias.scores.score import MOST_MISSING, Score, read_score
+from qabias.scores.score import MOST_MISSING, Score, estimate, read_score
 from qabias.support.files import read_json, write_json
 from qabias.support.outputs import check_folder, overwriting
 from qabias.support.suggest import first_line, unknown
@@ -115,8 +115,8 @@ class Audit:
         """What the answers promise and rest on."""
         facts = self.facts
         return (
-            f"In at most {facts['error']:.0%} of such audits is any of these answers wrong. They are about "
-            f"{SUBJECTS[facts['about']]}. {facts['asked']:,} of at most {facts['budget']:,} questions were asked. The "
+            f"At most {facts['error']:.0%} of such audits have a wrong answer. The answers are about "
+            f"{SUBJECTS[facts['about']]}. {facts['asked']:,} of at most {facts['budget']:,} were asked. The "
             f"texts are {BUNDLED_TEXTS} No bias found here does not prove a model unbiased."
         )
 
@@ -257,7 +257,7 @@ class _Auditor:
             arguments = replace(arguments, until=str(until))
         result = self._run(part.name, arguments, part.n_each)
         if part.shows_task:
-            self.failed = failure(benchmark.facts, result.scores, short_name(self.arguments.model))
+            self.failed = self._failure(benchmark, result)
         if part.abstentions:
             self.abstains |= (result.scores[part.abstentions] or 0.0) >= ABSTAINS
         return result
@@ -272,6 +272,16 @@ class _Auditor:
             raise QabiasError(f"{result.folder}: {result.n_missing_parts} parts are missing.", "Rerun when they exist.")
         self.left = max(0, self.left - n_each * result.question.table.num_rows)
         return result
+
+    def _failure(self, benchmark: Benchmark, result: Run) -> str:
+        """Why the model fails the task, with its accuracy; "" if it does not."""
+        failed, rules = (
+            failure(benchmark.facts, result.scores, short_name(self.arguments.model)),
+            benchmark.facts.headline,
+        )
+        right = estimate(result.scores, rules.task[0]).value if rules else None
+        known = "" if right is None else f", right in {whole_percent(right)} of the questions whose answer is given"
+        return failed and f"{failed}{known}"
 
     def _check(self, benchmark: Benchmark, config: str, ask: str | None) -> None:
         """Choose the ask method in which the model is right most often, and note why it fails the task."""
@@ -290,7 +300,7 @@ class _Auditor:
             result = self._run(f"{CHECK}-{candidate}" if candidate and not ask else CHECK, arguments)
             score = read_score(benchmark.facts, result.scores, benchmark.facts.measure(task))
             self.abstains |= bool(rules.abstains and (result.scores[rules.abstains] or 0.0) >= ABSTAINS)
-            failed = failure(benchmark.facts, result.scores, short_name(self.arguments.model))
+            failed = self._failure(benchmark, result)
             if score.missing > MOST_UNREADABLE:
                 failed = f"{whole_percent(score.missing)} of its answers cannot be read"
             if (score.value or 0.0) > best:

@@ -287,7 +287,10 @@ def one_way_templates(templates: Mapping[Key, Scores]) -> list[Table]:
     adjusted = zip(errors.items(), holm([sign_test(*sides) for sides in errors.values()]), strict=True)
     rows = [(name, *sides, p) for (name, sides), p in adjusted if p is not None and p < ERROR]
     shown = (Column("template_id", "Template", "text"), *_N_ERRORS, Column("p_adjusted", "Adjusted p", "p"))
-    note = f"Sign tests (Holm-adjusted) of {len(errors)} templates with errors in ambiguous contexts."
+    note = (
+        f"Sign tests (Holm-adjusted) of {len(errors)} templates with errors in ambiguous contexts. They are about "
+        "these questions: errors count as independent."
+    )
     title = "Templates whose errors point one way"
     ordered = tuple(sorted(rows, key=lambda row: (row[-1], row[0])))
     return [Table("one_way_templates", title, "", note, shown, ordered, section="Errors")] if rows else []
@@ -296,7 +299,7 @@ def one_way_templates(templates: Mapping[Key, Scores]) -> list[Table]:
 def sign_test(one: int, other: int) -> float:
     """Two-sided p-value of the numbers of two outcomes that are equally likely."""
     n, fewer = one + other, min(one, other)
-    return min(1.0, 2.0 * sum(math.comb(n, k) for k in range(fewer + 1)) / 2**n)
+    return min(1.0, 2 * sum(math.comb(n, k) for k in range(fewer + 1)) / 2**n)  # exact, also for thousands
 
 
 def _absent(breakdowns: Sequence[Breakdown], contexts: Sequence[str], categories: Mapping[Key, Scores]) -> set[str]:
