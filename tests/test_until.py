@@ -360,6 +360,23 @@ def test_two_models_are_compared_at_the_same_looks(tmp_path: Path) -> None:
         compare_until([one, other], ["diference<0.3"])
 
 
+def test_two_samples_are_compared_at_the_looks_of_the_sample(tmp_path: Path) -> None:
+    for model in ("random", "stereotyped"):
+        run(RunArguments("bbq", f"baseline:{model}", config="Age", limit=400), tmp_path / model, QUIET)
+    one, other = (Run.scored(tmp_path / model) for model in ("random", "stereotyped"))
+    (verdict,) = compare_until([one, other], ["difference<0.3"])
+    assert verdict.state == "fail"
+    assert verdict.share <= 1.0
+
+
+def test_a_shard_alone_ends_before_the_looks_of_the_others(tmp_path: Path) -> None:
+    """Its parts of the first look are asked, and nothing of the second one."""
+    arguments = until("baseline:random", "bias_ambig<0.2", config="Age,Religion", by="category")
+    alone = run(arguments, tmp_path / "alone", Machine(shows_progress=False, shard=(0, 2)))
+    assert alone.n_missing_parts
+    assert not (tmp_path / "alone" / VERDICT_FILE).exists()
+
+
 def test_python_takes_conditions(tmp_path: Path) -> None:
     result = qabias.run("bbq", model="baseline:stereotyped", config="Age", until=["bias_ambig<0.1"], progress=False)
     assert len(result.predictions()) < 400

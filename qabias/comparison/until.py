@@ -42,12 +42,15 @@ def compare_until(runs: Sequence[Run], conditions: Sequence[str]) -> list[Verdic
         raise QabiasError(f"{arg('until')} compares two runs on the same texts.", "Give two runs with the same source.")
     benchmark = common_benchmark(runs)
     wanted = [_condition(benchmark, text) for text in conditions]
-    until = Until(tuple(condition for condition, _ in wanted))
-    planned = next((read_until(benchmark, run.arguments.until) for run in runs if run.arguments.until), until)
-    if not planned.is_finite and planned.by is None:
-        until = planned
-    whole = load_examples(replace(runs[0].arguments, until="", scores="", limit=None)).table
-    whole = order_by_look(benchmark, whole, until, runs[0].arguments.seed)
+    until, base = Until(tuple(condition for condition, _ in wanted)), runs[0].arguments
+    for run in runs:
+        planned = read_until(benchmark, run.arguments.until) if run.arguments.until else None
+        if planned is not None and not planned.is_finite and planned.by is None:
+            until, base = planned, run.arguments
+    if base.until and read_until(benchmark, base.until).is_finite:
+        base = replace(base, limit=None)  # which ends its looks, and draws no sample
+    whole = load_examples(replace(base, until="", scores="")).table
+    whole = order_by_look(benchmark, whole, until, base.seed)
     ends = ends_of(whole)
     answers = Answers()
     table, (ours, theirs) = answers.examples(runs[0]), map(answers.of_run, runs)

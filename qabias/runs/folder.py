@@ -194,8 +194,13 @@ def default_folder(arguments: RunArguments) -> Path:
     """`runs/<benchmark>-<config>-<model>-<hash of the arguments>` in the working directory."""
     named = {**asdict(arguments), "benchmark": arguments.benchmark_name}
     digest = zlib.crc32(json.dumps(named, sort_keys=True).encode())
-    model = re.sub(r"[^A-Za-z0-9.]+", "-", Path(arguments.model).name if "/" in arguments.model else arguments.model)
-    return Path("runs") / f"{arguments.benchmark_name}-{arguments.config}-{model.strip('-')}-{digest:08x}"
+    model = file_name(arguments.model)
+    return Path("runs") / f"{arguments.benchmark_name}-{arguments.config}-{model}-{digest:08x}"
+
+
+def file_name(model: str) -> str:
+    """The name of a model in the name of a folder: of a path or Hub id the last part."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", Path(model).name if "/" in model else model).strip("-")
 
 
 def cut_parts(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator[pa.Table]:

@@ -117,7 +117,8 @@ def run(
                 break
             before = outcome
             outcome, _ = processes.on_first(partial(rule.follow, partial(_answers_to, run_file, question), outcome))
-            numbers = [] if outcome is before else _next_parts(question, rule, outcome)
+            has_looked = outcome is not None and (before is None or outcome.share > before.share)
+            numbers = _next_parts(question, rule, outcome) if has_looked else []
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
         return processes.on_first(lambda: score_and_write(run_file, question, note, rule, outcome))
 

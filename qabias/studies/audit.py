@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from qabias.report.page import Lead
 from qabias.report.writing import write_combined_report
 from qabias.runs.arguments import DEFAULT_MACHINE, Machine, RunArguments
 from qabias.runs.conditions import Until
+from qabias.runs.folder import file_name
 from qabias.runs.opened import Run
 from qabias.runs.run import run
 from qabias.scorers.kind import ASK_METHODS, ScorerKind
@@ -155,8 +155,7 @@ def audit(
     plan = list(_plan(kind))
     if not plan:
         raise QabiasError(f"no benchmark works with the backend {kind.name}.", "See all: qabias list.")
-    model = re.sub(r"[^A-Za-z0-9.]+", "-", Path(arguments.model).name if "/" in arguments.model else arguments.model)
-    folder = folder or Path("runs") / f"audit-{model.strip('-')}"
+    folder = folder or Path("runs") / f"audit-{file_name(arguments.model)}"
     check_folder(folder)
     auditor = _Auditor(arguments, folder, machine, handed_over, kind, threshold, _errors(plan), budget)
     answers: dict[str, Answer] = {}
@@ -275,10 +274,8 @@ class _Auditor:
 
     def _failure(self, benchmark: Benchmark, result: Run) -> str:
         """Why the model fails the task, with its accuracy; "" if it does not."""
-        failed, rules = (
-            failure(benchmark.facts, result.scores, short_name(self.arguments.model)),
-            benchmark.facts.headline,
-        )
+        rules = benchmark.facts.headline
+        failed = failure(benchmark.facts, result.scores, short_name(self.arguments.model))
         right = estimate(result.scores, rules.task[0]).value if rules else None
         known = "" if right is None else f", right in {whole_percent(right)} of the questions whose answer is given"
         return failed and f"{failed}{known}"
