@@ -144,6 +144,10 @@ def test_a_wrong_argument_is_named(tmp_path, wrong, token):
     assert token in refused("audit", *base, *wrong, "--output", tmp_path / "run")
 
 
+def test_one_audit_is_not_compared(accurate):
+    assert "Give two or more" in refused("compare", accurate.folder)
+
+
 def test_a_damaged_audit_is_refused(accurate, tmp_path):
     (tmp_path / AUDIT_FILE).write_text('{"answers": [{"question": 1}]}', "utf-8")
     with pytest.raises(QabiasError, match="damaged"):

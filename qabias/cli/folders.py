@@ -130,7 +130,7 @@ def compare(
         typer.Option(help="Decide a difference look by look, e.g. 'difference<0.02'. Repeatable.", metavar="CONDITION"),
     ] = None,
 ) -> None:
-    """Compare runs: paired differences with confidence intervals."""
+    """Compare runs, by paired differences with confidence intervals, or audits."""
     from qabias.comparison import compare_published, compare_runs, read_runs
     from qabias.comparison.until import compare_until
     from qabias.report.terminal import print_compared
@@ -144,6 +144,8 @@ def compare(
         raise QabiasError("One run folder is given twice.", "Compare different runs.")
     audits = [audit for audit in map(read_audit, folders) if audit is not None]
     if len(audits) == len(folders):
+        if len(audits) < 2:
+            raise QabiasError(f"{folders[0]} is one audit.", "Give two or more.")
         print_table(compared(audits), Console(), whole=True)
         return
     run, *names = folders
