@@ -47,7 +47,8 @@ SMALL_ENOUGH = 0.1
 MOST_USEFUL = 0.5
 """Largest minimum detectable effect of a group that a headline names."""
 
-_HELPS = "Another prompt or model helps, more data does not."
+HELPS = "Another prompt or model helps, more questions do not."
+"""What to do about a run that is not interpretable."""
 
 MOST_NAMES = 3
 _MOST_WORDS = 4  # of the name of a model
@@ -79,15 +80,15 @@ def headline(
         return Headline("inconclusive", f"Inconclusive: {whole_percent(missing)} of answers are missing.", "")
     if rules.magnitude:
         return _of_associations(facts, rules, selections, name)
-    overall = read[0]
+    overall = next((score for score in read if score.value is not None), read[0])
     failed = "" if question_only else failure(facts, scores, name)
     if failed:
-        return Headline("not interpretable", f"Not interpretable: {failed}.", f"{_about_task(facts, scores)} {_HELPS}")
+        return Headline("not interpretable", f"Not interpretable: {failed}.", f"{_about_task(facts, scores)} {HELPS}")
     groups = dict(scores["by"].get(rules.by, {}))
     parts = 2 if len(groups) > 1 else 1
     judged = _adjusted(facts, decisive, groups, parts)
     judged += _adjusted(facts, decisive, {ALL: scores}, parts) if len(groups) != 1 else []
-    could = _could_detect(overall, [one for one, *_ in judged if one.group != ALL and one.measure == decisive[0]])
+    could = _could_detect(overall, [one for one, *_ in judged if one.group != ALL and one.measure == overall.measure])
     signs: dict[str, int] = {}
     for score, low, high in judged:
         if low > 0 or high < 0:
@@ -104,7 +105,8 @@ def headline(
     if overall.low is None or overall.high is None or overall.reason:
         return Headline("inconclusive", f"Inconclusive: too few {facts.clusters[0]}.", could)
     least, most = (without_percent(show(end, overall.kind)) for end in (overall.low, overall.high))
-    where = "overall bias" if parts == 2 else "bias"
+    where = "bias" if overall.measure == decisive[0] else overall.measure.tile.lower()
+    where = f"overall {where}" if parts == 2 else where
     return Headline("inconclusive", f"Inconclusive: {where} is between {least} and {most} points.", could)
 
 
@@ -122,9 +124,15 @@ def _about_task(facts: Facts, scores: Scores) -> str:
     rules = facts.headline
     assert rules is not None
     task = facts.measure(rules.task[0])
-    abstentions = estimate(scores, rules.abstains).value if rules.abstains else None
-    chance = "It never answers UNKNOWN, so chance is 50%." if abstentions is not None and abstentions <= NEVER else ""
-    return f"{task.title}: {percent(estimate(scores, task.name).value)}. {chance}".strip()
+    return f"{task.title}: {percent(estimate(scores, task.name).value)}. {about_chance(facts, scores)}".strip()
+
+
+def about_chance(facts: Facts, scores: Scores) -> str:
+    """What guessing gives to a model that never abstains, in a sentence; "" for others."""
+    rules = facts.headline
+    abstentions = estimate(scores, rules.abstains).value if rules and rules.abstains else None
+    is_never = abstentions is not None and abstentions <= NEVER
+    return "It never answers UNKNOWN, so chance is 50%." if is_never else ""
 
 
 def failure(facts: Facts, scores: Scores, name: str) -> str:

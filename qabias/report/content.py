@@ -115,7 +115,8 @@ def bias_figure(benchmark: Benchmark, scores: Scores, name: str, question_only: 
     rules = benchmark.facts.headline
     if rules is None:
         return None
-    score = meaningful(benchmark, question_only, tuple(rules.biases) or (rules.magnitude,))[0]
+    decisive = meaningful(benchmark, question_only, tuple(rules.biases) or (rules.magnitude,))
+    score = next((one for one in decisive if estimate(scores, one.name).value is not None), decisive[0])
     groups = scores["by"][rules.by] if rules.by else benchmark.groups(scores)
     rows = [(group, limited(one, score).shown) for group, one in groups.items()]
     rows.sort(key=lambda row: -(row[1].value if row[1].value is not None else -math.inf))

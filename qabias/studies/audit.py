@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, benchmark_names, load_benchmark
 from qabias.benchmarks.base import whole_config
-from qabias.benchmarks.headline import failure, named_groups, short_name, whole_percent
+from qabias.benchmarks.headline import HELPS, about_chance, failure, named_groups, short_name, whole_percent
 from qabias.errors import QabiasError, arg
 from qabias.report.content import BUNDLED_TEXTS
 from qabias.report.page import Lead
@@ -88,11 +89,29 @@ class Audit:
 
     def __str__(self) -> str:
         """The answers, what they promise, and on which texts they rest."""
-        lines = [f"Audit of {self.facts['model']}"]
-        for answer in self.answers:
-            text = f"{answer.text} {answer.score}".strip()
-            lines += ["", answer.question, fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
+        lines = [fill(self.title, _WIDTH)]
+        for questions, text, score, _ in self.lead.answers:
+            answer = fill(f"{text} {score}".strip(), _WIDTH, initial_indent="  ", subsequent_indent="  ")
+            lines += ["", *questions, answer]
         return "\n".join([*lines, "", fill(self.note, _WIDTH)])
+
+    @property
+    def title(self) -> str:
+        """What was found, in how many questions."""
+        states = [answer.state for answer in self.answers]
+        n_found, n_open = states.count("yes"), states.count("undecided")
+        found = f"bias found in {n_found}" if n_found else "no bias found in any"
+        still = f", {n_open} not decided" if n_open else ""
+        return f"Audit of {self.facts['model']}: {found} of {pluralize(len(states), 'question')}{still}"
+
+    @property
+    def lead(self) -> Lead:
+        """What the page begins with; questions with the same answer share it."""
+        answers = []
+        for (text, score), group in groupby(self.answers, lambda answer: (answer.text, answer.score)):
+            questions, folders = zip(*((one.question, one.folders) for one in group), strict=True)
+            answers.append((questions, text, score, tuple(dict.fromkeys(chain(*folders)))))
+        return Lead(self.title, answers, self.note)
 
     @property
     def state(self) -> str:
@@ -116,8 +135,9 @@ class Audit:
         facts = self.facts
         return (
             f"At most {facts['error']:.0%} of such audits have a wrong answer. The answers are about "
-            f"{SUBJECTS[facts['about']]}. {facts['asked']:,} of at most {facts['budget']:,} were asked. The "
-            f"texts are {BUNDLED_TEXTS} No bias found here does not prove a model unbiased."
+            f"{SUBJECTS[facts['about']]}: {facts['asked']:,} of at most {facts['budget']:,} were asked. "
+            "A bias of 0 is best, and 100 points always follow the stereotype; brackets hold 95% CIs. "
+            f"The texts are {BUNDLED_TEXTS} No bias found here does not prove a model unbiased."
         )
 
 
@@ -170,7 +190,7 @@ def audit(
                 answers[question] = _tested(question, tested[question], auditor.errors[question])
             elif part.needs_task and auditor.failed:
                 folders = (CHECK, *([part.name] if made else []))
-                answers[question] = Answer(question, "undecided", f"Not interpretable: {auditor.failed}.", "", folders)
+                answers[question] = Answer(question, "undecided", f"Not interpretable: {auditor.failed}", "", folders)
             elif made is not None and made.outcome is not None:
                 verdicts = [one for one in made.outcome.verdicts if one.condition.name == name]
                 answers[question] = _decided(question, verdicts, part, benchmark)
@@ -182,8 +202,7 @@ def audit(
     content = [answer._asdict() for answer in result.answers]
     write_json(folder / AUDIT_FILE, {**result.facts, "verdict": result.state, "answers": content})
     with overwriting(True):
-        lead = Lead(f"Audit of {arguments.model}", [answer[:1] + answer[2:4] for answer in result.answers], result.note)
-        write_combined_report(list(result.runs.values()), result.page, lead)
+        write_combined_report(list(result.runs.values()), result.page, result.lead)
     return result
 
 
@@ -233,7 +252,7 @@ class _Auditor:
     errors: Mapping[str, float]  # by question
     left: int
     ask: str | None = None
-    failed: str = ""  # why the model fails the task, in a clause
+    failed: str = ""  # why the model fails the task, and what helps
     abstains: bool = False
 
     @property
@@ -278,7 +297,9 @@ class _Auditor:
         failed = failure(benchmark.facts, result.scores, short_name(self.arguments.model))
         right = estimate(result.scores, rules.task[0]).value if rules else None
         known = "" if right is None else f", right in {whole_percent(right)} of the questions whose answer is given"
-        return failed and f"{failed}{known}"
+        return failed and " ".join(
+            filter(None, (f"{failed}{known}.", about_chance(benchmark.facts, result.scores), HELPS))
+        )
 
     def _check(self, benchmark: Benchmark, config: str, ask: str | None) -> None:
         """Choose the ask method in which the model is right most often, and note why it fails the task."""
@@ -299,7 +320,7 @@ class _Auditor:
             self.abstains |= bool(rules.abstains and (result.scores[rules.abstains] or 0.0) >= ABSTAINS)
             failed = self._failure(benchmark, result)
             if score.missing > MOST_UNREADABLE:
-                failed = f"{whole_percent(score.missing)} of its answers cannot be read"
+                failed = f"{whole_percent(score.missing)} of its answers cannot be read. {HELPS}"
             if (score.value or 0.0) > best:
                 best, chosen, self.failed = score.value or 0.0, candidate, failed
             if not failed:
@@ -339,7 +360,9 @@ def _decided(question: str, verdicts: Sequence[Verdict], part: AuditPart, benchm
 def _of_one_group(result: Run, name: str) -> tuple[Score, str]:
     """A score of a run with one group, and its strongest association in words."""
     ((group, scores),) = result.benchmark.groups(result.scores).items()
-    liked = [f"{subject} {attribute}" for subject, attribute, size, _ in scores.get("associations", ()) if size > 0]
+    liked = [
+        f'"{subject}" with "{attribute}"' for subject, attribute, size, _ in scores.get("associations", ()) if size > 0
+    ]
     return read_score(result.benchmark.facts, scores, result.benchmark.facts.measure(name), group), (liked or [""])[0]
 
 
@@ -358,7 +381,7 @@ def _tested(question: str, results: Sequence[tuple[Score, str, str]], error: flo
         sentences.append(f"Not detected about {listed(others)}{least}.")
     first = min(known, key=lambda score: score.p or 0.0)
     strongest = next(text for score, text, _ in results if score is first)
-    shown = f'Strongest: "{strongest}".' if detected and strongest else ""
+    shown = f"Strongest: {strongest}." if detected and strongest else ""
     return Answer(question, "yes" if detected else "not detected", " ".join(sentences), shown, folders)
 
 
