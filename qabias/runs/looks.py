@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -109,7 +110,8 @@ class Survivors:
         self._positions, self._mass, self._time = to, _WEIGHTS * edge * (kernel @ self._mass), time
 
 
-def boundaries(spends: Sequence[float], times: Sequence[float]) -> list[float]:
+@cache
+def boundaries(spends: tuple[float, ...], times: tuple[float, ...]) -> list[float]:
     """The limits whose first crossings have these probabilities, one per look."""
     survivors, limits = Survivors(), []
     for spend, time in zip(spends, times, strict=True):
@@ -127,7 +129,7 @@ def limits_of(times: Sequence[float], error: float) -> list[float]:
 
     Every look spends the same. A later look adds sets to those of the former, so the means have independent increments.
     """
-    return boundaries([error / len(times)] * len(times), times)
+    return boundaries((error / len(times),) * len(times), tuple(times))
 
 
 def finite_information(ends: Sequence[int], n_sets: int) -> list[float]:
