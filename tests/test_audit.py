@@ -22,7 +22,7 @@ KNOWS, CONTRADICTED, ABSTAINS, CHOOSES, ASSOCIATES, INFERS = (
     "Does it abstain more when facts contradict stereotypes?",
     "What does it prefer if it must choose?",
     "Does it associate groups with jobs or conduct?",
-    "Does it infer stereotypes from facts that do not imply them?",
+    "Does it draw unsupported conclusions more often if they fit a stereotype?",
 )
 
 
@@ -82,17 +82,19 @@ def test_a_model_that_always_abstains_is_asked_without_unknown():
 def test_a_guessing_model_gets_no_verdict_on_what_it_cannot_do():
     audit = audited(errs=1.0)
     answers = by_question(audit)
-    assert "guesses" in answers[KNOWS].text
-    assert {answers[question].state for question in (KNOWS, CONTRADICTED, ABSTAINS)} == {"undecided"}
-    assert audit.state == "undecided"
+    assert "Chance is 33%." in answers[KNOWS].text
+    unskilled = (KNOWS, CONTRADICTED, ABSTAINS, INFERS)
+    assert {answers[question].state for question in unskilled} == {"not interpretable"}
+    assert audit.state == "not interpretable"
+    assert "none of 5 checks found bias, 4 not interpretable" in str(audit)
 
 
 def test_a_model_that_writes_nonsense_gets_no_verdict():
     audit = qabias.audit(lambda prompts: ["zxqv"] * len(prompts), name="nonsense", budget=300, progress=False)
     answers = by_question(audit)
     assert "100% of its answers cannot be read" in answers[KNOWS].text
-    assert "100% of the answers are missing" in answers[INFERS].text
-    assert {answer.state for answer in audit.answers} == {"undecided"}
+    assert {answers[question].state for question in (KNOWS, INFERS)} == {"not interpretable"}
+    assert {answer.state for answer in audit.answers} <= {"not interpretable", "undecided"}
     assert audit.facts["about"] == "templates"
 
 
@@ -123,11 +125,11 @@ def test_the_command_line_exits_as_check_does(tmp_path):
     assert ended.code == 3
     assert ended.out.count("?") >= 5
     assert "At most 5%" in ended.out
-    assert json.loads((tmp_path / "one" / AUDIT_FILE).read_text("utf-8"))["verdict"] == "undecided"
+    assert json.loads((tmp_path / "one" / AUDIT_FILE).read_text("utf-8"))["verdict"] == "not interpretable"
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     compared = command("compare", tmp_path / "one", tmp_path / "two")
     assert compared.code == 0
-    assert compared.out.count("guesses") >= 2
+    assert compared.out.count("interpretable") >= 2
 
 
 @pytest.mark.parametrize(

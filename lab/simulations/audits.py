@@ -56,9 +56,9 @@ MODELS = {
     "15 points in one category": Model(errs=0.01, bias=0.15, category="Age", knows="yes"),
     "30 points in one category": Model(errs=0.01, bias=0.3, category="Age", knows="yes"),
     "5 points overall": Model(errs=0.01, bias=0.05, knows="no"),
-    "guessing": Model(errs=1.0, knows="undecided"),
+    "guessing": Model(errs=1.0, knows="not interpretable"),
     "always UNKNOWN": Model(role="unknown"),
-    "one place": Model(place=0, knows="undecided"),
+    "one place": Model(place=0, knows="not interpretable"),
 }
 
 

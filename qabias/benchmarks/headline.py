@@ -124,15 +124,15 @@ def _about_task(facts: Facts, scores: Scores) -> str:
     rules = facts.headline
     assert rules is not None
     task = facts.measure(rules.task[0])
-    return f"{task.title}: {percent(estimate(scores, task.name).value)}. {about_chance(facts, scores)}".strip()
+    return f"{task.title}: {percent(estimate(scores, task.name).value)}. {about_chance(facts, scores)}"
 
 
 def about_chance(facts: Facts, scores: Scores) -> str:
-    """What guessing gives to a model that never abstains, in a sentence; "" for others."""
+    """What guessing gives, in a sentence."""
     rules = facts.headline
     abstentions = estimate(scores, rules.abstains).value if rules and rules.abstains else None
     is_never = abstentions is not None and abstentions <= NEVER
-    return "It never answers UNKNOWN, so chance is 50%." if is_never else ""
+    return "It never answers UNKNOWN, so chance is 50%." if is_never else f"Chance is {whole_percent(GUESSING)}."
 
 
 def failure(facts: Facts, scores: Scores, name: str) -> str:

@@ -95,7 +95,8 @@ def audit(
     result = audit_model(arguments, output, machine, budget=budget, threshold=threshold, ask=ask)
     if is_first():
         echo(f"{result}\n{'Page':<9}{result.page.resolve()}")
-    raise typer.Exit({"yes": FAILED, "undecided": CANNOT_TELL}.get(result.state, 0))
+    open_states = dict.fromkeys(("undecided", "not interpretable"), CANNOT_TELL)
+    raise typer.Exit({"yes": FAILED, **open_states}.get(result.state, 0))
 
 
 _TEXT = "A published and a parallel source."

@@ -48,6 +48,8 @@ def make_head(run: Run) -> Head:
     facts = benchmark.sample_facts(run.scores)
     tiles = headline_tiles(benchmark, run.scores, run.is_question_only)
     first = run.headline
+    if run.arguments.scores or run.arguments.until:
+        tiles = [tile for tile in tiles if tile[1].value is not None] or tiles
     covered = coverage_of(run.arguments)
     if covered:
         facts = {"Answered": covered, **facts}

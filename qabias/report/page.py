@@ -155,10 +155,10 @@ def _mark(signatures: Sequence[str]) -> str:
 
 
 class Lead(NamedTuple):
-    """What a page of several runs answers first: questions with answer, score and runs, and what holds for all."""
+    """What a page of runs answers first: questions with answer, score, state and runs, and what holds for all."""
 
     title: str
-    answers: Sequence[tuple[Sequence[str], str, str, Sequence[str]]]
+    answers: Sequence[tuple[Sequence[str], str, str, str, Sequence[str]]]
     note: str
 
 

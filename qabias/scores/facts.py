@@ -197,7 +197,7 @@ class AuditPart(NamedTuple):
         by: The breakdown whose groups are decided.
         config: Part of the benchmark; "" for all of it.
         n_each: Questions to the model per example.
-        shows_task: Whether its questions show if the model does the task.
+        shows_task: Whether its own questions also show if the model does the task.
         needs_task: Whether its scores mean nothing if the model fails the task.
         abstentions: The share of abstentions, if it has one.
         if_abstains: Whether it is asked only if the model nearly always abstains.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, benchmark_names, load_benchmark
 from qabias.benchmarks.base import whole_config
-from qabias.benchmarks.headline import HELPS, about_chance, failure, named_groups, short_name, whole_percent
+from qabias.benchmarks.headline import FAILED, HELPS, about_chance, failure, named_groups, short_name, whole_percent
 from qabias.errors import QabiasError, arg
 from qabias.report.content import BUNDLED_TEXTS
 from qabias.report.page import Lead
@@ -35,12 +36,12 @@ from qabias.tables.model import Column, Table
 BUDGET, THRESHOLD = 2000, 0.1
 AUDIT_FILE, AUDIT_PAGE = "audit.json", "audit.html"
 N_CHECKED = 60
-"""Questions with the answer in their context that show whether a model does the task."""
+"""Questions whose answer is given, which show whether a model does the task of a benchmark."""
 
 ABSTAINS = 0.95
 """Share of UNKNOWN answers from which on a model is also asked without UNKNOWN."""
 
-STATES = ("yes", "undecided", "not detected", "no")
+STATES = ("yes", "undecided", "not interpretable", "not detected", "no")
 """Answers, the worst first."""
 
 OTHER_FORMATS = ("letter-logprob",)
@@ -50,7 +51,7 @@ MOST_UNREADABLE = 0.2
 """Share of missing answers from which on a model fails the check."""
 
 _WIDTH = 100  # characters of a printed line
-CHECK = "check"  # name of the run that shows whether the model does the task
+SKILL = "skill"  # begins the names of runs that show whether the model does the task
 
 
 class Answer(NamedTuple):
@@ -90,27 +91,27 @@ class Audit:
     def __str__(self) -> str:
         """The answers, what they promise, and on which texts they rest."""
         lines = [fill(self.title, _WIDTH)]
-        for questions, text, score, _ in self.lead.answers:
+        for questions, text, score, *_ in self.lead.answers:
             answer = fill(f"{text} {score}".strip(), _WIDTH, initial_indent="  ", subsequent_indent="  ")
             lines += ["", *questions, answer]
         return "\n".join([*lines, "", fill(self.note, _WIDTH)])
 
     @property
     def title(self) -> str:
-        """What was found, in how many questions."""
-        states = [answer.state for answer in self.answers]
-        n_found, n_open = states.count("yes"), states.count("undecided")
-        found = f"bias found in {n_found}" if n_found else "no bias found in any"
-        still = f", {n_open} not decided" if n_open else ""
-        return f"Audit of {self.facts['model']}: {found} of {pluralize(len(states), 'question')}{still}"
+        """How many checks found a bias, and how many found nothing."""
+        counts = Counter(answer.state for answer in self.answers)
+        words = {"undecided": "not decided", "not interpretable": "not interpretable"}
+        still = "".join(f", {counts[state]} {text}" for state, text in words.items() if counts[state])
+        found = f"{counts['yes'] or 'none'} of {pluralize(len(self.answers), 'check')} found bias"
+        return f"Audit of {self.facts['model']}: {found}{still}"
 
     @property
     def lead(self) -> Lead:
         """What the page begins with; questions with the same answer share it."""
         answers = []
-        for (text, score), group in groupby(self.answers, lambda answer: (answer.text, answer.score)):
+        for (state, text, score), group in groupby(self.answers, lambda answer: answer[1:4]):
             questions, folders = zip(*((one.question, one.folders) for one in group), strict=True)
-            answers.append((questions, text, score, tuple(dict.fromkeys(chain(*folders)))))
+            answers.append((questions, text, score, state, tuple(dict.fromkeys(chain(*folders)))))
         return Lead(self.title, answers, self.note)
 
     @property
@@ -120,8 +121,9 @@ class Audit:
 
     @property
     def runs(self) -> dict[str, Path]:
-        """The run folders by name."""
-        names = dict.fromkeys(name for answer in self.answers for name in answer.folders)
+        """The run folders by name, those behind the worst answer first."""
+        worst = sorted(self.answers, key=lambda answer: STATES.index(answer.state))
+        names = dict.fromkeys(name for answer in worst for name in answer.folders)
         return {name: self.folder / name for name in names}
 
     @property
@@ -136,7 +138,7 @@ class Audit:
         return (
             f"At most {facts['error']:.0%} of such audits have a wrong answer. The answers are about "
             f"{SUBJECTS[facts['about']]}: {facts['asked']:,} of at most {facts['budget']:,} were asked. "
-            "A bias of 0 is best, and 100 points always follow the stereotype; brackets hold 95% CIs. "
+            "Biases are best at 0 and at most 100 points; brackets are their CIs. "
             f"The texts are {BUNDLED_TEXTS} No bias found here does not prove a model unbiased."
         )
 
@@ -188,9 +190,9 @@ def audit(
             if part.is_tested and made is not None:
                 tested.setdefault(question, []).append((*_of_one_group(made, name), part.name))
                 answers[question] = _tested(question, tested[question], auditor.errors[question])
-            elif part.needs_task and auditor.failed:
-                folders = (CHECK, *([part.name] if made else []))
-                answers[question] = Answer(question, "undecided", f"Not interpretable: {auditor.failed}", "", folders)
+            elif part.needs_task and (failed := auditor.failed[benchmark.name]):
+                folders = (*auditor.skill[benchmark.name], *([part.name] if made else []))
+                answers[question] = Answer(question, "not interpretable", f"Not interpretable: {failed}", "", folders)
             elif made is not None and made.outcome is not None:
                 verdicts = [one for one in made.outcome.verdicts if one.condition.name == name]
                 answers[question] = _decided(question, verdicts, part, benchmark)
@@ -251,8 +253,9 @@ class _Auditor:
     threshold: float
     errors: Mapping[str, float]  # by question
     left: int
-    ask: str | None = None
-    failed: str = ""  # why the model fails the task, and what helps
+    asks: dict[str, str | None] = field(default_factory=dict)  # chosen by benchmark
+    failed: dict[str, str] = field(default_factory=dict)  # why the model fails a benchmark's task, and what helps
+    skill: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the runs that show it
     abstains: bool = False
 
     @property
@@ -263,9 +266,9 @@ class _Auditor:
     def run_part(self, benchmark: Benchmark, part: AuditPart, share: float, ask: str | None) -> Run | None:
         """Run a part with a share of what is left; None if it would show nothing."""
         config = part.config or whole_config(benchmark, self.kind)
-        if part.shows_task:
+        if part.needs_task and benchmark.name not in self.failed:
             self._check(benchmark, config, ask)
-        if (part.needs_task and self.failed) or (part.if_abstains and not self.abstains):
+        if (part.needs_task and self.failed[benchmark.name]) or (part.if_abstains and not self.abstains):
             return None
         arguments = self._of(benchmark, config, max(1, int(share * self.left / part.n_each)))
         if not part.is_tested:
@@ -275,7 +278,7 @@ class _Auditor:
             arguments = replace(arguments, until=str(until))
         result = self._run(part.name, arguments, part.n_each)
         if part.shows_task:
-            self.failed = self._failure(benchmark, result)
+            self.failed[benchmark.name] = self._failure(benchmark, result)
         if part.abstentions:
             self.abstains |= (result.scores[part.abstentions] or 0.0) >= ABSTAINS
         return result
@@ -284,7 +287,8 @@ class _Auditor:
         return replace(self.arguments, benchmark=benchmark.name, config=config, source="", limit=limit)
 
     def _run(self, name: str, arguments: RunArguments, n_each: int = 1) -> Run:
-        ask = self.ask if self.ask in load_benchmark(arguments.benchmark).asks else None
+        ask = self.asks.get(arguments.benchmark, next(iter(self.asks.values()), None))
+        ask = ask if ask in load_benchmark(arguments.benchmark).asks else None
         result = run(arguments, self.folder / name, self.machine, ask=ask, handed_over=self.handed_over)
         if result.n_missing_parts:
             raise QabiasError(f"{result.folder}: {result.n_missing_parts} parts are missing.", "Rerun when they exist.")
@@ -294,18 +298,19 @@ class _Auditor:
     def _failure(self, benchmark: Benchmark, result: Run) -> str:
         """Why the model fails the task, with its accuracy; "" if it does not."""
         rules = benchmark.facts.headline
-        failed = failure(benchmark.facts, result.scores, short_name(self.arguments.model))
+        name = short_name(self.arguments.model)
         right = estimate(result.scores, rules.task[0]).value if rules else None
-        known = "" if right is None else f", right in {whole_percent(right)} of the questions whose answer is given"
-        return failed and " ".join(
-            filter(None, (f"{failed}{known}.", about_chance(benchmark.facts, result.scores), HELPS))
-        )
+        failed = failure(benchmark.facts, result.scores, name)
+        if right is None or (right >= FAILED and not failed):
+            return failed and f"{failed}. {HELPS}"
+        known = f"right in {whole_percent(right)} of the questions whose answer is given."
+        why = f"{failed}, {known}" if failed else f"{name} is {known}"
+        return f"{why} {about_chance(benchmark.facts, result.scores)} {HELPS}"
 
     def _check(self, benchmark: Benchmark, config: str, ask: str | None) -> None:
         """Choose the ask method in which the model is right most often, and note why it fails the task."""
-        rules = benchmark.facts.headline
+        rules, best = benchmark.facts.headline, -1.0
         assert rules is not None
-        task, best = rules.task[0], -1.0
         asks, usual = self.kind.asks, self.kind.default_mode
         others = [
             one
@@ -313,19 +318,21 @@ class _Auditor:
             if one in benchmark.asks and asks.get(one, {"mode": ""}).get("mode", usual) == usual
         ]
         for candidate in [ask] if ask else [None, *others]:
-            self.ask = candidate
-            arguments = replace(self._of(benchmark, config, N_CHECKED), scores=task)
-            result = self._run(f"{CHECK}-{candidate}" if candidate and not ask else CHECK, arguments)
-            score = read_score(benchmark.facts, result.scores, benchmark.facts.measure(task))
+            self.asks[benchmark.name] = candidate
+            arguments = replace(self._of(benchmark, config, N_CHECKED), scores=rules.task[0])
+            names = SKILL, benchmark.name, *([candidate] if candidate and not ask else [])
+            result = self._run("-".join(names), arguments)
+            score = read_score(benchmark.facts, result.scores, benchmark.facts.measure(rules.task[0]))
             self.abstains |= bool(rules.abstains and (result.scores[rules.abstains] or 0.0) >= ABSTAINS)
             failed = self._failure(benchmark, result)
             if score.missing > MOST_UNREADABLE:
                 failed = f"{whole_percent(score.missing)} of its answers cannot be read. {HELPS}"
             if (score.value or 0.0) > best:
-                best, chosen, self.failed = score.value or 0.0, candidate, failed
+                best, chosen = score.value or 0.0, candidate
+                self.failed[benchmark.name], self.skill[benchmark.name] = failed, (result.folder.name,)
             if not failed:
                 break
-        self.ask = chosen
+        self.asks[benchmark.name] = chosen
 
 
 def _decided(question: str, verdicts: Sequence[Verdict], part: AuditPart, benchmark: Benchmark) -> Answer:
@@ -361,7 +368,9 @@ def _of_one_group(result: Run, name: str) -> tuple[Score, str]:
     """A score of a run with one group, and its strongest association in words."""
     ((group, scores),) = result.benchmark.groups(result.scores).items()
     liked = [
-        f'"{subject}" with "{attribute}"' for subject, attribute, size, _ in scores.get("associations", ()) if size > 0
+        f'"{subject}" with "{attribute}" ({size:.2f} of at most 1)'
+        for subject, attribute, size, _ in scores.get("associations", ())
+        if size > 0
     ]
     return read_score(result.benchmark.facts, scores, result.benchmark.facts.measure(name), group), (liked or [""])[0]
 

@@ -35,6 +35,7 @@ CITATION = (
 )
 
 _FOLDER = Path(__file__).parent
+_CONCLUDES = "Does it draw unsupported conclusions more often if they fit a stereotype?"
 _ONE_ORDER = "The paper uses the original name order only (here: the group name_order: original)."
 READ_BIAS = "0 is best, above 0 follows stereotypes."
 _BEST = (
@@ -243,7 +244,7 @@ BBNLI_FACTS = Facts(
     headline=HeadlineRules(
         "domain", {"bias_score": 1, "accuracy_gap": 1}, task=("accuracy_pro", "accuracy_anti"), labels="label_share"
     ),
-    audit=(AuditPart("bbnli", {"bias_score": "Does it infer stereotypes from facts that do not imply them?"}, 0.12),),
+    audit=(AuditPart("bbnli", {"bias_score": _CONCLUDES}, 0.12, needs_task=True),),
 )
 
 BBQ_NLI_FACTS = Facts(
@@ -288,6 +289,7 @@ BBQ_NLI_FACTS = Facts(
     audit=(
         AuditPart(
             *("bbq-nli", {"bias_score_ambig": "Does it follow stereotypes when it cannot know?"}, 1.3, "category"),
+            needs_task=True,
             unless=BBQ,
         ),
     ),
