@@ -132,7 +132,11 @@ def about_chance(facts: Facts, scores: Scores) -> str:
     rules = facts.headline
     abstentions = estimate(scores, rules.abstains).value if rules and rules.abstains else None
     is_never = abstentions is not None and abstentions <= NEVER
-    return "It never answers UNKNOWN, so chance is 50%." if is_never else f"Chance is {whole_percent(GUESSING)}."
+    return (
+        'It never answers UNKNOWN ("not enough information"), so chance is 50%.'
+        if is_never
+        else f"Chance is {whole_percent(GUESSING)}."
+    )
 
 
 def failure(facts: Facts, scores: Scores, name: str) -> str:

@@ -94,7 +94,7 @@ def audit(
     arguments, machine = arguments_of(benchmark=default_name(), rules=None, **others)
     result = audit_model(arguments, output, machine, budget=budget, threshold=threshold, ask=ask)
     if is_first():
-        echo(f"{result}\n{'Page':<9}{result.page.resolve()}")
+        echo(f"{result}\n{'Page':<10}{result.page.resolve()}")
     open_states = dict.fromkeys(("undecided", "not interpretable"), CANNOT_TELL)
     raise typer.Exit({"yes": FAILED, **open_states}.get(result.state, 0))
 
@@ -136,33 +136,25 @@ def contamination(
 @options.takes("config source option limit mirror")
 def plan(
     benchmark: Annotated[str, typer.Argument(help="Benchmark or folder of templates.")],
-    detect: Annotated[float | None, typer.Option(help="Bias to detect, e.g. 0.02 for 2 points.")] = None,
-    until: Annotated[str | None, typer.Option(help="Condition that stops a run early, e.g. 'bias_ambig<0.1'.")] = None,
     *,
+    detect: Annotated[float, typer.Option(help="Bias to detect, e.g. 0.02 for 2 points.")],
     config: str | None,
     source: Annotated[str | None, typer.Option(help="Source of the texts. [the first]")] = None,
     option: list[str] | None,
     limit: Annotated[int | None, typer.Option(help="Maximum number of examples, as for run.")] = None,
 ) -> None:
-    """Estimate the sample size that detects a bias or decides a condition."""
+    """Estimate the sample size that detects a bias."""
     from qabias.benchmarks import ALL
     from qabias.benchmarks.registry import load_benchmark
     from qabias.comparison.sample_size import IN_COMMON, assumed, needed, planned_measure, templates_of
     from qabias.runs.arguments import RunArguments, check_own_options
-    from qabias.runs.conditions import canonical
     from qabias.runs.question import load_examples
     from qabias.tables.model import Column, Table
     from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
-    if (detect is None) == (until is None):
-        raise QabiasError("plan needs one of --detect and --until.", "Add --detect 0.02.")
     chosen = load_benchmark(benchmark)
     config, source = config or chosen.configs[-1], source or chosen.sources[0]
     arguments = RunArguments(benchmark, "", config, source, limit=limit, options=options.parse_options(option or []))
-    if until is not None:
-        _plan_until(replace(arguments, until=canonical(chosen, [until], None)))
-        return
-    assert detect is not None
     if not 0.0 < detect < 1.0:
         raise QabiasError(f"--detect is {detect:g}.", "Give a number above 0 and below 1, such as 0.02 for 2 points.")
     measure = planned_measure(chosen)
@@ -213,20 +205,6 @@ def _row(name: str, templates: int | None, from_here: float, assumption: Assumed
         counts = f"{templates:,}", f"{math.ceil(templates * assumption.examples):,}"
     enough = "yes" if templates is not None and templates <= there else "no, too few"
     return name, *counts, enough, "no size" if math.isinf(from_here) else f"{100 * from_here:.1f} points"
-
-
-def _plan_until(arguments: RunArguments) -> None:
-    from qabias.planning import expected_questions
-    from qabias.tables.model import Column, Table
-    from qabias.tables.terminal import Console, print_table
-
-    headings = ("true value", "questions", "share", "pass", "fail")
-    rows = tuple(
-        (f"{one.truth:.3f}", f"{one.questions:,.0f}", f"{one.share:.0%}", f"{one.passed:.0%}", f"{one.failed:.0%}")
-        for one in expected_questions(arguments)
-    )
-    columns = tuple(Column(text, text, "text") for text in headings)
-    print_table(Table("expected", f"Expected questions until {arguments.until}", "", "", columns, rows), Console())
 
 
 @options.takes("benchmark output config source fixes seed option overwrite mirror")

@@ -22,7 +22,7 @@ from qabias.comparison.tables import Compared
 from qabias.scores.facts import Scores
 from qabias.scores.formatting import show
 from qabias.scores.judge import ERROR, holm
-from qabias.scores.score import MOST_MISSING, Score, missing_share
+from qabias.scores.score import MOST_MISSING, Score, known_mde, missing_share
 from qabias.tables.model import Table
 
 _LONGEST = 24  # characters of a name of a run
@@ -102,8 +102,8 @@ def _overall(
     one = groups[ALL][1][biases[0].name]
     if one.value is not None:
         yield f"{biases[0].title}: {what} is {points(one.value)}."
-    if one.mde is not None:
-        yield f"This comparison could detect {points(one.mde).removeprefix('+')}."
+    if (mde := known_mde(one.mde, "signed")) is not None:
+        yield f"This comparison could detect {points(mde).removeprefix('+')}."
 
 
 def points(value: float) -> str:

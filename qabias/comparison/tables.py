@@ -14,7 +14,7 @@ from qabias.runs.opened import Run
 from qabias.scores.facts import RUNS, Scores, run_column, union
 from qabias.scores.formatting import listed, pluralize
 from qabias.scores.judge import holm
-from qabias.scores.score import Score, possible_range, with_possible
+from qabias.scores.score import Score, known_mde, possible_range, with_possible
 from qabias.tables.model import Analysis, Column, Figure, Table, Value
 
 RUNS_TABLE = "runs"
@@ -214,7 +214,8 @@ def difference_tables(
             family = [row for row in rows if row != ALL]
             p_values = [tested[row].p if row in tested else None for row in family]
             adjusted = dict(zip(family, holm(p_values), strict=True))
-            mdes = {row: one.mde for row, one in tested.items() if not lacks_answers(by_run, row, measure)}
+            complete = {row: one for row, one in tested.items() if not lacks_answers(by_run, row, measure)}
+            mdes = {row: known_mde(one.mde, kind) for row, one in complete.items()}
             columns += [
                 (Column(key, title, kind), [Score(*tested[row][:3]) if row in tested else None for row in rows]),
                 (Column(f"p_{key}", f"p ({title})", "p"), [tested[row].p if row in tested else None for row in rows]),

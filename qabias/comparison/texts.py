@@ -24,7 +24,15 @@ from qabias.runs.signature import signature_fields
 from qabias.scores.facts import RUNS, ParallelTexts, Scores, Stereotype
 from qabias.scores.formatting import show
 from qabias.scores.judge import holm
-from qabias.scores.score import Score, estimate, imbalance, imbalance_note, possible_range, with_possible
+from qabias.scores.score import (
+    Score,
+    estimate,
+    imbalance,
+    imbalance_note,
+    known_mde,
+    possible_range,
+    with_possible,
+)
 from qabias.tables.model import Column, Figure, Table, Value
 
 SECTION = "Published minus parallel texts"
@@ -288,7 +296,7 @@ class Paired(NamedTuple):
                 levels = [None if level is None else show(level, measure.kind) for level in levels]
             lacks = lacks_answers([self.benchmark.groups(of_run, measure) for of_run in self.scores], group, measure)
             p_adjusted = None if name == ALL else next(adjusted)
-            mde = None if lacks else one.mde
+            mde = None if lacks else known_mde(one.mde, kind_of_difference(measure))
             cells.append((name, *levels, Score(*one[:3]), one.p, p_adjusted, pair.n_clusters, mde))
         kinds = {kind_of_difference(measure) for *_, measure in rows}
         kind = kinds.pop() if len(kinds) == 1 else "number"

@@ -1,28 +1,23 @@
-"""What a run takes: requests and cost of a server, questions until a verdict; estimated without asking."""
+"""Requests and cost of a run on a server, estimated without asking."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from qabias.benchmarks import load_benchmark
-from qabias.comparison.sample_size import CORRELATION, ERRING
 from qabias.errors import QabiasError, arg
 from qabias.models.loading import load_pretrained
 from qabias.runs.arguments import RunArguments, check_arguments, check_scorer
-from qabias.runs.conditions import read_until
-from qabias.runs.looks import StoppingRule, sizes_at
 from qabias.runs.question import load_examples, make_question
 from qabias.scorers.journal import request_hash
 from qabias.scorers.registry import check_options
 from qabias.scorers.server import KIND, make_scorer
 from qabias.scorers.server.asking import Asker, Body
-from qabias.scores.facts import Measure
-from qabias.scores.judge import Condition, allowed, has_sign
 from qabias.support.printable import echo, printable
 
 BYTES_PER_TOKEN = 4
@@ -107,68 +102,3 @@ def print_estimate(estimate: CostEstimate) -> None:
     echo(f"prompt tokens:    {estimate.prompt_tokens:>15,}  ({estimate.counted_by})")
     echo(f"generated tokens: {estimate.generated_tokens:>15,}  (at most)")
     echo(f"cost:             {cost}")
-
-
-_PATHS = 20_000
-_TIMES = (0.0, 0.5, 0.75, 1.0, 1.5, 2.0)
-
-
-class Expected(NamedTuple):
-    """What a run takes at a true value of its score: mean questions, their share, and shares of the verdicts."""
-
-    truth: float
-    questions: float
-    share: float
-    passed: float
-    failed: float
-
-
-def expected_questions(arguments: RunArguments, seed: int = 0) -> list[Expected]:
-    """Simulate the stopping rule of a run with one condition, at true values of 0 to 2 times the threshold.
-
-    Answers err and correlate as `qabias.comparison.sample_size` assumes. A score is taken to be normal.
-
-    Raises:
-        QabiasError: If there are several conditions, or a breakdown.
-    """
-    benchmark = load_benchmark(arguments.benchmark)
-    until = read_until(benchmark, arguments.until)
-    if len(until.conditions) > 1 or until.by:
-        raise QabiasError("plan takes one condition for all examples.", f"Give one {arg('until')}.")
-    condition, measure = until.conditions[0], until.measures(benchmark)[0]
-    table = load_examples(arguments).table
-    (group,) = StoppingRule(benchmark, table, arguments.until, {}).groups.values()
-    per_set = group.ends[-1] / group.n_sets
-    if until.is_finite:
-        sets, bounds = np.array([len(np.unique(group.sets[:end])) for end in group.ends], float), [*group.limits, 0.0]
-        variances = ERRING * (1.0 / sets - 1.0 / sets[-1]) / per_set
-    else:
-        shares = [
-            CORRELATION / size.templates + (1.0 - CORRELATION) / (per_set * size.sets)
-            for size in sizes_at(benchmark, table)
-        ]
-        variances, bounds = ERRING * np.array(shares), group.limits
-    # The means at two looks differ by independent steps, from the last look back to the first.
-    steps = np.random.default_rng(seed).normal(size=(_PATHS, len(variances)))
-    steps *= np.sqrt(-np.diff(variances, append=0.0))
-    noise, half = np.cumsum(steps[:, ::-1], axis=1)[:, ::-1], np.sqrt(variances) * np.array(bounds)
-    ends = np.array(group.ends)
-    result = []
-    for truth in _truths(condition, measure):
-        low, high = truth + noise - half, truth + noise + half
-        bottom, top = allowed(condition, measure)
-        passed, failed = (low > bottom) & (high < top), (high <= bottom) | (low >= top)
-        decided = passed | failed
-        first = np.where(decided.any(axis=1), decided.argmax(axis=1), len(ends) - 1)
-        here = np.arange(_PATHS), first
-        mean = float(ends[first].mean())
-        result.append(Expected(truth, mean, mean / ends[-1], float(passed[here].mean()), float(failed[here].mean())))
-    return result
-
-
-def _truths(condition: Condition, measure: Measure) -> list[float]:
-    """True values around a threshold, within the range of the score."""
-    if has_sign(measure):
-        return [times * condition.value for times in _TIMES if times * condition.value <= 1.0]
-    values = (condition.value + step for step in (-0.1, -0.05, 0.0, 0.05, 0.1))
-    return [value for value in values if 0.0 <= value <= 1.0]

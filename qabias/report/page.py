@@ -159,7 +159,7 @@ class Lead(NamedTuple):
 
     title: str
     answers: Sequence[tuple[Sequence[str], str, str, str, Sequence[str]]]
-    note: str
+    notes: Mapping[str, str]
 
 
 def render_chapters(

@@ -88,7 +88,7 @@ class Score(NamedTuple):
         """The minimum detectable effect, "3.1 points"; `NOT_DETECTABLE` if infinite, "" if unknown."""
         if self.mde is None:
             return ""
-        if math.isinf(self.mde) or (self.kind != "number" and self.mde > 1.0):
+        if known_mde(self.mde, self.kind) is None:
             return NOT_DETECTABLE
         return show(self.mde, self.kind) if self.kind == "number" else f"{100.0 * self.mde:.1f} points"
 
@@ -111,6 +111,11 @@ class Score(NamedTuple):
             low, high = (show(end, self.kind) for end in self.possible)
             return f"{show(self, self.kind)} (possible with the missing answers: {low} to {high})"
         return f"{show(self, self.kind)} {self.interval or '(no CI)'}"
+
+
+def known_mde(mde: float | None, kind: str) -> float | None:
+    """A minimum detectable effect; None if even the largest effect could be missed."""
+    return None if mde is None or math.isinf(mde) or (kind != "number" and mde > 1.0) else mde
 
 
 def as_score(value: Any) -> Score:

@@ -94,7 +94,8 @@ class Audit:
         for questions, text, score, *_ in self.lead.answers:
             answer = fill(f"{text} {score}".strip(), _WIDTH, initial_indent="  ", subsequent_indent="  ")
             lines += ["", *questions, answer]
-        return "\n".join([*lines, "", fill(self.note, _WIDTH)])
+        notes = (fill(f"{label:<10}{text}", _WIDTH, subsequent_indent=" " * 10) for label, text in self.notes.items())
+        return "\n".join([*lines, "", *notes])
 
     @property
     def title(self) -> str:
@@ -102,7 +103,7 @@ class Audit:
         counts = Counter(answer.state for answer in self.answers)
         words = {"undecided": "not decided", "not interpretable": "not interpretable"}
         still = "".join(f", {counts[state]} {text}" for state, text in words.items() if counts[state])
-        found = f"{counts['yes'] or 'none'} of {pluralize(len(self.answers), 'check')} found bias"
+        found = f"{counts['yes'] or 'none'} of {pluralize(len(self.answers), 'check')} found bias or associations"
         return f"Audit of {self.facts['model']}: {found}{still}"
 
     @property
@@ -112,7 +113,7 @@ class Audit:
         for (state, text, score), group in groupby(self.answers, lambda answer: answer[1:4]):
             questions, folders = zip(*((one.question, one.folders) for one in group), strict=True)
             answers.append((questions, text, score, state, tuple(dict.fromkeys(chain(*folders)))))
-        return Lead(self.title, answers, self.note)
+        return Lead(self.title, answers, self.notes)
 
     @property
     def state(self) -> str:
@@ -132,15 +133,22 @@ class Audit:
         return self.folder / AUDIT_PAGE
 
     @property
-    def note(self) -> str:
+    def notes(self) -> dict[str, str]:
         """What the answers promise and rest on."""
         facts = self.facts
-        return (
-            f"At most {facts['error']:.0%} of such audits have a wrong answer. The answers are about "
-            f"{SUBJECTS[facts['about']]}: {facts['asked']:,} of at most {facts['budget']:,} were asked. "
-            "Biases are best at 0 and at most 100 points; brackets are their CIs. "
-            f"The texts are {BUNDLED_TEXTS} No bias found here does not prove a model unbiased."
-        )
+        asked = f"{facts['asked']:,} questions of at most {facts['budget']:,}; a check stops when its answer is clear"
+        has_interval = any("[" in answer.score for answer in self.answers)
+        return {
+            "Error": f"at most {facts['error']:.0%} of such audits have any wrong yes or no",
+            "Asked": f"{asked}. The answers are about {SUBJECTS[facts['about']]}.",
+            **(
+                {"Numbers": "0 is no bias, 100 % always follows the stereotype; the CI in brackets"}
+                if has_interval
+                else {}
+            ),
+            "Texts": BUNDLED_TEXTS,
+            "Limits": "No bias found here does not prove a model unbiased.",
+        }
 
 
 def audit(
@@ -278,7 +286,8 @@ class _Auditor:
             arguments = replace(arguments, until=str(until))
         result = self._run(part.name, arguments, part.n_each)
         if part.shows_task:
-            self.failed[benchmark.name] = self._failure(benchmark, result)
+            failed = self._failure(benchmark, result)
+            self.failed[benchmark.name] = failed and f"{failed} {HELPS}"
         if part.abstentions:
             self.abstains |= (result.scores[part.abstentions] or 0.0) >= ABSTAINS
         return result
@@ -302,10 +311,10 @@ class _Auditor:
         right = estimate(result.scores, rules.task[0]).value if rules else None
         failed = failure(benchmark.facts, result.scores, name)
         if right is None or (right >= FAILED and not failed):
-            return failed and f"{failed}. {HELPS}"
+            return failed and f"{failed}."
         known = f"right in {whole_percent(right)} of the questions whose answer is given."
         why = f"{failed}, {known}" if failed else f"{name} is {known}"
-        return f"{why} {about_chance(benchmark.facts, result.scores)} {HELPS}"
+        return f"{why} {about_chance(benchmark.facts, result.scores)}"
 
     def _check(self, benchmark: Benchmark, config: str, ask: str | None) -> None:
         """Choose the ask method in which the model is right most often, and note why it fails the task."""
@@ -317,7 +326,8 @@ class _Auditor:
             for one in OTHER_FORMATS
             if one in benchmark.asks and asks.get(one, {"mode": ""}).get("mode", usual) == usual
         ]
-        for candidate in [ask] if ask else [None, *others]:
+        runs, tried = [], [ask] if ask else [None, *others]
+        for candidate in tried:
             self.asks[benchmark.name] = candidate
             arguments = replace(self._of(benchmark, config, N_CHECKED), scores=rules.task[0])
             names = SKILL, benchmark.name, *([candidate] if candidate and not ask else [])
@@ -326,13 +336,17 @@ class _Auditor:
             self.abstains |= bool(rules.abstains and (result.scores[rules.abstains] or 0.0) >= ABSTAINS)
             failed = self._failure(benchmark, result)
             if score.missing > MOST_UNREADABLE:
-                failed = f"{whole_percent(score.missing)} of its answers cannot be read. {HELPS}"
+                failed = f"{whole_percent(score.missing)} of its answers cannot be read."
             if (score.value or 0.0) > best:
                 best, chosen = score.value or 0.0, candidate
-                self.failed[benchmark.name], self.skill[benchmark.name] = failed, (result.folder.name,)
+                self.failed[benchmark.name] = failed
+            runs.append(result.folder.name)
             if not failed:
                 break
-        self.asks[benchmark.name] = chosen
+        also = f" It also fails with {arg('ask')} {listed([str(one) for one in tried[1:]])}." if tried[1:] else ""
+        if self.failed[benchmark.name]:
+            self.failed[benchmark.name] += f"{also} {HELPS}"
+        self.asks[benchmark.name], self.skill[benchmark.name] = chosen, tuple(runs)
 
 
 def _decided(question: str, verdicts: Sequence[Verdict], part: AuditPart, benchmark: Benchmark) -> Answer:
@@ -368,7 +382,7 @@ def _of_one_group(result: Run, name: str) -> tuple[Score, str]:
     """A score of a run with one group, and its strongest association in words."""
     ((group, scores),) = result.benchmark.groups(result.scores).items()
     liked = [
-        f'"{subject}" with "{attribute}" ({size:.2f} of at most 1)'
+        f'it prefers "{subject}" over other groups for "{attribute}" (strength {size:.2f}; 0 is none, 1 is always)'
         for subject, attribute, size, _ in scores.get("associations", ())
         if size > 0
     ]
@@ -377,7 +391,7 @@ def _of_one_group(result: Run, name: str) -> tuple[Score, str]:
 
 def _tested(question: str, results: Sequence[tuple[Score, str, str]], error: float) -> Answer:
     """An answer from tests against chance, Holm-adjusted."""
-    folders = tuple(folder for *_, folder in results)
+    folders = tuple(folder for *_, folder in sorted(results, key=lambda one: one[0].p or 1.0))
     known = [score for score, *_ in results if score.p is not None and not score.not_reported]
     if not known:
         return Answer(question, "undecided", "Not decided.", "", folders)
@@ -410,4 +424,4 @@ def compared(audits: Sequence[Audit]) -> Table:
         Column("question", "Question", "text"),
         *(Column(f"audit_{number}", name, "text") for number, name in enumerate(names)),
     )
-    return Table("audits", "Audits", "", audits[0].note, columns, rows)
+    return Table("audits", "Audits", "", " ".join(audits[0].notes.values()), columns, rows)

@@ -6,7 +6,6 @@ and how it is drawn. A run stores them in `analysis.json`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 from qabias.errors import QabiasError, arg
 from qabias.scores.formatting import show, show_interval
-from qabias.scores.score import Score, ends_in_words, read_ends
+from qabias.scores.score import Score, ends_in_words, known_mde, read_ends
 from qabias.support.files import strict
 from qabias.support.stored import parse, read_fields, read_stored, write_stored
 from qabias.support.suggest import unknown
@@ -181,7 +180,7 @@ def flat(table: Table, *, ranges: bool = True) -> Table:
         values: list[Value] = [row[place] for row in table.rows]
         scores = [value if isinstance(value, Score) else Score(None) for value in values]
         texts = [ends_in_words(one.possible, column.kind) if one.possible and ranges else None for one in scores]
-        mdes = [None if one.mde is None or math.isinf(one.mde) else one.mde for one in scores]
+        mdes = [known_mde(one.mde, column.kind) for one in scores]
         columns.append((column, [_plain(value) if ranges else value for value in values]))
         if any(texts):
             columns.append((Column(f"{RANGE}{column.name}", f"Possible, {column.title}", "text"), [*texts]))

@@ -190,8 +190,8 @@ _NOTES = {
     "bias_by_category": f"{READ_BIAS} {READ_INTERVALS} Each category has few templates{_FOR_THE_USA}.",
     "aligned_errors": f"Share of stereotyped answers among errors in ambiguous contexts. 50% is best.{_ROW_ALL}",
     "names_and_labels": "Groups are named by label or by a typical first name, in different templates.",
-    "accuracy_by_category": "UNKNOWN is right in ambiguous contexts, a person in disambiguated ones. Guessing: 33.3%, or 50% there without UNKNOWN. "
-    + READ_INTERVALS,
+    "accuracy_by_category": "UNKNOWN is right in ambiguous contexts, a person in disambiguated ones. Guessing: 33.3%, "
+    "or 50% there without UNKNOWN. " + READ_INTERVALS,
     "overall_accuracy": "Both contexts together. A model that always answers UNKNOWN has 50%, guessing 33.3%. "
     + READ_INTERVALS,
     "alignment_cost": "Accuracy on nonaligned minus aligned examples; below 0 follows stereotypes.",

@@ -92,8 +92,11 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
 def _associations(sets: Mapping[str, Scores]) -> list[Table]:
     """The strongest associations of all sets, tested against chance."""
     rows = tuple((name, *row) for name, group in sets.items() for row in group.get("associations", ()))
-    columns_shown = (_SET, _SUBJECT, _ATTRIBUTE, Column("gamma", "gamma", "number"), Column("p", "Adjusted p", "p"))
-    note = "Above 0 the subject is preferred for the attribute. p is adjusted for all pairs of the set."
+    columns_shown = (_SET, _SUBJECT, _ATTRIBUTE, Column("gamma", "Strength", "number"), Column("p", "Adjusted p", "p"))
+    note = (
+        "Strength is gamma of the subjects' shares: 0 is none, 1 always prefers the subject. p is adjusted for all "
+        "pairs of the set."
+    )
     title = "Strongest associations"
     return [Table("associations", title, "", note, columns_shown, rows, section="Associations")] if rows else []
 
