@@ -32,6 +32,7 @@ from qabias.runs.folder import (
     RUN_FILE,
     SCORES_FILE,
     RunFile,
+    added_costs,
     check_free,
     create_or_resume,
     default_folder,
@@ -40,6 +41,7 @@ from qabias.runs.folder import (
     read_answers,
     read_part,
     read_run,
+    with_cost,
     write_part,
 )
 from qabias.runs.looks import CONFIDENCE, VERDICT_FILE, Outcome, StoppingRule, outcome_content, verdict_lines
@@ -48,12 +50,12 @@ from qabias.runs.opened import Run
 from qabias.runs.question import Examples, Question, load_examples, make_question, only_asked, read_question
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
 from qabias.scorers import registry
-from qabias.scorers.base import BatchScorer, Scorer
+from qabias.scorers.base import BatchScorer, PaidScorer, Scorer
 from qabias.scorers.batches import keeping
 from qabias.scorers.journal import REQUESTS_FILE, SERVED, Journal
 from qabias.support.files import strict, write_atomically, write_new
 from qabias.support.printable import printable
-from qabias.support.progress import collector_paused, listening
+from qabias.support.progress import collector_paused, listening, reading
 from qabias.support.stored import write_stored
 from qabias.support.suggest import shortened
 from qabias.tables.model import Analysis, as_read, write_analysis
@@ -120,6 +122,9 @@ def run(
             has_looked = outcome is not None and (before is None or outcome.share > before.share)
             numbers = _next_parts(question, rule, outcome) if has_looked else []
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
+        run_file = processes.on_first(
+            partial(with_cost, run_file, scorer.cost if isinstance(scorer, PaidScorer) else {})
+        )
         return processes.on_first(lambda: score_and_write(run_file, question, note, rule, outcome))
 
 
@@ -328,6 +333,7 @@ class RunProgress:
         self._stream, self._clock = stream, clock
         self._finished = self._shown = done
         self._started = self._last_line = clock()
+        self._remark = ""
         bar = partial(tqdm, total=total, initial=done, unit="example", desc=printable(name), file=stream)
         self._bar = bar() if stream is not None and stream.isatty() else None
 
@@ -335,7 +341,7 @@ class RunProgress:
     def part(self, n_examples: int) -> Iterator[None]:
         """Show the progress that the scorer reports within these examples."""
         begin = self._finished
-        with listening(lambda share: self._show(begin + int(share * n_examples))):
+        with listening(lambda share: self._show(begin + int(share * n_examples))), reading(self._read):
             yield
         self._finished += n_examples
         self._show(self._finished)
@@ -345,11 +351,25 @@ class RunProgress:
         if self._bar is not None:
             self._bar.close()
 
+    def _read(self, remark: str) -> None:
+        """Show why nothing is under way, until the next progress."""
+        if self._bar is not None and remark != self._remark:
+            self._bar.set_postfix_str(remark)
+        self._remark = remark
+        self._write_line()
+
     def _show(self, done: int) -> None:
+        if self._bar is not None and self._remark:
+            self._bar.set_postfix_str("", refresh=False)
+        self._remark = ""
         self._shown = max(self._shown, done)  # a batch that did not fit in memory is asked again
         if self._bar is not None:
             self._bar.update(self._shown - self._bar.n)
-        elif self._stream is not None and self._clock() - self._last_line >= SECONDS_BETWEEN_LINES:
+        self._write_line()
+
+    def _write_line(self) -> None:
+        """Write a line for people who have no bar, once a minute."""
+        if self._bar is None and self._stream is not None and self._clock() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = self._clock()
             self._stream.write(self._line())
             self._stream.flush()
@@ -357,7 +377,9 @@ class RunProgress:
     def _line(self) -> str:
         rate = (self._shown - self._before) / (self._last_line - self._started)
         left = tqdm.format_interval((self._total - self._shown) / rate) if rate else "unknown"
-        return f"{self._name}: {self._shown:,} of {self._total:,} examples, {rate:.3g} examples/s, time left {left}\n"
+        waits = f", {self._remark}" if self._remark else ""
+        done = f"{self._name}: {self._shown:,} of {self._total:,} examples"
+        return f"{done}, {rate:.3g} examples/s, time left {left}{waits}\n"
 
 
 _MOST_NAMED = 8
@@ -384,6 +406,8 @@ def merge(folders: Sequence[Path], output: Path) -> Run:
     write_new(output / RUN_FILE, (runs[0].folder / RUN_FILE).read_text(encoding="utf-8"))
     merged = read_run(output)
     _check_same(runs[0], merged)  # another process may have begun a run there
+    paid = {run.folder.resolve(): run.cost for run in runs if run.cost}
+    merged = with_cost(merged, added_costs(list(paid.values())))
     for number, source in sources.items():
         if source is not None:
             _copy(source, part_path(output, number))

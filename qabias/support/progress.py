@@ -20,6 +20,24 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+_reader: ContextVar[Callable[[str], None]] = ContextVar("reader", default=lambda text: None)
+
+
+@contextmanager
+def reading(reader: Callable[[str], None]) -> Iterator[None]:
+    """Receive the remarks on the progress of this thread inside the block."""
+    token = _reader.set(reader)
+    try:
+        yield
+    finally:
+        _reader.reset(token)
+
+
+def remark(text: str) -> None:
+    """Say what the task waits for, to any reader; the next progress ends it."""
+    _reader.get()(text)
+
+
 Listener = Callable[[float], None]  # takes the completed share of a task, in [0, 1]
 _listener: ContextVar[Listener] = ContextVar("listener", default=lambda share: None)
 
