@@ -28,16 +28,9 @@ from qabias.benchmarks.scoring import by_run
 from qabias.errors import QabiasError, arg
 from qabias.runs.arguments import RunArguments
 from qabias.scorers.registry import BASELINE_PREFIX
-from qabias.support.files import (
-    MOST_BYTES,
-    remove_leftovers,
-    require_regular_file,
-    write_atomically,
-    write_new,
-    write_text,
-)
+from qabias.support.files import MOST_BYTES, remove_leftovers, require_regular_file, write_atomically, write_new
 from qabias.support.outputs import ANSWERS_FOLDER
-from qabias.support.stored import checked_text, read_fields, typed
+from qabias.support.stored import checked_text, read_fields, typed, write_stored
 from qabias.support.suggest import choose, missing
 from qabias.support.version import __version__
 
@@ -139,8 +132,8 @@ def with_cost(run: RunFile, cost: Mapping[str, float]) -> RunFile:
     kept = {name: n for name, n in there.items() if name not in cost or (name not in PRICES and n > cost[name])}
     run = replace(run, cost={**cost, **kept})
     if run.cost != there:
-        content = {each.name: getattr(run, each.name) for each in fields(RunContent)}
-        write_text(run.folder / RUN_FILE, checked_text(asdict(RunContent(**content))))
+        content = asdict(run)
+        write_stored(run.folder / RUN_FILE, {each.name: content[each.name] for each in fields(RunContent)})
     return run
 
 

@@ -50,7 +50,7 @@ from qabias.runs.opened import Run
 from qabias.runs.question import Examples, Question, load_examples, make_question, only_asked, read_question
 from qabias.runs.scored import other_figures, read_other_tool, write_scores
 from qabias.scorers import registry
-from qabias.scorers.base import BatchScorer, PaidScorer, Scorer
+from qabias.scorers.base import BatchScorer, Scorer
 from qabias.scorers.batches import keeping
 from qabias.scorers.journal import REQUESTS_FILE, SERVED, Journal
 from qabias.support.files import strict, write_atomically, write_new
@@ -122,9 +122,7 @@ def run(
             has_looked = outcome is not None and (before is None or outcome.share > before.share)
             numbers = _next_parts(question, rule, outcome) if has_looked else []
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
-        run_file = processes.on_first(
-            partial(with_cost, run_file, scorer.cost if isinstance(scorer, PaidScorer) else {})
-        )
+        run_file = processes.on_first(partial(with_cost, run_file, getattr(scorer, "cost", {})))  # of a server
         return processes.on_first(lambda: score_and_write(run_file, question, note, rule, outcome))
 
 
@@ -341,7 +339,8 @@ class RunProgress:
     def part(self, n_examples: int) -> Iterator[None]:
         """Show the progress that the scorer reports within these examples."""
         begin = self._finished
-        with listening(lambda share: self._show(begin + int(share * n_examples))), reading(self._read):
+        told = listening(lambda share: self._show(begin + int(share * n_examples)))
+        with told, reading(lambda text: self._show(self._shown, text)):
             yield
         self._finished += n_examples
         self._show(self._finished)
@@ -351,25 +350,15 @@ class RunProgress:
         if self._bar is not None:
             self._bar.close()
 
-    def _read(self, remark: str) -> None:
-        """Show why nothing is under way, until the next progress."""
-        if self._bar is not None and remark != self._remark:
-            self._bar.set_postfix_str(remark)
-        self._remark = remark
-        self._write_line()
-
-    def _show(self, done: int) -> None:
-        if self._bar is not None and self._remark:
-            self._bar.set_postfix_str("", refresh=False)
-        self._remark = ""
+    def _show(self, done: int, remark: str = "") -> None:
+        """Show the progress, and a remark until the next one."""
         self._shown = max(self._shown, done)  # a batch that did not fit in memory is asked again
+        before, self._remark = self._remark, remark
         if self._bar is not None:
+            if remark != before:
+                self._bar.set_postfix_str(remark)
             self._bar.update(self._shown - self._bar.n)
-        self._write_line()
-
-    def _write_line(self) -> None:
-        """Write a line for people who have no bar, once a minute."""
-        if self._bar is None and self._stream is not None and self._clock() - self._last_line >= SECONDS_BETWEEN_LINES:
+        elif self._stream is not None and self._clock() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = self._clock()
             self._stream.write(self._line())
             self._stream.flush()
@@ -377,9 +366,8 @@ class RunProgress:
     def _line(self) -> str:
         rate = (self._shown - self._before) / (self._last_line - self._started)
         left = tqdm.format_interval((self._total - self._shown) / rate) if rate else "unknown"
-        waits = f", {self._remark}" if self._remark else ""
-        done = f"{self._name}: {self._shown:,} of {self._total:,} examples"
-        return f"{done}, {rate:.3g} examples/s, time left {left}{waits}\n"
+        parts = (f"{rate:.3g} examples/s", f"time left {left}", *filter(None, [self._remark]))
+        return f"{self._name}: {self._shown:,} of {self._total:,} examples, {', '.join(parts)}\n"
 
 
 _MOST_NAMED = 8

@@ -124,15 +124,6 @@ class BatchScorer(Protocol):
         """Write unanswered requests and return a message about them, or ""."""
 
 
-@runtime_checkable
-class PaidScorer(Protocol):
-    """A scorer whose answers a service counts."""
-
-    @property
-    def cost(self) -> Mapping[str, float]:
-        """Requests, retries, tokens and prices by name; sums over all commands of the run."""
-
-
 class OptionScorer(Scorer, Protocol):
     """Scores the options that may follow a text."""
 

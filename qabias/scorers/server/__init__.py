@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qabias.errors import QabiasError, arg
@@ -20,7 +19,6 @@ from qabias.scorers.server.options import (
 
 if TYPE_CHECKING:
     from qabias.scorers.server.asking import Asker
-    from qabias.scorers.server.client import Client
     from qabias.scorers.server.modes import ServerScorer
 
 
@@ -33,6 +31,7 @@ def _load(loading: Loading) -> ServerScorer:
         )
     from qabias.scorers.server.asking import OpenAIClient
     from qabias.scorers.server.batch import BatchClient
+    from qabias.scorers.server.client import Client
 
     model, has_client = loading.model, loading.handed_over is not None
     texts = client_options(loading.options) if has_client else loading.options
@@ -43,21 +42,15 @@ def _load(loading: Loading) -> ServerScorer:
     if has_client:
         client = OpenAIClient(loading.handed_over, options.max_connections, loading.journal)
     else:
-        client = _client(options, loading.journal)
+        client = Client(
+            options.base_url,
+            concurrency=options.max_connections,
+            timeout=options.timeout,
+            journal=loading.journal,
+            api=options.wire,
+            own_headers=options.headers,
+        )
     return make_scorer(model, client, options)
-
-
-def _client(options: ServerOptions, journal: Path | None) -> Client:
-    from qabias.scorers.server.client import Client
-
-    return Client(
-        options.url,
-        concurrency=options.max_connections,
-        timeout=options.timeout,
-        journal=journal,
-        api=options.wire,
-        own_headers=options.headers,
-    )
 
 
 def make_scorer(model: str, client: Asker, options: ServerOptions) -> ServerScorer:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -201,9 +201,7 @@ def may_pass(status: int) -> bool:
 
 def redacted(text: str, *keys: str) -> str:
     """Replace keys, and every part of one of 8 characters, by `[key]`; in other spellings, the whole text."""
-    for key in keys:
-        text = _redacted(text, key)
-    return text
+    return reduce(_redacted, keys, text)
 
 
 def _redacted(text: str, key: str) -> str:

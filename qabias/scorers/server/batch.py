@@ -84,9 +84,9 @@ class RequestFiles:
 
     def add(self, name: str, body: Body) -> None:
         """Add a request."""
-        request = self._api.batched(name, self._api.request(body))
+        request = self._api.line(name, self._api.request(body))
         line = json.dumps(request, ensure_ascii=False, allow_nan=False).encode()
-        n_bytes = len(line) + len(self._api.file[1])
+        n_bytes = len(line) + len(self._api.frame[1])
         if self._lines and (len(self._lines) == MOST_REQUESTS or self._n_bytes + n_bytes > MOST_BYTES):
             self._write()
         self._lines.append(line)
@@ -104,7 +104,7 @@ class RequestFiles:
                 path.unlink()
         lines, self._lines, self._n_bytes = self._lines, [], 0
         if lines:
-            begin, between, end = self._api.file
+            begin, between, end = self._api.frame
             path = self._folder / f"{self._stem}-{len(self._written) + 1:05d}.json{'' if begin else 'l'}"
             content = begin + between.join(lines) + end
             write_atomically(path, lambda temporary: temporary.write_bytes(content))

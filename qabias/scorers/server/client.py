@@ -111,11 +111,11 @@ class Client(ConcurrentAsker):
         api: Api = APIS[CHAT_API],
         own_headers: Mapping[str, str] | None = None,
     ) -> None:
-        own = {name: _secret(variable) for name, variable in (own_headers or {}).items()}
+        own = {name: _secret(name, variable) for name, variable in (own_headers or {}).items()}
         has_key = not _KEY_HEADERS.isdisjoint(map(str.lower, own))
         variable, key = ("", "") if has_key else _read_key(api.variable)
-        # What follows a word such as Bearer is secret by itself. A short value is a word of its own.
-        values = (part for value in own.values() for part in {value, value.rpartition(" ")[2]} if len(part) > 3)
+        # Of several words the first is one such as Bearer. A text of up to three characters hides nothing.
+        values = (word for value in own.values() for word in value.split()[1:] or [value] if len(word) > 3)
         super().__init__(concurrency, journal, [key, *sorted(values, key=len, reverse=True)])
         self._headers = {**api.headers(key), **own}
         self._has_key = bool(key) or has_key
@@ -231,7 +231,6 @@ class Client(ConcurrentAsker):
             if wait > LONGEST_RETRY_AFTER:
                 return QabiasError(f"server: {said}.", f"Rerun the command in {wait:.0f} seconds.")
             self._pace.pause(wait)
-            wait = wait or (self._pace.seconds_left() if status == 429 else 0.0)
             return _RepeatedError(said, wait, kind=_DOUBTFUL if status in (500, 501) else _PASSING)
         elif status in REDIRECTS:
             there = self._clean(without_secrets(reply.headers.get("location", "")) or "nowhere")
@@ -252,10 +251,7 @@ class Client(ConcurrentAsker):
 
 
 # What today's models reject, and the option that they take instead.
-_FIELD_FIXES = {
-    "temperature": "body.temperature=null",
-    "max_tokens": "body.max_completion_tokens=4096",
-}
+_FIELD_FIXES = {"temperature": "body.temperature=null", "max_tokens": "body.max_completion_tokens=4096"}
 _REJECTED, _FIELD = re.compile("unsupported|deprecated|not support", re.IGNORECASE), re.compile("|".join(_FIELD_FIXES))
 
 
@@ -270,14 +266,11 @@ def _read_key(variable: str) -> tuple[str, str]:
     return "", ""
 
 
-def _secret(variable: str) -> str:
-    """The value of a header from its environment variable."""
+def _secret(name: str, variable: str) -> str:
+    """The value of a header from its environment variable, which a mistake may have given the value for a name."""
     value = os.environ.get(variable, "").strip()
     if not (value and value.isascii() and value.isprintable()):
-        raise QabiasError(
-            f"server: the environment variable {variable} is {'not a header' if value else 'empty or not set'}.",
-            "Set it to one line of ASCII characters.",
-        )
+        raise QabiasError(f"server: the variable of the header {name} has no ASCII text.", "Set the variable.")
     return value
 
 

@@ -55,7 +55,7 @@ class ServerScorer:
 
     @property
     def cost(self) -> dict[str, float]:
-        """What the answers used, see `qabias.scorers.base.PaidScorer`."""
+        """Requests, retries and tokens, summed over all commands of the run; and the prices if given."""
         prices = {"price_in": self._options.price_in, "price_out": self._options.price_out}
         return {**self._client.used, **{name: price for name, price in prices.items() if price is not None}}
 

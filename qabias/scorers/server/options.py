@@ -97,8 +97,8 @@ class ServerOptions:
     base_url: str = option_field(
         "", "base of the endpoint, e.g. http://host:8000/v1", read=lambda text: check_url(text), passing=True
     )
-    api: str = option_field(
-        "",
+    api: Api | None = option_field(
+        None,
         "form of the requests, by default by the address: chat (OpenAI-compatible), anthropic or responses",
         choices=APIS,
         passing=True,
@@ -154,13 +154,12 @@ class ServerOptions:
 
     def check(self, scorer: str, names: Collection[str]) -> None:
         """Refuse a missing server, and options that contradict each other."""
-        if not self.url and not self.batch[0]:
+        if not self.base_url and not self.batch[0]:
             raise QabiasError("No server URL.", f"Add {arg('base_url')} http://HOST:PORT/v1.")
-        api = self.api_name
-        if api != CHAT_API and self.mode != CHAT:
-            raise QabiasError(f"server: api={api} has no log-probabilities.", f"Use {arg('ask')} letter or cot.")
-        if api == ANTHROPIC and RESPONSE_FORMAT in self.body:
-            raise QabiasError(f"server: api={api} does not take {RESPONSE_FORMAT}.", f"Use {arg('ask')} letter.")
+        if self.wire is not APIS[CHAT_API] and self.mode != CHAT:
+            raise QabiasError("server: this API gives no log-probabilities.", f"Use {arg('ask')} letter or cot.")
+        if self.wire is APIS[ANTHROPIC] and RESPONSE_FORMAT in self.body:
+            raise QabiasError(f"server: this API does not take {RESPONSE_FORMAT}.", f"Use {arg('ask')} letter.")
         for name, modes in _MODES_OF.items():
             if name in names and self.mode not in modes:
                 raise QabiasError(
@@ -178,27 +177,16 @@ class ServerOptions:
             raise QabiasError(f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit.", "Remove one.")
 
     @property
-    def api_name(self) -> str:
-        """The form of the requests: the chosen one, or that of the address."""
-        is_anthropic = urllib.parse.urlsplit(self.base_url).hostname == ANTHROPIC_HOST
-        return self.api or (ANTHROPIC if is_anthropic else CHAT_API)
-
-    @property
     def wire(self) -> Api:
-        """How the service takes requests."""
-        return APIS[self.api_name]
+        """The API: the chosen one, or the one of the address."""
+        is_anthropic = urllib.parse.urlsplit(self.base_url).hostname == ANTHROPIC_HOST
+        return self.api or APIS[ANTHROPIC if is_anthropic else CHAT_API]
 
     @property
-    def url(self) -> str:
-        """The base URL, by default the service's own."""
-        return self.base_url or self.wire.base_url
-
-    @property
-    def _temperature(self) -> float | None:
+    def _temperature(self) -> Any:
         """The temperature; by default 0, and none for models that reason before every answer."""
-        thinks = self.api_name == RESPONSES or (self.api_name == ANTHROPIC and "thinking" in self.body)
-        value: float | None = self.body.get(_TEMPERATURE, None if thinks else 0)
-        return value
+        thinks = self.wire is APIS[RESPONSES] or (self.wire is APIS[ANTHROPIC] and "thinking" in self.body)
+        return self.body.get(_TEMPERATURE, None if thinks else 0)
 
     @property
     def fields(self) -> dict[str, Any]:

@@ -7,12 +7,12 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 MOST_SECONDS = 60.0  # the longest wait for one limit
 
-_SAME_WINDOW = 1.0  # seconds by which the ends of one window may differ in two answers
+_PAUSE = "retry-after"  # name of the limit that a server sets for all requests
 
 # Headers of what is left of a limit, and of its reset.
 _HEADERS = {
@@ -43,26 +43,25 @@ def seconds_until(reset: str, now: float) -> float:
 class Pace:
     """Lets requests begin as long as the limits allow, from several threads."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, now: Callable[[], float] = time.time) -> None:
-        self._clock, self._now = clock, now
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._limits: dict[str, tuple[float, float]] = {}  # what is left, and until when
         self._underway = 0
         self._tokens = 1  # the most tokens of an answer so far
 
     def begin(self, *, again: bool = False) -> float:
-        """Begin a request and return 0, or return the seconds to wait; a request sent again has waited."""
+        """Begin a request and return 0, or return the seconds to wait; one sent again has had its own pause."""
         with self._lock:
-            time_now = self._clock()
-            self._limits = {name: limit for name, limit in self._limits.items() if limit[1] > time_now}
-            ends = [end for name, (left, end) in self._limits.items() if self._requests(name, left) <= self._underway]
-            if ends and not again:
-                return max(ends) - time_now
-            self._underway += 1
-            return 0.0
-
-    def _requests(self, name: str, left: float) -> float:
-        return left // self._tokens if "tokens" in name else left
+            now = time.monotonic()
+            self._limits = {name: limit for name, limit in self._limits.items() if limit[1] > now}
+            ends = [
+                end
+                for name, (left, end) in self._limits.items()
+                if left // (self._tokens if "tokens" in name else 1) <= self._underway
+                if not (again and name == _PAUSE)
+            ]
+            self._underway += not ends
+            return max(ends) - now if ends else 0.0
 
     def end(self, headers: Mapping[str, str], tokens: int = 0) -> None:
         """End a request, whose answer has these headers and used so many tokens."""
@@ -71,19 +70,13 @@ class Pace:
             self._tokens = max(self._tokens, tokens)
             for remaining, reset in _HEADERS.items():
                 with suppress(KeyError, ValueError):
-                    left = float(headers[remaining])
-                    end = self._clock() + min(MOST_SECONDS, seconds_until(headers[reset], self._now()))
-                    before = self._limits.get(remaining)
-                    # Answers may arrive in another order than the server counted them.
-                    is_same = before is not None and abs(before[1] - end) < _SAME_WINDOW
-                    self._limits[remaining] = (min(left, before[0]) if before and is_same else left, end)
+                    left, seconds = float(headers[remaining]), seconds_until(headers[reset], time.time())
+                    end = time.monotonic() + min(MOST_SECONDS, seconds)
+                    before = self._limits.get(remaining, (left, end))
+                    # Answers of one window may arrive in another order than the server counted them.
+                    self._limits[remaining] = (min(left, before[0]) if abs(before[1] - end) < 1 else left, end)
 
     def pause(self, seconds: float) -> None:
         """Let no further request begin for some seconds."""
         with self._lock:
-            self._limits["pause"] = (0.0, self._clock() + seconds)
-
-    def seconds_left(self) -> float:
-        """The seconds until the limits of which nothing is left end."""
-        with self._lock:
-            return max([0.0, *(end - self._clock() for left, end in self._limits.values() if left <= 0)])
+            self._limits[_PAUSE] = (0.0, time.monotonic() + seconds)
