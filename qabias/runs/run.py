@@ -339,8 +339,8 @@ class RunProgress:
     def part(self, n_examples: int) -> Iterator[None]:
         """Show the progress that the scorer reports within these examples."""
         begin = self._finished
-        told = listening(lambda share: self._show(begin + int(share * n_examples)))
-        with told, reading(lambda text: self._show(self._shown, text)):
+        shares = listening(lambda share: self._show(begin + int(share * n_examples)))
+        with shares, reading(lambda text: self._show(self._shown, text)):
             yield
         self._finished += n_examples
         self._show(self._finished)

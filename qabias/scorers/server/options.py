@@ -97,10 +97,10 @@ class ServerOptions:
     base_url: str = option_field(
         "", "base of the endpoint, e.g. http://host:8000/v1", read=lambda text: check_url(text), passing=True
     )
-    api: Api | None = option_field(
-        None,
+    api: str = option_field(
+        "",
         "form of the requests, by default by the address: chat (OpenAI-compatible), anthropic or responses",
-        choices=APIS,
+        choices=tuple(APIS),
         passing=True,
     )
     mode: str = option_field(
@@ -180,7 +180,7 @@ class ServerOptions:
     def wire(self) -> Api:
         """The API: the chosen one, or the one of the address."""
         is_anthropic = urllib.parse.urlsplit(self.base_url).hostname == ANTHROPIC_HOST
-        return self.api or APIS[ANTHROPIC if is_anthropic else CHAT_API]
+        return APIS[self.api or (ANTHROPIC if is_anthropic else CHAT_API)]
 
     @property
     def _temperature(self) -> Any:
