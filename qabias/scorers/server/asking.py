@@ -14,14 +14,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import cache, reduce
 from pathlib import Path
 from typing import Any, Protocol
 
 from qabias.answers.outcomes import Failure, failure, in_order, is_failure, whole
 from qabias.answers.services import usage_of
-from qabias.errors import QabiasError, arg
+from qabias.errors import QabiasError, arg, setting
 from qabias.scorers.journal import SERVED, Journal, request_hash
 from qabias.scorers.server.apis import Body
 from qabias.scorers.server.options import MAX_CONNECTIONS
@@ -39,25 +39,18 @@ _PART = 8  # the fewest characters of a key that are a part of it
 _SHORTEST_IN_ANSWERS = 16
 
 
-class _InThread(threading.local):
-    """What this thread's request has used so far."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-
-
-_in_thread = _InThread()
+_used: ContextVar[Counter[str]] = ContextVar("used")
 
 
 def count(**used: int) -> None:
-    """Count what this thread's request used."""
-    _in_thread.counts.update(used)
+    """Count what the request of this thread used."""
+    _used.get(Counter()).update(used)
 
 
 def with_usage(ask_one: Callable[[Body], Any], body: Body) -> tuple[Any, Counter[str]]:
     """The answer to a request, and what it used."""
-    _in_thread.counts = Counter()
-    return ask_one(body), _in_thread.counts
+    with setting(_used, Counter()):
+        return ask_one(body), _used.get()
 
 
 class RefusedError(QabiasError):
@@ -94,10 +87,7 @@ class Asker(ABC):
         raise TypeError(f"{type(self).__name__} sends no request")
 
     def _of_one_model(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """An answer with its choices in order; refuse one of another model than the first answer of the run.
-
-        What it used is counted.
-        """
+        """An answer with its choices in order, and counted; refuse one of another model than the run's first answer."""
         count(**usage_of(answer))
         if isinstance(name := answer.get("model"), str) and name:
             name = printable(name, *self._secrets)
