@@ -42,6 +42,7 @@ class Server(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.attempts, self.answered, self.faults = Counter(), Counter(), Counter()
         self.keys = set()
+        self.received = []  # path and headers of every request
         self.active = self.most_active = 0
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
 
@@ -58,9 +59,10 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         server = self.server
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        text = body["prompt"] if "prompt" in body else body["messages"][0]["content"]
+        text = body["prompt"] if "prompt" in body else (body.get("messages") or body["input"])[0]["content"]
         with server.lock:
             server.keys.add(self.headers.get("Authorization"))
+            server.received.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
             attempt = server.attempts[text]
             server.attempts[text] += 1
             server.active += 1

@@ -33,6 +33,7 @@ RUN = "<!-- run -->"
 REACHABLE = ("bbq_dataset", "unqover_dataset", "bbnli_dataset", "metrics", "docs", "tests")
 # Programs of others, whose options only they know.
 FOREIGN = (
+    "curl",
     ".",
     "cd",
     "cp",

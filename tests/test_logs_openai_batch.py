@@ -59,7 +59,7 @@ def read(tmp_path, *lines, benchmark=BBQ, **hints):
         (completion(" B"), " B", "stop"),
         (response("B"), "B", "completed"),
         (response("", "incomplete", "max_output_tokens"), "", "max_output_tokens"),
-        (response("I'm sorry.", kind="refusal"), "I'm sorry.", "completed"),
+        (response("I'm sorry.", kind="refusal"), "I'm sorry.", "refusal"),
     ],
 )
 def test_the_text_of_every_body_is_read_with_why_it_ended(body, text, finish, tmp_path):

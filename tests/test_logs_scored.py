@@ -222,7 +222,6 @@ OTHERS = {
     "promptfoo": '{"evalId": "e", "results": {"results": [{"response": {"output": "A"}}]}}',
     "Every Eval Ever": '{"schema_version": "0.2", "evaluation_id": "x", "evaluation_results": []}',
     "Gemini": '{"key": "Age/8", "response": {"candidates": [{"content": {"parts": [{"text": "A"}]}}]}}\n',
-    "Anthropic": '{"custom_id": "Age/8", "result": {"type": "succeeded", "message": {"content": []}}}\n',
 }
 
 

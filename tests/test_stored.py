@@ -182,6 +182,7 @@ def test_a_missing_field_is_refused_with_its_place():
         "versions": {},
         "units_per_part": 1,
         "model_digest": "",
+        "cost": {},
     }
     with pytest.raises(ValueError, match=r"arguments\.limit is missing"):
         parse(RunContent, {"arguments": arguments, **others})

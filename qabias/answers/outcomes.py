@@ -96,7 +96,7 @@ def joined(chunks: Iterable[Mapping[str, Any]]) -> str:
     return "".join(str(chunk.get("text") or chunk.get("refusal") or "") for chunk in chunks)
 
 
-FILTERED_FINISH, TOO_LONG = "content_filter", "context_length_exceeded"
+FILTERED_FINISH, TOO_LONG, REFUSAL_FINISH = "content_filter", "context_length_exceeded", "refusal"
 
 FAILED = ("error", "abort", "failed", "cancelled")
 """Finish reasons of answers that the server could not complete."""
@@ -148,6 +148,11 @@ def failure(content: Any, status: int = 200) -> Failure:
 
 def status_and_body(entry: Mapping[str, Any]) -> tuple[int, Any]:
     """HTTP status of a batch's result (0 if the request was not sent), and the body of its answer."""
+    if isinstance(result := entry.get("result"), Mapping):  # Anthropic's form
+        if result["type"] == "succeeded":
+            return 200, result["message"]
+        failed = result.get("error") or {"error": {"message": f"the request is {result['type']}"}}
+        return 0, {"error": failed.get("error") or failed}
     response = entry.get("response")
     if not response:
         return 0, None
@@ -179,7 +184,9 @@ OUTCOMES = ("answered", "refused", "truncated", "filtered", "unread")
 
 ANSWERED, REFUSED, TRUNCATED, FILTERED, UNREAD = OUTCOMES
 
-_LENGTH_FINISHES = (TOO_LONG, "length", "max_tokens", "max_output_tokens", "model_length")
+_LENGTH_FINISHES = (
+    *(TOO_LONG, "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"),
+)
 _FILTER_FINISHES = (FILTERED_FINISH, "content-filter", "safety", "refusal_filter")
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
@@ -223,7 +230,10 @@ def outcome(text: str, place: int, phrases: Phrases = ENGLISH) -> str:
     """The outcome of one answer."""
     if place != NO_ANSWER:
         return ANSWERED
-    if getattr(text, "finish", "").lower() in _FILTER_FINISHES:
+    finish = getattr(text, "finish", "").lower()
+    if finish == REFUSAL_FINISH:
+        return REFUSED
+    if finish in _FILTER_FINISHES:
         return FILTERED
     said = set_thinking_aside(text)
     only_thought = bool(getattr(text, "thinking", "") or said.thinking) and not said.answer

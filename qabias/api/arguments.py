@@ -109,7 +109,7 @@ class Arguments:
     )
     tokenizer: "PreTrainedTokenizerBase | None" = _argument(None, "", "Tokenizer of a model in memory.")
     name: str | None = _argument(None, "", "Name of the model in results. Required for functions and clients.")
-    base_url: str | None = _argument(None, "Main", "Query an OpenAI-compatible server at this URL.", "URL")
+    base_url: str | None = _argument(None, "Main", "Query a server or service at this URL.", "URL")
     config: str | None = _argument(None, "Main", "Part of the benchmark. [all]", "NAME")
     limit: int | None = _argument(None, "Main", "Maximum number of examples, in proportion to the templates.", "N")
     scores: Sequence[str] = _argument(

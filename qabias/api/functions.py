@@ -107,7 +107,7 @@ def audit(
         ask: The ask method. [one that the model can follow]
         tokenizer: Tokenizer of a model in memory.
         name: Name of the model in results.
-        base_url: URL of an OpenAI-compatible server.
+        base_url: URL of an OpenAI-compatible server, or of Anthropic.
         backend: How the model is queried. [inferred from the model]
         option: Options of the backend by name.
         device: auto, cpu, cuda, ...

@@ -21,7 +21,6 @@ _NOT_READ = {
     "promptfoo": ("evalId", "results", "in results.results[].response.output"),
     "Every Eval Ever": ("schema_version", "evaluation_id", "in the tool that it names"),
     "Gemini": ("candidates", "response", "in response.candidates[].content.parts[].text"),
-    "Anthropic": ("custom_id", "result", "in result.message.content[].text"),
 }
 """Two keys of a file of each tool, and where its answers are."""
 

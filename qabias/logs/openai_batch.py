@@ -1,4 +1,4 @@
-"""Results of OpenAI's batch API and compatible services: JSON lines with one answer each, in any order."""
+"""Results of batch services, in the form of OpenAI or Anthropic: JSON lines with one answer each, in any order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qabias.answers.outcomes import failure, in_order, joined, message_parts, status_and_body
+from qabias.answers.outcomes import failure, in_order, message_parts, status_and_body
+from qabias.answers.services import as_chat
 from qabias.errors import QabiasError
 from qabias.logs import NOT_AS_WRITTEN, Log, Sample
 
@@ -28,7 +29,7 @@ def read(path: Path) -> Log | None:
         return None
     if "method" in first and "body" in first:
         raise QabiasError(f"{path}: requests of a batch, without answers.", "Score the service's output file instead.")
-    if not first.keys() & {"response", "error"}:
+    if not first.keys() & {"response", "error", "result"}:
         return None
     bodies = (body for _, _, _, body in _lines(path))
     task = next(bodies).get("object")
@@ -82,10 +83,8 @@ def _samples(path: Path) -> Iterator[Sample]:
 
 
 def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    if "output" in body:
-        return [_response(body)]
     answers = []
-    for choice in in_order(body["choices"]):
+    for choice in in_order(as_chat(dict(body))["choices"]):
         if "message" in choice:
             text, thinking = message_parts(choice["message"])
         elif isinstance(choice["text"], str):
@@ -94,11 +93,3 @@ def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             raise TypeError(f"{choice['text']!r} for a text")
         answers.append((text, str(choice.get("finish_reason") or ""), thinking))
     return answers
-
-
-def _response(body: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Text of an answer of `/v1/responses`: its messages, and the summary of the reasoning."""
-    parts = [part for item in body["output"] if item["type"] == "message" for part in item["content"]]
-    thought = [part for item in body["output"] if item["type"] == "reasoning" for part in item.get("summary", [])]
-    reason = (body.get("incomplete_details") or {}).get("reason")
-    return joined(parts), str(reason or body.get("status") or ""), joined(thought)

@@ -15,6 +15,7 @@ from qabias.building.origin import BUNDLED
 from qabias.comparison import PUBLISHED, Comparison
 from qabias.comparison.comparable import are_question_only
 from qabias.runs.opened import Run
+from qabias.runs.scored import cost_in_words
 from qabias.runs.signature import coverage_of, scorer_name, signature_fields
 from qabias.scorers.registry import kinds
 from qabias.scores.facts import ALL, Row, Scores
@@ -58,6 +59,8 @@ def make_head(run: Run) -> Head:
         facts["Limit"] = f"{limit} examples: {benchmark.facts.notes.limit}"
     if texts := about_texts(run):
         facts["Texts"] = texts
+    if cost := cost_in_words(run.cost):
+        facts["Cost"] = cost
     return Head(facts, tiles, first, _revision(run))
 
 

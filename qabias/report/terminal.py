@@ -25,7 +25,7 @@ from qabias.runs.estimands import estimands
 from qabias.runs.folder import is_run
 from qabias.runs.looks import verdict_lines
 from qabias.runs.opened import Run
-from qabias.runs.scored import OUTCOMES_TABLE
+from qabias.runs.scored import OUTCOMES_TABLE, cost_in_words
 from qabias.runs.signature import coverage_of
 from qabias.scores.facts import SHOWN, WORDINGS, Facts, Scores, TemplateView
 from qabias.scores.formatting import show, show_interval, show_p
@@ -70,6 +70,8 @@ def print_summary(run: Run, console: Console | None = None) -> None:
         limits.append(_RANGE)
     if texts := about_texts(run):
         print_line(f"{'Texts':<9}{texts}", console)
+    if cost := cost_in_words(run.cost):
+        print_line(f"{'Cost':<9}{cost}", console)
     print_line(f"{'Limits':<9}{'. '.join([*limits, _CAVEAT])}", console)
     print_line(f"{'Cite':<9}{run.signature}", console)
 

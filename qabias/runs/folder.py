@@ -10,8 +10,8 @@ import json
 import platform
 import re
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,7 +30,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.scorers.registry import BASELINE_PREFIX
 from qabias.support.files import MOST_BYTES, remove_leftovers, require_regular_file, write_atomically, write_new
 from qabias.support.outputs import ANSWERS_FOLDER
-from qabias.support.stored import checked_text, read_fields, typed
+from qabias.support.stored import checked_text, read_fields, typed, write_stored
 from qabias.support.suggest import choose, missing
 from qabias.support.version import __version__
 
@@ -109,6 +109,7 @@ class RunContent:
     versions: Mapping[str, str]
     units_per_part: int
     model_digest: str
+    cost: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,29 @@ class RunFile(RunContent):
 
     folder: Path
     digest: str
+
+
+PRICES = ("price_in", "price_out")
+"""Parts of a cost that are dollars for a million tokens, not sums."""
+
+
+def with_cost(run: RunFile, cost: Mapping[str, float]) -> RunFile:
+    """Write what a service has counted into `run.json`; a sum of another command, or a price, stays."""
+    if not cost:
+        return run
+    there = read_run(run.folder).cost
+    kept = {name: n for name, n in there.items() if name not in cost or (name not in PRICES and n > cost[name])}
+    run = replace(run, cost={**cost, **kept})
+    if run.cost != there:
+        content = asdict(run)
+        write_stored(run.folder / RUN_FILE, {each.name: content[each.name] for each in fields(RunContent)})
+    return run
+
+
+def added_costs(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The cost of several runs together."""
+    names = {name for cost in costs for name in cost}
+    return {name: (max if name in PRICES else sum)([cost.get(name, 0) for cost in costs]) for name in sorted(names)}
 
 
 def read_run(folder: Path) -> RunFile:

@@ -32,6 +32,7 @@ from qabias.runs.folder import (
     RUN_FILE,
     SCORES_FILE,
     RunFile,
+    added_costs,
     check_free,
     create_or_resume,
     default_folder,
@@ -40,6 +41,7 @@ from qabias.runs.folder import (
     read_answers,
     read_part,
     read_run,
+    with_cost,
     write_part,
 )
 from qabias.runs.looks import CONFIDENCE, VERDICT_FILE, Outcome, StoppingRule, outcome_content, verdict_lines
@@ -53,7 +55,7 @@ from qabias.scorers.batches import keeping
 from qabias.scorers.journal import REQUESTS_FILE, SERVED, Journal
 from qabias.support.files import strict, write_atomically, write_new
 from qabias.support.printable import printable
-from qabias.support.progress import collector_paused, listening
+from qabias.support.progress import collector_paused, listening, reading
 from qabias.support.stored import write_stored
 from qabias.support.suggest import shortened
 from qabias.tables.model import Analysis, as_read, write_analysis
@@ -120,6 +122,7 @@ def run(
             has_looked = outcome is not None and (before is None or outcome.share > before.share)
             numbers = _next_parts(question, rule, outcome) if has_looked else []
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
+        run_file = processes.on_first(partial(with_cost, run_file, getattr(scorer, "cost", {})))  # of a server
         return processes.on_first(lambda: score_and_write(run_file, question, note, rule, outcome))
 
 
@@ -328,6 +331,7 @@ class RunProgress:
         self._stream, self._clock = stream, clock
         self._finished = self._shown = done
         self._started = self._last_line = clock()
+        self._remark = ""
         bar = partial(tqdm, total=total, initial=done, unit="example", desc=printable(name), file=stream)
         self._bar = bar() if stream is not None and stream.isatty() else None
 
@@ -335,7 +339,8 @@ class RunProgress:
     def part(self, n_examples: int) -> Iterator[None]:
         """Show the progress that the scorer reports within these examples."""
         begin = self._finished
-        with listening(lambda share: self._show(begin + int(share * n_examples))):
+        shares = listening(lambda share: self._show(begin + int(share * n_examples)))
+        with shares, reading(lambda text: self._show(self._shown, text)):
             yield
         self._finished += n_examples
         self._show(self._finished)
@@ -345,9 +350,13 @@ class RunProgress:
         if self._bar is not None:
             self._bar.close()
 
-    def _show(self, done: int) -> None:
+    def _show(self, done: int, remark: str = "") -> None:
+        """Show the progress, and a remark until the next one."""
         self._shown = max(self._shown, done)  # a batch that did not fit in memory is asked again
+        before, self._remark = self._remark, remark
         if self._bar is not None:
+            if remark != before:
+                self._bar.set_postfix_str(remark)
             self._bar.update(self._shown - self._bar.n)
         elif self._stream is not None and self._clock() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = self._clock()
@@ -357,7 +366,8 @@ class RunProgress:
     def _line(self) -> str:
         rate = (self._shown - self._before) / (self._last_line - self._started)
         left = tqdm.format_interval((self._total - self._shown) / rate) if rate else "unknown"
-        return f"{self._name}: {self._shown:,} of {self._total:,} examples, {rate:.3g} examples/s, time left {left}\n"
+        parts = (f"{rate:.3g} examples/s", f"time left {left}", *filter(None, [self._remark]))
+        return f"{self._name}: {self._shown:,} of {self._total:,} examples, {', '.join(parts)}\n"
 
 
 _MOST_NAMED = 8
@@ -384,6 +394,8 @@ def merge(folders: Sequence[Path], output: Path) -> Run:
     write_new(output / RUN_FILE, (runs[0].folder / RUN_FILE).read_text(encoding="utf-8"))
     merged = read_run(output)
     _check_same(runs[0], merged)  # another process may have begun a run there
+    paid = {run.folder.resolve(): run.cost for run in runs if run.cost}
+    merged = with_cost(merged, added_costs(list(paid.values())))
     for number, source in sources.items():
         if source is not None:
             _copy(source, part_path(output, number))

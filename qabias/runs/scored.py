@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qabias.answers.outcomes import ANSWERED, OUTCOMES
+from qabias.answers.services import USAGE
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import ReportedScore
 from qabias.runs.folder import SCORES_FILE, RunFile
@@ -41,6 +42,22 @@ def answered_in_words(scores: Mapping[str, Any]) -> str:
     counts = outcomes_of(scores)
     others = ", ".join(f"{n:,} {name}" for name, n in counts.items() if n and name != ANSWERED)
     return f"{percent(share)} of {sum(counts.values()):,} answered" + (f" ({others})" if others else "")
+
+
+def cost_in_words(cost: Mapping[str, float]) -> str:
+    """What a service has counted, and the dollars if a price was given; "" without a service."""
+    if not cost:
+        return ""
+    n = {name: int(cost.get(name, 0)) for name in ("requests", "retries", *USAGE)}
+    parts = [f"{n['requests']:,} requests" + (f" ({n['retries']:,} retries)" if n["retries"] else "")]
+    for kind, some, what in (("prompt", "cached", "in"), ("generated", "reasoning", "out")):
+        if n[f"{kind}_tokens"]:
+            of_them = f" ({n[f'{some}_tokens']:,} {some})" if n[f"{some}_tokens"] else ""
+            parts.append(f"{n[f'{kind}_tokens']:,} tokens {what}{of_them}")
+    if len(parts) > 1 and "price_in" in cost:
+        dollars = n["prompt_tokens"] * cost["price_in"] + n["generated_tokens"] * cost["price_out"]
+        parts.append(f"${dollars / 1e6:,.2f}")
+    return ", ".join(parts)
 
 
 def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], what: str = "run") -> list[Table]:

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ class Journal:
         self._synced = 0.0
         self._reading = threading.Lock()
         self._known: dict[str, Any] | None = None
+        self._used: Counter[str] = Counter()
 
     @property
     def _answers(self) -> dict[str, Any]:
@@ -48,7 +50,10 @@ class Journal:
                     if self._path and is_there
                     else []
                 )
-                self._known = dict(filter(None, map(_entry, lines)))
+                self._known = {}
+                for entry in filter(None, map(_entry, lines)):
+                    self._known[entry["request"]] = entry["answer"]
+                    self._used.update(entry.get("usage", {}))
             return self._known
 
     def __contains__(self, request: str) -> bool:
@@ -61,15 +66,23 @@ class Journal:
         """Return the answer to a request; None if it is missing."""
         return self._answers.get(request)
 
-    def add(self, request: str, answer: Any) -> None:
-        """Store an answer; it is in the file on return."""
-        begin = json.dumps({"request": request, "answer": answer}).encode()[:-1]
+    @property
+    def used(self) -> Counter[str]:
+        """The number of answered requests, and the sum of what their answers used."""
+        known = self._answers
+        return Counter({"requests": len(known) - (SERVED in known)}) + self._used
+
+    def add(self, request: str, answer: Any, usage: Mapping[str, int] | None = None) -> None:
+        """Store an answer, and what it used; both are in the file on return."""
+        entry = {"request": request, "answer": answer, **({"usage": dict(usage)} if usage else {})}
+        begin = json.dumps(entry).encode()[:-1]
         line = b'%b, "crc": "%08x"}\n' % (begin, zlib.crc32(begin))
         known = self._answers
         with self._lock:
             if self._path is not None:
                 self._write(self._path, line)
             known[request] = answer
+            self._used.update(usage or {})
 
     def close(self) -> None:
         """Close the file; the next answer opens it again."""
@@ -95,10 +108,10 @@ class Journal:
             self._synced = time.monotonic()
 
 
-def _entry(line: bytes) -> tuple[str, Any] | None:
-    """The request and the answer of a line; None if it is torn or damaged."""
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """The content of a line; None if it is torn or damaged."""
     summed = _SUMMED.fullmatch(line)
     if summed is None or zlib.crc32(summed[1]) != int(summed[2], 16):
         return None
-    entry = json.loads(summed[1] + b"}")
-    return entry["request"], entry["answer"]
+    entry: dict[str, Any] = json.loads(summed[1] + b"}")
+    return entry

@@ -150,7 +150,12 @@ def load_scorer(
 def lasting_options(scorer: str, options: Mapping[str, str]) -> dict[str, str]:
     """Options that affect answers, without those for the connection or for estimates."""
     known = load_kind(scorer).known_options
-    return {name: value for name, value in options.items() if name not in known or not known[name]["passing"]}
+
+    def is_passing(name: str) -> bool:
+        begin, dot, _ = name.partition(".")
+        return bool(known.get(begin + dot, {}).get("passing"))
+
+    return {name: value for name, value in options.items() if not is_passing(name)}
 
 
 def check_options(kind: ScorerKind, options: Mapping[str, str]) -> Any:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+
+from qabias.errors import setting
 
 
 @contextmanager
@@ -24,14 +26,22 @@ Listener = Callable[[float], None]  # takes the completed share of a task, in [0
 _listener: ContextVar[Listener] = ContextVar("listener", default=lambda share: None)
 
 
-@contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+_reader: ContextVar[Callable[[str], None]] = ContextVar("reader", default=lambda text: None)
+
+
+def listening(listener: Listener) -> AbstractContextManager[None]:
     """Receive the progress of this thread inside the block."""
-    before = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(before)
+    return setting(_listener, listener)
+
+
+def reading(reader: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Receive the remarks on this progress inside the block."""
+    return setting(_reader, reader)
+
+
+def remark(text: str) -> None:
+    """Say what the task waits for, to any reader; the next progress ends it."""
+    _reader.get()(text)
 
 
 def tell(share: float) -> None:

@@ -143,6 +143,7 @@ def run_of(benchmark="bbq", **arguments):
         "arguments": dataclasses.asdict(RunArguments(benchmark, **arguments)),
         "units_per_part": 64,
         "model_digest": "",
+        "cost": {},
     }
 
 

@@ -37,13 +37,18 @@ def _load(loading: Loading) -> ServerScorer:
     texts = client_options(loading.options) if has_client else loading.options
     options = parse_options("server", ServerOptions, texts)
     if options.batch[0]:
-        return make_scorer(model, BatchClient(loading.journal, *options.batch), options)
+        return make_scorer(model, BatchClient(loading.journal, *options.batch, api=options.wire), options)
     client: OpenAIClient | Client
     if has_client:
         client = OpenAIClient(loading.handed_over, options.max_connections, loading.journal)
     else:
         client = Client(
-            options.base_url, concurrency=options.max_connections, timeout=options.timeout, journal=loading.journal
+            options.base_url,
+            concurrency=options.max_connections,
+            timeout=options.timeout,
+            journal=loading.journal,
+            api=options.wire,
+            own_headers=options.headers,
         )
     return make_scorer(model, client, options)
 

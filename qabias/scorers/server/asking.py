@@ -10,17 +10,20 @@ import threading
 import unicodedata
 import urllib.parse
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import copy_context
-from functools import cache
+from contextvars import ContextVar, copy_context
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any, Protocol
 
 from qabias.answers.outcomes import Failure, failure, in_order, is_failure, whole
-from qabias.errors import QabiasError, arg
+from qabias.answers.services import usage_of
+from qabias.errors import QabiasError, arg, setting
 from qabias.scorers.journal import SERVED, Journal, request_hash
+from qabias.scorers.server.apis import Body
 from qabias.scorers.server.options import MAX_CONNECTIONS
 from qabias.support.progress import tell
 from qabias.support.waiting import wait_for
@@ -35,7 +38,19 @@ _PART = 8  # the fewest characters of a key that are a part of it
 # A key with fewer letters and digits, or without a digit, may be a word for "none"; answers may hold it.
 _SHORTEST_IN_ANSWERS = 16
 
-Body = dict[str, Any]
+
+_used: ContextVar[Counter[str]] = ContextVar("used")
+
+
+def count(**used: int) -> None:
+    """Count what the request of this thread used."""
+    _used.get(Counter()).update(used)
+
+
+def with_usage(ask_one: Callable[[Body], Any], body: Body) -> tuple[Any, Counter[str]]:
+    """The answer to a request, and what it used."""
+    with setting(_used, Counter()):
+        return ask_one(body), _used.get()
 
 
 class RefusedError(QabiasError):
@@ -61,7 +76,7 @@ class Asker(ABC):
     has_answered = False
     """Whether any answer came, now or before the run was resumed."""
     _journal: Journal
-    _key = ""
+    _secrets: tuple[str, ...] = ()
 
     @abstractmethod
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
@@ -72,9 +87,10 @@ class Asker(ABC):
         raise TypeError(f"{type(self).__name__} sends no request")
 
     def _of_one_model(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """An answer with its choices in order; refuse one of another model than the first answer of the run."""
+        """An answer with its choices in order, and counted; refuse one of another model than the run's first answer."""
+        count(**usage_of(answer))
         if isinstance(name := answer.get("model"), str) and name:
-            name = printable(name, self._key)
+            name = printable(name, *self._secrets)
             if (first := self._journal.get(SERVED)) is None:
                 self._journal.add(SERVED, name)
             elif name != first:
@@ -83,6 +99,11 @@ class Asker(ABC):
                     f"Choose another {arg('output')}, and a {arg('model')} that names one version.",
                 )
         return {**answer, "choices": in_order(answer.get("choices"))}
+
+    @property
+    def used(self) -> Counter[str]:
+        """The answered requests of the run, of all its commands, and the sum of what they used."""
+        return self._journal.used
 
     def is_waiting(self) -> bool:
         """Return whether `ask` skipped an answer since the last call; a server answers at once."""
@@ -96,12 +117,12 @@ class Asker(ABC):
 class ConcurrentAsker(Asker):
     """Sends several requests at a time, each one once, and stores every answer at once."""
 
-    def __init__(self, concurrency: int, journal: Path | None, key: str = "") -> None:
+    def __init__(self, concurrency: int, journal: Path | None, secrets: Sequence[str] = ()) -> None:
         self._concurrency = concurrency
         # A run that is resumed has had its first request.
         self.has_answered = journal is not None and journal.exists()
         self._journal = Journal(journal)
-        self._key = key
+        self._secrets = tuple(filter(None, secrets))
         self._stopped = threading.Event()
 
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
@@ -117,7 +138,8 @@ class ConcurrentAsker(Asker):
             if self._stopped.is_set():
                 raise StoppedError
             try:
-                self._journal.add(name, redacted_answer(ask_one(body), self._key))
+                answer, used = with_usage(ask_one, body)
+                self._journal.add(name, redacted_answer(answer, *self._secrets), used)
             except BaseException:
                 self._stopped.set()  # at once: a quick client would send all the others before this is noticed
                 raise
@@ -159,7 +181,7 @@ class ConcurrentAsker(Asker):
         return nullcontext()
 
     def _clean(self, message: str) -> str:
-        return printable(message, self._key)
+        return printable(message, *self._secrets)
 
 
 def may_pass(status: int) -> bool:
@@ -167,8 +189,12 @@ def may_pass(status: int) -> bool:
     return status in (408, 425, 429) or status >= 500
 
 
-def redacted(text: str, key: str) -> str:
-    """Replace the key, and every part of it of 8 characters, by `[key]`; in other spellings, the whole text."""
+def redacted(text: str, *keys: str) -> str:
+    """Replace keys, and every part of one of 8 characters, by `[key]`; in other spellings, the whole text."""
+    return reduce(_redacted, keys, text)
+
+
+def _redacted(text: str, key: str) -> str:
     begin = "|".join(map(re.escape, _parts(key)))
     # Every place where a part begins, and what the last one covers.
     covered = rf"(?:(?={begin}).(?:(?!{begin}).){{0,{min(_PART, len(key)) - 1}}})+"
@@ -201,23 +227,23 @@ def _is_word(key: str) -> bool:
     return sum(map(str.isalnum, key)) < _SHORTEST_IN_ANSWERS or not any(map(str.isdigit, key))
 
 
-def redacted_answer(answer: Any, key: str) -> Any:
-    """Make the texts of an answer, as JSON, safe to store and free of the key; field names stay."""
+def redacted_answer(answer: Any, *keys: str) -> Any:
+    """Make the texts of an answer, as JSON, safe to store and free of keys; field names stay."""
     if isinstance(answer, str):
-        return redacted(whole(answer), "" if _is_word(key) else key)
+        return redacted(whole(answer), *(key for key in keys if not _is_word(key)))
     if isinstance(answer, dict):
-        return {whole(name): redacted_answer(value, key) for name, value in answer.items()}
+        return {whole(name): redacted_answer(value, *keys) for name, value in answer.items()}
     if isinstance(answer, (list, tuple)):
-        return [redacted_answer(value, key) for value in answer]
+        return [redacted_answer(value, *keys) for value in answer]
     return answer
 
 
-def printable(message: str, key: str) -> str:
-    """Return a message in one line, shortened, without the key and without control characters."""
+def printable(message: str, *keys: str) -> str:
+    """Return a message in one line, shortened, without keys and without control characters."""
     spaced = "".join(" " if char.isspace() else char for char in message)
     kept = "".join(char for char in spaced if unicodedata.category(char)[0] != "C")
     # Before the cut, which might leave half a key.
-    return redacted(" ".join(kept.split()), key)[:MESSAGE_LENGTH] or "no message"
+    return redacted(" ".join(kept.split()), *keys)[:MESSAGE_LENGTH] or "no message"
 
 
 _EXTRA = "extra_body"
@@ -258,7 +284,7 @@ class OpenAIClient(ConcurrentAsker):
 
     def __init__(self, client: object, concurrency: int = MAX_CONNECTIONS, journal: Path | None = None) -> None:
         key = getattr(client, "api_key", None)
-        super().__init__(concurrency, journal, key if isinstance(key, str) else "")
+        super().__init__(concurrency, journal, [key] if isinstance(key, str) else [])
         self._client = client
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.answers.outcomes import failure, is_failure, status_and_body
+from qabias.answers.services import as_chat
 from qabias.errors import QabiasError, arg
 from qabias.scorers.journal import Journal, request_hash
-from qabias.scorers.server.asking import Asker, Body, RefusedError, printable
-from qabias.scorers.server.modes import PATH
+from qabias.scorers.server.apis import APIS, CHAT_API, Api, Body
+from qabias.scorers.server.asking import Asker, RefusedError, printable, with_usage
 from qabias.scorers.server.options import READ, WRITE
 from qabias.support.files import MOST_LOG_BYTES, require_regular_file, write_atomically
 
@@ -60,7 +61,7 @@ def read_results(paths: Iterable[Path]) -> Results:
             try:
                 entry = json.loads(line)
                 name, (status, body) = str(entry["custom_id"]), status_and_body(entry)
-                reply = Reply(status, body or entry["error"])
+                reply = Reply(status, (as_chat(body) if isinstance(body, dict) else body) or entry["error"])
             except (ValueError, LookupError, TypeError, AttributeError):
                 if line.strip():
                     results.unreadable.append(f"{path.name}:{number}")
@@ -73,21 +74,23 @@ def read_results(paths: Iterable[Path]) -> Results:
 class RequestFiles:
     """Writes requests into numbered files within a service's limits, each file atomically."""
 
-    def __init__(self, folder: Path, stem: str) -> None:
+    def __init__(self, folder: Path, stem: str, api: Api = APIS[CHAT_API]) -> None:
         self._folder = folder
         self._stem = stem
+        self._api = api
         self._lines: list[bytes] = []
         self._n_bytes = 0
         self._written: list[tuple[Path, int]] = []
 
     def add(self, name: str, body: Body) -> None:
         """Add a request."""
-        request = {"custom_id": name, "method": "POST", "url": f"/v1/{PATH}", "body": body}
-        line = json.dumps(request, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        if self._lines and (len(self._lines) == MOST_REQUESTS or self._n_bytes + len(line) > MOST_BYTES):
+        request = self._api.line(name, self._api.request(body))
+        line = json.dumps(request, ensure_ascii=False, allow_nan=False).encode()
+        n_bytes = len(line) + len(self._api.frame[1])
+        if self._lines and (len(self._lines) == MOST_REQUESTS or self._n_bytes + n_bytes > MOST_BYTES):
             self._write()
         self._lines.append(line)
-        self._n_bytes += len(line)
+        self._n_bytes += n_bytes
 
     def close(self) -> list[tuple[Path, int]]:
         """Write the last file; return every file with the number of its requests."""
@@ -97,12 +100,14 @@ class RequestFiles:
 
     def _write(self) -> None:
         if not self._written:
-            for path in self._folder.glob(f"{self._stem}-*.jsonl"):  # of the command before
+            for path in self._folder.glob(f"{self._stem}-*.json*"):  # of the command before
                 path.unlink()
         lines, self._lines, self._n_bytes = self._lines, [], 0
         if lines:
-            path = self._folder / f"{self._stem}-{len(self._written) + 1:05d}.jsonl"
-            write_atomically(path, lambda temporary: temporary.write_bytes(b"".join(lines)))
+            begin, between, end = self._api.frame
+            path = self._folder / f"{self._stem}-{len(self._written) + 1:05d}.json{'' if begin else 'l'}"
+            content = begin + between.join(lines) + end
+            write_atomically(path, lambda temporary: temporary.write_bytes(content))
             self._written.append((path, len(lines)))
 
 
@@ -111,7 +116,9 @@ class BatchClient(Asker):
 
     needs_single_process = True
 
-    def __init__(self, journal: Path | None, what: str = WRITE, results: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, journal: Path | None, what: str = WRITE, results: Sequence[Path] = (), *, api: Api = APIS[CHAT_API]
+    ) -> None:
         if journal is None:
             raise QabiasError("server: a batch needs a run folder.", "Use qabias run.")
         self._journal = Journal(journal)
@@ -119,7 +126,7 @@ class BatchClient(Asker):
         self._results = read_results(results)
         self.has_answered = any(reply.is_answer for reply in self._results.replies.values())
         self._n_files = len(results)
-        self._requests = RequestFiles(journal.parent / FOLDER, "requests" if what == WRITE else "missing")
+        self._requests = RequestFiles(journal.parent / FOLDER, "requests" if what == WRITE else "missing", api)
         self._is_waiting = False
         self._asked: set[str] = set()
         self._n_taken = 0
@@ -139,7 +146,7 @@ class BatchClient(Asker):
 
     def _take(self, name: str, body: Body, ask_one: Callable[[Body], Any]) -> None:
         try:
-            self._journal.add(name, ask_one(body))
+            self._journal.add(name, *with_usage(ask_one, body))
             self._n_taken += 1
             return
         except _NotThereError:

@@ -10,19 +10,22 @@ import re
 import threading
 import urllib.parse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.answers.outcomes import TOO_LONG, failure, is_failure
+from qabias.answers.services import as_chat, usage_of
 from qabias.errors import QabiasError, arg
-from qabias.scorers.server.asking import Body, ConcurrentAsker, NoChoiceError, RefusedError, StoppedError, may_pass
-from qabias.scorers.server.options import KEY_VARIABLES, MAX_CONNECTIONS, TIMEOUT, TOTAL_TIMEOUTS, check_url
+from qabias.scorers.server.apis import APIS, CHAT_API, Api, Body
+from qabias.scorers.server.asking import ConcurrentAsker, NoChoiceError, RefusedError, StoppedError, count, may_pass
+from qabias.scorers.server.options import KEY_VARIABLE, MAX_CONNECTIONS, TIMEOUT, TOTAL_TIMEOUTS, check_url
+from qabias.scorers.server.pacing import Pace
 from qabias.support.address import without_secrets
 from qabias.support.http import REDIRECTS, Bounds, HttpClient, LastingError, LateError, PassingError, Reply
+from qabias.support.progress import remark
 
-OPENAI_HOST = "api.openai.com"
 LONGEST_RETRY_AFTER = 600.0  # A server that asks for a longer rest has a quota by the hour or day: the user decides
 
 MOST_BYTES = 16_000_000  # maximum bytes of a server's answer
@@ -50,9 +53,14 @@ _SHOWN = 20_000  # bytes of an invalid body that a message may use
 _log = logging.getLogger(__name__)
 
 
+_STEP = 0.5  # seconds between looks at a rate limit
+
+_KEY_HEADERS = {"authorization", "api-key", "x-api-key"}  # one of these replaces the header of the key
+
+
 @functools.cache  # an audit asks one server in several runs
-def _warn_of_key(host: str) -> None:
-    _log.warning("server: OPENAI_API_KEY is sent to %s; to send another key, set %s", host, KEY_VARIABLES[0])
+def _warn_of_key(variable: str, host: str) -> None:
+    _log.warning("server: %s is sent to %s; to send another key, set %s", variable, host, KEY_VARIABLE)
 
 
 class Patience(NamedTuple):
@@ -100,13 +108,21 @@ class Client(ConcurrentAsker):
         total_timeout: float | None = None,
         journal: Path | None = None,
         patience: Patience | None = None,
+        api: Api = APIS[CHAT_API],
+        own_headers: Mapping[str, str] | None = None,
     ) -> None:
-        variable, key = _read_key()
-        super().__init__(concurrency, journal, key)
-        self._url = check_url(url)
-        host = urllib.parse.urlsplit(url).hostname
-        if variable == "OPENAI_API_KEY" and host != OPENAI_HOST:
-            _warn_of_key(host or url)
+        own = {name: _secret(name, variable) for name, variable in (own_headers or {}).items()}
+        has_key = not _KEY_HEADERS.isdisjoint(map(str.lower, own))
+        variable, key = ("", "") if has_key else _read_key(api.variable)
+        # Of several words the first is one such as Bearer. A text of up to three characters hides nothing.
+        values = (word for value in own.values() for word in value.split()[1:] or [value] if len(word) > 3)
+        super().__init__(concurrency, journal, [key, *sorted(values, key=len, reverse=True)])
+        self._headers = {**api.headers(key), **own}
+        self._has_key = bool(key) or has_key
+        self._url, self._api, self._pace = check_url(url), api, Pace()
+        host = urllib.parse.urlsplit(url).hostname or "another server"
+        if variable == api.variable and host != api.host:
+            _warn_of_key(variable, host)
         self._timeout = timeout
         self._bounds = Bounds(MOST_BYTES, total_timeout or TOTAL_TIMEOUTS * timeout)
         self._patience = patience or PATIENCE
@@ -115,9 +131,10 @@ class Client(ConcurrentAsker):
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         try:
-            client = HttpClient(self._bounds, timeout=self._timeout, connections=self._concurrency, headers=headers)
+            client = HttpClient(
+                self._bounds, timeout=self._timeout, connections=self._concurrency, headers=self._headers
+            )
         except LastingError as error:
             raise QabiasError(f"server: {error}.", f"Check {arg('base_url')} and the network.") from None
         with client as self._http:
@@ -131,7 +148,7 @@ class Client(ConcurrentAsker):
         counts: Counter[str] = Counter()
         while True:
             try:
-                return self._post_once(path, body)
+                return self._post_once(path, body, again=counts.total() > 0)
             except _RepeatedError as error:
                 counts[error.kind] += 1
                 n, n_all, limit = counts[error.kind], counts.total(), limits[error.kind]
@@ -148,18 +165,37 @@ class Client(ConcurrentAsker):
                 if self._has_warned[wait >= _LONG_WAIT].acquire(blocking=False):
                     pause = f", the next time in {wait:.0f} seconds" if wait >= 1 else ""
                     _log.warning("server: %s; such requests are sent up to %d times%s", error, limit, pause)
+                count(retries=1)
                 self._rest(wait)
 
     def _rest(self, seconds: float) -> None:
         """Wait before another attempt, unless another request fails for good."""
         self._stopped.wait(seconds)
 
-    def _post_once(self, path: str, body: Body) -> dict[str, Any]:
+    def _paced(self, path: str, body: Body, *, again: bool) -> tuple[Reply, Any]:
+        """Send a request when the rate limits allow, and return the reply, and its content if it is JSON."""
+        assert self._http is not None
+        while not self._stopped.is_set() and (seconds := self._pace.begin(again=again)):
+            remark(f"waiting {math.ceil(seconds)} s for the rate limit")
+            self._rest(min(seconds, _STEP))
         if self._stopped.is_set():
             raise StoppedError
-        assert self._http is not None
+        reply, content = None, None  # no content if it is no JSON, too deep or too long
+        is_chat = path == APIS[CHAT_API].path
         try:
-            reply = self._http.send("POST", f"{self._url}/{path}", body)
+            url = self._api.url(self._url, self._api.path if is_chat else path)
+            reply = self._http.send("POST", url, self._api.request(body) if is_chat else body)
+            with suppress(ValueError, RecursionError):
+                content = json.loads(reply.content)
+        finally:
+            used = usage_of(content) if isinstance(content, dict) else {}
+            tokens = used.get("prompt_tokens", 0) + used.get("generated_tokens", 0)
+            self._pace.end(reply.headers if reply else {}, tokens)
+        return reply, as_chat(content) if isinstance(content, dict) else content
+
+    def _post_once(self, path: str, body: Body, *, again: bool) -> dict[str, Any]:
+        try:
+            reply, content = self._paced(path, body, again=again)
         except LateError as error:
             raise _RepeatedError(self._clean(str(error)), kind=_DOUBTFUL) from None
         except PassingError as error:
@@ -168,16 +204,13 @@ class Client(ConcurrentAsker):
             raise QabiasError(
                 f"server: {self._clean(str(error))}.", f"Check {arg('base_url')} and the network."
             ) from None
-        content = None  # if it is no JSON, too deep or too long
-        with suppress(ValueError, RecursionError):
-            content = json.loads(reply.content)
         if reply.status >= 300 or (isinstance(content, dict) and is_failure(content)):
             raise self._failed(reply, content)
         if not isinstance(content, dict) or not isinstance(content.get("choices"), list):
             begin = self._clean(reply.content[:_SHOWN].decode("utf-8", "replace")) if reply.content else "nothing"
             raise _RepeatedError(
                 f"the answer is not a JSON object with choices, but {begin[:60]!r}; check that the url is "
-                "an OpenAI-compatible API",
+                f"an OpenAI-compatible API, or give {arg('option')} api=NAME",
                 kind=_DOUBTFUL,
             )
         if not content["choices"]:
@@ -193,35 +226,52 @@ class Client(ConcurrentAsker):
         if failed.ends_quota:
             cause, fix = "the quota of the key is used up, ", "Raise the quota at the service, then rerun the command."
         elif may_pass(status) or has_text:
-            wait = seconds_to_wait(reply.headers.get("retry-after"))
+            wait = seconds_to_wait(reply.headers.get("retry-after-ms")) / 1000
+            wait = wait or seconds_to_wait(reply.headers.get("retry-after"))
             if wait > LONGEST_RETRY_AFTER:
                 return QabiasError(f"server: {said}.", f"Rerun the command in {wait:.0f} seconds.")
+            self._pace.pause(wait)
             return _RepeatedError(said, wait, kind=_DOUBTFUL if status in (500, 501) else _PASSING)
         elif status in REDIRECTS:
             there = self._clean(without_secrets(reply.headers.get("location", "")) or "nowhere")
             cause = f"it redirects to {there}, which is not followed, to protect the key, "
             fix = f"If you trust that server, use its address as {arg('base_url')}."
         elif status in (401, 403):
-            cause = f"the key was {'refused' if self._key else 'missing'}, "
-            fix = f"Set the key in the environment variable {KEY_VARIABLES[0]}."
-        elif status in (404, 405) and not re.search(r"/v\d", self._url):
+            cause = f"the key was {'refused' if self._has_key else 'missing'}, "
+            fix = f"Set the key in the environment variable {KEY_VARIABLE}."
+        elif status in (404, 405) and self._api is APIS[CHAT_API] and not re.search(r"/v\d|\?", self._url):
             cause, fix = "the address lacks /v1, ", f"Add /v1 to the end of {arg('base_url')}."
         elif status in (404, 405):
             cause = "the address or the model does not exist, "
+        elif status in (400, 422) and _REJECTED.search(said) and (field := _FIELD.search(said)):
+            fix = f"Add {arg('option')} {_FIELD_FIXES[field[0]]}."
         elif failed.finish == TOO_LONG:
             fix = f"Raise the context length of the server, or use another {arg('ask')} with shorter prompts."
         return RefusedError(f"server: {cause}{said}", failed, fix)
 
 
-def _read_key() -> tuple[str, str]:
+# What today's models reject, and the option that they take instead.
+_FIELD_FIXES = {"temperature": "body.temperature=null", "max_tokens": "body.max_completion_tokens=4096"}
+_REJECTED, _FIELD = re.compile("unsupported|deprecated|not support", re.IGNORECASE), re.compile("|".join(_FIELD_FIXES))
+
+
+def _read_key(variable: str) -> tuple[str, str]:
     """Return the variable with a key, and the key; both "" if no variable has one."""
-    for name in KEY_VARIABLES:
+    for name in (KEY_VARIABLE, variable):
         key = os.environ.get(name, "").strip()
         if key:
             if not (key.isascii() and key.isprintable() and " " not in key):
                 raise QabiasError(f"server: the key in {name} has characters that a key cannot have.", "Set it again.")
             return name, key
     return "", ""
+
+
+def _secret(name: str, variable: str) -> str:
+    """The value of a header from its environment variable, which a mistake may have given the value for a name."""
+    value = os.environ.get(variable, "").strip()
+    if not (value and value.isascii() and value.isprintable()):
+        raise QabiasError(f"server: the variable of the header {name} has no ASCII text.", "Set the variable.")
+    return value
 
 
 def seconds_to_wait(value: str | None) -> float:

@@ -53,6 +53,12 @@ class ServerScorer:
         """Write unanswered requests, and return a note about them; "" if all are answered."""
         return self._client.write_requests()
 
+    @property
+    def cost(self) -> dict[str, float]:
+        """Requests, retries and tokens, summed over all commands of the run; and the prices if given."""
+        prices = {"price_in": self._options.price_in, "price_out": self._options.price_out}
+        return {**self._client.used, **{name: price for name, price in prices.items() if price is not None}}
+
     def _may_lack(self, body: Body, error: RefusedError) -> bool:
         """Return whether a prompt has no answer because the server rejects this one only."""
         may_lack = bool(error.failed.finish) and (self._client.has_answered or error.failed.is_filtered)

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import urllib.parse
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 
 from qabias.errors import QabiasError, arg
 from qabias.scorers.kind import option_field
+from qabias.scorers.server.apis import ANTHROPIC, ANTHROPIC_HOST, APIS, CHAT_API, RESPONSES, Api
 from qabias.support.address import is_address
 from qabias.support.suggest import missing
 
-PREFIX = "body."
+PREFIX, HEADER = "body.", "header."
 
 MAX_CONNECTIONS = 8
 TIMEOUT = 60.0
@@ -43,7 +45,12 @@ LETTER_SCHEMA = json.dumps(
 
 WRITE, READ = "write", "read="  # values of `batch`: write request files, or read the named result files
 
-KEY_VARIABLES = ("QABIAS_API_KEY", "OPENAI_API_KEY")
+KEY_VARIABLE = "QABIAS_API_KEY"  # before the variable of the service
+_FROM = "env:"  # what the value of a header begins with
+# Headers of the connection and the body, which are HTTP's own.
+_OWN_HEADERS = ("host", "connection", "content-length", "content-type", "transfer-encoding", "accept-encoding")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_SECRET = re.compile(r"key|token|secret|sig|password|auth|code|credential", re.IGNORECASE)  # in the name of a parameter
 
 # Models that think before they answer know the limit by the second name, and often no temperature.
 _LIMIT, _OWN_LIMIT, _TEMPERATURE = "max_tokens", "max_completion_tokens", "temperature"
@@ -56,7 +63,7 @@ _MODES_OF = {
     f"{PREFIX}{_TEMPERATURE}": (CHAT, LOGPROBS),
 }
 # Options that a caller's client replaces.
-_CLIENTS_OWN = ("base_url", "timeout", "batch")
+_CLIENTS_OWN = ("base_url", "timeout", "batch", "api")
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 
 
@@ -66,6 +73,9 @@ def _fixed() -> dict[str, str]:
         "model": f"Use {arg('model')}.",
         "messages": f"Use {arg('format')}.",
         "prompt": f"Use {arg('format')}.",
+        "input": f"Use {arg('format')}.",
+        "max_output_tokens": f"Use {arg('option')} max_new_tokens=N.",
+        "background": "Remove it: qabias reads whole answers.",
         _LIMIT: f"Use {arg('option')} max_new_tokens=N, or body.max_completion_tokens=N.",
         "echo": f"Use {arg('option')} mode=echo.",
         "logprobs": f"Use {arg('option')} mode=logprobs.",
@@ -86,6 +96,12 @@ class ServerOptions:
 
     base_url: str = option_field(
         "", "base of the endpoint, e.g. http://host:8000/v1", read=lambda text: check_url(text), passing=True
+    )
+    api: str = option_field(
+        "",
+        "form of the requests, by default by the address: chat (OpenAI-compatible), anthropic or responses",
+        choices=tuple(APIS),
+        passing=True,
     )
     mode: str = option_field(
         CHAT,
@@ -128,10 +144,22 @@ class ServerOptions:
         read=lambda options: parse_body(options),
     )
 
+    headers: Mapping[str, str] = option_field(
+        None,
+        "header of every request, as env:NAME of the environment variable with its value",
+        prefix=HEADER,
+        read=lambda options: parse_headers(options),
+        passing=True,
+    )
+
     def check(self, scorer: str, names: Collection[str]) -> None:
         """Refuse a missing server, and options that contradict each other."""
         if not self.base_url and not self.batch[0]:
             raise QabiasError("No server URL.", f"Add {arg('base_url')} http://HOST:PORT/v1.")
+        if self.wire is not APIS[CHAT_API] and self.mode != CHAT:
+            raise QabiasError("server: this API gives no log-probabilities.", f"Use {arg('ask')} letter or cot.")
+        if self.wire is APIS[ANTHROPIC] and RESPONSE_FORMAT in self.body:
+            raise QabiasError(f"server: this API does not take {RESPONSE_FORMAT}.", f"Use {arg('ask')} letter.")
         for name, modes in _MODES_OF.items():
             if name in names and self.mode not in modes:
                 raise QabiasError(
@@ -149,6 +177,18 @@ class ServerOptions:
             raise QabiasError(f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit.", "Remove one.")
 
     @property
+    def wire(self) -> Api:
+        """The API: the chosen one, or the one of the address."""
+        is_anthropic = urllib.parse.urlsplit(self.base_url).hostname == ANTHROPIC_HOST
+        return APIS[self.api or (ANTHROPIC if is_anthropic else CHAT_API)]
+
+    @property
+    def _temperature(self) -> Any:
+        """The temperature; by default 0, and none for models that reason before every answer."""
+        thinks = self.wire is APIS[RESPONSES] or (self.wire is APIS[ANTHROPIC] and "thinking" in self.body)
+        return self.body.get(_TEMPERATURE, None if thinks else 0)
+
+    @property
     def fields(self) -> dict[str, Any]:
         """The user's fields to send."""
         return {name: value for name, value in self.body.items() if name != _TEMPERATURE or value is not None}
@@ -156,8 +196,7 @@ class ServerOptions:
     @property
     def temperature(self) -> str:
         """The temperature for the signature; "none" if none is sent."""
-        value = self.body.get(_TEMPERATURE, 0)
-        return "none" if value is None else f"{value:g}"
+        return "none" if self._temperature is None else f"{self._temperature:g}"
 
     @property
     def token_limit(self) -> int | None:
@@ -167,13 +206,14 @@ class ServerOptions:
     def fields_of_chat(self, new_tokens: int) -> dict[str, Any]:
         """Fields of a request to write at most `new_tokens` tokens."""
         limit = _OWN_LIMIT if _OWN_LIMIT in self.body else _LIMIT
-        return {limit: new_tokens, **({} if _TEMPERATURE in self.body else {_TEMPERATURE: 0}), **self.fields}
+        sent = {} if self._temperature is None else {_TEMPERATURE: self._temperature}
+        return {limit: new_tokens, **sent, **self.fields}
 
 
 def client_options(options: Mapping[str, str]) -> dict[str, str]:
     """Options of a caller's client, which has its own address."""
-    for name in _CLIENTS_OWN:
-        if name in options:
+    for name in options:
+        if name in _CLIENTS_OWN or name.startswith(HEADER):
             raise QabiasError(f"server: the client sets {name}.", "Remove it.")
     return {**options, "base_url": "http://client"}
 
@@ -193,10 +233,12 @@ def _parse_batch(text: str) -> tuple[str, tuple[Path, ...]]:
 
 def check_url(url: str) -> str:
     """Return a base URL without a final slash; messages omit it, because it may contain a password."""
-    if "@" in url or "?" in url or "#" in url:
+    address, _, query = url.partition("?")
+    if "@" in url or "#" in url or any(_SECRET.search(part.partition("=")[0]) for part in query.split("&")):
         raise QabiasError(
-            "server: the run folder would store the user, password or query of the url.",
-            f"Remove them, and set the key in the environment variable {KEY_VARIABLES[0]}.",
+            "server: the url has a user, a password, a # or a key in its query.",
+            f"Remove them, and set the key in the environment variable {KEY_VARIABLE}, or use "
+            f"{arg('option')} {HEADER}NAME={_FROM}VARIABLE.",
         )
     if "://" not in url:
         raise QabiasError(
@@ -207,7 +249,24 @@ def check_url(url: str) -> str:
             "server: the url is malformed or not ASCII.",
             "Use the form http://HOST:PORT/v1, with xn-- for non-ASCII hosts and % for non-ASCII paths.",
         )
-    return url.rstrip("/")
+    return address.rstrip("/") + (f"?{query}" if query else "")
+
+
+def parse_headers(options: Mapping[str, str]) -> dict[str, str]:
+    """Read the options `header.NAME`: for every header the environment variable that has its value."""
+    variables: dict[str, str] = {}
+    for option in sorted(name for name in options if name.startswith(HEADER)):
+        name, value = option.removeprefix(HEADER), options[option]
+        if not _HEADER_NAME.fullmatch(name) or name.lower() in (*_OWN_HEADERS, *map(str.lower, variables)):
+            raise QabiasError(f"server: {option!r} is no header that you can set, or is given twice.", "Remove it.")
+        variable = value.removeprefix(_FROM)
+        if variable == value or not variable.isidentifier():  # the value may be secret, so it is not shown
+            raise QabiasError(
+                f"server: {option} has a value, which the history of commands would keep.",
+                f"Set it in an environment variable, and give {option}={_FROM}NAME.",
+            )
+        variables[name] = variable
+    return variables
 
 
 def parse_body(options: Mapping[str, str]) -> dict[str, Any]:
