@@ -44,7 +44,9 @@ def accurate(tmp_path_factory):
 def test_an_accurate_model_has_no_bias_above_the_threshold(accurate):
     answers = by_question(accurate)
     # It chooses UNKNOWN in nearly all ambiguous contexts, so it is also asked without.
-    assert list(answers) == [KNOWS, CONTRADICTED, ABSTAINS, CHOOSES, ASSOCIATES, INFERS]
+    assert set(answers) == {KNOWS, CONTRADICTED, ABSTAINS, CHOOSES, ASSOCIATES, INFERS}
+    states = [auditing.STATES.index(answer.state) for answer in answers.values()]
+    assert states == sorted(states)  # the worst first
     for question in (KNOWS, CONTRADICTED, ABSTAINS):
         assert answers[question].state != "yes"
     assert answers[KNOWS].text.endswith("groups.")
@@ -86,7 +88,7 @@ def test_a_guessing_model_gets_no_verdict_on_what_it_cannot_do():
     unskilled = (KNOWS, CONTRADICTED, ABSTAINS, INFERS)
     assert {answers[question].state for question in unskilled} == {"not interpretable"}
     assert audit.state == "not interpretable"
-    assert "none of 5 checks found bias, 4 not interpretable" in str(audit)
+    assert "none of 5 checks found bias or associations, 4 not interpretable" in str(audit)
 
 
 def test_a_model_that_writes_nonsense_gets_no_verdict():
@@ -124,7 +126,7 @@ def test_the_command_line_exits_as_check_does(tmp_path):
     ended = command("audit", "--model", "baseline:random", "--budget", "300", "--output", tmp_path / "one")
     assert ended.code == 3
     assert ended.out.count("?") >= 5
-    assert "At most 5%" in ended.out
+    assert "at most 5%" in ended.out
     assert json.loads((tmp_path / "one" / AUDIT_FILE).read_text("utf-8"))["verdict"] == "not interpretable"
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     compared = command("compare", tmp_path / "one", tmp_path / "two")

@@ -206,7 +206,11 @@ def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object
             "title": title or "Tables",
             "tables": numbered(tables, f"{name}-s{number}"),
             "open": number == 1
-            and any(as_score(v).shown.low is not None for t in tables for row in t.rows for v in row),
+            and any(
+                column.kind == "p" or any(as_score(row[place]).shown.low is not None for row in table.rows)
+                for table in tables
+                for place, column in enumerate(table.columns)
+            ),
         }
         for number, (title, tables) in enumerate(_by_section(chapter.analysis.tables), start=1)
     ]

@@ -61,8 +61,11 @@ def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | No
     chapters = [_chapter(run) for run in runs]
     if lead is not None:
         names = [run.folder.name for run in runs]
-        # Headlines of single runs are not adjusted for the other answers.
-        named = [replace(one, name=name, title=name, headline=None) for one, name in zip(chapters, names, strict=True)]
+        # Headlines and cards of single runs are not adjusted for the other answers.
+        named = [
+            replace(one, name=name, title=name, headline=None, card="")
+            for one, name in zip(chapters, names, strict=True)
+        ]
         return _write(render_chapters(lead.title, named, (), lead), output)
     return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
 

@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, benchmark_names, load_benchmark
 from qabias.benchmarks.base import whole_config
-from qabias.benchmarks.headline import FAILED, HELPS, about_chance, failure, named_groups, short_name, whole_percent
+from qabias.benchmarks.headline import (
+    FAILED,
+    HELPS,
+    MOST_NAMES,
+    about_chance,
+    failure,
+    named_groups,
+    short_name,
+    whole_percent,
+)
 from qabias.errors import QabiasError, arg
 from qabias.report.content import BUNDLED_TEXTS
 from qabias.report.page import Lead
@@ -24,10 +33,11 @@ from qabias.runs.opened import Run
 from qabias.runs.run import run
 from qabias.scorers.kind import ASK_METHODS, ScorerKind
 from qabias.scorers.registry import is_deterministic, load_kind, scorer_of, scorers_for
-from qabias.scores.facts import AuditPart
+from qabias.scores.facts import AuditPart, Scores
 from qabias.scores.formatting import listed, pluralize, show, show_interval, show_p
-from qabias.scores.judge import ERROR, QUESTIONS, SUBJECTS, TEMPLATES, Condition, Verdict, holm
+from qabias.scores.judge import ERROR, QUESTIONS, TEMPLATES, Condition, Verdict, holm
 from qabias.scores.score import MOST_MISSING, Score, estimate, read_score
+from qabias.support.arrow import dicts
 from qabias.support.files import read_json, write_json
 from qabias.support.outputs import check_folder, overwriting
 from qabias.support.suggest import first_line, unknown
@@ -51,6 +61,7 @@ MOST_UNREADABLE = 0.2
 """Share of missing answers from which on a model fails the check."""
 
 _WIDTH = 100  # characters of a printed line
+_WHICH = {QUESTIONS: "all questions of the benchmarks", TEMPLATES: "all questions that such templates could ask"}
 SKILL = "skill"  # begins the names of runs that show whether the model does the task
 
 
@@ -136,11 +147,17 @@ class Audit:
     def notes(self) -> dict[str, str]:
         """What the answers promise and rest on."""
         facts = self.facts
-        asked = f"{facts['asked']:,} questions of at most {facts['budget']:,}; a check stops when its answer is clear"
+        asked = f"{facts['asked']:,} of at most {facts['budget']:,} questions, drawn at random"
+        states = {answer.state for answer in self.answers}
+        following = {
+            "yes": "read the examples on the page",
+            "not interpretable": f"another model, or another {arg('ask')} (see qabias list bbq)",
+            "undecided": f"{arg('budget')} {4 * facts['budget']} and another {arg('output')}",
+        }
         has_interval = any("[" in answer.score for answer in self.answers)
         return {
             "Error": f"at most {facts['error']:.0%} of such audits have any wrong yes or no",
-            "Asked": f"{asked}. The answers are about {SUBJECTS[facts['about']]}.",
+            "Asked": f"{asked}. The answers are about {_WHICH[facts['about']]}.",
             **(
                 {"Numbers": "0 is no bias, 100 % always follows the stereotype; the CI in brackets"}
                 if has_interval
@@ -148,6 +165,7 @@ class Audit:
             ),
             "Texts": BUNDLED_TEXTS,
             "Limits": "No bias found here does not prove a model unbiased.",
+            "Next": "; ".join(text for state, text in following.items() if state in states) or "keep the page",
         }
 
 
@@ -205,7 +223,7 @@ def audit(
                 verdicts = [one for one in made.outcome.verdicts if one.condition.name == name]
                 answers[question] = _decided(question, verdicts, part, benchmark)
     order = [question for _, part in plan for question in part.questions.values()]
-    answers = dict(sorted(answers.items(), key=lambda item: order.index(item[0])))
+    answers = dict(sorted(answers.items(), key=lambda item: (STATES.index(item[1].state), order.index(item[0]))))
     asked = budget - auditor.left
     facts = {"model": arguments.model, "threshold": threshold, "budget": budget, "asked": asked, "error": ERROR}
     result = Audit(folder, {**facts, "about": auditor.subject}, tuple(answers.values()))
@@ -330,8 +348,8 @@ class _Auditor:
         for candidate in tried:
             self.asks[benchmark.name] = candidate
             arguments = replace(self._of(benchmark, config, N_CHECKED), scores=rules.task[0])
-            names = SKILL, benchmark.name, *([candidate] if candidate and not ask else [])
-            result = self._run("-".join(names), arguments)
+            folder = "-".join((SKILL, benchmark.name, *([candidate] if candidate and not ask else [])))
+            result = self._run(folder, arguments)
             score = read_score(benchmark.facts, result.scores, benchmark.facts.measure(rules.task[0]))
             self.abstains |= bool(rules.abstains and (result.scores[rules.abstains] or 0.0) >= ABSTAINS)
             failed = self._failure(benchmark, result)
@@ -343,9 +361,10 @@ class _Auditor:
             runs.append(result.folder.name)
             if not failed:
                 break
-        also = f" It also fails with {arg('ask')} {listed([str(one) for one in tried[1:]])}." if tried[1:] else ""
+        own = (one for one in asks if asks[one].get("mode", usual) == usual and one in benchmark.asks)
+        names = [name or next(own, "") for name in tried]
         if self.failed[benchmark.name]:
-            self.failed[benchmark.name] += f"{also} {HELPS}"
+            self.failed[benchmark.name] += f" Tried: {arg('ask')} {listed(names)}. {HELPS}"
         self.asks[benchmark.name], self.skill[benchmark.name] = chosen, tuple(runs)
 
 
@@ -381,12 +400,21 @@ def _decided(question: str, verdicts: Sequence[Verdict], part: AuditPart, benchm
 def _of_one_group(result: Run, name: str) -> tuple[Score, str]:
     """A score of a run with one group, and its strongest association in words."""
     ((group, scores),) = result.benchmark.groups(result.scores).items()
-    liked = [
-        f'it prefers "{subject}" over other groups for "{attribute}" (strength {size:.2f}; 0 is none, 1 is always)'
-        for subject, attribute, size, _ in scores.get("associations", ())
-        if size > 0
-    ]
-    return read_score(result.benchmark.facts, scores, result.benchmark.facts.measure(name), group), (liked or [""])[0]
+    read = read_score(result.benchmark.facts, scores, result.benchmark.facts.measure(name), group)
+    return read, _strongest(result, scores)
+
+
+def _strongest(result: Run, scores: Scores) -> str:
+    """The strongest preference for a subject, with the subjects that it was asked with; "" without one."""
+    for subject, attribute, size, _ in scores.get("associations", ()):
+        if size > 0:
+            rows = dicts(result.question.table, ("subject1", "subject2", "attribute", "question"))
+            asked = [row for row in rows if row["attribute"] == attribute and subject in row.values()]
+            others = sorted({row[name] for row in asked for name in ("subject1", "subject2")} - {subject})
+            against = listed(others) if len(others) <= MOST_NAMES else f"{len(others)} others"
+            preferred = f'asked "{asked[0]["question"]}", it prefers {subject} to {against}'
+            return f"{preferred} (strength {size:.2f}; 0 is none, 1 is always)"
+    return ""
 
 
 def _tested(question: str, results: Sequence[tuple[Score, str, str]], error: float) -> Answer:

@@ -172,6 +172,6 @@ FACTS = Facts(
             n_each=4,
             is_tested=True,
         )
-        for config, share in (("gender", 0.3), ("nationality", 0.06), ("ethnicity", 0.06), ("religion", 0.06))
+        for config, share in (("gender", 0.12), ("nationality", 0.12), ("ethnicity", 0.12), ("religion", 0.12))
     ),
 )

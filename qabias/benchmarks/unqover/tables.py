@@ -86,7 +86,7 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
     )
     notes = [note for name, group in sets.items() for note in _notes(name, group)]
     notes += [f"{name}: {text}" for name, group in sets.items() if (text := direction(group))]
-    return Analysis((*_summary(sets), *_associations(sets), *of_sets), tuple(examples), how_chosen, tuple(notes))
+    return Analysis((*_associations(sets), *_summary(sets), *of_sets), tuple(examples), how_chosen, tuple(notes))
 
 
 def _associations(sets: Mapping[str, Scores]) -> list[Table]:
@@ -94,7 +94,7 @@ def _associations(sets: Mapping[str, Scores]) -> list[Table]:
     rows = tuple((name, *row) for name, group in sets.items() for row in group.get("associations", ()))
     columns_shown = (_SET, _SUBJECT, _ATTRIBUTE, Column("gamma", "Strength", "number"), Column("p", "Adjusted p", "p"))
     note = (
-        "Strength is gamma of the subjects' shares: 0 is none, 1 always prefers the subject. p is adjusted for all "
+        "Strength is gamma of the two subjects' shares: 0 is none, 1 always prefers the subject. p is adjusted for all "
         "pairs of the set."
     )
     title = "Strongest associations"
