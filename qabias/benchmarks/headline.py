@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from qabias.answers.outcomes import ANSWERED, TRUNCATED
 from qabias.benchmarks.base import Benchmark
 from qabias.scores.facts import ALL, Facts, HeadlineRules, Measure, Scores
 from qabias.scores.formatting import listed, percent, show, show_p, without_percent
@@ -77,7 +78,8 @@ def headline(
     read = [read_score(facts, one, measure, group) for group, one in selections.items() for measure in decisive]
     missing = max(score.missing for score in read)
     if missing > MOST_MISSING:
-        return Headline("inconclusive", f"Inconclusive: {whole_percent(missing)} of answers are missing.", "")
+        text = f"Inconclusive: {whole_percent(missing)} of answers are missing."
+        return Headline("inconclusive", text, _about_texts(scores))
     if rules.magnitude:
         return _of_associations(facts, rules, selections, name)
     overall = next((score for score in read if score.value is not None), read[0])
@@ -108,6 +110,17 @@ def headline(
     where = "bias" if overall.measure == decisive[0] else overall.measure.tile.lower()
     where = f"overall {where}" if parts == 2 else where
     return Headline("inconclusive", f"Inconclusive: {where} is between {least} and {most} points.", could)
+
+
+def _about_texts(scores: Mapping[str, Any]) -> str:
+    """How many written answers are missing, why, and what helps; "" for answers by likelihood."""
+    outcomes = {name: n for name, n in scores.get("outcomes", {}).items() if n}
+    lost = sorted((name for name in outcomes if name != ANSWERED), key=lambda name: -outcomes[name])
+    if not lost:
+        return ""
+    counts = listed([f"{outcomes[name]:,} {name}" for name in lost])
+    text = f"{sum(outcomes.values()):,} texts: {counts}."
+    return f"{text} Cut off while reasoning or answering: raise max_new_tokens." if lost[0] == TRUNCATED else text
 
 
 def _adjusted(

@@ -127,8 +127,6 @@ def bias_figure(benchmark: Benchmark, scores: Scores, name: str, question_only: 
     rows.sort(key=lambda row: -(row[1].value if row[1].value is not None else -math.inf))
     if rules.by and len(rows) > 1:
         rows.append((ALL, limited(scores, score).shown))
-    if len(rows) < 2:  # the tiles have it
-        return None
     unit = "" if score.kind == "number" else " in %"
     columns = (
         Column("group", "Group", "text"),

@@ -60,11 +60,17 @@ def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | No
     check_file(output, is_page_of([run.signature for run in runs]))
     chapters = [_chapter(run) for run in runs]
     if lead is not None:
-        names = [run.folder.name for run in runs]
-        # Headlines and cards of single runs are not adjusted for the other answers.
+        # Headlines and cards of single runs are not adjusted for the other answers. Tiles have what one row draws.
         named = [
-            replace(one, name=name, title=name, headline=None, card="")
-            for one, name in zip(chapters, names, strict=True)
+            replace(
+                one,
+                name=run.folder.name,
+                title=run.folder.name,
+                headline=None,
+                card="",
+                figure=one.figure if one.figure and len(one.figure.rows) > 1 else None,
+            )
+            for one, run in zip(chapters, runs, strict=True)
         ]
         return _write(render_chapters(lead.title, named, (), lead), output)
     return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)

@@ -21,6 +21,9 @@ MOST_IMBALANCE = 0.01
 MOST_MISSING = 0.02
 """Share of missing answers above which a score is shown with its possible range."""
 
+MOST_OPEN = 0.5
+"""Share of missing answers above which a score has no value."""
+
 _NO_MEASURE = Measure("", "", "number")
 
 
@@ -134,7 +137,8 @@ def estimate(scores: Mapping[str, Any], name: str) -> Score:
 def with_possible(scores: Scores, measure: Measure) -> Score:
     """A score of a metric's result as a table holds it: with its interval, possible range and missing share."""
     possible, missing = possible_range(scores, measure), missing_share(scores, measure)
-    return estimate(scores, measure.name)._replace(possible=possible, missing=missing)
+    score = Score(None) if missing > MOST_OPEN else estimate(scores, measure.name)
+    return score._replace(possible=possible, missing=missing)
 
 
 def limited(scores: Scores, measure: Measure) -> Score:
@@ -168,6 +172,8 @@ def read_score(facts: Facts, scores: Scores, measure: Measure, group: str = ALL)
 
 def _reason(facts: Facts, scores: Scores, measure: Measure, score: Score) -> str:
     """Why a score has no value or no interval, or ""."""
+    if score.missing > MOST_OPEN:
+        return f"{percent(score.missing)} of the answers are missing"
     if score.value is None:
         return why_undefined(facts, scores, measure.name)
     if score.p is not None:
