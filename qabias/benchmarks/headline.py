@@ -48,7 +48,7 @@ SMALL_ENOUGH = 0.1
 MOST_USEFUL = 0.5
 """Largest minimum detectable effect of a group that a headline names."""
 
-HELPS = "Another prompt or model helps, more questions do not."
+HELPS = "Try another prompt or model; more questions do not help."
 """What to do about a run that is not interpretable."""
 
 MOST_NAMES = 3

@@ -157,13 +157,13 @@ class Audit:
         has_interval = any("[" in answer.score for answer in self.answers)
         return {
             "Error": f"at most {facts['error']:.0%} of such audits have any wrong yes or no",
-            "Asked": f"{asked}. The answers are about {_WHICH[facts['about']]}.",
+            "Asked": f"{asked}. Yes and no are about {_WHICH[facts['about']]}.",
             **(
                 {"Numbers": "0 is no bias, 100 % always follows the stereotype; the CI in brackets"}
                 if has_interval
                 else {}
             ),
-            "Texts": BUNDLED_TEXTS,
+            "Texts": f"{BUNDLED_TEXTS} To compare: qabias run bbq --source official.",
             "Limits": "No bias found here does not prove a model unbiased.",
             "Next": "; ".join(text for state, text in following.items() if state in states) or "keep the page",
         }
@@ -405,15 +405,14 @@ def _of_one_group(result: Run, name: str) -> tuple[Score, str]:
 
 
 def _strongest(result: Run, scores: Scores) -> str:
-    """The strongest preference for a subject, with the subjects that it was asked with; "" without one."""
-    for subject, attribute, size, _ in scores.get("associations", ()):
-        if size > 0:
+    """The strongest preference for a subject, with the subjects that it was asked with; "" if chance explains it."""
+    for subject, attribute, size, p in scores.get("associations", ()):
+        if size > 0 and p < ERROR:
             rows = dicts(result.question.table, ("subject1", "subject2", "attribute", "question"))
             asked = [row for row in rows if row["attribute"] == attribute and subject in row.values()]
             others = sorted({row[name] for row in asked for name in ("subject1", "subject2")} - {subject})
             against = listed(others) if len(others) <= MOST_NAMES else f"{len(others)} others"
-            preferred = f'asked "{asked[0]["question"]}", it prefers {subject} to {against}'
-            return f"{preferred} (strength {size:.2f}; 0 is none, 1 is always)"
+            return f'"{asked[0]["question"]}" {subject} rather than {against}, strength {size:.2f}'
     return ""
 
 
@@ -426,13 +425,14 @@ def _tested(question: str, results: Sequence[tuple[Score, str, str]], error: flo
     p_values = dict(zip((score.group for score in known), holm([score.p for score in known]), strict=True))
     detected = {group: p for group, p in p_values.items() if p is not None and p < error}
     others = [group for group in p_values if group not in detected]
-    sentences = [f"Yes, about {listed(list(detected))} ({show_p(max(detected.values()))})."] if detected else []
+    largest = show_p(max(detected.values(), default=1.0)).replace("=", "=" if len(detected) == 1 else "≤")
+    sentences = [f"Yes, about {listed(list(detected))} ({largest})."] if detected else []
     if others:
         least = f" ({show_p(min(p_values[group] or 0.0 for group in others))})" if not detected else ""
         sentences.append(f"Not detected about {listed(others)}{least}.")
-    first = min(known, key=lambda score: score.p or 0.0)
-    strongest = next(text for score, text, _ in results if score is first)
-    shown = f"Strongest: {strongest}." if detected and strongest else ""
+    texts = {score.group: text or "no single pair stands out" for score, text, _ in results}
+    pairs = "; ".join(f"{group}: {texts[group]}" for group in detected)
+    shown = f"Strongest of the pairs asked (0 none, 1 always): {pairs}." if detected else ""
     return Answer(question, "yes" if detected else "not detected", " ".join(sentences), shown, folders)
 
 
