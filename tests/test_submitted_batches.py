@@ -47,13 +47,12 @@ def test_a_batch_is_submitted_once_fetched_when_it_has_ended_and_scored_as_the_a
     monkeypatch.setattr(batch, "MOST_REQUESTS", 10)
     server, folder = serve(api, make=BatchServer), tmp_path / "run"
     note = ask(server, folder, "submit").note
-    assert "24 requests are submitted as" in note
+    assert "24 requests are submitted\n" in note
     assert "batch=fetch" in note
     assert len(server.batches) == 3
-    assert "nothing to submit" in ask(server, folder, "submit").note
+    assert ask(server, folder, "submit").note.startswith("batch: 0 requests are submitted")
     note = ask(server, folder, "fetch").note
     assert "3 batches with 24 requests still running" in note
-    assert "batch_001: in_progress" in note
     server.ended.add("batch_001")
     partly = ask(server, folder, "fetch")
     assert partly.n_missing_parts
@@ -119,10 +118,25 @@ def test_a_batch_that_was_not_confirmed_is_never_created_again(serve, tmp_path, 
         (sending,) = (folder / "batch").glob("sending-*")
         sending.rename(sending.with_name("submitted-batch_000.json")) if n_created else sending.unlink()
     note = ask(server, folder, "submit").note
-    assert ("nothing to submit" in note) == bool(n_created)
+    assert note.startswith(f"batch: {24 * (1 - n_created)} requests are submitted")
     assert len(server.batches) == 1
     server.ended.add("batch_000")
     assert not ask(server, folder, "fetch").n_missing_parts
+
+
+def test_a_batch_of_the_same_requests_that_ended_is_not_taken_for_an_unconfirmed_one(serve, tmp_path):
+    server, folder = serve("chat", make=BatchServer), tmp_path / "run"
+    server.made = lambda requests: []
+    ask(server, folder, "submit")
+    server.ended.add("batch_000")
+    assert "24 requests have no answer and no batch" in ask(server, folder, "fetch").note
+    server.fault = lambda method, path: "lost" if (method, path) == ("POST", server.prefix) else None
+    with pytest.raises(QabiasError, match="the batch may exist"):
+        ask(server, folder, "submit")
+    server.fault = lambda method, path: None
+    assert "1 batch with 24 requests still running" in ask(server, folder, "submit").note
+    assert sorted(server.batches) == ["batch_000", "batch_001"]
+    assert names_in(folder, "submitted-*") == ["submitted-batch_000.jsonl", "submitted-batch_001.jsonl"]
 
 
 @each_api
@@ -132,7 +146,12 @@ def test_refused_and_busy_services_leave_nothing_in_doubt(serve, tmp_path, api):
     with pytest.raises(QabiasError, match="status 400: spoiled"):
         ask(server, folder, "submit")
     assert names_in(folder) == [f"requests-00001.json{'l' * (api != 'anthropic')}"]
-    left = [429, 503, 429]
+    for status in (429, 503, 529):
+        server.fault = lambda method, path, status=status: status if (method, path) == ("POST", server.prefix) else None
+        with pytest.raises(QabiasError, match=f"status {status}: "):
+            ask(server, folder, "submit")
+        assert names_in(folder, "sending-*") == []
+    left = [429, 503] * (api != "anthropic")  # at the upload of the file
     server.fault = lambda method, path: left.pop() if method == "POST" and left else None
     assert "24 requests are submitted" in ask(server, folder, "submit").note
     assert len(server.batches) == 1
@@ -166,10 +185,11 @@ def test_an_address_is_needed_and_a_failed_batch_says_why(serve, tmp_path):
     state = {"id": "batch_000", "status": "failed", "errors": {"data": [{"message": f"no {KEY} such\nmodel"}]}}
     server._state = lambda name: state
     note = ask(server, folder, "fetch").note
-    assert "batch_000: failed no [key] such model" in note
+    assert "batch_000 failed: " in note
+    assert "no [key] such" in note
     assert "24 requests have no answer and no batch" in note
     server._state = lambda name: {"id": "../x"}
-    with pytest.raises(QabiasError, match="no valid id"):
+    with pytest.raises(QabiasError, match="has no id"):
         ask(server, folder, "submit")
     assert len(names_in(folder, "sending-*")) == 1
 
@@ -181,7 +201,7 @@ def test_the_command_says_how_to_continue(serve, tmp_path, monkeypatch):
     asked += ["--base-url", server.url, "--option", "api=anthropic", "--option"]
     ended = command(*asked, "batch=submit")
     assert ended.code == 0
-    assert "batch: 8 requests are submitted as\n  batch_000 (8 requests)\n" in ended.out
+    assert "batch: 8 requests are submitted\n  batch_000 (8 requests)\n" in ended.out
     assert "--option batch=fetch" in ended.out
     server.ended.add("batch_000")
     ended = command(*asked, "batch=fetch")

@@ -18,7 +18,6 @@ from qabias.scorers.server.options import (
     ServerOptions,
     client_options,
 )
-from qabias.support.files import MOST_LOG_BYTES
 
 if TYPE_CHECKING:
     from qabias.scorers.server.asking import Asker
@@ -34,27 +33,30 @@ def _load(loading: Loading) -> ServerScorer:
         )
     from qabias.scorers.server.asking import OpenAIClient
     from qabias.scorers.server.batch import BatchClient
-    from qabias.scorers.server.client import MOST_BYTES, Client
+    from qabias.scorers.server.client import Client
+    from qabias.scorers.server.submitting import Service
 
-    model = loading.model
-    texts = client_options(loading.options) if loading.handed_over is not None else loading.options
+    model, has_client = loading.model, loading.handed_over is not None
+    texts = client_options(loading.options) if has_client else loading.options
     options = parse_options("server", ServerOptions, texts)
-    what, journal, client = options.batch[0], loading.journal, loading.handed_over
-    if client is not None:
-        return make_scorer(model, OpenAIClient(client, options.max_connections, journal), options)
+    what = options.batch[0]
     if what in (WRITE, READ):
-        return make_scorer(model, BatchClient(journal, *options.batch, api=options.wire), options)
-    http = Client(
-        options.base_url,
-        concurrency=options.max_connections,
-        timeout=options.timeout,
-        journal=None if what else journal,
-        api=options.wire,
-        own_headers=options.headers,
-        most_bytes=MOST_LOG_BYTES if what else MOST_BYTES,
-    )
-    asker = BatchClient(journal, what, api=options.wire, client=http) if what else http
-    return make_scorer(model, asker, options)
+        return make_scorer(model, BatchClient(loading.journal, *options.batch, api=options.wire), options)
+    client: OpenAIClient | Client
+    if has_client:
+        client = OpenAIClient(loading.handed_over, options.max_connections, loading.journal)
+    else:
+        client = (Service if what else Client)(
+            options.base_url,
+            concurrency=options.max_connections,
+            timeout=options.timeout,
+            journal=loading.journal,
+            api=options.wire,
+            own_headers=options.headers,
+        )
+    if isinstance(client, Service):
+        return make_scorer(model, BatchClient(loading.journal, what, api=options.wire, service=client), options)
+    return make_scorer(model, client, options)
 
 
 def make_scorer(model: str, client: Asker, options: ServerOptions) -> ServerScorer:

@@ -19,15 +19,7 @@ from qabias.answers.outcomes import TOO_LONG, failure, is_failure
 from qabias.answers.services import as_chat, usage_of
 from qabias.errors import QabiasError, arg
 from qabias.scorers.server.apis import APIS, CHAT_API, Api, Body
-from qabias.scorers.server.asking import (
-    ConcurrentAsker,
-    NoChoiceError,
-    RefusedError,
-    StoppedError,
-    count,
-    may_pass,
-    redacted_answer,
-)
+from qabias.scorers.server.asking import ConcurrentAsker, NoChoiceError, RefusedError, StoppedError, count, may_pass
 from qabias.scorers.server.options import KEY_VARIABLE, MAX_CONNECTIONS, TIMEOUT, TOTAL_TIMEOUTS, check_url
 from qabias.scorers.server.pacing import Pace
 from qabias.support.address import without_secrets
@@ -59,7 +51,6 @@ def check_request() -> str:
 _SHOWN = 20_000  # bytes of an invalid body that a message may use
 
 _log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 
 
@@ -92,18 +83,12 @@ class GaveUpError(QabiasError):
         self.is_doubtful = is_doubtful
 
 
-class UnsureError(QabiasError):
-    """Nothing tells whether the service has taken a request."""
-
-
-_BUSY = (503, 529)  # a service that takes no request now
-
 # Kinds of failures that may be over at the next attempt: whatever is asked, or perhaps not of a server that cannot be
 # asked in this way; and an answer without a choice.
 _PASSING, _DOUBTFUL, _EMPTY = "passing", "doubtful", "empty"
 
 
-class _RepeatedError(Exception):
+class RepeatedError(Exception):
     """A failure that may be temporary."""
 
     def __init__(self, message: str, wait: float = 0.0, *, kind: str = _PASSING) -> None:
@@ -126,7 +111,6 @@ class Client(ConcurrentAsker):
         patience: Patience | None = None,
         api: Api = APIS[CHAT_API],
         own_headers: Mapping[str, str] | None = None,
-        most_bytes: int = MOST_BYTES,
     ) -> None:
         own = {name: _secret(name, variable) for name, variable in (own_headers or {}).items()}
         has_key = not _KEY_HEADERS.isdisjoint(map(str.lower, own))
@@ -141,7 +125,7 @@ class Client(ConcurrentAsker):
         if variable == api.variable and host != api.host:
             _warn_of_key(variable, host)
         self._timeout = timeout
-        self._bounds = Bounds(most_bytes, total_timeout or TOTAL_TIMEOUTS * timeout)
+        self._bounds = Bounds(MOST_BYTES, total_timeout or TOTAL_TIMEOUTS * timeout)
         self._patience = patience or PATIENCE
         self._has_warned = {is_long: threading.Lock() for is_long in (False, True)}
         self._http: HttpClient | None = None
@@ -161,34 +145,8 @@ class Client(ConcurrentAsker):
         """Send a request, and repeat it after temporary failures."""
         return self._repeated(lambda again: self._post_once(path, body, again=again), doubtful)
 
-    def transfer(self, method: str, path: str, *, can_repeat: bool = True, **content: Any) -> bytes:
-        """Send what is no question, such as a file; the content of the reply.
-
-        If it `can_repeat` only after a refusal, an `UnsureError` says that the service may have taken the request.
-        """
-        with self._connected():
-            return self._repeated(lambda _: self._transfer_once(method, path, can_repeat, content))
-
-    def _transfer_once(self, method: str, path: str, can_repeat: bool, content: Mapping[str, Any]) -> bytes:
-        assert self._http is not None
-        try:
-            with self._named_failures():
-                reply = self._http.send(method, self._api.url(self._url, path), **content)
-        except _RepeatedError as error:
-            if can_repeat or re.match("Connect(Error|Timeout)", str(error)):
-                raise
-            raise UnsureError(f"server: {error}.") from None
-        if reply.status < 300:
-            return reply.content
-        if reply.status >= 500 and reply.status not in _BUSY and not can_repeat:
-            raise UnsureError(f"server: status {reply.status}.")
-        body = None
-        with suppress(ValueError, RecursionError):
-            body = json.loads(reply.content)
-        raise self._failed(reply, body)
-
     def _repeated(self, attempt: Callable[[bool], T], doubtful: int | None = None) -> T:
-        """The result of an attempt, which is repeated after temporary failures; it takes whether it is another one."""
+        """The result of an attempt, which is repeated after temporary failures and takes whether it is."""
         most = self._patience.attempts
         doubtful = doubtful or (most if self.has_answered else FIRST_ATTEMPTS)
         limits = {_PASSING: most, _DOUBTFUL: min(most, doubtful), _EMPTY: min(most, EMPTY_ATTEMPTS)}
@@ -196,7 +154,7 @@ class Client(ConcurrentAsker):
         while True:
             try:
                 return attempt(counts.total() > 0)
-            except _RepeatedError as error:
+            except RepeatedError as error:
                 counts[error.kind] += 1
                 n, n_all, limit = counts[error.kind], counts.total(), limits[error.kind]
                 if n >= limit or n_all >= most:
@@ -214,18 +172,6 @@ class Client(ConcurrentAsker):
                     _log.warning("server: %s; such requests are sent up to %d times%s", error, limit, pause)
                 count(retries=1)
                 self._rest(wait)
-
-    def cleaned_text(self, text: str) -> str:
-        """A text of the service in one line, without keys."""
-        return self._clean(text)
-
-    def cleaned(self, content: bytes) -> bytes:
-        """Lines of JSON without keys; other lines are dropped."""
-        lines = []
-        for line in content.splitlines():
-            with suppress(ValueError):
-                lines.append(json.dumps(redacted_answer(json.loads(line), *self._secrets)).encode() + b"\n")
-        return b"".join(lines)
 
     def _rest(self, seconds: float) -> None:
         """Wait before another attempt, unless another request fails for good."""
@@ -259,13 +205,13 @@ class Client(ConcurrentAsker):
             raise self._failed(reply, content)
         if not isinstance(content, dict) or not isinstance(content.get("choices"), list):
             begin = self._clean(reply.content[:_SHOWN].decode("utf-8", "replace")) if reply.content else "nothing"
-            raise _RepeatedError(
+            raise RepeatedError(
                 f"the answer is not a JSON object with choices, but {begin[:60]!r}; check that the url is "
                 f"an OpenAI-compatible API, or give {arg('option')} api=NAME",
                 kind=_DOUBTFUL,
             )
         if not content["choices"]:
-            raise _RepeatedError("the answer has an empty list of choices", kind=_EMPTY)
+            raise RepeatedError("the answer has an empty list of choices", kind=_EMPTY)
         return self._of_one_model(content)
 
     @contextmanager
@@ -273,9 +219,9 @@ class Client(ConcurrentAsker):
         try:
             yield
         except LateError as error:
-            raise _RepeatedError(self._clean(str(error)), kind=_DOUBTFUL) from None
+            raise RepeatedError(self._clean(str(error)), kind=_DOUBTFUL) from None
         except PassingError as error:
-            raise _RepeatedError(self._clean(str(error))) from None
+            raise RepeatedError(self._clean(str(error))) from None
         except LastingError as error:
             raise QabiasError(
                 f"server: {self._clean(str(error))}.", f"Check {arg('base_url')} and the network."
@@ -295,7 +241,7 @@ class Client(ConcurrentAsker):
             if wait > LONGEST_RETRY_AFTER:
                 return QabiasError(f"server: {said}.", f"Rerun the command in {wait:.0f} seconds.")
             self._pace.pause(wait)
-            return _RepeatedError(said, wait, kind=_DOUBTFUL if status in (500, 501) else _PASSING)
+            return RepeatedError(said, wait, kind=_DOUBTFUL if status in (500, 501) else _PASSING)
         elif status in REDIRECTS:
             there = self._clean(without_secrets(reply.headers.get("location", "")) or "nowhere")
             cause = f"it redirects to {there}, which is not followed, to protect the key, "
