@@ -217,7 +217,8 @@ class BatchClient(Asker):
 
     def _about_running(self) -> list[str]:
         n, n_requests = len(self._running), sum(map(len, self._running.values()))
-        text = f"{n:,} batch{'es' * (n > 1)} with {n_requests:,} requests still running. Rerun the command later."
+        text = f"{n:,} batch{'es' * (n > 1)} with {n_requests:,} requests still running."
+        text += " Rerun the command later." * (self._what == FETCH)
         return [*self._states, *([text] if n else [])]
 
     def _oddities(self) -> list[str]:
