@@ -1,10 +1,11 @@
 """Services on loopback, one per API: letters, refusals, cut answers, rate limits, and a count of the tokens."""
 
+import json
 import time
 from collections import Counter
 
 from .batch_service import result
-from .loopback_server import digest, letter_of
+from .loopback_server import Handler, Server, digest, letter_of
 
 PATHS = {"chat": "/v1/chat/completions", "anthropic": "/v1/messages", "responses": "/v1/responses"}
 LIMITS = {"chat": "max_tokens", "anthropic": "max_tokens", "responses": "max_output_tokens"}
@@ -167,3 +168,94 @@ def batch_results(api, requests):
             yield {"custom_id": request["custom_id"], "result": {"type": "succeeded", "message": answer}}
         else:
             yield result(request["custom_id"], 200, answer)
+
+
+class BatchHandler(Handler):
+    """Passes files and batches to the service of a `BatchServer`."""
+
+    def answer(self):
+        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.received.append((self.path, headers))
+        self.server.asked[self.command, self.path] += 1
+        status, answer = self.server.handle(self.command, self.path, headers, content)
+        if status is None:  # the request is taken, and the reply lost
+            self.close_connection = True
+            return
+        self._send(status, answer, {})
+
+    do_GET = do_POST = answer
+
+
+class BatchServer(Server):
+    """A service of batches, of one API: files, batches with states, and results. `fault` may spoil a request."""
+
+    handler = BatchHandler
+
+    def __init__(self, api, fault=None):
+        super().__init__()
+        self.api, self.fault = api, fault or (lambda method, path: None)
+        self.asked, self.files, self.batches = Counter(), {}, {}
+        self.ended = set()  # ids of batches that have ended
+        self.made = lambda requests: list(batch_results(api, requests))  # what becomes of requests
+        self.prefix = "/v1/messages/batches" if api == "anthropic" else "/v1/batches"
+
+    def handle(self, method, path, headers, content):
+        fault = self.fault(method, path)
+        if isinstance(fault, int):
+            return fault, error_of(self.api, "error", "spoiled")
+        answer = self.serve_one(method, path, headers, content)
+        return (None, None) if fault == "lost" else (200, answer)
+
+    def serve_one(self, method, path, headers, content):
+        if method == "POST" and path == "/v1/files":
+            boundary = headers["content-type"].partition("boundary=")[2].encode()
+            parts = [part.partition(b"\r\n\r\n")[::2] for part in content.split(b"--" + boundary)]
+            fields = {head.partition(b'name="')[2].partition(b'"')[0]: body[:-2] for head, body in parts if body}
+            assert fields[b"purpose"] == b"batch"
+            return self._add_file(fields[b"file"])
+        if method == "POST" and path == self.prefix:
+            assert headers["content-type"] == "application/json"
+            wish = json.loads(content)
+            if self.api == "anthropic":
+                requests, wish = wish["requests"], {}
+            else:
+                requests = [json.loads(line) for line in self.files[wish["input_file_id"]].splitlines()]
+                assert {request["url"] for request in requests} == {wish["endpoint"]} == {PATHS[self.api]}
+                assert wish["completion_window"] == "24h"
+            name = f"batch_{len(self.batches):03}"
+            self.batches[name] = {"metadata": wish.get("metadata"), "requests": requests}
+            return self._state(name)
+        if path == self.prefix:
+            return {"data": [self._state(name) for name in reversed(self.batches)]}
+        if path.startswith("/v1/files/"):
+            return self.files[path.split("/")[3]].decode()
+        name = path.removeprefix(self.prefix + "/").partition("/")[0]
+        if path.endswith("/results"):
+            assert name in self.ended
+            return lines(self.made(self.batches[name]["requests"]))
+        return self._state(name)
+
+    def _add_file(self, content):
+        self.files[f"file-{len(self.files)}"] = content
+        return {"id": f"file-{len(self.files) - 1}", "object": "file", "purpose": "batch"}
+
+    def _state(self, name):
+        batch, is_ended = self.batches[name], name in self.ended
+        if self.api == "anthropic":
+            state = "ended" if is_ended else "in_progress"
+            return {"id": name, "type": "message_batch", "processing_status": state}
+        state = {"id": name, "object": "batch", "metadata": batch["metadata"], "errors": None}
+        if not is_ended:
+            return state | {"status": "in_progress", "output_file_id": None, "error_file_id": None}
+        if "output" not in batch:  # answers and failures are in files of their own
+            made = self.made(batch["requests"])
+            sorts = [[one for one in made if bool(one["response"]) == good] for good in (True, False)]
+            batch["output"], batch["failed"] = (
+                self._add_file(lines(sort).encode())["id"] if sort else None for sort in sorts
+            )
+        return state | {"status": "completed", "output_file_id": batch["output"], "error_file_id": batch["failed"]}
+
+
+def lines(made):
+    return "".join(json.dumps(one) + "\n" for one in made)

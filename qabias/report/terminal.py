@@ -22,11 +22,12 @@ from qabias.errors import QabiasError, arg
 from qabias.pooling import Pool
 from qabias.report.content import about_texts, comparison_headlines
 from qabias.runs.estimands import estimands
-from qabias.runs.folder import is_run
+from qabias.runs.folder import SCORES_FILE, is_run
 from qabias.runs.looks import verdict_lines
-from qabias.runs.opened import Run
+from qabias.runs.opened import Run, is_question_only
 from qabias.runs.scored import OUTCOMES_TABLE, cost_in_words
 from qabias.runs.signature import coverage_of
+from qabias.runs.unfinished import command_of, read_unfinished
 from qabias.scores.facts import SHOWN, WORDINGS, Facts, Scores, TemplateView
 from qabias.scores.formatting import show, show_interval, show_p
 from qabias.scores.score import Score, as_score, estimate, limited, possible_range
@@ -233,6 +234,8 @@ def print_pool(pool: Pool, console: Console | None = None) -> None:
 
 def show_folder(folder: Path, console: Console, *, full: bool = False) -> None:
     """Print a run's arguments and findings, and the names of its tables; in full also scores and tables."""
+    if is_run(folder) and not (folder / SCORES_FILE).exists():
+        return _show_unfinished(folder, console)
     run = Run.scored(folder) if is_run(folder) else None
     analysis = read_folder(folder)
     if run is not None:
@@ -250,6 +253,20 @@ def show_folder(folder: Path, console: Console, *, full: bool = False) -> None:
         _print_with_note(table, console, MOST_ROWS)
     names = f": {', '.join(table.name for table in analysis.tables)}" if full or run is None else ", named by --full"
     print_line(f"{'More':<9}--full, or --table NAME: {len(analysis.tables)} tables{names}", console)
+
+
+def _show_unfinished(folder: Path, console: Console) -> None:
+    """Print what an interrupted run has: the scores of its finished parts."""
+    run, question, scores, n_answered, n_asked = read_unfinished(folder)
+    console.width = max(console.width, MIN_WIDTH)
+    until = " until the next look" if run.arguments.until else ""
+    print_line(f"Unfinished: {n_answered:,} of {n_asked:,} examples{until}.", console)
+    print_line(f"To finish, rerun: {command_of(run)}", console)
+    print_line(f"{' '.join(run.arguments.model.split())} on {short_title(question.benchmark)}", console)
+    only = is_question_only(question.benchmark, question.signature)
+    is_part = bool(run.arguments.until or run.arguments.scores)
+    print_table(_overview(question.benchmark, scores, only, is_part), console)
+    print_line(f"{'Limits':<9}{_RANGE}. The finished parts are no random sample.", console)
 
 
 def show_both_intervals(folder: Path, console: Console) -> None:

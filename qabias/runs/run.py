@@ -118,7 +118,7 @@ def run(
             if whole or rule is None:
                 break
             before = outcome
-            outcome, _ = processes.on_first(partial(rule.follow, partial(_answers_to, run_file, question), outcome))
+            outcome, _ = processes.on_first(partial(rule.follow, partial(answers_to, run_file, question), outcome))
             has_looked = outcome is not None and (before is None or outcome.share > before.share)
             numbers = _next_parts(question, rule, outcome) if has_looked else []
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
@@ -144,7 +144,7 @@ def _parts_of(question: Question, asked: np.ndarray) -> Mapping[int, pa.Table]:
     return replace(question, examples=only_asked(question.examples, asked)).parts
 
 
-def _answers_to(run: RunFile, question: Question, asked: np.ndarray) -> pa.Table | None:
+def answers_to(run: RunFile, question: Question, asked: np.ndarray) -> pa.Table | None:
     """The answers of a run to some planned examples; None if some are missing."""
     answers, n_missing = read_answers(run, question.benchmark, _parts_of(question, asked))
     return None if n_missing else answers
@@ -159,7 +159,7 @@ def at_verdict(
     """
     if rule is None:
         return question, None
-    outcome, is_unfinished = rule.follow(partial(_answers_to, run, question), outcome)
+    outcome, is_unfinished = rule.follow(partial(answers_to, run, question), outcome)
     if outcome is None or is_unfinished:
         return question, None
     if outcome.stopped_early and not read_answers(run, question.benchmark, question.parts)[1]:

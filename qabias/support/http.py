@@ -82,10 +82,10 @@ class HttpClient:
     def __exit__(self, *_: object) -> None:
         wait_for(self._client.aclose())
 
-    def send(self, method: str, url: str, json: Any = None) -> Reply:
-        """Send a request and read the whole reply, without following redirects."""
+    def send(self, method: str, url: str, json: Any = None, **content: Any) -> Reply:
+        """Send a request (JSON, or other content as in httpx) and read the whole reply, without following redirects."""
         try:
-            return wait_for(asyncio.wait_for(self._send(method, url, json), self._bounds.seconds))
+            return wait_for(asyncio.wait_for(self._send(method, url, json, **content), self._bounds.seconds))
         except (asyncio.TimeoutError, TimeoutError):
             raise LateError(f"no whole answer within {self._bounds.seconds:g} seconds") from None
         except httpx2.TimeoutException as error:
@@ -100,8 +100,8 @@ class HttpClient:
                 ) from None
             raise PassingError(f"{type(error).__name__}: {error}") from None
 
-    async def _send(self, method: str, url: str, json: Any) -> Reply:
-        async with self._client.stream(method, url, json=json) as response:
+    async def _send(self, method: str, url: str, json: Any, **content: Any) -> Reply:
+        async with self._client.stream(method, url, json=json, **content) as response:
             return Reply(response.status_code, response.headers, await self._read(response))
 
     async def _read(self, response: httpx2.Response) -> bytes:

@@ -12,7 +12,9 @@ from qabias.scorers.server.options import (
     LETTER_SCHEMA,
     LOGPROBS,
     PREFIX,
+    READ,
     RESPONSE_FORMAT,
+    WRITE,
     ServerOptions,
     client_options,
 )
@@ -32,17 +34,19 @@ def _load(loading: Loading) -> ServerScorer:
     from qabias.scorers.server.asking import OpenAIClient
     from qabias.scorers.server.batch import BatchClient
     from qabias.scorers.server.client import Client
+    from qabias.scorers.server.submitting import Service
 
     model, has_client = loading.model, loading.handed_over is not None
     texts = client_options(loading.options) if has_client else loading.options
     options = parse_options("server", ServerOptions, texts)
-    if options.batch[0]:
+    what = options.batch[0]
+    if what in (WRITE, READ):
         return make_scorer(model, BatchClient(loading.journal, *options.batch, api=options.wire), options)
     client: OpenAIClient | Client
     if has_client:
         client = OpenAIClient(loading.handed_over, options.max_connections, loading.journal)
     else:
-        client = Client(
+        client = (Service if what else Client)(
             options.base_url,
             concurrency=options.max_connections,
             timeout=options.timeout,
@@ -50,6 +54,8 @@ def _load(loading: Loading) -> ServerScorer:
             api=options.wire,
             own_headers=options.headers,
         )
+    if isinstance(client, Service):
+        return make_scorer(model, BatchClient(loading.journal, what, api=options.wire, service=client), options)
     return make_scorer(model, client, options)
 
 

@@ -14,7 +14,8 @@ from qabias.errors import QabiasError, arg
 from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.server.apis import APIS, CHAT_API, Api, Body
 from qabias.scorers.server.asking import Asker, RefusedError, printable, with_usage
-from qabias.scorers.server.options import READ, WRITE
+from qabias.scorers.server.options import FETCH, READ, SUBMIT, WRITE
+from qabias.scorers.server.submitting import RESULTS, Service, running
 from qabias.support.files import MOST_LOG_BYTES, require_regular_file, write_atomically
 
 FOLDER = "batch"  # folder of request files in a run folder
@@ -117,16 +118,21 @@ class BatchClient(Asker):
     needs_single_process = True
 
     def __init__(
-        self, journal: Path | None, what: str = WRITE, results: Sequence[Path] = (), *, api: Api = APIS[CHAT_API]
+        self,
+        journal: Path | None,
+        what: str = WRITE,
+        results: Sequence[Path] = (),
+        *,
+        api: Api = APIS[CHAT_API],
+        service: Service | None = None,
     ) -> None:
         if journal is None:
             raise QabiasError("server: a batch needs a run folder.", "Use qabias run.")
         self._journal = Journal(journal)
-        self._what = what
-        self._results = read_results(results)
-        self.has_answered = any(reply.is_answer for reply in self._results.replies.values())
-        self._n_files = len(results)
-        self._requests = RequestFiles(journal.parent / FOLDER, "requests" if what == WRITE else "missing", api)
+        self._what, self._service, self._folder = what, service, journal.parent / FOLDER
+        self._running, self._states = dict[str, set[str]](), list[str]()
+        self._read(results)
+        self._requests = RequestFiles(self._folder, "requests" if service or what == WRITE else "missing", api)
         self._is_waiting = False
         self._asked: set[str] = set()
         self._n_taken = 0
@@ -135,14 +141,22 @@ class BatchClient(Asker):
 
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
         """Return answers in order; None for missing ones, which go into a request file."""
-        names = [request_hash(body) for body in bodies]
+        if self._service and not self._asked:
+            self._states = self._service.look(self._folder, fetches=self._what == FETCH)
+            self._running = running(self._folder)
+            self._read(sorted(self._folder.glob(f"{RESULTS}*")))
+        names, waiting = [request_hash(body) for body in bodies], set[str]().union(*self._running.values())
         for name, body in zip(names, bodies, strict=True):
-            if name not in self._asked and name not in self._journal:
+            if name not in self._asked and name not in self._journal and name not in waiting:
                 self._take(name, body, ask_one)
             self._asked.add(name)
         self._journal.close()
         self._is_waiting |= any(name not in self._journal for name in names)
         return [self._journal.get(name) for name in names]
+
+    def _read(self, results: Sequence[Path]) -> None:
+        self._results, self._n_files = read_results(results), len(results)
+        self.has_answered = any(reply.is_answer for reply in self._results.replies.values())
 
     def _take(self, name: str, body: Body, ask_one: Callable[[Body], Any]) -> None:
         try:
@@ -176,6 +190,10 @@ class BatchClient(Asker):
         files = self._requests.close()
         lines = [f"  {path} ({n:,} requests, {path.stat().st_size / 1e6:.1f} MB)" for path, n in files]
         n_missing = sum(n for _, n in files)
+        if self._service and self._what == SUBMIT:
+            ids = [f"  {self._service.submit(path)} ({n:,} requests)" for path, n in files]
+            how = f"To read the answers, use {arg('option')} batch={FETCH}."
+            return "\n".join([f"batch: {n_missing:,} requests are submitted", *ids, *self._about_running(), how])
         if self._what == WRITE:
             if not lines:
                 return "batch: every request has its answer; there is nothing to write"
@@ -184,9 +202,11 @@ class BatchClient(Asker):
                 f"  {arg('option')} batch={READ}FILE,FILE,...\nwith all returned files, error files included."
             )
             return "\n".join([f"batch: {n_missing:,} requests without an answer are written to", *lines, to_do])
-        files_read = f"{self._n_files} file{'s' * (self._n_files > 1)}"
-        note = [f"batch: {self._n_taken:,} answers taken from {files_read}", *self._oddities()]
-        if lines:
+        files_read = f"{self._n_files} file{'s' * (self._n_files != 1)}"
+        note = [f"batch: {self._n_taken:,} answers taken from {files_read}", *self._oddities(), *self._about_running()]
+        if self._service and lines:
+            note.append(f"{n_missing:,} requests have no answer and no batch. To send them, use batch={SUBMIT}.")
+        elif lines:
             note += [
                 f"{n_missing:,} requests are still without an answer; they are written to",
                 *lines,
@@ -194,6 +214,12 @@ class BatchClient(Asker):
                 f"batch={READ}FILE,... Or use {arg('base_url')} instead of batch to ask a server.",
             ]
         return "\n".join(note)
+
+    def _about_running(self) -> list[str]:
+        n, n_requests = len(self._running), sum(map(len, self._running.values()))
+        text = f"{n:,} batch{'es' * (n > 1)} with {n_requests:,} requests still running."
+        text += " Rerun the command later." * (self._what == FETCH)
+        return [*self._states, *([text] if n else [])]
 
     def _oddities(self) -> list[str]:
         strangers = [name for name in self._results.replies if name not in self._asked and name not in self._journal]

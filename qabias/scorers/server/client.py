@@ -10,10 +10,10 @@ import re
 import threading
 import urllib.parse
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from qabias.answers.outcomes import TOO_LONG, failure, is_failure
 from qabias.answers.services import as_chat, usage_of
@@ -51,6 +51,7 @@ def check_request() -> str:
 _SHOWN = 20_000  # bytes of an invalid body that a message may use
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 _STEP = 0.5  # seconds between looks at a rate limit
@@ -87,7 +88,7 @@ class GaveUpError(QabiasError):
 _PASSING, _DOUBTFUL, _EMPTY = "passing", "doubtful", "empty"
 
 
-class _RepeatedError(Exception):
+class RepeatedError(Exception):
     """A failure that may be temporary."""
 
     def __init__(self, message: str, wait: float = 0.0, *, kind: str = _PASSING) -> None:
@@ -142,14 +143,18 @@ class Client(ConcurrentAsker):
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
         """Send a request, and repeat it after temporary failures."""
+        return self._repeated(lambda again: self._post_once(path, body, again=again), doubtful)
+
+    def _repeated(self, attempt: Callable[[bool], T], doubtful: int | None = None) -> T:
+        """The result of an attempt, which is repeated after temporary failures and takes whether it is."""
         most = self._patience.attempts
         doubtful = doubtful or (most if self.has_answered else FIRST_ATTEMPTS)
         limits = {_PASSING: most, _DOUBTFUL: min(most, doubtful), _EMPTY: min(most, EMPTY_ATTEMPTS)}
         counts: Counter[str] = Counter()
         while True:
             try:
-                return self._post_once(path, body, again=counts.total() > 0)
-            except _RepeatedError as error:
+                return attempt(counts.total() > 0)
+            except RepeatedError as error:
                 counts[error.kind] += 1
                 n, n_all, limit = counts[error.kind], counts.total(), limits[error.kind]
                 if n >= limit or n_all >= most:
@@ -194,28 +199,33 @@ class Client(ConcurrentAsker):
         return reply, as_chat(content) if isinstance(content, dict) else content
 
     def _post_once(self, path: str, body: Body, *, again: bool) -> dict[str, Any]:
-        try:
+        with self._named_failures():
             reply, content = self._paced(path, body, again=again)
-        except LateError as error:
-            raise _RepeatedError(self._clean(str(error)), kind=_DOUBTFUL) from None
-        except PassingError as error:
-            raise _RepeatedError(self._clean(str(error))) from None
-        except LastingError as error:
-            raise QabiasError(
-                f"server: {self._clean(str(error))}.", f"Check {arg('base_url')} and the network."
-            ) from None
         if reply.status >= 300 or (isinstance(content, dict) and is_failure(content)):
             raise self._failed(reply, content)
         if not isinstance(content, dict) or not isinstance(content.get("choices"), list):
             begin = self._clean(reply.content[:_SHOWN].decode("utf-8", "replace")) if reply.content else "nothing"
-            raise _RepeatedError(
+            raise RepeatedError(
                 f"the answer is not a JSON object with choices, but {begin[:60]!r}; check that the url is "
                 f"an OpenAI-compatible API, or give {arg('option')} api=NAME",
                 kind=_DOUBTFUL,
             )
         if not content["choices"]:
-            raise _RepeatedError("the answer has an empty list of choices", kind=_EMPTY)
+            raise RepeatedError("the answer has an empty list of choices", kind=_EMPTY)
         return self._of_one_model(content)
+
+    @contextmanager
+    def _named_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except LateError as error:
+            raise RepeatedError(self._clean(str(error)), kind=_DOUBTFUL) from None
+        except PassingError as error:
+            raise RepeatedError(self._clean(str(error))) from None
+        except LastingError as error:
+            raise QabiasError(
+                f"server: {self._clean(str(error))}.", f"Check {arg('base_url')} and the network."
+            ) from None
 
     def _failed(self, reply: Reply, content: Any) -> Exception:
         """The error of a reply that is a failure, to be repeated or with its cause and the fix."""
@@ -231,7 +241,7 @@ class Client(ConcurrentAsker):
             if wait > LONGEST_RETRY_AFTER:
                 return QabiasError(f"server: {said}.", f"Rerun the command in {wait:.0f} seconds.")
             self._pace.pause(wait)
-            return _RepeatedError(said, wait, kind=_DOUBTFUL if status in (500, 501) else _PASSING)
+            return RepeatedError(said, wait, kind=_DOUBTFUL if status in (500, 501) else _PASSING)
         elif status in REDIRECTS:
             there = self._clean(without_secrets(reply.headers.get("location", "")) or "nowhere")
             cause = f"it redirects to {there}, which is not followed, to protect the key, "

@@ -43,7 +43,8 @@ LETTER_SCHEMA = json.dumps(
 )
 """The field `response_format` of OpenAI's API that allows one letter as JSON and nothing else."""
 
-WRITE, READ = "write", "read="  # values of `batch`: write request files, or read the named result files
+# Values of `batch`: write request files, send them too, fetch the results, or read the named result files.
+WRITE, SUBMIT, FETCH, READ = "write", "submit", "fetch", "read="
 
 KEY_VARIABLE = "QABIAS_API_KEY"  # before the variable of the service
 _FROM = "env:"  # what the value of a header begins with
@@ -130,7 +131,7 @@ class ServerOptions:
     )
     batch: tuple[str, tuple[Path, ...]] = option_field(
         ("", ()),
-        "write for request files of a batch service, read=FILE,FILE for its result files",
+        "submit for a batch at the service and fetch for its results; or write, and read=FILE,FILE, for files",
         read=lambda text: _parse_batch(text),
         passing=True,
     )
@@ -154,7 +155,7 @@ class ServerOptions:
 
     def check(self, scorer: str, names: Collection[str]) -> None:
         """Refuse a missing server, and options that contradict each other."""
-        if not self.base_url and not self.batch[0]:
+        if not self.base_url and self.batch[0] not in (WRITE, READ):
             raise QabiasError("No server URL.", f"Add {arg('base_url')} http://HOST:PORT/v1.")
         if self.wire is not APIS[CHAT_API] and self.mode != CHAT:
             raise QabiasError("server: this API gives no log-probabilities.", f"Use {arg('ask')} letter or cot.")
@@ -219,11 +220,11 @@ def client_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _parse_batch(text: str) -> tuple[str, tuple[Path, ...]]:
-    if text == WRITE:
-        return WRITE, ()
+    if text in (WRITE, SUBMIT, FETCH):
+        return text, ()
     names = text.removeprefix(READ).split(",")
     if not text.startswith(READ) or "" in names:
-        raise QabiasError(f"server: batch is {text!r}.", f"Give batch={WRITE}, or batch={READ}FILE,FILE.")
+        raise QabiasError(f"server: batch is {text!r}.", f"Give batch={SUBMIT}, {FETCH}, {WRITE} or {READ}FILE.")
     paths = tuple(map(Path, names))
     for path in paths:
         if not path.is_file():
