@@ -114,8 +114,8 @@ class Audit:
         counts = Counter(answer.state for answer in self.answers)
         words = {"undecided": "not decided", "not interpretable": "not interpretable"}
         still = "".join(f", {counts[state]} {text}" for state, text in words.items() if counts[state])
-        found = f"{counts['yes'] or 'none'} of {pluralize(len(self.answers), 'check')} found bias or associations"
-        return f"Audit of {self.facts['model']}: {found}{still}"
+        finding = f"{counts['yes'] or 'none'} of {pluralize(len(self.answers), 'check')} found bias or associations"
+        return f"Audit of {self.facts['model']}: {finding}{still}"
 
     @property
     def lead(self) -> Lead:
