@@ -151,7 +151,7 @@ class Audit:
         states = {answer.state for answer in self.answers}
         following = {
             "yes": "read the examples on the page",
-            "not interpretable": f"another model, or another {arg('ask')} (see qabias list bbq)",
+            "not interpretable": f"another model, or another {arg('ask')} (see qabias list)",
             "undecided": f"{arg('budget')} {4 * facts['budget']} and another {arg('output')}",
         }
         has_interval = any("[" in answer.score for answer in self.answers)
@@ -163,7 +163,7 @@ class Audit:
                 if has_interval
                 else {}
             ),
-            "Texts": f"{BUNDLED_TEXTS} To compare: qabias run bbq --source official.",
+            "Texts": f"{BUNDLED_TEXTS} To compare, run with --source official.",
             "Limits": "No bias found here does not prove a model unbiased.",
             "Next": "; ".join(text for state, text in following.items() if state in states) or "keep the page",
         }
