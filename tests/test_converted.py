@@ -46,7 +46,8 @@ def test_a_model_is_converted_once_whole_or_not_at_all(tmp_path, monkeypatch, ca
 def test_the_default_model_from_the_cache_is_the_one_of_its_gguf(monkeypatch):
     torch = pytest.importorskip("torch")
     cached = load_model(CAUSAL, SMOLLM2)
-    monkeypatch.setattr(loading, "smollm2_source", find_smollm2)
+    file = find_smollm2()
+    monkeypatch.setattr(loading, "gguf_source", lambda _: (str(file.parent), {"gguf_file": file.name}))
     read = load_model(CAUSAL, SMOLLM2)
     ours, theirs = cached.model.state_dict(), read.model.state_dict()
     assert set(ours) == set(theirs)

@@ -114,8 +114,7 @@ def main() -> int:
 
 def _servers(folder: Path, threads: int) -> list[Served]:
     """The servers, with the model in their formats."""
-    parent, file = find_smollm2()
-    gguf_file = Path(parent) / file["gguf_file"]
+    gguf_file = find_smollm2()
     whole = save_float32(folder / "smollm2")
     whole_gguf = write_float32_gguf(gguf_file, folder / "smollm2-f32.gguf")
     transformers = str(Path(sys.executable).with_name("transformers"))

@@ -12,6 +12,7 @@ from qabias.benchmarks import ALL, Benchmark, benchmark_names, load_benchmark
 from qabias.benchmarks.base import whole_config
 from qabias.benchmarks.headline import failure, named_groups, short_name, whole_percent
 from qabias.errors import QabiasError, arg
+from qabias.models.loading import model_name
 from qabias.report.content import BUNDLED_TEXTS
 from qabias.report.page import Lead
 from qabias.report.writing import write_combined_report
@@ -177,12 +178,13 @@ def audit(
     order = [question for _, part in plan for question in part.questions.values()]
     answers = dict(sorted(answers.items(), key=lambda item: order.index(item[0])))
     asked = budget - auditor.left
-    facts = {"model": arguments.model, "threshold": threshold, "budget": budget, "asked": asked, "error": ERROR}
+    model = model_name(arguments.model)
+    facts = {"model": model, "threshold": threshold, "budget": budget, "asked": asked, "error": ERROR}
     result = Audit(folder, {**facts, "about": auditor.subject}, tuple(answers.values()))
     content = [answer._asdict() for answer in result.answers]
     write_json(folder / AUDIT_FILE, {**result.facts, "verdict": result.state, "answers": content})
     with overwriting(True):
-        lead = Lead(f"Audit of {arguments.model}", [answer[:1] + answer[2:4] for answer in result.answers], result.note)
+        lead = Lead(f"Audit of {model}", [answer[:1] + answer[2:4] for answer in result.answers], result.note)
         write_combined_report(list(result.runs.values()), result.page, lead)
     return result
 
@@ -275,7 +277,7 @@ class _Auditor:
     def _failure(self, benchmark: Benchmark, result: Run) -> str:
         """Why the model fails the task, with its accuracy; "" if it does not."""
         rules = benchmark.facts.headline
-        failed = failure(benchmark.facts, result.scores, short_name(self.arguments.model))
+        failed = failure(benchmark.facts, result.scores, short_name(model_name(self.arguments.model)))
         right = estimate(result.scores, rules.task[0]).value if rules else None
         known = "" if right is None else f", right in {whole_percent(right)} of the questions whose answer is given"
         return failed and f"{failed}{known}"
