@@ -225,6 +225,7 @@ def prepare(
     )
     if digest and digest != files_digest(model):
         raise QabiasError(f"the files of the model {arguments.model!r} changed while it was loaded.", "Run it again.")
+    arguments = replace(arguments, options={**arguments.options, **getattr(scorer, "chosen", {})})
     question = replace(make_question(examples, arguments, scorer), model_digest=digest)
     return arguments, folder, scorer, question
 

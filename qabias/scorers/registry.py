@@ -128,7 +128,7 @@ def is_deterministic(scorer: str, options: Mapping[str, str]) -> bool:
         return mode == "score"
     if options.get("temperature", options.get("body.temperature", "0")).strip("0.") or "samples" in options:
         return False
-    return scorer != SERVER or mode in ("echo", "logprobs") or "body.seed" in options
+    return scorer != SERVER or mode in ("echo", "logprobs", "completions-logprobs") or "body.seed" in options
 
 
 def load_scorer(

@@ -101,6 +101,7 @@ class ConcurrentAsker(Asker):
         # A run that is resumed has had its first request.
         self.has_answered = journal is not None and journal.exists()
         self._journal = Journal(journal)
+        self.notes: dict[str, str] = {}  # what the journal keeps from the first request on
         self._key = key
         self._stopped = threading.Event()
 
@@ -123,6 +124,9 @@ class ConcurrentAsker(Asker):
                 raise
 
         self._stopped.clear()
+        for name, note in self.notes.items():
+            if name not in self._journal:
+                self._journal.add(name, note)
         left = list(missing.items())
         with self._connected(), ThreadPoolExecutor(self._concurrency) as pool:
             try:
