@@ -129,7 +129,7 @@ class Client(ConcurrentAsker):
         """Why the server's model has no chat template, found once a run; "" if it has one or none is known."""
         if not self.has_answered:
             with self._connected():
-                why = lacking_template(self, model)
+                why = lacking_template(self.look, model)
             self.notes = {TEMPLATE: why} if why else {}
         return self.notes.get(TEMPLATE) or self._journal.get(TEMPLATE) or ""
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from qabias.scorers.server.options import CHAT, COMPLETIONS, LOGPROBS, PLAIN_LOGPROBS
-
-if TYPE_CHECKING:
-    from qabias.scorers.server.client import Client
 
 PLAIN = {CHAT: COMPLETIONS, LOGPROBS: PLAIN_LOGPROBS}
 """For a mode with the chat template the one without."""
@@ -23,24 +20,28 @@ _ROLES = re.compile(
 )
 
 
-def lacking_template(client: Client, model: str) -> str:
+def lacking_template(look: Callable[..., Any], model: str) -> str:
     """Why a server's model has no chat template; "" if it has one or the server does not show it.
 
     llama.cpp gives a model without a template its own, whose marks are no tokens of the model. vLLM and SGLang reject
     chats of such a model.
+
+    Args:
+        look: Returns the JSON of a reply to a method, a path and a body; None without one.
+        model: The server's name of the model.
     """
-    listed = _at(client.look("GET", "models"), "data", 0, "owned_by")
+    listed = _at(look("GET", "models"), "data", 0, "owned_by")
     if listed == "llamacpp":
-        template = _at(client.look("GET", "../props"), "chat_template")
+        template = _at(look("GET", "../props"), "chat_template")
         if not isinstance(template, str) or (template and _DEFAULT_MARK not in template):
             return ""
         asked = {"content": _DEFAULT_MARK, "add_special": False, "parse_special": True}
-        tokens = _at(client.look("POST", "../tokenize", asked), "tokens")
+        tokens = _at(look("POST", "../tokenize", asked), "tokens")
         is_unknown = isinstance(tokens, list) and len(tokens) > 1
         return "llama.cpp's default template has marks that the model does not know" if is_unknown else ""
     if listed in ("vllm", "sglang"):
         asked = {"model": model, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
-        return "the server rejects chats without one" if lacks_template(client.look("POST", CHAT_PATH, asked)) else ""
+        return "the server rejects chats without one" if lacks_template(look("POST", CHAT_PATH, asked)) else ""
     return ""
 
 
@@ -55,8 +56,8 @@ def lacks_template(reply: object) -> bool:
 
 def misfit(text: str, finish: str, thinking: str) -> str:
     """What shows that a model does not follow the chat template: marks of roles, or no end; "" if nothing does."""
-    if found := _ROLES.search(text):
-        return f"repeats the mark {found[0]!r} of the chat template"
+    if mark := _ROLES.search(text):
+        return f"repeats the mark {mark[0]!r} of the chat template"
     return "did not end within the allowed tokens" if finish == "length" and text and not thinking else ""
 
 
