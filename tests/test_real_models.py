@@ -22,7 +22,7 @@ from .test_generation_scorer import generated_one_at_a_time
 
 pytestmark = pytest.mark.slow
 
-LIMIT = 20
+LIMIT = 24
 FAST = Machine(device="cpu", shows_progress=False)
 
 
@@ -119,7 +119,7 @@ def test_the_two_models_are_compared(files, tmp_path):
         name: qabias.run("bbq", model=file, limit=64, output=tmp_path / name, progress=False, device="cpu")
         for name, file in files.items()
     }
-    compared = qabias.compare(*results.values())
+    compared = qabias.compare(list(results.values()))
     assert {name.partition(".")[0] for name in compared.names} == {"SmolLM2-135M-Instruct", "gemma-3-270m-q4_k_m"}
     assert len({result.signature for result in results.values()}) == 2
     again = run(RunArguments("bbq", str(files["gemma"]), limit=64), tmp_path / "gemma", FAST)

@@ -293,7 +293,8 @@ def _distance(file: Path, url: str, limit: int, is_chat: bool) -> float:
 def _row(name: str, answers: Answers, here: Answers, distance: float = math.nan) -> str:
     counts = [str(answers.outcomes.count(outcome)) for outcome in OUTCOMES]
     names = ("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig")
-    scores = [f"{100 * (answers.scores[score] or math.nan):.1f}" for score in names]
+    values = [answers.scores[name] for name in names]
+    scores = ["n/a" if value is None else f"{100 * value:.1f}" for value in values]
     equal_texts = np.mean([one == other for one, other in zip(answers.texts, here.texts, strict=True)])
     equal = np.mean(answers.predictions == here.predictions)
     letters: list[float] = [one == other for one, other in zip(answers.letters, here.letters, strict=True) if one >= 0]
