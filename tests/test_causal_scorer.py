@@ -359,7 +359,7 @@ def test_the_default_model_is_found_without_importing_its_wheel(monkeypatch, tmp
     (tmp_path / "a.gguf").touch()
     files = [SimpleNamespace(locate=lambda: tmp_path / "a.gguf")]
     monkeypatch.setattr("importlib.metadata.files", lambda _: files)
-    assert models.find_smollm2() == (str(tmp_path), {"gguf_file": "a.gguf"})
+    assert models.find_smollm2() == tmp_path / "a.gguf"
 
 
 @pytest.mark.slow

@@ -165,12 +165,15 @@ def test_an_adapter_is_identified_with_the_weights_that_it_adapts(tmp_path, monk
         assert len(files_digest(str(adapter))) == 64
 
 
-def test_the_bundled_model_is_identified_by_the_files_that_are_loaded(tmp_path, monkeypatch):
-    put(tmp_path, "model.safetensors", b"one")
-    monkeypatch.setattr(loading, "smollm2_source", lambda: (str(tmp_path), {}))
-    before = files_digest(loading.SMOLLM2)
-    put(tmp_path, "model.safetensors", b"two")
-    assert files_digest(loading.SMOLLM2) != before
+def test_a_gguf_file_is_identified_by_its_bytes_wherever_it_is(tmp_path, monkeypatch):
+    digests = set()
+    for folder, content in (("a", b"GGUF1"), ("b", b"GGUF1"), ("c", b"GGUF2")):
+        put(tmp_path / folder, "m.gguf", content)
+        put(tmp_path / folder, "tokenizer.json", folder.encode())  # which is not read
+        digests.add(files_digest(str(tmp_path / folder / "m.gguf")))
+        monkeypatch.setattr(loading, "find_smollm2", lambda file=tmp_path / folder / "m.gguf": file)
+        assert files_digest(loading.SMOLLM2) in digests
+    assert len(digests) == 2
 
 
 @pytest.fixture

@@ -1,9 +1,13 @@
 """Models that come as GGUF are converted once."""
 
+import re
+
+import numpy as np
 import pytest
 
+from qabias.errors import QabiasError
 from qabias.models import loading
-from qabias.models.loading import CAUSAL, SMOLLM2, converted, find_smollm2, load_model
+from qabias.models.loading import CAUSAL, SMOLLM2, converted, find_smollm2, load_model, model_name
 
 NAME, DIGEST = "tiny", "0123456789abcdef0123"
 
@@ -42,11 +46,53 @@ def test_a_model_is_converted_once_whole_or_not_at_all(tmp_path, monkeypatch, ca
     assert "is converted at every start" in caplog.text
 
 
+def write_gguf(path, architecture):
+    gguf = pytest.importorskip("gguf")
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_block_count(1)
+    writer.add_tensor("token_embd.weight", np.zeros((2, 2), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "fix"),
+    [
+        ("none.gguf", "no such file", "Correct the path"),
+        ("text.gguf", "text.gguf is not a GGUF file", "another file"),
+        ("m-00001-of-00003.gguf", "one part of a split", "llama-gguf-split --merge"),
+        ("plamo.gguf", r"^plamo.gguf cannot be loaded here: .*architecture plamo", "llama-server -m .*plamo.gguf"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_says_why_and_what_to_do(tmp_path, monkeypatch, name, problem, fix):
+    pytest.importorskip("torch")
+    monkeypatch.setenv("QABIAS_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "text.gguf").write_text("no weights")
+    write_gguf(tmp_path / "plamo.gguf", "plamo")
+    (tmp_path / "m-00001-of-00003.gguf").write_bytes(b"GGUF")
+    with pytest.raises(QabiasError, match=problem) as refused:
+        load_model(CAUSAL, str(tmp_path / name))
+    assert re.search(fix, refused.value.args[1])
+    assert not [*(tmp_path / "cache").glob("models/*")]
+    with pytest.raises(QabiasError, match="no revision"):
+        load_model(CAUSAL, str(tmp_path / "plamo.gguf"), revision="main")
+
+
+def test_a_file_is_named_without_its_folder():
+    assert model_name("a/B.Q4_K_M.gguf") == "B.Q4_K_M.gguf"
+    assert model_name("org/name-GGUF") == "org/name-GGUF"
+    assert model_name(SMOLLM2) == SMOLLM2
+
+
 @pytest.mark.slow
 def test_the_default_model_from_the_cache_is_the_one_of_its_gguf(monkeypatch):
     torch = pytest.importorskip("torch")
     cached = load_model(CAUSAL, SMOLLM2)
-    monkeypatch.setattr(loading, "smollm2_source", find_smollm2)
+    file = find_smollm2()
+    monkeypatch.setattr(loading, "gguf_source", lambda _: (str(file.parent), {"gguf_file": file.name}))
     read = load_model(CAUSAL, SMOLLM2)
     ours, theirs = cached.model.state_dict(), read.model.state_dict()
     assert set(ours) == set(theirs)

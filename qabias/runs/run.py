@@ -24,7 +24,7 @@ from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import Scored
 from qabias.benchmarks.scoring import scores_of
 from qabias.errors import QabiasError, arg
-from qabias.models.loading import files_digest
+from qabias.models.loading import files_digest, model_name
 from qabias.runs.arguments import DEFAULT_MACHINE, Machine, RunArguments, check_scorer
 from qabias.runs.distributed import Processes, launched_processes
 from qabias.runs.folder import (
@@ -206,16 +206,17 @@ def prepare(
     """Load the scorer and prepare its question; the arguments lose options that do not change answers."""
     name = registry.scorer_of(arguments.backend, arguments.model, arguments.revision, handed_over)
     check_scorer(examples.benchmark, name)
-    options = arguments.scorer_options
-    arguments = replace(arguments, options=registry.lasting_options(name, arguments.options))
+    options, model = arguments.scorer_options, arguments.model
+    lasting = registry.lasting_options(name, arguments.options)
+    arguments = replace(arguments, model=model_name(model), options=lasting)
     folder = folder or default_folder(arguments)
     digest = ""
     if handed_over is None and name not in (registry.BASELINE, registry.FUNCTION, registry.SERVER):
         registry.check_options(registry.load_kind(name), options)  # before the files of a large model are read
-        digest = files_digest(arguments.model)
+        digest = files_digest(model)
     scorer = registry.load_scorer(
         name,
-        arguments.model,
+        model,
         seed=arguments.seed,
         revision=arguments.revision,
         dtype=arguments.dtype,
@@ -225,8 +226,9 @@ def prepare(
         journal=folder / REQUESTS_FILE,
         handed_over=handed_over,
     )
-    if digest and digest != files_digest(arguments.model):
+    if digest and digest != files_digest(model):
         raise QabiasError(f"the files of the model {arguments.model!r} changed while it was loaded.", "Run it again.")
+    arguments = replace(arguments, options={**arguments.options, **getattr(scorer, "chosen", {})})
     question = replace(make_question(examples, arguments, scorer), model_digest=digest)
     return arguments, folder, scorer, question
 

@@ -17,6 +17,8 @@ from qabias.support.files import MOST_LOG_BYTES, require_regular_file, sync_fold
 REQUESTS_FILE = "requests.jsonl"
 SERVED = "model"
 """What stands for a request in the entry that has the server's own name of the model."""
+TEMPLATE = "template"
+"""The same for the entry with the reason why prompts are sent without a chat template."""
 
 _SECONDS_BETWEEN_SYNCS = 1.0
 _SUMMED = re.compile(rb'(.*), "crc": "([0-9a-f]{8})"\}', re.DOTALL)

@@ -183,6 +183,7 @@ class ScorerKind:
         has_lengths: Whether scores are likelihoods of texts, which a length can normalize.
         counts_tokens: Whether that length may be in tokens, not only in bytes.
         reads_prompt: Whether it reads the rendered prompt; encoders read the texts themselves.
+        variants: For modes that `asks` does not name the mode whose ask methods they have.
         many_at_once: Whether it is faster with thousands of questions per call.
     """
 
@@ -201,6 +202,7 @@ class ScorerKind:
     counts_tokens: bool = True
     reads_prompt: bool = True
     many_at_once: bool = False
+    variants: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def known_options(self) -> dict[str, Mapping[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 from qabias.answers.likelihoods import NORMS
 from qabias.answers.parsing import PARSE_RULES
 from qabias.errors import QabiasError, arg
-from qabias.models.loading import SMOLLM2, LoadedModel, architectures, read_config
+from qabias.models.loading import LoadedModel, architectures, is_gguf, read_config
 from qabias.models.memory import config_of
 from qabias.scorers.base import PairScorer, Scorer, TextScorer
 from qabias.scorers.kind import INTERFACES, Loading, ScorerKind, parse_options
@@ -91,7 +91,7 @@ def default_scorer(model: str, revision: str | None = None) -> str:
             f"unknown model {model!r}. Did you mean '{BASELINE_PREFIX}{kind}'?",
             f"Use {arg('model')} baseline:KIND. See: qabias list baselines",
         )
-    if model == SMOLLM2:
+    if is_gguf(model):
         return FALLBACK
     return scorer_made_for(read_config(model, revision))
 
@@ -128,7 +128,7 @@ def is_deterministic(scorer: str, options: Mapping[str, str]) -> bool:
         return mode == "score"
     if options.get("temperature", options.get("body.temperature", "0")).strip("0.") or "samples" in options:
         return False
-    return scorer != SERVER or mode in ("echo", "logprobs") or "body.seed" in options
+    return scorer != SERVER or mode in ("echo", "logprobs", "completions-logprobs") or "body.seed" in options
 
 
 def load_scorer(

@@ -23,6 +23,7 @@ from qabias.benchmarks.headline import (
     whole_percent,
 )
 from qabias.errors import QabiasError, arg
+from qabias.models.loading import model_name
 from qabias.report.content import BUNDLED_TEXTS
 from qabias.report.page import Lead
 from qabias.report.writing import write_combined_report
@@ -225,7 +226,8 @@ def audit(
     order = [question for _, part in plan for question in part.questions.values()]
     answers = dict(sorted(answers.items(), key=lambda item: (STATES.index(item[1].state), order.index(item[0]))))
     asked = budget - auditor.left
-    facts = {"model": arguments.model, "threshold": threshold, "budget": budget, "asked": asked, "error": ERROR}
+    model = model_name(arguments.model)
+    facts = {"model": model, "threshold": threshold, "budget": budget, "asked": asked, "error": ERROR}
     result = Audit(folder, {**facts, "about": auditor.subject}, tuple(answers.values()))
     content = [answer._asdict() for answer in result.answers]
     write_json(folder / AUDIT_FILE, {**result.facts, "verdict": result.state, "answers": content})
@@ -325,7 +327,7 @@ class _Auditor:
     def _failure(self, benchmark: Benchmark, result: Run) -> str:
         """Why the model fails the task, with its accuracy; "" if it does not."""
         rules = benchmark.facts.headline
-        name = short_name(self.arguments.model)
+        name = short_name(model_name(self.arguments.model))
         right = estimate(result.scores, rules.task[0]).value if rules else None
         failed = failure(benchmark.facts, result.scores, name)
         if right is None or (right >= FAILED and not failed):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qabias.errors import QabiasError, arg
 from qabias.models.loading import LoadedModel
 from qabias.scorers.kind import ASK_METHODS, Loading, ScorerKind, parse_options
 from qabias.scorers.server.options import (
+    CHAT,
+    COMPLETIONS,
     ECHO,
     LETTER_SCHEMA,
     LOGPROBS,
+    PLAIN_LOGPROBS,
     PREFIX,
     READ,
     RESPONSE_FORMAT,
@@ -21,7 +26,10 @@ from qabias.scorers.server.options import (
 
 if TYPE_CHECKING:
     from qabias.scorers.server.asking import Asker
+    from qabias.scorers.server.client import Client
     from qabias.scorers.server.modes import ServerScorer
+
+_log = logging.getLogger(__name__)
 
 
 def _load(loading: Loading) -> ServerScorer:
@@ -31,6 +39,7 @@ def _load(loading: Loading) -> ServerScorer:
         raise QabiasError(
             f"server: model {loading.model!r} is in memory here.", f"Use another {arg('backend')}, or none."
         )
+    from qabias.scorers.server.apis import APIS, CHAT_API
     from qabias.scorers.server.asking import OpenAIClient
     from qabias.scorers.server.batch import BatchClient
     from qabias.scorers.server.client import Client
@@ -56,14 +65,29 @@ def _load(loading: Loading) -> ServerScorer:
         )
     if isinstance(client, Service):
         return make_scorer(model, BatchClient(loading.journal, what, api=options.wire, service=client), options)
+    if isinstance(client, Client) and options.wire is APIS[CHAT_API]:
+        return _fitting(model, client, options, is_chosen=texts.get("mode") == CHAT)
     return make_scorer(model, client, options)
+
+
+def _fitting(model: str, client: Client, options: ServerOptions, *, is_chosen: bool) -> ServerScorer:
+    """The scorer of a mode, without a chat template if the server has none of the model."""
+    from qabias.scorers.server.templates import PLAIN
+
+    plain = PLAIN.get("" if is_chosen else options.mode, "")
+    why = client.lacking_template(model) if plain else ""
+    scorer = make_scorer(model, client, replace(options, mode=plain) if why else options)
+    if why:
+        _log.warning("server: the model has no chat template (%s), so prompts are sent plainly: mode=%s", why, plain)
+        scorer.chosen = {"mode": plain}
+    return scorer
 
 
 def make_scorer(model: str, client: Asker, options: ServerOptions) -> ServerScorer:
     """Make the scorer of a mode."""
     from qabias.scorers.server.modes import ServerChatScorer, ServerEchoScorer, ServerLogprobScorer
 
-    made_for = {ECHO: ServerEchoScorer, LOGPROBS: ServerLogprobScorer}
+    made_for = {ECHO: ServerEchoScorer, LOGPROBS: ServerLogprobScorer, PLAIN_LOGPROBS: ServerLogprobScorer}
     return made_for.get(options.mode, ServerChatScorer)(model, client, options)
 
 
@@ -77,4 +101,5 @@ KIND = ScorerKind(
     | {word: {"mode": "chat"} for word in ASK_METHODS[2:-1]}
     | {"json": {"mode": "chat", f"{PREFIX}{RESPONSE_FORMAT}": LETTER_SCHEMA}},
     chats=True,
+    variants={COMPLETIONS: CHAT, PLAIN_LOGPROBS: LOGPROBS},
 )

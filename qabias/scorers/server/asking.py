@@ -123,6 +123,7 @@ class ConcurrentAsker(Asker):
         self.has_answered = journal is not None and journal.exists()
         self._journal = Journal(journal)
         self._secrets = tuple(filter(None, secrets))
+        self.notes: dict[str, str] = {}  # what the journal keeps from the first request on
         self._stopped = threading.Event()
 
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
@@ -145,6 +146,9 @@ class ConcurrentAsker(Asker):
                 raise
 
         self._stopped.clear()
+        for name, note in self.notes.items():
+            if name not in self._journal:
+                self._journal.add(name, note)
         left = list(missing.items())
         with self._connected(), ThreadPoolExecutor(self._concurrency) as pool:
             try:

@@ -18,10 +18,12 @@ from typing import Any, NamedTuple, TypeVar
 from qabias.answers.outcomes import TOO_LONG, failure, is_failure
 from qabias.answers.services import as_chat, usage_of
 from qabias.errors import QabiasError, arg
+from qabias.scorers.journal import TEMPLATE
 from qabias.scorers.server.apis import APIS, CHAT_API, Api, Body
 from qabias.scorers.server.asking import ConcurrentAsker, NoChoiceError, RefusedError, StoppedError, count, may_pass
 from qabias.scorers.server.options import KEY_VARIABLE, MAX_CONNECTIONS, TIMEOUT, TOTAL_TIMEOUTS, check_url
 from qabias.scorers.server.pacing import Pace
+from qabias.scorers.server.templates import lacking_template
 from qabias.support.address import without_secrets
 from qabias.support.http import REDIRECTS, Bounds, HttpClient, LastingError, LateError, PassingError, Reply
 from qabias.support.progress import remark
@@ -140,6 +142,22 @@ class Client(ConcurrentAsker):
             raise QabiasError(f"server: {error}.", f"Check {arg('base_url')} and the network.") from None
         with client as self._http:
             yield
+
+    def lacking_template(self, model: str) -> str:
+        """Why the server's model has no chat template, found once a run; "" if it has one or none is known."""
+        if not self.has_answered:
+            with self._connected():
+                why = lacking_template(self.peek, model)
+            self.notes = {TEMPLATE: why} if why else {}
+        return self.notes.get(TEMPLATE) or self._journal.get(TEMPLATE) or ""
+
+    def peek(self, method: str, path: str, body: Body | None = None) -> Any:
+        """The JSON of a reply, whatever its status; None without one. Nothing is repeated."""
+        assert self._http is not None
+        with suppress(PassingError, LastingError, ValueError, RecursionError):
+            return json.loads(
+                self._http.send(method, urllib.parse.urljoin(f"{self._url.partition('?')[0]}/", path), body).content
+            )
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
         """Send a request, and repeat it after temporary failures."""

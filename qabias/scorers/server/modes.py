@@ -19,9 +19,11 @@ from qabias.errors import QabiasError, arg
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.server.asking import Asker, Body, NoChoiceError, RefusedError
 from qabias.scorers.server.client import GaveUpError, check_request
-from qabias.scorers.server.options import RESPONSE_FORMAT, ServerOptions
+from qabias.scorers.server.options import COMPLETIONS, PLAIN_LOGPROBS, RESPONSE_FORMAT, ServerOptions
+from qabias.scorers.server.templates import CHAT_PATH, lacks_template, misfit
 
-PATH = "chat/completions"
+PATH = CHAT_PATH
+PLAIN_PATH = "completions"
 
 ROOM_TO_THINK = 4  # factor on a prompt format's answer length, because reasoning counts and may occur unseen
 
@@ -47,6 +49,9 @@ class ServerScorer:
         self._options = options or ServerOptions()
         self.needs_single_process = client.needs_single_process
         self.is_waiting = client.is_waiting
+        self.chosen: Mapping[str, str] = {}  # options that the server's template decided
+        self._is_plain = self._options.mode in (COMPLETIONS, PLAIN_LOGPROBS)
+        self._path = PLAIN_PATH if self._is_plain else PATH
         self._unread = itertools.count(1)
 
     def write_requests(self) -> str:
@@ -58,6 +63,11 @@ class ServerScorer:
         """Requests, retries and tokens, summed over all commands of the run; and the prices if given."""
         prices = {"price_in": self._options.price_in, "price_out": self._options.price_out}
         return {**self._client.used, **{name: price for name, price in prices.items() if price is not None}}
+
+    def _body(self, prompt: str, fields: Mapping[str, Any]) -> Body:
+        """Make a request with a prompt, as the user's message or, without a template, as the text to continue."""
+        asked = {"prompt": prompt} if self._is_plain else {"messages": [{"role": "user", "content": prompt}]}
+        return {"model": self._model, **asked, **fields}
 
     def _may_lack(self, body: Body, error: RefusedError) -> bool:
         """Return whether a prompt has no answer because the server rejects this one only."""
@@ -91,19 +101,27 @@ class ServerChatScorer(ServerScorer):
 
     def limit_new_tokens(self, new_tokens: int) -> None:
         """Set the maximum tokens to `ROOM_TO_THINK` times what a format needs, unless an option did."""
-        self.new_tokens = self._options.token_limit or ROOM_TO_THINK * new_tokens
+        # Without a template nothing thinks unseen.
+        self.new_tokens = self._options.token_limit or (1 if self._is_plain else ROOM_TO_THINK) * new_tokens
         self.settings = {"max_new_tokens": str(self.new_tokens), "temperature": self._options.temperature}
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
         """Return one answer to every prompt, in order, with its finish reason and reasoning."""
         fields = self._options.fields_of_chat(self.new_tokens)
-        bodies = [chat_body(self._model, prompt, fields) for prompt in prompts]
+        bodies = [self._body(prompt, fields) for prompt in prompts]
         return [(_written(answer),) for answer in self._client.ask(bodies, self._ask_one)]
 
     def _ask_one(self, body: Body) -> dict[str, str]:
         try:
-            return read_message(self._client.post(PATH, body))
+            answer = (read_text if self._is_plain else read_message)(self._client.post(self._path, body))
+            if not (self._is_plain or self._client.has_answered) and (why := misfit(**answer)):
+                _log.warning(
+                    "server: the first answer %s. If it is a base model, add %s mode=completions", why, arg("option")
+                )
+            return answer
         except RefusedError as error:
+            if lacks_template(str(error)):
+                raise RefusedError(error.args[0], error.failed, f"Add {arg('option')} mode=completions.") from None
             if self._may_lack(body, error):
                 return {"text": "", "finish": error.failed.finish, "thinking": ""}
             if RESPONSE_FORMAT in body and error.failed.status in (400, 422, 501):
@@ -117,11 +135,6 @@ class ServerChatScorer(ServerScorer):
             return {"text": "", "finish": "", "thinking": ""}
 
 
-def chat_body(model: str, prompt: str, fields: Mapping[str, Any]) -> Body:
-    """Make a request with a prompt as the user's message."""
-    return {"model": model, "messages": [{"role": "user", "content": prompt}], **fields}
-
-
 def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
     """Return the stored part of an answer: text, finish reason, and separate reasoning."""
     try:
@@ -132,12 +145,22 @@ def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
     return {"text": text, "finish": str(choice.get("finish_reason") or ""), "thinking": thinking}
 
 
+def read_text(answer: Mapping[str, Any]) -> dict[str, str]:
+    """Return the stored part of an answer without a chat: text and finish reason."""
+    try:
+        choice = answer["choices"][0]
+        text = choice["text"]
+    except (KeyError, IndexError, TypeError):
+        text = None
+    if not isinstance(text, str):
+        raise QabiasError("server: the answer has no choices[0].text.", f"Remove {arg('option')} mode=completions.")
+    return {"text": text, "finish": str(choice.get("finish_reason") or ""), "thinking": ""}
+
+
 def _written(answer: Mapping[str, str] | None) -> Written:
     """Convert an answer for scorers; None is a pending one."""
     return Written("") if answer is None else Written(answer["text"], answer["finish"], answer["thinking"])
 
-
-ECHO_PATH = "completions"
 
 # Field of a request's identity with the option's length; users' fields have no space in their names.
 _LENGTH = "option length"
@@ -180,14 +203,14 @@ class ServerEchoScorer(ServerScorer):
             try:
                 # A first request that fails as if zero were the reason is not worth another, if one token may get it.
                 doubtful = None if max_tokens or self._client.has_answered else 1
-                answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": max_tokens}, doubtful)
+                answer = self._client.post(PLAIN_PATH, {**sent, "max_tokens": max_tokens}, doubtful)
             except (RefusedError, GaveUpError) as error:
                 is_doubtful = isinstance(error, GaveUpError) and error.is_doubtful and not self._client.has_answered
                 is_refused = isinstance(error, RefusedError) and error.failed.status in (400, 422)
                 if max_tokens == 1 or not (is_doubtful or is_refused):
                     raise
                 max_tokens = 1
-                answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": 1})
+                answer = self._client.post(PLAIN_PATH, {**sent, "max_tokens": 1})
                 if self._max_tokens == 0:
                     self._max_tokens = 1
                     warnings.warn("server: it rejects max_tokens 0; one token is generated and dropped", stacklevel=2)
@@ -259,7 +282,8 @@ class ServerLogprobScorer(ServerScorer):
     def __init__(self, model: str, client: Asker, options: ServerOptions | None = None) -> None:
         super().__init__(model, client, options)
         top = self._options.top_logprobs
-        self._fields = {"logprobs": True, "top_logprobs": top, **self._options.fields_of_chat(self.new_tokens)}
+        asked = {"logprobs": top} if self._is_plain else {"logprobs": True, "top_logprobs": top}
+        self._fields = {**asked, **self._options.fields_of_chat(self.new_tokens)}
         self.settings = {"temperature": self._options.temperature, "top_logprobs": str(top)}
         self._n_answered = 0
         self._n_lost = 0
@@ -273,7 +297,7 @@ class ServerLogprobScorer(ServerScorer):
                     f"server: mode=logprobs reads one token, but the answer {option.strip()!r} has more.",
                     f"Use {arg('ask')} letter-logprob, or {arg('option')} mode=echo.",
                 )
-        bodies = [chat_body(self._model, request.prefix, self._fields) for request in requests]
+        bodies = [self._body(request.prefix, self._fields) for request in requests]
         answers = self._client.ask(bodies, self._ask_one)
         scores = [self._scores(request, answer) for request, answer in zip(requests, answers, strict=True)]
         if self._n_lost and not self._has_warned:
@@ -284,7 +308,7 @@ class ServerLogprobScorer(ServerScorer):
 
     def _ask_one(self, body: Body) -> Kept:
         try:
-            answer = self._client.post(PATH, body)
+            answer = self._client.post(self._path, body)
         except RefusedError as error:
             if self._may_lack(body, error):
                 return {"finish": error.failed.finish}

@@ -21,7 +21,13 @@ MAX_CONNECTIONS = 8
 TIMEOUT = 60.0
 TOTAL_TIMEOUTS = 10  # maximum total time of a request, in timeouts
 
-CHAT, LOGPROBS, ECHO = MODES = ("chat", "logprobs", "echo")
+CHAT, LOGPROBS, ECHO, COMPLETIONS, PLAIN_LOGPROBS = MODES = (
+    "chat",
+    "logprobs",
+    "echo",
+    "completions",
+    "completions-logprobs",
+)
 TOP_LOGPROBS = 20  # maximum tokens with probabilities in OpenAI's and, by default, vLLM's answers; some servers allow 5
 
 RESPONSE_FORMAT = "response_format"
@@ -57,11 +63,11 @@ _SECRET = re.compile(r"key|token|secret|sig|password|auth|code|credential", re.I
 _LIMIT, _OWN_LIMIT, _TEMPERATURE = "max_tokens", "max_completion_tokens", "temperature"
 # The options that only some modes have.
 _MODES_OF = {
-    "max_new_tokens": (CHAT,),
-    "top_logprobs": (LOGPROBS,),
+    "max_new_tokens": (CHAT, COMPLETIONS),
+    "top_logprobs": (LOGPROBS, PLAIN_LOGPROBS),
     "batch": (CHAT, LOGPROBS),
     f"{PREFIX}{_OWN_LIMIT}": (CHAT, LOGPROBS),
-    f"{PREFIX}{_TEMPERATURE}": (CHAT, LOGPROBS),
+    f"{PREFIX}{_TEMPERATURE}": (CHAT, LOGPROBS, COMPLETIONS, PLAIN_LOGPROBS),
 }
 # Options that a caller's client replaces.
 _CLIENTS_OWN = ("base_url", "timeout", "batch", "api")
@@ -106,7 +112,8 @@ class ServerOptions:
     )
     mode: str = option_field(
         CHAT,
-        "chat for written answers, logprobs for probabilities of letters, or echo for probabilities of texts",
+        "chat for written answers, logprobs for probabilities of letters, or echo for probabilities of texts; without "
+        "a chat template completions and completions-logprobs",
         choices=MODES,
     )
     max_connections: int = option_field(
@@ -170,7 +177,7 @@ class ServerOptions:
             raise QabiasError(
                 "server: one price is missing.", "Add price_in and price_out (dollars per million tokens)."
             )
-        if self.mode == LOGPROBS and self.body.get(_TEMPERATURE) is not None:
+        if self.mode in (LOGPROBS, PLAIN_LOGPROBS) and self.body.get(_TEMPERATURE) is not None:
             raise QabiasError(
                 f"server: {PREFIX}{_TEMPERATURE} is for mode={CHAT}.", "Remove it: probabilities have none."
             )
