@@ -212,7 +212,7 @@ def test_many_zeros_are_noted():
 def test_sections_are_those_of_the_run(mixed):
     _, _, analysis = mixed
     assert [table.name for table in analysis.tables] == [
-        *("intensity_by_set", "intensity_by_class", "reasoning_errors", "coverage", "associations"),
+        *("associations", "intensity_by_set", "intensity_by_class", "reasoning_errors", "coverage"),
         *("subjects_nationality", "pairs_nationality", "classes_nationality"),
         *("top_by_group_nationality", "groups_nationality"),
         *("subjects_ethnicity", "pairs_ethnicity"),

@@ -28,7 +28,7 @@ from qabias.runs.question import load_examples
 from qabias.runs.run import run
 from qabias.runs.scored import answered_in_words, answered_share, outcomes_tables
 from qabias.scores.facts import Measure
-from qabias.scores.score import Score, missing_share, possible_range
+from qabias.scores.score import Score, missing_share, possible_range, with_possible
 from qabias.tables import model
 from qabias.tables.model import Analysis, Column, Level, Table, as_read, flat
 from qabias.tables.terminal import Console, print_table
@@ -41,8 +41,8 @@ BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqove
 REFUSAL = "I'm sorry, but I can't help with that."
 MODEL, DATASET = "somebody/some-model", "somebody/questions"
 N = 48
-COUNTS = {"answered": 16, "refused": 31, "truncated": 1, "filtered": 0, "unread": 0}
-WORDS = "33.3\u00a0% of 48 answered (31 refused, 1 truncated)"
+COUNTS = {"answered": 31, "refused": 16, "truncated": 1, "filtered": 0, "unread": 0}
+WORDS = "64.6\u00a0% of 48 answered (16 refused, 1 truncated)"
 
 
 INFERENCE = {"bbnli": "all", "bbq_nli": "Age_nli", "bbq_qa": "Age_qa"}
@@ -264,13 +264,13 @@ def test_tables_of_unqover_have_ranges():
 
 @pytest.fixture(scope="module")
 def where(tmp_path_factory):
-    """Written answers to the same questions, a third of them there, all of them there, and a baseline."""
+    """Written answers to the same questions, two thirds of them there, all of them there, and a baseline."""
     folder = tmp_path_factory.mktemp("runs")
     rows = load_examples(RunArguments("bbq", config="Age", limit=N)).table.to_pylist()
     right = [row["ans" + str(row["label"])] for row in rows]
-    few = [text if number % 3 == 0 else REFUSAL for number, text in enumerate(right)]
+    few = [REFUSAL if number % 3 == 0 else text for number, text in enumerate(right)]
     few[1] = "<think>The text names two"
-    for name, texts in (("few", few), ("all", right), ("again", [*few[:-1], right[-1]])):
+    for name, texts in (("few", few), ("all", right), ("again", [right[0], *few[1:]])):
         given = [{"example_id": row["example_id"], "prediction": text} for row, text in zip(rows, texts, strict=True)]
         path = folder / f"{name}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
@@ -281,9 +281,9 @@ def where(tmp_path_factory):
 
 def test_outcomes_are_counted_and_told_in_words():
     scores = {"outcomes": COUNTS}
-    assert answered_share(scores) == pytest.approx(1 / 3)
+    assert answered_share(scores) == pytest.approx(31 / 48)
     assert answered_in_words(scores) == WORDS
-    assert answered_in_words({"outcomes": {**COUNTS, "refused": 0, "truncated": 0}}) == "100.0\u00a0% of 16 answered"
+    assert answered_in_words({"outcomes": {**COUNTS, "refused": 0, "truncated": 0}}) == "100.0\u00a0% of 31 answered"
     assert answered_share({}) is None
     assert answered_in_words({"outcomes": dict.fromkeys(COUNTS, 0)}) == ""
 
@@ -293,7 +293,7 @@ def test_a_comparison_counts_the_outcomes_of_every_run(where):
     names = comparison.names
     table = find(comparison.analysis.tables, "answers_by_run")
     by_run = {row[0]: row[1:] for row in table.rows}
-    assert by_run[names[0]] == (pytest.approx(1 / 3), *COUNTS.values())
+    assert by_run[names[0]] == (pytest.approx(31 / 48), *COUNTS.values())
     assert by_run[names[1]] == (1, N, 0, 0, 0, 0)
     assert by_run[names[2]] == (None,) * 6  # likelihoods are no texts
     (note,) = [note for note in comparison.analysis.notes if "answered" in note]
@@ -309,7 +309,7 @@ def test_scores_of_a_few_answers_stand_with_their_range(where, tmp_path):
     assert [column.name for column in table.columns] == ["group", "run_1", "range_run_1", "run_2", "n"]
     (row,) = [row for row in table.rows if row[0] == "All"]
     low, high = Run.scored(where / "few").scores["range"]["accuracy_ambig"]
-    assert low < 0.5
+    assert low < 0.7
     assert row[1] == Score(1.0)
     assert row[2] == in_words((low, high))
     assert row[3].low is not None
@@ -327,13 +327,13 @@ def test_scores_of_a_few_answers_stand_with_their_range(where, tmp_path):
     assert WORDS in html
     output = called("compare", where / "few", where / "all", "--allow-mixed", "--full")
     assert f"100.0 % ({100 * low:.1f} to {100 * high:.1f} %)" in output
-    assert "only 33.3 % of 48 answered" in output
+    assert "only 64.6 % of 48 answered" in output
 
 
 def test_a_pool_counts_the_outcomes_of_its_runs_and_shows_the_range_of_their_mean(where, tmp_path):
     found = pool([where / "few", where / "again"], allow_mixed=True)
     counts = [row[2:] for row in find(found.analysis.tables, "answers_by_run").rows]
-    assert counts == [tuple(COUNTS.values()), (17, 30, 1, 0, 0)]
+    assert counts == [tuple(COUNTS.values()), (32, 15, 1, 0, 0)]
     table = find(found.analysis.tables, "pooled_accuracy_ambig")
     assert [column.name for column in table.columns[:3]] == ["group", "mean", "range_mean"]
     ranges = [Run.scored(where / name).scores["range"]["accuracy_ambig"] for name in ("few", "again")]
@@ -346,14 +346,28 @@ def test_a_pool_counts_the_outcomes_of_its_runs_and_shows_the_range_of_their_mea
     assert "What became of the written answers" in output
 
 
+@pytest.mark.parametrize("n_missing", [24, 25])
+def test_a_score_of_which_more_than_half_is_missing_has_no_value(n_missing):
+    table = load_examples(RunArguments("bbq", config="Age", limit=N)).table
+    lost = np.arange(table.num_rows) < n_missing
+    answers = pa.table({"prediction": pa.array(np.where(lost, -1, table["label"].to_numpy()))})
+    measure = BBQ.facts.measure("accuracy_ambig")
+    scores = BBQ.score(table, answers)
+    shown = with_possible(scores, measure)
+    is_shown = 2 * scores["n_unparsed_ambig"] <= scores["n_ambig"]
+    assert (shown.value is not None) == is_shown
+    assert shown.possible is not None
+
+
 def test_results_say_how_many_answers_a_score_is_of(where):
     found = {score.measure.name: rest for _, score, *rest in headlines(Run.scored(where / "few"))}
     scores = Run.scored(where / "few").scores
     details, few_note = found["accuracy_ambig"]
     low, high = scores["range"]["accuracy_ambig"]
     assert details["range"] == [low, high]
-    missing = "range with the missing answers [{:.4f}, {:.4f}]; share of missing answers 0.6667; {}"
-    assert few_note == missing.format(low, high, WORDS)
+    missing = "range with the missing answers [{:.4f}, {:.4f}]; share of missing answers {:.4f}; {}"
+    share = scores["n_unparsed_ambig"] / scores["n_ambig"]
+    assert few_note == missing.format(low, high, share, WORDS)
 
     low, high = Run.scored(where / "all").scores["ci"]["accuracy_ambig"]
     interval = f"95% CI [{low:.4f}, {high:.4f}]; share of missing answers 0.0000"
@@ -368,9 +382,9 @@ def test_results_say_how_many_answers_a_score_is_of(where):
         [result] = model_index(where / name, MODEL, DATASET, sample=True)
         args = {metric["type"]: metric["args"] for metric in result["metrics"]}["accuracy_ambig"]
         assert set(args) == {"signature", "missing", *keys[name]}
-        assert args["missing"] == pytest.approx(2 / 3 if name == "few" else 0)
+        assert args["missing"] == pytest.approx(share if name == "few" else 0)
         if name == "few":
-            assert args["answered"] == pytest.approx(1 / 3)
+            assert args["answered"] == pytest.approx(31 / 48)
             assert args["range"] == scores["range"]["accuracy_ambig"]
 
 
