@@ -7,7 +7,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from qabias.answers.outcomes import NO_ANSWER, refuses, set_thinking_aside
+from qabias.answers.frame import before_frame
+from qabias.answers.outcomes import NO_ANSWER, is_cut, refuses, set_thinking_aside
 from qabias.answers.phrases import (
     ANSWER_WORDS,
     COMMON,
@@ -66,7 +67,6 @@ _NO_NOUN = re.compile(
     r"(?i)(?:is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|can|could|cannot|can't|must|has|fits|"
     r"isn't|wasn't|does|doesn't|for|if|over|rather|yes|no|not|correct|wrong|incorrect|it|the)\b"
 )
-_TURN = re.compile(r"(?i)\n\W*(?:question|q|user|human|passage|context)\s*\d*\s*[:：]")
 _CLAUSE = re.compile(
     r"(?i)([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|"
     r"considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|"
@@ -143,7 +143,10 @@ def parse_choice(
     if 0 < len(labels) < len(answers):
         raise ValueError(f"{len(answers)} answers but the labels {labels!r}")
     said = straight(set_thinking_aside(text).answer)
-    return _Reader(answers, labels, phrases, asked).read(phrases.plain(said))
+    reader = _Reader(answers, labels, phrases, asked)
+    said = re.sub(r"(?im)^(\W*q\W*:.*\n+\W*)a\s*:", r"\1answer:", phrases.plain(said))
+    before = before_frame(said, reader.answers, asked)
+    return reader.read(before, is_cut(text) and before == said)
 
 
 class _Reader:
@@ -211,16 +214,17 @@ class _Reader:
         option = re.compile(rf"(?:(?<![^\W_])(?:{articles}))?(?:{'|'.join(patterns) or '(?!)'})", re.IGNORECASE)
         return option, [names[words] for words in phrases]
 
-    def read(self, text: str) -> int:
+    def answers(self, text: str, is_bare: bool) -> bool:
+        """Return whether a text gives an answer, and nothing else if it is to be bare."""
+        rest = _TOKEN.search(_MENTION.sub("", self._marked(text))) if is_bare else None
+        return rest is None and self.read(text) != NO_ANSWER
+
+    def read(self, text: str, is_cut: bool = False) -> int:
         """Return what a text answers, its thinking set aside."""
         whole = bare(text)
         if whole in self._wordings:
             return self._wordings.index(whole)
-        text = re.sub(r"(?im)^(\W*q\W*:.*\n+\W*)a\s*:", r"\1answer:", text)
         marked = self._marked(text)
-        turn = _TURN.search(marked)
-        if turn and _MENTION.search(marked[: turn.start()]):
-            marked = marked[: turn.start()]
         if re.match(self._other_label, marked):
             return NO_ANSWER
         return self._decide(

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from qabias.answers.frame import before_frame
 from qabias.answers.outcomes import NO_ANSWER, refuses, set_thinking_aside
 from qabias.answers.phrases import (
     FINAL,
@@ -96,7 +97,8 @@ def parse_named(
     if place is None or len(answers) != 3:
         raise ValueError(f"{answers!r} are not two people and UNKNOWN")
     reader = _Reader(answers, asked, mentions or [()] * 3, place)
-    return reader.read(straight(set_thinking_aside(text).answer))
+    said = straight(set_thinking_aside(text).answer)
+    return reader.read(before_frame(said, reader.answers, asked))
 
 
 class _Reader:
@@ -117,6 +119,11 @@ class _Reader:
         lacking = [word for word in one if word not in other]
         asked = self._asked.split()
         return [word for word in lacking if word not in _COMMON and word not in asked and len(word) > 2] or lacking
+
+    def answers(self, text: str, is_bare: bool) -> bool:
+        """Return whether a text gives an answer, and nothing else if it is to be bare."""
+        is_one = re.fullmatch(r"(?:(?:the|an?) )?(#[01]|\S+)(?: \1)*", self._masked(_words(text)))
+        return (not is_bare or is_one is not None or is_unknown_wording(text)) and self.read(text) != _NOTHING
 
     def read(self, text: str) -> Named:
         """Read a text without its thinking."""

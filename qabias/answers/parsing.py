@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import permutations
 from typing import Literal
 
 from qabias.answers.choice import parse_choice
+from qabias.answers.frame import before_frame, repeats_options
 from qabias.answers.outcomes import NO_ANSWER as NO_ANSWER
 from qabias.answers.outcomes import is_cut_later, refuses, set_thinking_aside
 from qabias.answers.phrases import ANSWER_WORDS, FINAL, MARKS, STATED, behind, openings_in, says_unknown, straight
@@ -31,12 +31,8 @@ _MAYBE = r"(?:maybe|neither|neutral|unknown|unclear|undetermined|possibly|perhap
 _TELL = r"(?:be )?(?:determine|determined|tell|say|said|know|known|answer|answered)"
 
 _KINDS = (_YES, _NO, _MAYBE)
-# The options repeated: two or three of them, the last one joined by a word; in their usual order or by their names the
-# word may be missing.
-_TWO = "|".join(f"{one} (?:or|and|nor) {other}" for one, other in permutations(_KINDS, 2))
-_THREE = "|".join(f"{one} (?:or )?{other} (?:or|and|nor) {third}" for one, other, third in permutations(_KINDS))
-_NAMES = "|".join(f"{one} (?:or )?{other} (?:or )?{third}" for one, other, third in permutations(LABELS))
-
+_OTHERS = (f"{_NO}|{_MAYBE}", f"{_YES}|{_MAYBE}", f"{_YES}|{_NO}")
+_ONE = f"(?:{'|'.join(_KINDS)})"
 # "no" before a noun, where it is not an answer: "no mention of it", "no definitive answer", "no way of telling".
 _WHICH = (
     r"(?:(?:clear|definitive|definite|conclusive|direct|explicit|specific|sufficient|such|logical|relevant|concrete|"
@@ -50,13 +46,16 @@ _NOT_GIVEN = (
 _FURTHER = r"(?:further|additional|more|other) (?:details?|info|information|context|data|explanation|comment)"
 _KNOWING = r"(?:know|tell|say|determine|answer|conclude|infer|decide|judge|deduce|be (?:sure|certain))"
 _TELLING = r"(?:knowing|telling|saying|determining|answering|concluding|inferring|deciding|being (?:sure|certain))"
+_NO_NOUN = rf"(?:(?<!\bno)|(?! (?:doubt|question|matter|way|one|longer|{_WHICH}{_NOT_GIVEN})))"
 _DENIED_NOUN = r"(?:there is|there's|there was|see|find) no (?:\S+ )?(?:contradiction|entailment)"
 
 # What may be read at a place, in words with one space between. The first that fits counts; None is skipped.
 _READINGS: tuple[tuple[int | None, str], ...] = (
-    (None, r"(?:yes|true) (?:(?:or|and) )?(?:no|false) (?:(?:or|and) )?(?:maybe|neither)"),
-    (None, rf"{_NAMES}|{_THREE}|{_TWO}"),
-    (None, r"(?:yes no|no yes|true false|false true)(?=$| (?:yes|no|true|false|maybe|answer|question)(?!\S))"),
+    (None, rf"(?:the )?premise (?:is|seems|was|must be) (?:\S+ )?{_ONE}"),
+    (NEUTRAL, r"neither (?:true|yes|entailed|entailment) (?:or|nor) (?:false|no|contradicted|contradiction)"),
+    # Two or three of the options, one after the other
+    (None, "|".join(rf"(?:{one} (?:(?:or|and|nor) )?)+(?:{other})(?: (?:(?:or|and|nor) )?{_ONE})*{_NO_NOUN}"
+                    for one, other in zip(_KINDS, _OTHERS))),
     (None, rf"no (?:doubt|question|matter|{_FURTHER})"),
     (NEUTRAL, r"(?:not|isn't) (?:sure|certain|clear|known|necessarily)"),
     (NEUTRAL, rf"(?:cannot|can not|can't) {_TELL}"),
@@ -86,19 +85,32 @@ _LEAD = re.compile(
 # A mark after "no" makes it an answer even before such a noun ("No. Reason: ..."), so it is kept there as a word.
 _BEFORE_NOUN = rf"[\W_]*(?:one|doubt|question|matter|way|{_WHICH}(?:{_NOT_GIVEN}|comment))\b"
 _STOP = rf"(?<=\bno)(?:[^\w\s]|\s*\n|\s+[^\w\s])(?={_BEFORE_NOUN})"
-_WORD = re.compile(rf"[^\W_]+(?:['-][^\W_]+)*|{_STOP}")
+# And what comes after "yes or no?" is no part of it.
+_ASKS = r"(?:(?<=no)|(?<=yes)|(?<=true)|(?<=false)|(?<=maybe)|(?<=neither)|(?<=tion)|(?<=neutral))[?:]"
+_WORD = re.compile(rf"[^\W_]+(?:['-][^\W_]+)*|{_STOP}|{_ASKS}")
 
 
-def parse_inference(text: str) -> int:
+def parse_inference(text: str, prompt: str = "") -> int:
     r"""Read the label out of an answer."""
     said = straight(set_thinking_aside(text).answer)
+    before = before_frame(said, _answers, prompt)
+    return _read_inference(before, is_cut_later(text) and before == said)
+
+
+def _answers(said: str, is_bare: bool) -> bool:
+    return (not is_bare or _AT.fullmatch(words_of(said)) is not None) and _read_inference(said, False) != NO_ANSWER
+
+
+def _read_inference(said: str, is_cut: bool) -> int:
+    if repeats_options(said):
+        return NO_ANSWER
     final = _only(map(_final_label, behind(said, FINAL)))
     if final is not None:
         return final
     stated = _only([*map(_label_at, behind(said, STATED)), _leading_label(said), _last_label(said)])
     if stated is not None:
         return stated
-    if is_cut_later(text):
+    if is_cut:
         return NO_ANSWER
     label = None if refuses(said) else _first(words_of(said))
     if label is None:

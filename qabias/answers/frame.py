@@ -1,0 +1,66 @@
+"""Where a text stops being an answer: it repeats the frame of its prompt, or the options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import islice
+
+from qabias.answers.phrases import COMMON, MARKS, straight
+
+# What begins another example: a question, a turn of a chat, an exercise, an instruction, a blank.
+_OTHER = (
+    r"^[\W_]*(?:question|q|user|human|exercise)\s*\d*\s*[:：].*|^#+\s*(?:exercise|question|example|task|instruction)\b.*|"
+    r"<\|(?:im_start|start_header_id|user|endoftext)\|>|<start_of_turn>|\[/?INST\]|^answer with\b|^fill in the blank|^_{2,} "
+)
+# What repeats a part of the prompt, and may also be in an argument.
+_PART = rf"^[\s{MARKS}#]*(?:context|passage|premises?|hypothesis|answer|a)[\s{MARKS}]*[:：].*"
+_FRAME = re.compile(rf"(?im)(?P<other>{_OTHER})|(?P<part>{_PART})")
+
+_TRIED = 4  # marks of a frame that are looked at
+
+# The options one after the other: labels, each with its words or without; or yes, no and maybe.
+_OPTION = r"\(?{}\b[.):]?(?:[^\S\n]+(?!or\b|and\b|y\b|und\b)[^\n,]{{1,80}}?)?"
+_TO_NEXT = r"(?:[,;/]|\s)+(?:(?:or|and|y|o|und|oder|et|ou|e)\s+)?(?:the |option )?"
+_LABELS = _TO_NEXT.join(map(_OPTION.format, "ABC"))
+_KINDS = (r"(?:yes|true|entailment)", r"(?:no|false|contradiction)", r"(?:maybe|neither|neutral)")
+_ONE, _TO_KIND = f"(?:{'|'.join(_KINDS)})", r"(?:[\s,;/]+(?:(?:or|and|nor)\s+)?)"
+_TWO = "|".join(rf"(?:{one}{_TO_KIND})+(?!{one}\b){_ONE}(?:{_TO_KIND}{_ONE})*" for one in _KINDS)
+_REPEATS = re.compile(
+    rf"(?is)[\W_]*(?:[^\n:]{{0,60}}:|(?:the |las? )?(?:options|opciones|choices|answers?)(?: \w+)?)?[\W_]*"
+    rf"(?:{_LABELS}|{_TWO}|yes:[^\n]*\bno:[^\n]*\bmaybe:[^\n]*)[\W_]*"
+)
+
+
+def repeats_options(text: str) -> bool:
+    """Return whether a text, up to where it repeats the frame of its prompt, only repeats the options."""
+    mark = next((one for one in _FRAME.finditer(text) if re.search(r"\w", text[: one.start()])), None)
+    return _REPEATS.fullmatch(text[: mark.start()] if mark else text) is not None
+
+
+def before_frame(text: str, gives_answer: Callable[[str, bool], bool], known: str = "") -> str:
+    """The part of a text before it repeats the frame of its prompt.
+
+    An argument may repeat parts of its own prompt, which are known: it is cut where what it repeats is another prompt, or
+    after nothing but an answer.
+
+    Args:
+        text: What a model wrote, without its thinking.
+        gives_answer: Whether a text gives an answer, or nothing else.
+        known: The prompt, or a part of it.
+    """
+    own = _words(known)
+    for mark in islice(_FRAME.finditer(text), _TRIED):
+        head = text[: mark.start()]
+        if re.search(r"\w", head) and not (mark["part"] and _FRAME.search(head)):
+            is_part = mark["part"] is not None
+            if gives_answer(head, is_part) or (_REPEATS.fullmatch(head) and _REPEATS.fullmatch(mark[0])):
+                return head
+        said = _words(mark[0]) - COMMON
+        if mark["other"] and own and 2 * len(said & own) <= len(said):
+            return head
+    return text
+
+
+def _words(text: str) -> set[str]:
+    return {word for word in re.findall(r"[^\W_]+", straight(text).casefold()) if len(word) > 2}
