@@ -101,7 +101,7 @@ _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
 _SUPPOSED = re.compile(r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|between|torn)\b")
 _ENDS_WITH_LABEL = re.compile(
-    rf"(?is)^(?!.*\b(?:consider|look|check|evaluat|regarding|start))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$"
+    rf"(?is)^(?!.*\b(?:consider|look|check|evaluat|regarding|start|identif|people|between|list))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$"
 )
 _NOT_ANYWHERE = re.compile(rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니")
 _INSTEAD = re.compile(r"(?is)\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*")
@@ -113,6 +113,19 @@ _WRONG = re.compile(
     r"not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))\b(?! +\w)"
 )
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+# Answers by their number, for labels that are letters.
+_ORDINALS = (r"first|1st", r"second|2nd", r"third|3rd")
+_NTH = "|".join(_ORDINALS)
+_ORDINAL = re.compile(
+    rf"(?i)\b(?:options?|answer|choice|(?:choice|answer|option) is|one is) ?(?:number |no\. ?|#)?([123])\b(?![.,]\d| ?%|-)|"
+    rf"(?:(?<!\w)|\bthe )({_NTH})(?:(?= (?:and|or) (?:the )?(?:{_NTH}))| (?:listed )?(?:options?|answers?)\b(?! choices? are))"
+)
+# A value for every answer: probabilities, or true and false.
+_VALUE = re.compile(rf"({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b\s*(%?)", re.IGNORECASE)
+_CLEAR = 0.1  # of all values, between the largest and the next
+_LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.):]))[\s{MARKS}]*(?:[.):\]]|$)(.*)$")
+_ABOUT = re.compile(r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final)")
+_ENUMERATES = re.compile(r"(?i)\b(?:options|opciones|optionen|opções|opzioni|choices|possibilities) (?:are|is|were|son|sind|sont|são|sono)\b")
 
 
 class _Statement(NamedTuple):
@@ -159,12 +172,15 @@ class _Reader:
         self._asked = _contents(straight(asked))
         self._asks = straight(asked)
         self._shared = _contents(" ".join(map(straight, answers)))
+        heads = {words[-1] for answer in answers if len(words := _TOKEN.findall(answer)) > 1 and not is_unknown_wording(answer)}
+        self._heads = f"(?:{'|'.join(map(re.escape, sorted(heads))) or '(?!)'})"
         self._labels = {
             unicodedata.normalize("NFKC", label).casefold(): place for place, label in enumerate(labels[: self._n])
         }
         self._wordings = [bare(phrases.plain(answer)) for answer in answers]
         self._option, self._places = self._option_pattern(self._named_by(answers))
         any_label = "|".join(map(re.escape, self._labels)) or "(?!)"
+        self._is_lettered = any_label.replace("|", "").isalpha()
         kind = "0-9" if any_label.replace("|", "").isdigit() else "a-wyz"
         self._other_label = rf"(?i)[\s{MARKS}]*(?:\([{kind}]\)|[{kind}][.)](?=\s))"  # one that the prompt does not have
         edge = r"[A-Za-z0-9À-ɏ]" if any_label.isascii() else r"[^\W_]"
@@ -225,10 +241,15 @@ class _Reader:
         if whole in self._wordings:
             return self._wordings.index(whole)
         marked = self._marked(text)
-        if re.match(self._other_label, marked):
+        if re.match(self._other_label, marked) or self._conflicts(marked):
             return NO_ANSWER
+        if (valued := self._valued(marked)) is not None:
+            return valued
+        marked = self._without_listing(marked)
+        if is_cut:
+            marked = _without_last(marked)
         return self._decide(
-            *self._statements(self._without_listing(marked)),
+            *self._statements(marked),
             is_refusal=refuses(text) and not says_unknown(text, self._phrases),
         )
 
@@ -251,11 +272,14 @@ class _Reader:
         """What a text states, what it rules out, and how many statements come before the last correction."""
         made: list[_Statement] = []
         ruled_out: set[int] = set()
-        corrected = 0
+        corrected = n_corrections = 0
         self._is_unknown = says_unknown(text, self._phrases)
         self._is_alone = len({*map(_place, _MENTION.findall(text))}) == 1
         is_ticked = _TICK.search(text) is not None
         for line in text.split("\n"):
+            if bare := re.fullmatch(rf"{_NO_WORD}({_WORDS}){_NO_WORD}", line):
+                made.append(_Statement(_place(bare[1]), _STATED))
+                continue
             verdict = _verdict(line)
             if verdict is not None:
                 (place,) = {_place(one) for one in _MENTION.findall(line)}
@@ -272,11 +296,14 @@ class _Reader:
                     new, out, corrects = self._sentence(sentence)
                 else:
                     new, out, corrects = self._foreign(sentence, not made), set(), -1
+                n_corrections += corrects >= 0
                 if corrects >= 0:
                     corrected = before + corrects
                     ruled_out = set()
                 made += new
                 ruled_out |= out
+        if n_corrections > 2:  # a loop
+            made.append(_Statement(NO_ANSWER, _FINAL))
         return made, ruled_out, corrected
 
     def _marked(self, text: str) -> str:
@@ -284,12 +311,19 @@ class _Reader:
         text = self._option.sub(
             lambda one: chr(_BY_WORDS + self._places[(one.lastindex or 0) - 1]), _PRIVATE.sub("", text)
         )
+        if self._is_lettered:
+            text = _ORDINAL.sub(self._as_ordinal, text)
         text = self._label.sub(lambda one: self._as_label(one, text), text)
-        text = re.sub(rf"[\[(<]?[{MARKS}]*({_LABEL})[{MARKS}]*[\])>]?", r"\1", text)
+        text = re.sub(rf"(?<!\w)[\[(<]?[{MARKS}]*({_LABEL})[{MARKS}]*[\])>]?", r"\1", text)
         # A label with its own words is one mention, and so are words of one answer that follow each other.
         text = re.sub(rf"({_LABEL})([\s{MARKS}.:：()\]—–-]*)({_WORDS})(?:\s*\))?", self._joined, text)
         text = re.sub(rf"({_WORDS})(?:[ -]+(?:(?:an?|the|of|with|in|on|his|her|and)\s+){{0,3}}\1)+", r"\1", text)
         return re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
+
+    def _as_ordinal(self, match: re.Match[str]) -> str:
+        """The character of an answer that is given by its number."""
+        place = int(match[1]) - 1 if match[1] else next(n for n in range(3) if re.fullmatch(_ORDINALS[n], match[2].lower()))
+        return chr(_BY_LABEL + place) if place < self._n else match[0]
 
     def _as_label(self, match: re.Match[str], text: str) -> str:
         """The character of a label; of a letter that is a word in its sentence, or a number in it, the same text."""
@@ -321,13 +355,56 @@ class _Reader:
         if _place(match[1]) == _place(match[3]):
             begins = _BEGINS.search(match.string[max(0, match.start() - 40) : match.start()])
             return f"{match[1]}." if begins and _LABELED.match(match[1]) and self._phrases.is_english else match[1]
+        if self._phrases.is_english and _BEGINS.search(match.string[max(0, match.start() - 40) : match.start()]):
+            return match[0]
         # "(a) The baker" is two answers where the baker is another one; "A. The baker was late" is not.
         rest = match.string[match.end() : match.end() + 1]
         return f"{match[1]} {match[3]}" if rest in ("", "\n", ".", ",") and "\n" not in match[2] else match[0]
 
+    def _valued(self, text: str) -> int | None:
+        """The answer of the largest value, where each has a value and nothing else is there; None elsewhere."""
+        found = [(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)]
+        if len(found) < 2 or len(dict(found)) < len(found) or len(_TOKEN.findall(_VALUE.sub("", text))) > 2 * len(found):
+            return None
+        values = {place: float(value) if value[-1].isdigit() else float(value == "true") for place, value in found}
+        best, next_best = sorted(values, key=values.__getitem__, reverse=True)[:2]
+        is_clear = values[best] - values[next_best] > _CLEAR * sum(values.values()) - 1e-9
+        return best if is_clear and values[best] > 0 else NO_ANSWER
+
+    def _conflicts(self, text: str) -> bool:
+        """Whether a label is followed by the words of another answer, or of none, or by another label."""
+        if not self._labels or not self._phrases.is_english:
+            return False
+        for one in _LISTED.finditer(text):
+            said = SENTENCE.split(one[2].strip())[0] if one[1] else ""
+            places = {_place(mention) for mention in _MENTION.findall(said)}
+            begins = re.match(rf"{_NO_WORD}(?:the |an? )?{_ANY}", said) is not None
+            both = rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)"
+            if one[1] and _place(one[1]) != self._unknown and re.match(both, said):
+                return True
+            if one[1] and len(places) == 1 and begins and places != {_place(one[1])} and not NEGATION.search(said) and not says_unknown(said):
+                return True
+            if one[1] and not places and self._names_none(said):
+                return True
+        return False
+
+    def _names_none(self, said: str) -> bool:
+        """Whether a text has the form of an answer, but names none."""
+        words = _TOKEN.findall(said)
+        if not words or says_unknown(said) or _ABOUT.search(said):
+            return False
+        is_name = 2 <= len(words) <= 4 and all(word[0].isupper() for word in words)
+        return is_name or re.match(rf"(?i)\W*(?:the|an?) (?:[\w-]+ ){{0,2}}(?:[\w-]+\W*$|{self._heads})", said) is not None
+
     def _without_listing(self, text: str) -> str:
         """The text without a repetition of the options one after the other."""
-        if self._n < 3 or _TICK.search(text):
+        if _TICK.search(text):
+            return text
+        text = "\n".join(line for line in text.split("\n") if not _ENUMERATES.search(line))
+        lines = list(_LISTED.finditer(text))
+        if len({one[1] for one in lines}) > 1 and all(_verdict(one[0]) is None for one in lines):
+            text = _LISTED.sub("", text)
+        if self._n < 3:
             return text
         gap = rf"{_NO_WORD}(?:or|and)?{_NO_WORD}"
         each = ("".join(rf"(?!\{one})" for one in range(1, place)) + f"({_ANY})" for place in range(1, self._n + 1))
@@ -353,6 +430,8 @@ class _Reader:
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
                     both = _BOTH.match(rest) or self._phrases.joined(rest)
                     yield _Statement(NO_ANSWER if both else _place(match[1]), _HINTED if is_asked else level)
+                elif re.match(rf"(?i:{_LEAD})(?!A|I)[A-Z](?=[\s{MARKS}]*(?:[.):]|\n|$))", sentence[opening.end() :]):
+                    yield _Statement(NO_ANSWER, level)
                 elif self._unknown is not None:
                     rest = re.split(r"(?<=[.!?])\s", sentence[opening.end() : opening.end() + _NEAR], maxsplit=1)[0]
                     if says_unknown(rest, self._phrases) and not _WORDED.search(rest):
@@ -462,6 +541,12 @@ class _Reader:
         if begins and (is_first or not denied) and (len(places) == 1 or rest[:1] in (",", ";")):
             return [_Statement(place, _NAMED)]
         return [_Statement(place, _NAMED)] if self._is_alone and not denied else []
+
+
+def _without_last(text: str) -> str:
+    """A text without its last sentence, which was cut off, unless it is the only one."""
+    ends = [one.end() for one in SENTENCE.finditer(text.rstrip()) if _MENTION.search(text[: one.end()])]
+    return text[: ends[-1]] if ends else text
 
 
 def _verdict(line: str) -> bool | None:

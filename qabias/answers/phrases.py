@@ -25,6 +25,9 @@ _TAGGED = re.compile(r"(?i)<(?:final[_ -]?)?answer>")
 _JSON = re.compile(
     r"(?i)[\"'](?:final[_ ]?answer|answer|choice|option|letter|label|prediction|response|result)[\"']\s*:\s*"
 )
+_CALL = re.compile(
+    r"(?i)\b\w*(?:answer|submit|select|choose|respond)\w*\(\s*(?:\w+\s*[=:]\s*)?(?:[\"']|(?=[\ue000-\ue1ff]))"
+)
 _SAYS_FINAL = re.compile(
     rf"(?:(?i:\bfinal (?:{ANSWER_WORDS})\b)|(?:^|\n)[\s{MARKS}#>-]*ANSWER\b|\bANSWER(?=[\s{MARKS}]*[:：]))"
     rf"[\s{MARKS}]*(?:\bis\b|:|=|：|-|—)?[\s{MARKS}]*[:：]?",
@@ -36,7 +39,7 @@ _SAYS = re.compile(
     rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{MARKS}]*[:：]?|[:：=]|은|는|は|\n)"
 )
 _CHOOSES = re.compile(
-    rf"(?i)\b(?:i(?:'d| would|'ll| will)? (?:choose|pick|select|go with|say)|my (?:pick|choice) is)[\s{MARKS}]*"
+    rf"(?i)\b(?:i(?:'d| would|'ll| will)? (?:choose|pick|select|go with|say)|my (?:\w+ )?(?:pick|choice|selection|vote|guess) (?:is|goes to|would be)[\s:]*(?:option )?)[\s{MARKS}]*"
 )
 
 COMMON = frozenset(
@@ -64,7 +67,7 @@ NEGATION = re.compile(
 SENTENCE = re.compile(rf"(?i)(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n")
 """The end of a sentence."""
 
-FINAL = (_BOXED, _TAGGED, _JSON, _SAYS_FINAL)
+FINAL = (_BOXED, _TAGGED, _JSON, _CALL, _SAYS_FINAL)
 """What states an answer to be the last word."""
 
 STATED = (_SAYS, _CHOOSES)
@@ -221,7 +224,7 @@ UNKNOWN_WORDINGS = (
 
 UNKNOWN_PHRASES = (
     r"(?:can(?:no|')t|can not|could(?: not|n't)|not) (?:\w+ ){0,2}(?:be )?(?:determined|inferred|answered|deduced|"
-    r"established|told|known)\b",
+    r"established|told|known|ascertained|identified|decided)\b",
     r"\b(?:can(?:no|')t|can not|could(?: not|n't)|unable to|impossible to|not possible to|no way (?:to|of)|hard to|"
     r"difficult to) "
     r"(?:\w+ )?(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|ascertain|identify)\b",
@@ -230,15 +233,22 @@ UNKNOWN_PHRASES = (
     r"\b(?:undetermined|indeterminate|unknown|unclear|unanswerable|undeterminable|unspecified)\b",
     r"\bnot (?:answerable|known)\b",
     r"\b(?:do not|don't) know\b",
-    r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence)s? "
+    r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence|article|scenario)s? "
     r"(?:do(?:es)?(?: not|n't)|did(?: not|n't)) (?:\w+ )?"
     r"(?:say|specify|mention|state|provide|tell|indicate|give|reveal|include|explain|clarify)\b",
     r"\b(?:context|passage|premise|text|story|paragraph|sentence) (?:never|nowhere) "
     r"(?:says|specifies|mentions|states|tells|indicates|reveals|explains)\b",
-    r"\bnothing (?:\w+ ){0,4}(?:says|specifies|mentions|states|tells|indicates|suggests|reveals|shows|points)\b",
+    r"\bnothing (?:\w+ ){0,4}(?:about|says|specifies|mentions|states|tells|indicates|suggests|reveals|shows|points)\b",
     r"\b(?:context|passage|premise|text|story|paragraph|sentence) (?:is|remains) (?:\w+ )?ambiguous\b",
-    r"\b(?:is|are|was|were)(?: not|n't) (?:\w+ )?"
-    r"(?:specified|stated|mentioned|given|provided|clear|said|known|indicated)\b",
+    r"\b(?:is|are|was|were)(?: not|n't| never) (?:\w+ )?"
+    r"(?:specified|stated|mentioned|given|provided|clear|said|known|indicated|told|revealed|disclosed|identified)\b",
+    r"\b(?:gives?|gave|provides?|offers?|contains?|has|have|there(?:'s| is)) (?:us |me )?(?:no|not a) (?:\w+ )?"
+    r"(?:hints?|clues?|indications?|mention|basis|answer|idea|way|telling)\b",
+    r"\b(?:no one|no-one|nobody|neither(?: \w+)*) (?:is|was) (?:\w+ )?(?:identified|named|specified|singled out)\b",
+    r"\b(?:leaves?|left|remains?|is|keeps?) (?:it |that |this |the \w+ )?(?:quite |entirely |completely |fully )?"
+    r"(?:open|unsaid|unstated|unanswered|unresolved|silent|anyone's guess)\b",
+    r"(?:^|[.:;,] )not (?:specified|stated|mentioned|given|provided|clear|said|indicated|told|sure|determinable)\W*$",
+    r"\b(?:anyone's|anybody's) guess\b|\bthere is no telling\b|\bwho knows\b|\bnot enough to go on\b",
 )
 """What names UNKNOWN besides the wordings of a set, as patterns of a text in lower case with straight apostrophes."""
 
