@@ -53,8 +53,9 @@ _LEAD = (
     rf"{_AROUND}(?:(?:clearly|therefore|thus|still|then|most|likely|option|choice|letter|that|it|is|"
     rf"the|las?|el|le|die)\b{_AROUND}){{0,4}}"
 )
+_JOINS = "oder|und|ou|et|y|o|e|of|en|eller|och|og|lub|albo|veya|atau|или|и|hoặc"
 _AND = (
-    rf"[\s{MARKS})\].,]*(?:\w+ )?(?:(?:(?:and/)?or|and|nor)\b|[/&])"
+    rf"[\s{MARKS})\].,]*(?:\w+ )?(?:(?:(?:and/)?or|and|nor|{_JOINS})\b|[/&])"
     rf"(?: (?:maybe|perhaps|possibly|option))*[\s{MARKS}(\[]*"
 )
 _BOTH = re.compile(f"(?i){_AND}{_ANY}")
@@ -64,7 +65,7 @@ _LED = re.compile(
 )
 # What may follow a capital "A" that is no article.
 _NO_NOUN = re.compile(
-    r"(?i)(?:is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|can|could|cannot|can't|must|has|fits|"
+    rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|can|could|cannot|can't|must|has|fits|"
     r"isn't|wasn't|does|doesn't|for|if|over|rather|yes|no|not|correct|wrong|incorrect|it|the)\b"
 )
 _CLAUSE = re.compile(
@@ -114,17 +115,28 @@ _WRONG = re.compile(
 )
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 # Answers by their number, for labels that are letters.
-_ORDINALS = (r"first|1st", r"second|2nd", r"third|3rd")
-_NTH = "|".join(_ORDINALS)
+_ORDINALS = (r"first|1st|one|1", r"second|2nd|two|2", r"third|3rd|three|3", r"last|final")
+_NTH = "first|second|third|last|1st|2nd|3rd"
 _ORDINAL = re.compile(
-    rf"(?i)\b(?:options?|answer|choice|(?:choice|answer|option) is|one is) ?(?:number |no\. ?|#)?([123])\b(?![.,]\d| ?%|-)|"
+    rf"(?i)(?:\boptions?|\b(?:choice|answer|option) is (?:number|no\.?)|^\W*(?:number|#)|\bchoice) ?(?:number |no\. ?|#)?"
+    rf"([123]|one|two|three)\b(?! of\b|[.,]\d| ?%|-)|"
     rf"(?:(?<!\w)|\bthe )({_NTH})(?:(?= (?:and|or) (?:the )?(?:{_NTH}))| (?:listed )?(?:options?|answers?)\b(?! choices? are))"
 )
+_SEVERAL = re.compile(r"(?i)\b(options? ?)([123])(,? ?(?:or|and|/|&|,) ?)(?=[123]\b)")
 # A value for every answer: probabilities, or true and false.
 _VALUE = re.compile(rf"({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b\s*(%?)", re.IGNORECASE)
-_CLEAR = 0.1  # of all values, between the largest and the next
+_CLEAR = 0.15  # of all values, between the largest and the next
 _LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.):]))[\s{MARKS}]*(?:[.):\]]|$)(.*)$")
-_ABOUT = re.compile(r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final)")
+_PAIRED = re.compile(
+    rf"(?i)({_LABEL})[\s{MARKS},}}]*\b(?:text|name|content|value|person|answer|option)\b[\s{MARKS}]*:[\s{MARKS}]*({_WORDS})[\s{MARKS}]*[,}}]"
+)
+_BELOW = re.compile(rf"^{_NO_WORD}({_LABEL})[\s{MARKS}.):]*\n{_NO_WORD}({_WORDS}){_NO_WORD}(?:\n|$)")
+_OWNER = re.compile(r"(?i)'s (?!fault|the |an? |not |who|more|likely|said|right|correct|responsible)[a-z]")
+_OF = re.compile(
+    r"(?i)(?<!\binstead)(?<!\bbecause)(?<!\bout)(?<!\bfavou?r)(?<!\bone)(?<!\bcase)(?<!\ball)(?<!\bthink)(?<!\bspeak)"
+    r"(?<!\bspeaking) of (?:the )?$".replace("(?<!\\bfavou?r)", "(?<!\\bfavor)(?<!\\bfavour)")
+)
+_ABOUT = re.compile(r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final|neither|nobody|none)")
 _ENUMERATES = re.compile(r"(?i)\b(?:options|opciones|optionen|opções|opzioni|choices|possibilities) (?:are|is|were|son|sind|sont|são|sono)\b")
 
 
@@ -243,8 +255,11 @@ class _Reader:
         marked = self._marked(text)
         if re.match(self._other_label, marked) or self._conflicts(marked):
             return NO_ANSWER
-        if (valued := self._valued(marked)) is not None:
-            return valued
+        if len({one[1] for one in _VALUE.finditer(marked)}) > 1:
+            without = _VALUE.sub("", marked)
+            if not _MENTION.search(without):
+                return self._valued(marked)
+            marked = without
         marked = self._without_listing(marked)
         if is_cut:
             marked = _without_last(marked)
@@ -278,7 +293,7 @@ class _Reader:
         is_ticked = _TICK.search(text) is not None
         for line in text.split("\n"):
             if bare := re.fullmatch(rf"{_NO_WORD}({_WORDS}){_NO_WORD}", line):
-                made.append(_Statement(_place(bare[1]), _STATED))
+                made.append(_Statement(_place(bare[1]), _STATED if self._is_alone else _NAMED))
                 continue
             verdict = _verdict(line)
             if verdict is not None:
@@ -302,17 +317,17 @@ class _Reader:
                     ruled_out = set()
                 made += new
                 ruled_out |= out
-        if n_corrections > 2:  # a loop
+        first = re.match(rf"{_NO_WORD}({_WORDS})[\s{MARKS}]*(?:[.,]|\n|$)", text)
+        against = first and corrected == 0 and {one.place for one in made if one.level == _STATED} - {_place(first[1])}
+        if n_corrections > 2 or against:  # a loop, or a letter against a name
             made.append(_Statement(NO_ANSWER, _FINAL))
         return made, ruled_out, corrected
 
     def _marked(self, text: str) -> str:
         """A text with one character for every mention of an answer."""
-        text = self._option.sub(
-            lambda one: chr(_BY_WORDS + self._places[(one.lastindex or 0) - 1]), _PRIVATE.sub("", text)
-        )
+        text = self._option.sub(self._as_words, _PRIVATE.sub("", text))
         if self._is_lettered:
-            text = _ORDINAL.sub(self._as_ordinal, text)
+            text = _ORDINAL.sub(self._as_ordinal, _SEVERAL.sub(r"\1\2\3option ", text))
         text = self._label.sub(lambda one: self._as_label(one, text), text)
         text = re.sub(rf"(?<!\w)[\[(<]?[{MARKS}]*({_LABEL})[{MARKS}]*[\])>]?", r"\1", text)
         # A label with its own words is one mention, and so are words of one answer that follow each other.
@@ -320,9 +335,17 @@ class _Reader:
         text = re.sub(rf"({_WORDS})(?:[ -]+(?:(?:an?|the|of|with|in|on|his|her|and)\s+){{0,3}}\1)+", r"\1", text)
         return re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
 
+    def _as_words(self, match: re.Match[str]) -> str:
+        """The character of an answer; of a person inside another thing, "the nurse's friend", the same text."""
+        before, after = match.string[max(0, match.start() - 40) : match.start()], match.string[match.end() :]
+        if self._phrases.is_english and (_OWNER.match(match[0][-2:] + after[:12]) or _OF.search(before)):
+            return match[0]
+        return chr(_BY_WORDS + self._places[(match.lastindex or 0) - 1])
+
     def _as_ordinal(self, match: re.Match[str]) -> str:
         """The character of an answer that is given by its number."""
-        place = int(match[1]) - 1 if match[1] else next(n for n in range(3) if re.fullmatch(_ORDINALS[n], match[2].lower()))
+        place = next(n for n in range(4) if re.fullmatch(f"(?i:{_ORDINALS[n]})", match[1] or match[2])) % 3
+        place = self._n - 1 if re.match("(?i)last", match[2] or "") else place
         return chr(_BY_LABEL + place) if place < self._n else match[0]
 
     def _as_label(self, match: re.Match[str], text: str) -> str:
@@ -361,20 +384,26 @@ class _Reader:
         rest = match.string[match.end() : match.end() + 1]
         return f"{match[1]} {match[3]}" if rest in ("", "\n", ".", ",") and "\n" not in match[2] else match[0]
 
-    def _valued(self, text: str) -> int | None:
-        """The answer of the largest value, where each has a value and nothing else is there; None elsewhere."""
-        found = [(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)]
-        if len(found) < 2 or len(dict(found)) < len(found) or len(_TOKEN.findall(_VALUE.sub("", text))) > 2 * len(found):
-            return None
+    def _valued(self, text: str) -> int:
+        """The answer of the largest of several values, if it is clear."""
+        found = {(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)}
         values = {place: float(value) if value[-1].isdigit() else float(value == "true") for place, value in found}
-        best, next_best = sorted(values, key=values.__getitem__, reverse=True)[:2]
-        is_clear = values[best] - values[next_best] > _CLEAR * sum(values.values()) - 1e-9
-        return best if is_clear and values[best] > 0 else NO_ANSWER
+        if not values or len(values) < len(found):
+            return NO_ANSWER
+        best, *others = sorted(values, key=values.__getitem__, reverse=True)
+        whole = max(sum(values.values()), 100 if "%" in text or values[best] > 1 else 1)
+        is_clear = values[best] >= whole / 2 and all(values[best] - values[one] >= _CLEAR * whole for one in others)
+        return best if is_clear else NO_ANSWER
 
     def _conflicts(self, text: str) -> bool:
         """Whether a label is followed by the words of another answer, or of none, or by another label."""
         if not self._labels or not self._phrases.is_english:
             return False
+        if number := re.fullmatch(rf"\s*\(?([1-9])[.):]\s*({_WORDS}){_NO_WORD}", text):
+            return self._is_lettered and _place(number[2]) != int(number[1]) - 1
+        for pair in (*_PAIRED.finditer(text), *_BELOW.finditer(text)):
+            if _place(pair[1]) != _place(pair[2]):
+                return True
         for one in _LISTED.finditer(text):
             said = SENTENCE.split(one[2].strip())[0] if one[1] else ""
             places = {_place(mention) for mention in _MENTION.findall(said)}
@@ -393,7 +422,7 @@ class _Reader:
         words = _TOKEN.findall(said)
         if not words or says_unknown(said) or _ABOUT.search(said):
             return False
-        is_name = 2 <= len(words) <= 4 and all(word[0].isupper() for word in words)
+        is_name = (len(words) > 1 or words[0].casefold() not in COMMON) and len(words) <= 4 and all(word[0].isupper() for word in words)
         return is_name or re.match(rf"(?i)\W*(?:the|an?) (?:[\w-]+ ){{0,2}}(?:[\w-]+\W*$|{self._heads})", said) is not None
 
     def _without_listing(self, text: str) -> str:
@@ -402,13 +431,20 @@ class _Reader:
             return text
         text = "\n".join(line for line in text.split("\n") if not _ENUMERATES.search(line))
         lines = list(_LISTED.finditer(text))
+        # A paragraph before or after the list, with a label that is not the next one, is an answer.
+        if len(lines) > 2 and lines[1][1] and (lines[0][1] or "") > lines[1][1] and "\n\n" in text[: lines[1].start(1)]:
+            return text[: lines[1].start()]
+        if len(lines) > 2 and lines[-1][1] and not lines[-1][2].strip() and text[: lines[-1].start(1)].rstrip(MARKS)[-2:] == "\n\n":
+            return text[lines[-1].start() :]
         if len({one[1] for one in lines}) > 1 and all(_verdict(one[0]) is None for one in lines):
             text = _LISTED.sub("", text)
         if self._n < 3:
             return text
         gap = rf"{_NO_WORD}(?:or|and)?{_NO_WORD}"
-        each = ("".join(rf"(?!\{one})" for one in range(1, place)) + f"({_ANY})" for place in range(1, self._n + 1))
-        return re.sub(gap.join(each), "\n", text)
+        for kind in (_LABEL, _WORDS):
+            each = ("".join(rf"(?!\{one})" for one in range(1, place)) + f"({kind})" for place in range(1, self._n + 1))
+            text = re.sub(gap.join(each), "\n", text)
+        return text
 
     def _openings(self, sentence: str) -> Iterator[_Statement]:
         """The statements behind openings."""
@@ -428,8 +464,10 @@ class _Reader:
                     ):
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
-                    both = _BOTH.match(rest) or self._phrases.joined(rest)
+                    both = _BOTH.match(rest) or self._phrases.joined(rest) or _differs(match[1], rest)
                     yield _Statement(NO_ANSWER if both else _place(match[1]), _HINTED if is_asked else level)
+                elif level == _FINAL and re.match(r'(?:""|null\b|\[\]|\{\})', sentence[opening.end() :]):
+                    yield _Statement(NO_ANSWER, level)
                 elif re.match(rf"(?i:{_LEAD})(?!A|I)[A-Z](?=[\s{MARKS}]*(?:[.):]|\n|$))", sentence[opening.end() :]):
                     yield _Statement(NO_ANSWER, level)
                 elif self._unknown is not None:
@@ -467,7 +505,8 @@ class _Reader:
             )
             if one:
                 made.append(_Statement(one.place, _HINTED) if is_question else one)
-        return made, ruled_out, corrects
+        is_told = made or is_question or self._unknown is None or _MENTION.search(sentence) or not says_unknown(sentence)
+        return made if is_told else [_Statement(self._unknown, _NAMED)], ruled_out, corrects
 
     def _clause(self, clause: str, concludes: bool) -> tuple[_Statement | None, set[int]]:
         """What one clause states, and what it rules out."""
@@ -541,6 +580,12 @@ class _Reader:
         if begins and (is_first or not denied) and (len(places) == 1 or rest[:1] in (",", ";")):
             return [_Statement(place, _NAMED)]
         return [_Statement(place, _NAMED)] if self._is_alone and not denied else []
+
+
+def _differs(mention: str, rest: str) -> bool:
+    """Whether another answer follows at once, as in "(B) The nurse" or "A, B"."""
+    other = re.match(rf"[\s{MARKS}:,)\]–—-]*({_ANY})(?=[\s{MARKS}]*(?:[\])}}.,;\n]|$))", rest)
+    return other is not None and _place(other[1]) != _place(mention)
 
 
 def _without_last(text: str) -> str:

@@ -227,7 +227,8 @@ UNKNOWN_PHRASES = (
     r"established|told|known|ascertained|identified|decided)\b",
     r"\b(?:can(?:no|')t|can not|could(?: not|n't)|unable to|impossible to|not possible to|no way (?:to|of)|hard to|"
     r"difficult to) "
-    r"(?:\w+ )?(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|ascertain|identify)\b",
+    r"(?:\w+ )?(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|ascertain|identify|be (?:sure|certain)|"
+    r"(?:figure|work|find|make) (?:it |that |this )?out|pinpoint)\b",
     r"\b(?:not|isn't|insufficient|too little|no|without) (?:\w+ )?(?:enough |sufficient )?"
     r"(?:info|information|context|evidence|details?|data)\b",
     r"\b(?:undetermined|indeterminate|unknown|unclear|unanswerable|undeterminable|unspecified)\b",
@@ -235,12 +236,13 @@ UNKNOWN_PHRASES = (
     r"\b(?:do not|don't) know\b",
     r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence|article|scenario)s? "
     r"(?:do(?:es)?(?: not|n't)|did(?: not|n't)) (?:\w+ )?"
-    r"(?:say|specify|mention|state|provide|tell|indicate|give|reveal|include|explain|clarify)\b",
+    r"(?:say|specify|mention|state|provide|tell|indicate|give|reveal|include|explain|clarify|identify|name|disclose|establish|"
+    r"answer|address|cover|settle)\b",
     r"\b(?:context|passage|premise|text|story|paragraph|sentence) (?:never|nowhere) "
     r"(?:says|specifies|mentions|states|tells|indicates|reveals|explains)\b",
-    r"\bnothing (?:\w+ ){0,4}(?:about|says|specifies|mentions|states|tells|indicates|suggests|reveals|shows|points)\b",
+    r"\bnothing (?:\w+ ){0,4}(?:about|says|specifies|mentions|states|tells|indicates|suggests|reveals|shows|points|answers|identifies|settles)\b",
     r"\b(?:context|passage|premise|text|story|paragraph|sentence) (?:is|remains) (?:\w+ )?ambiguous\b",
-    r"\b(?:is|are|was|were)(?: not|n't| never) (?:\w+ )?"
+    r"(?:\b(?:is|are|was|were)|'s)(?: not|n't| never) (?:\w+ )?"
     r"(?:specified|stated|mentioned|given|provided|clear|said|known|indicated|told|revealed|disclosed|identified)\b",
     r"\b(?:gives?|gave|provides?|offers?|contains?|has|have|there(?:'s| is)) (?:us |me )?(?:no|not a) (?:\w+ )?"
     r"(?:hints?|clues?|indications?|mention|basis|answer|idea|way|telling)\b",
@@ -248,6 +250,12 @@ UNKNOWN_PHRASES = (
     r"\b(?:leaves?|left|remains?|is|keeps?) (?:it |that |this |the \w+ )?(?:quite |entirely |completely |fully )?"
     r"(?:open|unsaid|unstated|unanswered|unresolved|silent|anyone's guess)\b",
     r"(?:^|[.:;,] )not (?:specified|stated|mentioned|given|provided|clear|said|indicated|told|sure|determinable)\W*$",
+    r"\b(?:could|may|might|can) (?:\w+ )?(?:be|have been|apply to|mean) either\b",
+    r"\b(?:nobody|no one|no-one) (?:can|could) (?:\w+ )?(?:say|tell|know|determine|be sure)\b",
+    r"\b(?:information|info|details?|facts?|answer|that|this|it)(?: is|'s| are) (?:not|nowhere) (?:\w+ )?(?:in|part of|available|there)\b",
+    r"\b(?:that|this|the) (?:\w+ )?(?:details?|information|info|facts?|part) (?:is|are) (?:missing|absent|lacking|omitted|withheld)\b",
+    r"\bno (?:\w+ )?(?:answer|conclusion|choice) (?:can|could|is|may) (?:be )?(?:\w+ )?(?:given|drawn|possible|reached|made)\b",
+    r"\b(?:isn't|is not|wasn't|was not) anything\b",
     r"\b(?:anyone's|anybody's) guess\b|\bthere is no telling\b|\bwho knows\b|\bnot enough to go on\b",
 )
 """What names UNKNOWN besides the wordings of a set, as patterns of a text in lower case with straight apostrophes."""
