@@ -101,6 +101,7 @@ _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|un
 _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
 _SUPPOSED = re.compile(r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|between|torn)\b")
+_LISTS = re.compile(r"(?i)\b(?:consider|look|check|evaluat|regarding|start|identif|people|between|list)")
 _ENDS_WITH_LABEL = re.compile(
     rf"(?is)^(?!.*\b(?:consider|look|check|evaluat|regarding|start|identif|people|between|list))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$"
 )
@@ -124,13 +125,21 @@ _ORDINAL = re.compile(
 )
 _SEVERAL = re.compile(r"(?i)\b(options? ?)([123])(,? ?(?:or|and|/|&|,) ?)(?=[123]\b)")
 # A value for every answer: probabilities, or true and false.
-_VALUE = re.compile(rf"({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b\s*(%?)", re.IGNORECASE)
+_VALUE = re.compile(rf"({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—(-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b\s*(%?)", re.IGNORECASE)
 _CLEAR = 0.15  # of all values, between the largest and the next
 _LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.):]))[\s{MARKS}]*(?:[.):\]]|$)(.*)$")
-_PAIRED = re.compile(
-    rf"(?i)({_LABEL})[\s{MARKS},}}]*\b(?:text|name|content|value|person|answer|option)\b[\s{MARKS}]*:[\s{MARKS}]*({_WORDS})[\s{MARKS}]*[,}}]"
+# A label and the words of an answer, which must be its own: in JSON, in two lines, or at the end of a phrase.
+_PAIRED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"({_LABEL})[\s{MARKS},}}]*\b(?:text|name|content|value|person|answer|option)\b[\s{MARKS}]*:[\s{MARKS}]*({_WORDS})[\s{MARKS}]*[,}}]",
+        rf"^{_NO_WORD}({_LABEL})[\s{MARKS}.):]*\n{_NO_WORD}({_WORDS}){_NO_WORD}(?:\n|$)",
+        rf"({_LABEL})[ {MARKS}:()\]–—-]*({_WORDS})(?=[ {MARKS})]*(?:[.\n]|$))",
+    )
 )
-_BELOW = re.compile(rf"^{_NO_WORD}({_LABEL})[\s{MARKS}.):]*\n{_NO_WORD}({_WORDS}){_NO_WORD}(?:\n|$)")
+_ABOUT = re.compile(
+    r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final|neither|nobody|none)"
+)
 _OWNER = re.compile(r"(?i)'s (?!fault|the |an? |not |who|more|likely|said|right|correct|responsible)[a-z]")
 _OF = re.compile(
     r"(?i)(?<!\binstead)(?<!\bbecause)(?<!\bout)(?<!\bfavou?r)(?<!\bone)(?<!\bcase)(?<!\ball)(?<!\bthink)(?<!\bspeak)"
@@ -259,6 +268,8 @@ class _Reader:
             without = _VALUE.sub("", marked)
             if not _MENTION.search(without):
                 return self._valued(marked)
+            if not _TOKEN.search(_MENTION.sub("", without)):
+                return NO_ANSWER
             marked = without
         marked = self._without_listing(marked)
         if is_cut:
@@ -319,7 +330,7 @@ class _Reader:
                 ruled_out |= out
         first = re.match(rf"{_NO_WORD}({_WORDS})[\s{MARKS}]*(?:[.,]|\n|$)", text)
         against = first and corrected == 0 and {one.place for one in made if one.level == _STATED} - {_place(first[1])}
-        if n_corrections > 2 or against:  # a loop, or a letter against a name
+        if n_corrections > 1 or against:  # a loop, or a letter against a name
             made.append(_Statement(NO_ANSWER, _FINAL))
         return made, ruled_out, corrected
 
@@ -401,7 +412,7 @@ class _Reader:
             return False
         if number := re.fullmatch(rf"\s*\(?([1-9])[.):]\s*({_WORDS}){_NO_WORD}", text):
             return self._is_lettered and _place(number[2]) != int(number[1]) - 1
-        for pair in (*_PAIRED.finditer(text), *_BELOW.finditer(text)):
+        for pair in (one for pattern in _PAIRED for one in pattern.finditer(text)):
             if _place(pair[1]) != _place(pair[2]):
                 return True
         for one in _LISTED.finditer(text):
@@ -492,6 +503,8 @@ class _Reader:
             if _CORRECTS.search(clause):
                 corrects = len(made)
             begun = begun or re.search(r"\w", clause) is not None
+            if after == ":" and _LISTS.search(clause):
+                break
             if is_reason or (after == ":" and not _LABELED.search(clause)) or _FORMERLY.search(clause):
                 continue
             one, out = self._clause(clause, concludes or _CONCLUSION.search(clause) is not None)

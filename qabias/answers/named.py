@@ -75,6 +75,16 @@ _CONCLUDES = re.compile(
 )
 
 
+# A person inside another thing, "the nurse's friend", "the boss of the nurse".
+_INSIDE = re.compile(
+    r"#[01] 's (?!(?:fault|the|an?|not|who|more)\b)\w|(?<!\S)(?!(?:one|both|either|neither|instead|because|out|case|name)\b)\S+ of "
+    r"(?:the |an? )?#[01]"
+)
+
+
+_IS_PERSON = re.compile(r" (?:is|was|are|were) (?:the |an? )?(#[01])")
+
+
 class Named(NamedTuple):
     """What an open answer was read as."""
 
@@ -150,7 +160,7 @@ class _Reader:
         if not sentences:
             return _NOTHING
         fills = any(self._around)
-        first = self._clause(sentences[0], on_its_own=fills)
+        first = self._clause(sentences[0])
         if refused:
             return first if first.said == UNKNOWN else _NOTHING
         concluded = [self._clause(sentence) for sentence in sentences[1:] if fills or _CONCLUDES.match(sentence)]
@@ -159,7 +169,10 @@ class _Reader:
     def _clause(self, words: str, on_its_own: bool = True) -> Named:
         """Read a sentence, or what fills the blank."""
         whole = self._masked(words)
-        head = self._head(self._unreported(self._nearest(_OPENING.sub("", whole))))
+        clause = self._unreported(self._nearest(_OPENING.sub("", whole)))
+        head = self._head(clause)
+        if len(set(_IS_PERSON.findall(clause))) > 1 or _INSIDE.search(head):
+            return _NOTHING
         people = {int(mark[1]) for mark in _MENTION.findall(head)}
         if len(people) == 2:
             return _NOTHING if self._digresses(head) else self._joined(head)
@@ -170,7 +183,7 @@ class _Reader:
         if is_unknown:
             return Named(self._unknown, UNKNOWN)
         # "Both may be, but the baker more so", "the baker says so, because they saw it".
-        return _NOTHING if _MENTION.search(whole) else self._nobody(head)
+        return _NOTHING if _MENTION.search(whole) or (on_its_own and self._digresses(head, 4)) else self._nobody(head)
 
     def _nobody(self, head: str) -> Named:
         """Return neither, both or someone, if a clause that names none of the people begins with it."""
@@ -224,11 +237,12 @@ class _Reader:
         denied, denial_asked = len(NEGATION.findall(head)), len(NEGATION.findall(self._asked))
         return denied == denial_asked or (not denied and not _telling(said) & _telling(asked))
 
-    def _digresses(self, head: str) -> bool:
+    def _digresses(self, head: str, allowed: int = 2) -> bool:
         """Whether a sentence is about something else than the question."""
-        others = [word.rstrip("s") for word in head.split() if "#" not in word and word not in _COMMON]
+        others = [word.rstrip("s") for word in head.split() if word[0].isalnum() and word not in _COMMON]
         asked = {word.rstrip("s") for word in _telling(self._asked.split())}
-        return len(others) > 3 and 2 * len(asked & set(others)) <= len(asked)
+        n_shared = len(asked & set(others))
+        return (len(others) > allowed + 1 and 2 * n_shared <= len(asked)) or (len(others) > allowed and n_shared == 0)
 
     def _masked(self, words: str) -> str:
         """The words with a mark for every mention of one of the people."""
@@ -279,4 +293,4 @@ def _words(text: str) -> str:
     """The words of a text and the marks that part its clauses, in lower case with one space between."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     plain = plain.casefold().replace("’", "'").replace("‘", "'").replace("-", " ")
-    return " ".join(re.sub(r"'s?$", "", word) for word in _WORD.findall(plain))
+    return " ".join(re.sub(r"'s?$", " 's", word) for word in _WORD.findall(plain)).removesuffix(" 's")

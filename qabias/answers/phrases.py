@@ -225,7 +225,7 @@ UNKNOWN_WORDINGS = (
 UNKNOWN_PHRASES = (
     r"(?:can(?:no|')t|can not|could(?: not|n't)|not) (?:\w+ ){0,2}(?:be )?(?:determined|inferred|answered|deduced|"
     r"established|told|known|ascertained|identified|decided)\b",
-    r"\b(?:can(?:no|')t|can not|could(?: not|n't)|unable to|impossible to|not possible to|no way (?:to|of)|hard to|"
+    r"\b(?:can(?:no|')t|can not|could(?: not|n't)|unable to|impossible to|(?:not|n't) possible to|no way (?:to|of)|hard to|"
     r"difficult to) "
     r"(?:\w+ )?(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|ascertain|identify|be (?:sure|certain)|"
     r"(?:figure|work|find|make) (?:it |that |this )?out|pinpoint)\b",
