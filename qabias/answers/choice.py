@@ -84,7 +84,7 @@ _CORRECTS = re.compile(
 )
 _FORMERLY = re.compile(r"(?i)\b(?:initially|at first|first (?:instinct|thought|guess|glance)|tempting)\b")
 _RULED_OUT = re.compile(
-    r"(?i)\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|exclud\w+|discard\w*|"
+    r"(?i)\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|reject\w*|exclud\w+|discard\w*|"
     r"unsupported|"
     r"(?:is|are|was|were|be|seems?) (?:\w+ )?(?:wrong|incorrect|false)|"
     r"(?<=not|n't) (?:(?:be|likely|necessarily|really|supported|stated|correct|right|it|apply|fit|described|"
@@ -125,7 +125,9 @@ _ORDINAL = re.compile(
 )
 _SEVERAL = re.compile(r"(?i)\b(options? ?)([123])(,? ?(?:or|and|/|&|,) ?)(?=[123]\b)")
 # A value for every answer: probabilities, or true and false.
-_VALUE = re.compile(rf"({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—(-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b\s*(%?)", re.IGNORECASE)
+_VALUE = re.compile(
+    rf"({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—(-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b\s*(%?)", re.IGNORECASE
+)
 _CLEAR = 0.15  # of all values, between the largest and the next
 _LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.):]))[\s{MARKS}]*(?:[.):\]]|$)(.*)$")
 # A label and the words of an answer, which must be its own: in JSON, in two lines, or at the end of a phrase.
@@ -145,8 +147,12 @@ _OF = re.compile(
     r"(?i)(?<!\binstead)(?<!\bbecause)(?<!\bout)(?<!\bfavou?r)(?<!\bone)(?<!\bcase)(?<!\ball)(?<!\bthink)(?<!\bspeak)"
     r"(?<!\bspeaking) of (?:the )?$".replace("(?<!\\bfavou?r)", "(?<!\\bfavor)(?<!\\bfavour)")
 )
-_ABOUT = re.compile(r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final|neither|nobody|none)")
-_ENUMERATES = re.compile(r"(?i)\b(?:options|opciones|optionen|opções|opzioni|choices|possibilities) (?:are|is|were|son|sind|sont|são|sono)\b")
+_ABOUT = re.compile(
+    r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final|neither|nobody|none)"
+)
+_ENUMERATES = re.compile(
+    r"(?i)\b(?:options|opciones|optionen|opções|opzioni|choices|possibilities) (?:are|is|were|son|sind|sont|são|sono)\b"
+)
 
 
 class _Statement(NamedTuple):
@@ -155,7 +161,12 @@ class _Statement(NamedTuple):
 
 
 def parse_choice(
-    text: str, answers: Sequence[str], labels: str = LABELS, phrases: Phrases = ENGLISH, asked: str = ""
+    text: str,
+    answers: Sequence[str],
+    labels: str = LABELS,
+    phrases: Phrases = ENGLISH,
+    asked: str = "",
+    context: str = "",
 ) -> int:
     r"""Return which of the listed answers a text gives.
 
@@ -167,6 +178,7 @@ def parse_choice(
         labels: Their labels in the prompt, one character each; empty if it has none.
         phrases: What is known of a language besides English.
         asked: The question, which decides what a sentence about an answer means. Without it such a sentence is skipped.
+        context: The text before the question, which a text may repeat.
 
     Returns:
         The index of the answer; `NO_ANSWER` if the text gives none, or two.
@@ -179,7 +191,7 @@ def parse_choice(
     said = straight(set_thinking_aside(text).answer)
     reader = _Reader(answers, labels, phrases, asked)
     said = re.sub(r"(?im)^(\W*q\W*:.*\n+\W*)a\s*:", r"\1answer:", phrases.plain(said))
-    before = before_frame(said, reader.answers, asked)
+    before = before_frame(said, reader.answers, asked, context)
     return reader.read(before, is_cut(text) and before == said)
 
 
@@ -193,7 +205,11 @@ class _Reader:
         self._asked = _contents(straight(asked))
         self._asks = straight(asked)
         self._shared = _contents(" ".join(map(straight, answers)))
-        heads = {words[-1] for answer in answers if len(words := _TOKEN.findall(answer)) > 1 and not is_unknown_wording(answer)}
+        heads = {
+            words[-1]
+            for answer in answers
+            if len(words := _TOKEN.findall(answer)) > 1 and not is_unknown_wording(answer)
+        }
         self._heads = f"(?:{'|'.join(map(re.escape, sorted(heads))) or '(?!)'})"
         self._labels = {
             unicodedata.normalize("NFKC", label).casefold(): place for place, label in enumerate(labels[: self._n])
@@ -403,7 +419,7 @@ class _Reader:
             return NO_ANSWER
         best, *others = sorted(values, key=values.__getitem__, reverse=True)
         whole = max(sum(values.values()), 100 if "%" in text or values[best] > 1 else 1)
-        is_clear = values[best] >= whole / 2 and all(values[best] - values[one] >= _CLEAR * whole for one in others)
+        is_clear = values[best] > whole / 2 and all(values[best] - values[one] >= _CLEAR * whole for one in others)
         return best if is_clear else NO_ANSWER
 
     def _conflicts(self, text: str) -> bool:
@@ -422,7 +438,14 @@ class _Reader:
             both = rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)"
             if one[1] and _place(one[1]) != self._unknown and re.match(both, said):
                 return True
-            if one[1] and len(places) == 1 and begins and places != {_place(one[1])} and not NEGATION.search(said) and not says_unknown(said):
+            if (
+                one[1]
+                and len(places) == 1
+                and begins
+                and places != {_place(one[1])}
+                and not NEGATION.search(said)
+                and not says_unknown(said)
+            ):
                 return True
             if one[1] and not places and self._names_none(said):
                 return True
@@ -433,8 +456,14 @@ class _Reader:
         words = _TOKEN.findall(said)
         if not words or says_unknown(said) or _ABOUT.search(said):
             return False
-        is_name = (len(words) > 1 or words[0].casefold() not in COMMON) and len(words) <= 4 and all(word[0].isupper() for word in words)
-        return is_name or re.match(rf"(?i)\W*(?:the|an?) (?:[\w-]+ ){{0,2}}(?:[\w-]+\W*$|{self._heads})", said) is not None
+        is_name = (
+            (len(words) > 1 or words[0].casefold() not in COMMON)
+            and len(words) <= 4
+            and all(word[0].isupper() for word in words)
+        )
+        return (
+            is_name or re.match(rf"(?i)\W*(?:the|an?) (?:[\w-]+ ){{0,2}}(?:[\w-]+\W*$|{self._heads})", said) is not None
+        )
 
     def _without_listing(self, text: str) -> str:
         """The text without a repetition of the options one after the other."""
@@ -445,7 +474,12 @@ class _Reader:
         # A paragraph before or after the list, with a label that is not the next one, is an answer.
         if len(lines) > 2 and lines[1][1] and (lines[0][1] or "") > lines[1][1] and "\n\n" in text[: lines[1].start(1)]:
             return text[: lines[1].start()]
-        if len(lines) > 2 and lines[-1][1] and not lines[-1][2].strip() and text[: lines[-1].start(1)].rstrip(MARKS)[-2:] == "\n\n":
+        if (
+            len(lines) > 2
+            and lines[-1][1]
+            and not lines[-1][2].strip()
+            and text[: lines[-1].start(1)].rstrip(MARKS)[-2:] == "\n\n"
+        ):
             return text[lines[-1].start() :]
         if len({one[1] for one in lines}) > 1 and all(_verdict(one[0]) is None for one in lines):
             text = _LISTED.sub("", text)
@@ -518,7 +552,9 @@ class _Reader:
             )
             if one:
                 made.append(_Statement(one.place, _HINTED) if is_question else one)
-        is_told = made or is_question or self._unknown is None or _MENTION.search(sentence) or not says_unknown(sentence)
+        is_told = (
+            made or is_question or self._unknown is None or _MENTION.search(sentence) or not says_unknown(sentence)
+        )
         return made if is_told else [_Statement(self._unknown, _NAMED)], ruled_out, corrects
 
     def _clause(self, clause: str, concludes: bool) -> tuple[_Statement | None, set[int]]:

@@ -14,7 +14,8 @@ _OTHER = (
     r"<\|(?:im_start|start_header_id|user|endoftext)\|>|<start_of_turn>|\[/?INST\]|^answer with\b|^fill in the blank|^_{2,} "
 )
 # What repeats a part of the prompt, and may also be in an argument.
-_PART = rf"^[\s{MARKS}#]*(?:context|passage|premises?|hypothesis|answer|a)[\s{MARKS}]*[:：].*"
+_PART = rf"^[\s{MARKS}#]*(?:(?P<given>context|passage|premises?|hypothesis)|answer|a)[\s{MARKS}]*[:：].*"
+_NAMES = {"question", "context", "passage", "premise", "premises", "hypothesis", "user", "human", "exercise"}
 _FRAME = re.compile(rf"(?im)(?P<other>{_OTHER})|(?P<part>{_PART})")
 
 _TRIED = 4  # marks of a frame that are looked at
@@ -26,41 +27,46 @@ _LABELS = _TO_NEXT.join(map(_OPTION.format, "ABC"))
 _KINDS = (r"(?:yes|true|entailment)", r"(?:no|false|contradiction)", r"(?:maybe|neither|neutral)")
 _ONE, _TO_KIND = f"(?:{'|'.join(_KINDS)})", r"(?:[\s,;/]+(?:(?:or|and|nor)\s+)?)"
 _TWO = "|".join(rf"(?:{one}{_TO_KIND})+(?!{one}\b){_ONE}(?:{_TO_KIND}{_ONE})*" for one in _KINDS)
-_REPEATS = re.compile(
+REPEATS = re.compile(
     rf"(?is)[\W_]*(?:[^\n:]{{0,60}}:|(?:the |las? )?(?:options|opciones|choices|answers?)(?: \w+)?)?[\W_]*"
     rf"(?:{_LABELS}|{_TWO}|yes:[^\n]*\bno:[^\n]*\bmaybe:[^\n]*)[\W_]*"
 )
+"""Two or all options one after the other."""
 
 
 def repeats_options(text: str) -> bool:
-    """Return whether a text, up to where it repeats the frame of its prompt, only repeats the options."""
+    """Return whether a text, up to where it repeats the frame of its prompt, only repeats all of the options."""
     mark = next((one for one in _FRAME.finditer(text) if re.search(r"\w", text[: one.start()])), None)
-    return _REPEATS.fullmatch(text[: mark.start()] if mark else text) is not None
+    said = text[: mark.start()] if mark else text
+    kinds = [re.search(rf"(?i)\b{kind}\b", said) is not None for kind in _KINDS]
+    return REPEATS.fullmatch(said) is not None and sum(kinds) != 2
 
 
-def before_frame(text: str, gives_answer: Callable[[str, bool], bool], known: str = "") -> str:
+def before_frame(text: str, gives_answer: Callable[[str, bool], bool], asked: str = "", context: str = "") -> str:
     """The part of a text before it repeats the frame of its prompt.
 
-    An argument may repeat parts of its own prompt, which are known: it is cut where what it repeats is another prompt, or
-    after nothing but an answer.
+    An argument may repeat parts of its own prompt. It is cut where they are those of another one, or after nothing but an
+    answer.
 
     Args:
         text: What a model wrote, without its thinking.
         gives_answer: Whether a text gives an answer, or nothing else.
-        known: The prompt, or a part of it.
+        asked: The question of the prompt.
+        context: The text before it.
     """
-    own = _words(known)
     for mark in islice(_FRAME.finditer(text), _TRIED):
         head = text[: mark.start()]
         if re.search(r"\w", head) and not (mark["part"] and _FRAME.search(head)):
-            is_part = mark["part"] is not None
-            if gives_answer(head, is_part) or (_REPEATS.fullmatch(head) and _REPEATS.fullmatch(mark[0])):
+            is_bare = mark["part"] is not None
+            if gives_answer(head, is_bare) or (REPEATS.fullmatch(head) and REPEATS.fullmatch(mark[0])):
                 return head
-        said = _words(mark[0]) - COMMON
-        if mark["other"] and own and 2 * len(said & own) <= len(said):
+        own = _words(asked if mark["other"] else context if mark["given"] else "")
+        foreign = _words(mark[0].split("?")[0]) - own
+        if own and len(foreign) > (0 if mark["other"] else len(own) // 2):
             return head
     return text
 
 
 def _words(text: str) -> set[str]:
-    return {word for word in re.findall(r"[^\W_]+", straight(text).casefold()) if len(word) > 2}
+    words = re.findall(r"[^\W_]+", straight(text).casefold())
+    return {word for word in words if len(word) > 3 and word not in COMMON} - _NAMES

@@ -101,6 +101,7 @@ def parse_named(
     asked: str = "",
     mentions: Sequence[Sequence[str]] = (),
     unknown: int | None = None,
+    context: str = "",
 ) -> Named:
     """Return whom a text names that answers a question about two people, or fills them in."""
     place = unknown_place(answers) if unknown is None else unknown
@@ -108,7 +109,7 @@ def parse_named(
         raise ValueError(f"{answers!r} are not two people and UNKNOWN")
     reader = _Reader(answers, asked, mentions or [()] * 3, place)
     said = straight(set_thinking_aside(text).answer)
-    return reader.read(before_frame(said, reader.answers, asked))
+    return reader.read(before_frame(said, reader.answers, asked, context))
 
 
 class _Reader:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from qabias.answers.choice import parse_choice
-from qabias.answers.frame import before_frame, repeats_options
+from qabias.answers.frame import REPEATS, before_frame
 from qabias.answers.outcomes import NO_ANSWER as NO_ANSWER
 from qabias.answers.outcomes import is_cut_later, refuses, set_thinking_aside
 from qabias.answers.phrases import ANSWER_WORDS, FINAL, MARKS, STATED, behind, openings_in, says_unknown, straight
@@ -25,8 +25,8 @@ Form = Literal["nli", "qa"]
 
 # Inference
 
-_YES = r"(?:yes|true|correct|entail|entails|entailed|entailment)"
-_NO = r"(?:no|false|incorrect|untrue|contradict|contradicts|contradicted|contradiction)"
+_YES = r"(?:yes|yeah|yep|true|correct|entail|entails|entailed|entailment)"
+_NO = r"(?:no|nope|wrong|false|incorrect|untrue|contradict|contradicts|contradicted|contradiction)"
 _MAYBE = r"(?:maybe|neither|neutral|unknown|unclear|undetermined|possibly|perhaps|unsure|uncertain)"
 _TELL = r"(?:be )?(?:determine|determined|tell|say|said|know|known|answer|answered)"
 
@@ -51,11 +51,20 @@ _DENIED_NOUN = r"(?:there is|there's|there was|see|find) no (?:\S+ )?(?:contradi
 
 # What may be read at a place, in words with one space between. The first that fits counts; None is skipped.
 _READINGS: tuple[tuple[int | None, str], ...] = (
-    (None, rf"(?:the )?premise (?:is|seems|was|must be) (?:\S+ )?{_ONE}"),
+    (None, rf"(?:{_ONE} )?(?:the )?premise (?:is|was|must be) (?:(?:also|indeed|assumed to be) )?{_ONE}"),
+    (None, rf"(?:may|might|could|would|can) (?:(?:also|well|either|still) )?be {_ONE}(?: (?:or|and) {_ONE})?"),
+    (CONTRADICTION, rf"no longer {_YES}"),
+    (CONTRADICTION, r"(?:absolutely|definitely|certainly|of course) not"),
+    (NEUTRAL, r"(?:it is|it's|both are|either is) possible"),
     (NEUTRAL, r"neither (?:true|yes|entailed|entailment) (?:or|nor) (?:false|no|contradicted|contradiction)"),
     # Two or three of the options, one after the other
-    (None, "|".join(rf"(?:{one} (?:(?:or|and|nor) )?)+(?:{other})(?: (?:(?:or|and|nor) )?{_ONE})*{_NO_NOUN}"
-                    for one, other in zip(_KINDS, _OTHERS))),
+    (
+        None,
+        "|".join(
+            rf"(?:{one} (?:(?:or|and|nor) )?)+(?:{other})(?: (?:(?:or|and|nor) )?{_ONE})*{_NO_NOUN}"
+            for one, other in zip(_KINDS, _OTHERS)
+        ),
+    ),
     (None, rf"no (?:doubt|question|matter|{_FURTHER})"),
     (NEUTRAL, r"(?:not|isn't) (?:sure|certain|clear|known|necessarily)"),
     (NEUTRAL, rf"(?:cannot|can not|can't) {_TELL}"),
@@ -79,21 +88,23 @@ _AT = re.compile("(?:" + "|".join(f"({pattern})" for _, pattern in _READINGS) + 
 _READING = re.compile(rf"(?<!\S){_AT.pattern}")
 # Words that may stand between an opening and the label that it leads to.
 _LEAD = re.compile(
-    r"(?:(?:is|be|would|should|must|that|it|it's|this|the|a|an|answer|hypothesis|statement|most|likely|clearly|"
+    r"(?:(?::|is|be|would|should|must|that|it|it's|this|the|a|an|answer|hypothesis|statement|most|likely|clearly|"
     r"definitely|probably|simply|therefore|thus|so|option|label) )*"
 )
 # A mark after "no" makes it an answer even before such a noun ("No. Reason: ..."), so it is kept there as a word.
 _BEFORE_NOUN = rf"[\W_]*(?:one|doubt|question|matter|way|{_WHICH}(?:{_NOT_GIVEN}|comment))\b"
 _STOP = rf"(?<=\bno)(?:[^\w\s]|\s*\n|\s+[^\w\s])(?={_BEFORE_NOUN})"
 # And what comes after "yes or no?" is no part of it.
-_ASKS = r"(?:(?<=no)|(?<=yes)|(?<=true)|(?<=false)|(?<=maybe)|(?<=neither)|(?<=tion)|(?<=neutral))[?:]"
+_ASKS = r"(?:(?<=no)|(?<=yes)|(?<=true)|(?<=false)|(?<=maybe)|(?<=neither)|(?<=tion)|(?<=neutral))[?:]|:(?=[\W_]*(?:yes|no|maybe|true|false|neutral|neither|entail|contra))"
+# Taken back
+_CORRECTED = re.compile(r"(?i)\b(?:no,? wait|wait,? no|actually|on (?:second thoughts?|reflection)|correction)\b")
 _WORD = re.compile(rf"[^\W_]+(?:['-][^\W_]+)*|{_STOP}|{_ASKS}")
 
 
 def parse_inference(text: str, prompt: str = "") -> int:
     r"""Read the label out of an answer."""
     said = straight(set_thinking_aside(text).answer)
-    before = before_frame(said, _answers, prompt)
+    before = before_frame(said, _answers, prompt, prompt)
     return _read_inference(before, is_cut_later(text) and before == said)
 
 
@@ -102,17 +113,19 @@ def _answers(said: str, is_bare: bool) -> bool:
 
 
 def _read_inference(said: str, is_cut: bool) -> int:
-    if repeats_options(said):
+    if REPEATS.fullmatch(said):
         return NO_ANSWER
     final = _only(map(_final_label, behind(said, FINAL)))
     if final is not None:
         return final
+    if (again := _CORRECTED.split(said))[1:] and (label := _last(words_of(again[-1]))) is not None:
+        return label
     stated = _only([*map(_label_at, behind(said, STATED)), _leading_label(said), _last_label(said)])
     if stated is not None:
         return stated
     if is_cut:
         return NO_ANSWER
-    label = None if refuses(said) else _first(words_of(said))
+    label = None if refuses(said) else _last(words_of(said))
     if label is None:
         return NEUTRAL if says_unknown(said) else NO_ANSWER
     return label
@@ -122,6 +135,13 @@ def _first(words: str) -> int | None:
     """The first label in some words; None for none."""
     labels = (_label_of(match) for match in _READING.finditer(words))
     return next((label for label in labels if label is not None), None)
+
+
+def _last(words: str) -> int | None:
+    """The last label in some words that is no question; None for none."""
+    matches = (match for match in _READING.finditer(words) if words[match.end() : match.end() + 2] != " ?")
+    labels = [label for match in matches if (label := _label_of(match)) is not None]
+    return labels[-1] if labels else None
 
 
 def _label_of(match: re.Match[str]) -> int | None:
@@ -156,7 +176,8 @@ def _leading_label(text: str) -> int | None:
     start = min((opening.start() for opening in openings_in(text, STATED)), default=len(text))
     match = _AT.match(words_of(text[:start]))
     label = _label_of(match) if match else None
-    return None if label == NO_ANSWER else label
+    is_asked = match is not None and match.string[match.end() : match.end() + 2] == " ?"
+    return None if label == NO_ANSWER or is_asked else label
 
 
 def _last_label(text: str) -> int | None:
