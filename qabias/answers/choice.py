@@ -227,7 +227,6 @@ class _Reader:
         )
 
     def _named_by(self, answers: Sequence[str]) -> dict[tuple[str, ...], int]:
-        """What names each answer: its words without an article, and words that no other answer and no question has."""
         plain = (" ".join(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers)
         whole = [tuple(one.split()) for one in plain]
         short = [
@@ -246,7 +245,6 @@ class _Reader:
         return names
 
     def _option_pattern(self, names: Mapping[tuple[str, ...], int]) -> tuple[re.Pattern[str], list[int]]:
-        """A pattern with one group for every name, and the places of the groups."""
         phrases = sorted(names, key=lambda words: -sum(map(len, words)))
         own = (re.escape(one) + ("" if one.endswith("'") else r"\s+") for one in self._phrases.articles)
         articles = "|".join((*(rf"{one}\s+" for one in ("the", "an?", "his", "her", "my", "their")), *own))
@@ -268,12 +266,10 @@ class _Reader:
         return option, [names[words] for words in phrases]
 
     def answers(self, text: str, is_bare: bool) -> bool:
-        """Return whether a text gives an answer, and nothing else if it is to be bare."""
         rest = _TOKEN.search(_MENTION.sub("", self._marked(text))) if is_bare else None
         return rest is None and self.read(text) != NO_ANSWER
 
     def read(self, text: str, is_cut: bool = False) -> int:
-        """Return what a text answers, its thinking set aside."""
         whole = bare(text)
         if whole in self._wordings:
             return self._wordings.index(whole)
@@ -296,7 +292,6 @@ class _Reader:
         )
 
     def _decide(self, statements: list[_Statement], ruled_out: set[int], n_before: int, is_refusal: bool) -> int:
-        """Return the place of the statements of the highest level, after the last correction."""
         statements = statements[n_before:]
         top = max((one.level for one in statements), default=_HINTED)
         if top < _STATED and is_refusal:
@@ -311,7 +306,6 @@ class _Reader:
         return places.pop() if len(places) == 1 and places <= left else NO_ANSWER
 
     def _statements(self, text: str) -> tuple[list[_Statement], set[int], int]:
-        """What a text states, what it rules out, and how many statements come before the last correction."""
         made: list[_Statement] = []
         ruled_out: set[int] = set()
         corrected = n_corrections = 0
@@ -351,7 +345,6 @@ class _Reader:
         return made, ruled_out, corrected
 
     def _marked(self, text: str) -> str:
-        """A text with one character for every mention of an answer."""
         text = self._option.sub(self._as_words, _PRIVATE.sub("", text))
         if self._is_lettered:
             text = _ORDINAL.sub(self._as_ordinal, _SEVERAL.sub(r"\1\2\3option ", text))
@@ -363,20 +356,17 @@ class _Reader:
         return re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
 
     def _as_words(self, match: re.Match[str]) -> str:
-        """The character of an answer; of a person inside another thing, "the nurse's friend", the same text."""
         before, after = match.string[max(0, match.start() - 40) : match.start()], match.string[match.end() :]
         if self._phrases.is_english and (_OWNER.match(match[0][-2:] + after[:12]) or _OF.search(before)):
             return match[0]
         return chr(_BY_WORDS + self._places[(match.lastindex or 0) - 1])
 
     def _as_ordinal(self, match: re.Match[str]) -> str:
-        """The character of an answer that is given by its number."""
         place = next(n for n in range(4) if re.fullmatch(f"(?i:{_ORDINALS[n]})", match[1] or match[2])) % 3
         place = self._n - 1 if re.match("(?i)last", match[2] or "") else place
         return chr(_BY_LABEL + place) if place < self._n else match[0]
 
     def _as_label(self, match: re.Match[str], text: str) -> str:
-        """The character of a label; of a letter that is a word in its sentence, or a number in it, the same text."""
         before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
         rest, is_plain = after.lstrip(" " + MARKS), match[0].islower() and match[0].isascii()
         closes, own = _CLOSES.match(after), _WORDED.match(rest)
@@ -412,7 +402,6 @@ class _Reader:
         return f"{match[1]} {match[3]}" if rest in ("", "\n", ".", ",") and "\n" not in match[2] else match[0]
 
     def _valued(self, text: str) -> int:
-        """The answer of the largest of several values, if it is clear."""
         found = {(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)}
         values = {place: float(value) if value[-1].isdigit() else float(value == "true") for place, value in found}
         if not values or len(values) < len(found):
@@ -423,7 +412,6 @@ class _Reader:
         return best if is_clear else NO_ANSWER
 
     def _conflicts(self, text: str) -> bool:
-        """Whether a label is followed by the words of another answer, or of none, or by another label."""
         if not self._labels or not self._phrases.is_english:
             return False
         if number := re.fullmatch(rf"\s*\(?([1-9])[.):]\s*({_WORDS}){_NO_WORD}", text):
@@ -452,7 +440,6 @@ class _Reader:
         return False
 
     def _names_none(self, said: str) -> bool:
-        """Whether a text has the form of an answer, but names none."""
         words = _TOKEN.findall(said)
         if not words or says_unknown(said) or _ABOUT.search(said):
             return False
@@ -466,7 +453,6 @@ class _Reader:
         )
 
     def _without_listing(self, text: str) -> str:
-        """The text without a repetition of the options one after the other."""
         if _TICK.search(text):
             return text
         text = "\n".join(line for line in text.split("\n") if not _ENUMERATES.search(line))
@@ -492,7 +478,6 @@ class _Reader:
         return text
 
     def _openings(self, sentence: str) -> Iterator[_Statement]:
-        """The statements behind openings."""
         levels = ((_FINAL, FINAL), (_STATED, (*STATED, *self._phrases.openings())))
         for level, patterns in levels:
             for opening in openings_in(sentence, patterns):
@@ -521,7 +506,6 @@ class _Reader:
                         yield _Statement(self._unknown, level)
 
     def _sentence(self, sentence: str) -> tuple[list[_Statement], set[int], int]:
-        """What one sentence states and rules out, and how much of it comes before a correction; -1 without one."""
         made, ruled_out, corrects = list(self._openings(sentence)), set[int](), -1
         is_question = sentence.rstrip().endswith("?")
         is_reason = in_front = concludes = begun = denies = False
@@ -558,7 +542,6 @@ class _Reader:
         return made if is_told else [_Statement(self._unknown, _NAMED)], ruled_out, corrects
 
     def _clause(self, clause: str, concludes: bool) -> tuple[_Statement | None, set[int]]:
-        """What one clause states, and what it rules out."""
         places = {_place(one) for one in _MENTION.findall(clause)}
         people = places - {self._unknown}
         if _RULED_OUT.search(clause) and people:
@@ -603,7 +586,6 @@ class _Reader:
         return _Statement(place, _HINTED if is_hint else level), set()
 
     def _foreign(self, sentence: str, is_first: bool) -> list[_Statement]:
-        """What one sentence of another language states."""
         stated, phrases = list(self._openings(sentence)), self._phrases
         mentions = list(_MENTION.finditer(sentence))
         if stated or sentence.rstrip().endswith(("?", "？")):
@@ -632,19 +614,16 @@ class _Reader:
 
 
 def _differs(mention: str, rest: str) -> bool:
-    """Whether another answer follows at once, as in "(B) The nurse" or "A, B"."""
     other = re.match(rf"[\s{MARKS}:,)\]–—-]*({_ANY})(?=[\s{MARKS}]*(?:[\])}}.,;\n]|$))", rest)
     return other is not None and _place(other[1]) != _place(mention)
 
 
 def _without_last(text: str) -> str:
-    """A text without its last sentence, which was cut off, unless it is the only one."""
     ends = [one.end() for one in SENTENCE.finditer(text.rstrip()) if _MENTION.search(text[: one.end()])]
     return text[: ends[-1]] if ends else text
 
 
 def _verdict(line: str) -> bool | None:
-    """Whether a line about one answer calls it right or wrong; None for neither."""
     mentions = list(_MENTION.finditer(line))
     if len({_place(one[0]) for one in mentions}) != 1:
         return None
@@ -660,7 +639,6 @@ def _place(mention: str) -> int:
 
 
 def _contents(text: str) -> set[str]:
-    """The beginnings of the words that tell what a text is about."""
     words = _TOKEN.findall(_MENTION.sub(" ", text).casefold())
     return {
         word[:4]

@@ -126,18 +126,15 @@ class _Reader:
         self._mentions = [[_words(mention) for mention in mentions[place]] for place in self._people]
 
     def _lacking(self, one: Sequence[str], other: Sequence[str]) -> list[str]:
-        """The words of a person that the other one lacks; common ones only for want of others."""
         lacking = [word for word in one if word not in other]
         asked = self._asked.split()
         return [word for word in lacking if word not in _COMMON and word not in asked and len(word) > 2] or lacking
 
     def answers(self, text: str, is_bare: bool) -> bool:
-        """Return whether a text gives an answer, and nothing else if it is to be bare."""
         is_one = re.fullmatch(r"(?:(?:the|an?) )?(#[01]|\S+)(?: \1)*", self._masked(_words(text)))
         return (not is_bare or is_one is not None or is_unknown_wording(text)) and self.read(text) != _NOTHING
 
     def read(self, text: str) -> Named:
-        """Read a text without its thinking."""
         stated = _agreed([self._clause(_words(part), False) for part in behind(text, FINAL) or behind(text, STATED)])
         if stated:
             return stated
@@ -148,7 +145,6 @@ class _Reader:
         return read or self._sentences(sentences, refuses(text))
 
     def _blank(self, sentence: str) -> Named:
-        """Read what a sentence puts into the blank; the last clause counts."""
         before, after = self._around
         start, end = sentence.find(before), sentence.rfind(after)
         if not any(self._around) or start < 0 or end < start + len(before):
@@ -157,7 +153,6 @@ class _Reader:
         return self._clause(_CONTRAST.split(f" {filled} ")[-1].strip(), on_its_own=False)
 
     def _sentences(self, sentences: Sequence[str], refused: bool) -> Named:
-        """Read the first sentence and the conclusions, or every sentence for a blank."""
         if not sentences:
             return _NOTHING
         fills = any(self._around)
@@ -168,7 +163,6 @@ class _Reader:
         return _agreed([first, *concluded]) or _NOTHING
 
     def _clause(self, words: str, on_its_own: bool = True) -> Named:
-        """Read a sentence, or what fills the blank."""
         whole = self._masked(words)
         clause = self._unreported(self._nearest(_OPENING.sub("", whole)))
         head = self._head(clause)
@@ -187,7 +181,6 @@ class _Reader:
         return _NOTHING if _MENTION.search(whole) or (on_its_own and self._digresses(head, 4)) else self._nobody(head)
 
     def _nobody(self, head: str) -> Named:
-        """Return neither, both or someone, if a clause that names none of the people begins with it."""
         if re.fullmatch(r"they(?: \S+)?", head):
             return Named(self._unknown, BOTH)
         denies_more = len(NEGATION.findall(head)) > len(NEGATION.findall(self._asked))
@@ -209,17 +202,14 @@ class _Reader:
         return Named(self._unknown, BOTH if joined[1] == "and" else SOMEONE)
 
     def _nearest(self, clause: str) -> str:
-        """The first clause with most words of the question, if clauses contrast."""
         asked = _telling(self._asked.split())
         return max(_CONTRAST.split(f" {clause} "), key=lambda part: len(asked & set(part.split())))
 
     def _unreported(self, clause: str) -> str:
-        """A clause without the words that report it, unless saying or believing is what was asked about."""
         reported = _REPORTED.match(clause)
         return clause[reported.end() :] if reported and reported[2] not in self._asked.split() else clause
 
     def _head(self, clause: str) -> str:
-        """The part of a clause that names a person: without reasons and what follows the person."""
         head = f" {clause} "
         # What was asked may itself have a reason in it: "Who was turned down because of race?"
         for rest in _REST.finditer(head):
@@ -231,7 +221,6 @@ class _Reader:
         return (head[: more.start()] if more else head).strip()
 
     def _affirms(self, head: str) -> bool:
-        """Whether a clause affirms what was asked, without a denial or doubt."""
         asked, said = self._asked.split(), head.split()
         if set(_DOUBT.findall(head)) - set(asked) or _reversed(asked) & {*said} or _reversed(said) & {*asked}:
             return False
@@ -239,14 +228,12 @@ class _Reader:
         return denied == denial_asked or (not denied and not _telling(said) & _telling(asked))
 
     def _digresses(self, head: str, allowed: int = 2) -> bool:
-        """Whether a sentence is about something else than the question."""
         others = [word.rstrip("s") for word in head.split() if word[0].isalnum() and word not in _COMMON]
         asked = {word.rstrip("s") for word in _telling(self._asked.split())}
         n_shared = len(asked & set(others))
         return (len(others) > allowed + 1 and 2 * n_shared <= len(asked)) or (len(others) > allowed and n_shared == 0)
 
     def _masked(self, words: str) -> str:
-        """The words with a mark for every mention of one of the people."""
         for number, name in sorted(enumerate(self._whole), key=lambda entry: -len(entry[1])):
             words = re.sub(rf"(?<!\S){re.escape(name)}(?:s|es)?(?!\S)", f"#{number}", words)
         words = " ".join(self._mark(word) for word in words.split())
@@ -264,7 +251,6 @@ class _Reader:
 
 
 def _agreed(readings: Sequence[Named]) -> Named | None:
-    """The one reading; nothing if they differ; None without any."""
     different = set(readings) - {_NOTHING}
     if not different:
         return None
@@ -276,7 +262,6 @@ def _telling(words: Iterable[str]) -> set[str]:
 
 
 def _reversed(words: Iterable[str]) -> set[str]:
-    """The words that deny some, as "unsure" does "sure"."""
     return {
         f"{prefix}{word}" for word in words if len(word) > 3 for prefix in ("un", "in", "im", "ir", "il", "dis", "non")
     }
@@ -291,7 +276,6 @@ def _is_form(word: str, own: str) -> bool:
 
 
 def _words(text: str) -> str:
-    """The words of a text and the marks that part its clauses, in lower case with one space between."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     plain = plain.casefold().replace("’", "'").replace("‘", "'").replace("-", " ")
     return " ".join(re.sub(r"'s?$", " 's", word) for word in _WORD.findall(plain)).removesuffix(" 's")

@@ -132,25 +132,21 @@ def _read_inference(said: str, is_cut: bool) -> int:
 
 
 def _first(words: str) -> int | None:
-    """The first label in some words; None for none."""
     labels = (_label_of(match) for match in _READING.finditer(words))
     return next((label for label in labels if label is not None), None)
 
 
 def _last(words: str) -> int | None:
-    """The last label in some words that is no question; None for none."""
     matches = (match for match in _READING.finditer(words) if words[match.end() : match.end() + 2] != " ?")
     labels = [label for match in matches if (label := _label_of(match)) is not None]
     return labels[-1] if labels else None
 
 
 def _label_of(match: re.Match[str]) -> int | None:
-    """The label of a reading; None for one that is skipped."""
     return next(label for (label, _), part in zip(_READINGS, match.groups(), strict=True) if part)
 
 
 def _final_label(text: str) -> int | None:
-    """The label in what is stated as final, whatever words come before it; None for a repetition of the options."""
     words = words_of(text)
     label = _first(words)
     if label is not None or _READING.search(words):
@@ -159,7 +155,6 @@ def _final_label(text: str) -> int | None:
 
 
 def _label_at(text: str) -> int | None:
-    """The label that a text leads to at once; None for none."""
     words = words_of(text)
     lead = _LEAD.match(words)
     place = lead.end() if lead else 0
@@ -172,7 +167,6 @@ def _label_at(text: str) -> int | None:
 
 
 def _leading_label(text: str) -> int | None:
-    """The label that a text begins with, before anything that leads to an answer; None for none or a denied one."""
     start = min((opening.start() for opening in openings_in(text, STATED)), default=len(text))
     match = _AT.match(words_of(text[:start]))
     label = _label_of(match) if match else None
@@ -181,14 +175,12 @@ def _leading_label(text: str) -> int | None:
 
 
 def _last_label(text: str) -> int | None:
-    """The label that fills the last line; None for any other line."""
     lines = [words for line in text.splitlines() if (words := words_of(line))]
     match = _AT.fullmatch(lines[-1]) if lines else None
     return _label_of(match) if match else None
 
 
 def _only(labels: Iterable[int | None]) -> int | None:
-    """The one label among some; `NO_ANSWER` for several, None for none."""
     different = {label for label in labels if label is not None}
     return different.pop() if len(different) == 1 else NO_ANSWER if different else None
 
