@@ -76,7 +76,6 @@ _CLAUSE = re.compile(
 _CONTRASTS = frozenset(["although", "though", "while"])
 _REASONS = _CONTRASTS | {"because", "since", "given", "considering", "as", "if", "due to"}
 _CONCLUDES = frozenset(["so", "therefore", "thus", "hence", "meaning", "leaving", "leaves"])
-_CONCLUSION = re.compile(r"(?i)\b(?:conclusion|verdict|as a result|follows that|must (?:be|have)|ha[sd] to be)\b")
 _CORRECTS = re.compile(
     r"(?i)^\W*(?:(?:no|nope|sorry|hmm)\W*$|no wait|(?:actually|wait|hold on|rather|or rather|correction|edit)\b)|"
     r"\b(?:corrected|second thought|take (?:that|it) back|scratch that|misread|change (?:that|my|it)|reconsider|"
@@ -91,24 +90,15 @@ _RULED_OUT = re.compile(
     r"(?:the|an?|my) (?:\w+ ){0,2}(?:answer|option|choice|one))\s*)+\W*$)"
     rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}"
 )
-_BESIDE = re.compile(r"(?i)\W*(?:in|for|on|from|with|by|of|like|unlike|to|as|between|among|despite)\b")
-# "It was the baker who", "the one who was late is the baker".
-_IDENTIFIES = re.compile(
-    rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b|\b(?:one|person|individual) (?:who|that)\b.*(?:is|was) {_ANY}\W*$"
-)
-_NEITHER = re.compile(r"(?i)\W*neither(?: of them)?\W*")
 _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
 _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
 _SUPPOSED = re.compile(r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|between|torn)\b")
 _LISTS = re.compile(r"(?i)\b(?:consider|look|check|evaluat|regarding|start|identif|people|between|list)")
-_ENDS_WITH_LABEL = re.compile(
-    rf"(?is)^(?!.*\b(?:consider|look|check|evaluat|regarding|start|identif|people|between|list))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$"
-)
+_ENDS_WITH_LABEL = re.compile(rf"(?is)^\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$")
 _NOT_ANYWHERE = re.compile(rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니")
 _INSTEAD = re.compile(r"(?is)\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*")
-_TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
-_CROSS = re.compile(r"[✗✘❌☒✖]")
+_TICK, _CROSS = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]"), re.compile(r"[✗✘❌☒✖]")
 _RIGHT = re.compile(rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b(?! +\w)")
 _WRONG = re.compile(
     rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|"
@@ -138,14 +128,6 @@ _PAIRED = tuple(
         rf"^{_NO_WORD}({_LABEL})[\s{MARKS}.):]*\n{_NO_WORD}({_WORDS}){_NO_WORD}(?:\n|$)",
         rf"({_LABEL})[ {MARKS}:()\]–—-]*({_WORDS})(?=[ {MARKS})]*(?:[.\n]|$))",
     )
-)
-_ABOUT = re.compile(
-    r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final|neither|nobody|none)"
-)
-_OWNER = re.compile(r"(?i)'s (?!fault|the |an? |not |who|more|likely|said|right|correct|responsible)[a-z]")
-_OF = re.compile(
-    r"(?i)(?<!\binstead)(?<!\bbecause)(?<!\bout)(?<!\bfavou?r)(?<!\bone)(?<!\bcase)(?<!\ball)(?<!\bthink)(?<!\bspeak)"
-    r"(?<!\bspeaking) of (?:the )?$".replace("(?<!\\bfavou?r)", "(?<!\\bfavor)(?<!\\bfavour)")
 )
 _ABOUT = re.compile(
     r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final|neither|nobody|none)"
@@ -345,7 +327,9 @@ class _Reader:
         return made, ruled_out, corrected
 
     def _marked(self, text: str) -> str:
-        text = self._option.sub(self._as_words, _PRIVATE.sub("", text))
+        text = self._option.sub(
+            lambda one: chr(_BY_WORDS + self._places[(one.lastindex or 0) - 1]), _PRIVATE.sub("", text)
+        )
         if self._is_lettered:
             text = _ORDINAL.sub(self._as_ordinal, _SEVERAL.sub(r"\1\2\3option ", text))
         text = self._label.sub(lambda one: self._as_label(one, text), text)
@@ -354,12 +338,6 @@ class _Reader:
         text = re.sub(rf"({_LABEL})([\s{MARKS}.:：()\]—–-]*)({_WORDS})(?:\s*\))?", self._joined, text)
         text = re.sub(rf"({_WORDS})(?:[ -]+(?:(?:an?|the|of|with|in|on|his|her|and)\s+){{0,3}}\1)+", r"\1", text)
         return re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
-
-    def _as_words(self, match: re.Match[str]) -> str:
-        before, after = match.string[max(0, match.start() - 40) : match.start()], match.string[match.end() :]
-        if self._phrases.is_english and (_OWNER.match(match[0][-2:] + after[:12]) or _OF.search(before)):
-            return match[0]
-        return chr(_BY_WORDS + self._places[(match.lastindex or 0) - 1])
 
     def _as_ordinal(self, match: re.Match[str]) -> str:
         place = next(n for n in range(4) if re.fullmatch(f"(?i:{_ORDINALS[n]})", match[1] or match[2])) % 3
@@ -380,7 +358,8 @@ class _Reader:
             is_label = False
         elif match[0] in "AÀ" and re.match(r"[^\W\d_]", rest):
             foreign = not self._phrases.is_english and (
-                self._phrases.ends(after) or self._phrases.joined(after) or self._phrases.rejects(rest)
+                pattern_of(self._phrases.rejected + self._phrases.joins).match(rest)
+                or pattern_of(self._phrases.endings).match(after)
             )
             is_label = (
                 bool(foreign)
@@ -489,12 +468,16 @@ class _Reader:
                     if (
                         denied
                         or _RULED_OUT.search(match[1] + clause)
-                        or self._phrases.rejects(rest.lstrip())
-                        or self._phrases.doubts_later(rest, "")
+                        or pattern_of(self._phrases.rejected).match(rest.lstrip())
+                        or pattern_of(self._phrases.doubts).search(rest)
                     ):
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
-                    both = _BOTH.match(rest) or self._phrases.joined(rest) or _differs(match[1], rest)
+                    both = (
+                        _BOTH.match(rest)
+                        or pattern_of(self._phrases.joins).match(rest.lstrip())
+                        or _differs(match[1], rest)
+                    )
                     yield _Statement(NO_ANSWER if both else _place(match[1]), _HINTED if is_asked else level)
                 elif level == _FINAL and re.match(r'(?:""|null\b|\[\]|\{\})', sentence[opening.end() :]):
                     yield _Statement(NO_ANSWER, level)
@@ -525,7 +508,7 @@ class _Reader:
                 break
             if is_reason or (after == ":" and not _LABELED.search(clause)) or _FORMERLY.search(clause):
                 continue
-            one, out = self._clause(clause, concludes or _CONCLUSION.search(clause) is not None)
+            one, out = self._clause(clause, concludes)
             ruled_out |= out
             if made and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
                 one = _Statement(NO_ANSWER, made[-1].level)
@@ -556,14 +539,14 @@ class _Reader:
         if (
             self._unknown is not None
             and not _LABELED.search(clause)
-            and (places == {self._unknown} or says_unknown(clause) or _NEITHER.fullmatch(clause))
+            and (places == {self._unknown} or says_unknown(clause))
         ):
             return (_Statement(self._unknown, level), set()) if len(people) != 1 else (None, set())
         if len(places) != 1 or _SUPPOSED.search(clause):
             return None, set()
         (place,) = places
         before, _, behind = re.split(f"({_ANY})", clause, maxsplit=1)
-        if _ENDS_WITH_LABEL.search(clause) and not _NOT_ANYWHERE.search(clause):
+        if _ENDS_WITH_LABEL.search(clause) and not _LISTS.search(clause) and not _NOT_ANYWHERE.search(clause):
             return _Statement(place, _HINTED if _HEDGE.search(clause) else _STATED), set()
         if len(_WORDED.findall(clause)) > 1:
             return None, set()
@@ -571,11 +554,11 @@ class _Reader:
         is_bare = not others - shared
         is_meant = is_bare or 2 * len(shared) > len(self._asked) > 0
         if not self._asks and not is_bare:
-            is_meant = concludes or _IDENTIFIES.search(clause) is not None
+            is_meant = concludes
         is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
         if _IS_ANSWER.search(clause) and not denied:
             return _Statement(place, _HINTED if is_hint else _STATED), set()
-        if (is_hint and self._asks and not is_bare) or (is_bare and _BESIDE.match(before)):
+        if is_hint and self._asks and not is_bare:
             return None, set()
         if not is_meant:
             return (_Statement(place, _HINTED), set()) if is_hint and not self._asks else (None, set())
@@ -596,16 +579,22 @@ class _Reader:
         ):
             return [] if self._unknown is None else [_Statement(self._unknown, _NAMED)]
         if not mentions:
-            is_doubt = not is_first and phrases.doubts_later("", " ".join(_TOKEN.findall(sentence.casefold())))
+            is_doubt = not is_first and pattern_of(phrases.doubts).match(" ".join(_TOKEN.findall(sentence.casefold())))
             return [_Statement(NO_ANSWER, _NAMED)] if is_doubt else []
         place, rest = _place(mentions[0][0]), sentence[mentions[0].end() :].lstrip(" )" + MARKS)
         parts = [rest, *re.split("[,;:—–.]", rest)[:1]]
         begins = re.fullmatch(r"[\W_]*(?:\w{1,3}\s)?", sentence[: mentions[0].start()]) is not None
         after = sentence[mentions[0].end() :]
-        is_hidden = after[:1].isalnum() and not phrases.ends(after)  # a longer word, and no ending of the language
-        if is_hidden or any(map(phrases.rejects, parts)) or phrases.joined(rest) or says_unknown(rest, phrases):
+        is_hidden = after[:1].isalnum() and not pattern_of(phrases.endings).match(
+            after
+        )  # a longer word, and no ending of the language
+        if (
+            is_hidden
+            or any(map(pattern_of(phrases.rejected + phrases.joins).match, parts))
+            or says_unknown(rest, phrases)
+        ):
             return []
-        if phrases.doubts_later(rest, ""):
+        if pattern_of(phrases.doubts).search(rest):
             return [_Statement(NO_ANSWER, _NAMED)]
         denied = pattern_of(phrases.negations).search(sentence) or _NOT_ANYWHERE.search(sentence)
         if begins and (is_first or not denied) and (len(places) == 1 or rest[:1] in (",", ";")):
