@@ -60,6 +60,8 @@ _AND = (
 )
 _BOTH = re.compile(f"(?i){_AND}{_ANY}")
 _AT = re.compile(f"(?i){_LEAD}({_ANY})")
+# Nothing in JSON, or a label that the prompt does not have
+_NO_OPTION = re.compile(rf"\"\"|null\b|\[\]|\{{\}}|(?i:{_LEAD})(?!A|I)[A-Z](?=[\s{MARKS}]*(?:[.):]|\n|$))")
 _LED = re.compile(
     rf"(?i)(?:{ANSWER_WORDS}|letter|pick|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$"
 )
@@ -129,6 +131,7 @@ _PAIRED = tuple(
         rf"({_LABEL})[ {MARKS}:()\]–—-]*({_WORDS})(?=[ {MARKS})]*(?:[.\n]|$))",
     )
 )
+_FIRST_OF_TWO = re.compile(rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)")
 _ABOUT = re.compile(
     r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final|neither|nobody|none)"
 )
@@ -295,25 +298,20 @@ class _Reader:
         self._is_alone = len({*map(_place, _MENTION.findall(text))}) == 1
         is_ticked = _TICK.search(text) is not None
         for line in text.split("\n"):
-            if bare := re.fullmatch(rf"{_NO_WORD}({_WORDS}){_NO_WORD}", line):
-                made.append(_Statement(_place(bare[1]), _STATED if self._is_alone else _NAMED))
-                continue
+            mention = _MENTION.search(line)
             verdict = _verdict(line)
-            if verdict is not None:
-                (place,) = {_place(one) for one in _MENTION.findall(line)}
-                if verdict:
-                    made.append(_Statement(place, _STATED))
-                else:
-                    ruled_out.add(place)
-                continue
-            if is_ticked and _MENTION.search(line) and not re.search(r"\w", _MENTION.sub("", line)):
+            if mention and verdict is False:
+                ruled_out.add(_place(mention[0]))
+            elif mention and (verdict or re.fullmatch(rf"{_NO_WORD}{_WORDS}{_NO_WORD}", line)):
+                made.append(_Statement(_place(mention[0]), _STATED if verdict or self._is_alone else _NAMED))
+            if verdict is not None or (is_ticked and mention and not re.search(r"\w", _MENTION.sub("", line))):
                 continue
             for sentence in SENTENCE.split(line):
                 before = len(made)
-                if self._phrases.is_english:
-                    new, out, corrects = self._sentence(sentence)
-                else:
-                    new, out, corrects = self._foreign(sentence, not made), set(), -1
+                is_english, is_first = self._phrases.is_english, not made
+                new, out, corrects = (
+                    self._sentence(sentence) if is_english else (self._foreign(sentence, is_first), set(), -1)
+                )
                 n_corrections += corrects >= 0
                 if corrects >= 0:
                     corrected = before + corrects
@@ -348,37 +346,27 @@ class _Reader:
         before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
         rest, is_plain = after.lstrip(" " + MARKS), match[0].islower() and match[0].isascii()
         closes, own = _CLOSES.match(after), _WORDED.match(rest)
-        if (
-            (before[-1:] in ("(", "[") and after[:1] in (")", "]"))
-            or (_BEGINS.search(before) and (closes or (own and not is_plain)))
-            or (_LED.search(before) and (closes or own or not is_plain))
-        ):
-            is_label = True
-        elif is_plain or match[0].isdigit() or re.search(r"\b(?:an?|the|step|grade|vitamin) $", before, re.IGNORECASE):
-            is_label = False
-        elif match[0] in "AÀ" and re.match(r"[^\W\d_]", rest):
-            foreign = not self._phrases.is_english and (
-                pattern_of(self._phrases.rejected + self._phrases.joins).match(rest)
-                or pattern_of(self._phrases.endings).match(after)
-            )
-            is_label = (
-                bool(foreign)
-                or (not rest[0].isascii() and self._phrases.is_english)
-                or _NO_NOUN.match(rest) is not None
-            )
-        else:
-            is_label = True
+        is_enclosed = before[-1:] in ("(", "[") and after[:1] in (")", "]")
+        is_first = _BEGINS.search(before) and (closes or (own and not is_plain))
+        is_led = _LED.search(before) and (closes or own or not is_plain)
+        is_label = bool(is_enclosed or is_first or is_led)
+        is_word = is_plain or match[0].isdigit() or re.search(r"(?i)\b(?:an?|the|step|grade|vitamin) $", before)
+        if not is_label and not is_word:
+            is_label = match[0] not in "AÀ" or not re.match(r"[^\W\d_]", rest) or _NO_NOUN.match(rest) is not None
+            if not is_label and self._phrases.is_english:
+                is_label = not rest[0].isascii()
+            elif not is_label:
+                follows = pattern_of(self._phrases.rejected + self._phrases.joins).match(rest)
+                is_label = bool(follows or pattern_of(self._phrases.endings).match(after))
         return chr(_BY_LABEL + self._labels[match[0].casefold()]) if is_label else match[0]
 
     def _joined(self, match: re.Match[str]) -> str:
+        begins = self._phrases.is_english and _BEGINS.search(match.string[max(0, match.start() - 40) : match.start()])
         if _place(match[1]) == _place(match[3]):
-            begins = _BEGINS.search(match.string[max(0, match.start() - 40) : match.start()])
-            return f"{match[1]}." if begins and _LABELED.match(match[1]) and self._phrases.is_english else match[1]
-        if self._phrases.is_english and _BEGINS.search(match.string[max(0, match.start() - 40) : match.start()]):
-            return match[0]
+            return f"{match[1]}." if begins else match[1]
         # "(a) The baker" is two answers where the baker is another one; "A. The baker was late" is not.
-        rest = match.string[match.end() : match.end() + 1]
-        return f"{match[1]} {match[3]}" if rest in ("", "\n", ".", ",") and "\n" not in match[2] else match[0]
+        ends = match.string[match.end() : match.end() + 1] in ("", "\n", ".", ",") and "\n" not in match[2]
+        return f"{match[1]} {match[3]}" if ends and not begins else match[0]
 
     def _valued(self, text: str) -> int:
         found = {(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)}
@@ -395,59 +383,39 @@ class _Reader:
             return False
         if number := re.fullmatch(rf"\s*\(?([1-9])[.):]\s*({_WORDS}){_NO_WORD}", text):
             return self._is_lettered and _place(number[2]) != int(number[1]) - 1
-        for pair in (one for pattern in _PAIRED for one in pattern.finditer(text)):
-            if _place(pair[1]) != _place(pair[2]):
-                return True
-        for one in _LISTED.finditer(text):
-            said = SENTENCE.split(one[2].strip())[0] if one[1] else ""
-            places = {_place(mention) for mention in _MENTION.findall(said)}
-            begins = re.match(rf"{_NO_WORD}(?:the |an? )?{_ANY}", said) is not None
-            both = rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)"
-            if one[1] and _place(one[1]) != self._unknown and re.match(both, said):
-                return True
-            if (
-                one[1]
-                and len(places) == 1
-                and begins
-                and places != {_place(one[1])}
-                and not NEGATION.search(said)
-                and not says_unknown(said)
-            ):
-                return True
-            if one[1] and not places and self._names_none(said):
-                return True
-        return False
+        pairs = (pair for pattern in _PAIRED for pair in pattern.finditer(text))
+        listed = ((_place(one[1]), SENTENCE.split(one[2].strip())[0]) for one in _LISTED.finditer(text) if one[1])
+        return any(_place(pair[1]) != _place(pair[2]) for pair in pairs) or any(
+            self._is_against(*one) for one in listed
+        )
 
-    def _names_none(self, said: str) -> bool:
-        words = _TOKEN.findall(said)
-        if not words or says_unknown(said) or _ABOUT.search(said):
+    def _is_against(self, place: int, said: str) -> bool:
+        if place != self._unknown and _FIRST_OF_TWO.match(said):
+            return True
+        places, words = {_place(one) for one in _MENTION.findall(said)}, _TOKEN.findall(said)
+        if says_unknown(said) or NEGATION.search(said) or not (places or words):
             return False
-        is_name = (
-            (len(words) > 1 or words[0].casefold() not in COMMON)
-            and len(words) <= 4
-            and all(word[0].isupper() for word in words)
-        )
-        return (
-            is_name or re.match(rf"(?i)\W*(?:the|an?) (?:[\w-]+ ){{0,2}}(?:[\w-]+\W*$|{self._heads})", said) is not None
-        )
+        if places:
+            return len(places) == 1 and place not in places and re.match(rf"{_NO_WORD}{_ANY}", said) is not None
+        has_form = re.match(rf"(?i)\W*(?:the|an?) (?:[\w-]+ ){{0,2}}(?:[\w-]+\W*$|{self._heads})", said)
+        is_name = len(words) <= 4 and all(word[0].isupper() and word.casefold() not in COMMON for word in words)
+        return (is_name or has_form is not None) and not _ABOUT.search(said)
 
     def _without_listing(self, text: str) -> str:
         if _TICK.search(text):
             return text
         text = "\n".join(line for line in text.split("\n") if not _ENUMERATES.search(line))
+        text = self._without_all(text)
         lines = list(_LISTED.finditer(text))
-        # A paragraph before or after the list, with a label that is not the next one, is an answer.
-        if len(lines) > 2 and lines[1][1] and (lines[0][1] or "") > lines[1][1] and "\n\n" in text[: lines[1].start(1)]:
-            return text[: lines[1].start()]
-        if (
-            len(lines) > 2
-            and lines[-1][1]
-            and not lines[-1][2].strip()
-            and text[: lines[-1].start(1)].rstrip(MARKS)[-2:] == "\n\n"
-        ):
-            return text[lines[-1].start() :]
-        if len({one[1] for one in lines}) > 1 and all(_verdict(one[0]) is None for one in lines):
-            text = _LISTED.sub("", text)
+        labels = [one[1] for one in lines]
+        if len(lines) > 2 and all(labels):  # a label in a paragraph before or after the list is an answer
+            if labels[0] > labels[1] and "\n\n" in text[: lines[1].start(1)]:
+                return text[: lines[1].start()]
+            if not lines[-1][2].strip() and text[: lines[-1].start(1)].rstrip(MARKS).endswith("\n\n"):
+                return text[lines[-1].start() :]
+        return _LISTED.sub("", text) if len({*labels}) > 1 and all(_verdict(one[0]) is None for one in lines) else text
+
+    def _without_all(self, text: str) -> str:
         if self._n < 3:
             return text
         gap = rf"{_NO_WORD}(?:or|and)?{_NO_WORD}"
@@ -465,23 +433,15 @@ class _Reader:
                     rest = sentence[match.end() : match.end() + _NEAR]
                     clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
                     denied = NEGATION.search(clause) and not NEGATION.search(self._asks)
-                    if (
-                        denied
-                        or _RULED_OUT.search(match[1] + clause)
-                        or pattern_of(self._phrases.rejected).match(rest.lstrip())
-                        or pattern_of(self._phrases.doubts).search(rest)
-                    ):
+                    foreign = pattern_of(self._phrases.rejected).match(rest.lstrip())
+                    foreign = foreign or pattern_of(self._phrases.doubts).search(rest)
+                    if denied or foreign or _RULED_OUT.search(match[1] + clause):
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
-                    both = (
-                        _BOTH.match(rest)
-                        or pattern_of(self._phrases.joins).match(rest.lstrip())
-                        or _differs(match[1], rest)
-                    )
+                    joins = pattern_of(self._phrases.joins).match(rest.lstrip())
+                    both = joins or _BOTH.match(rest) or _differs(match[1], rest)
                     yield _Statement(NO_ANSWER if both else _place(match[1]), _HINTED if is_asked else level)
-                elif level == _FINAL and re.match(r'(?:""|null\b|\[\]|\{\})', sentence[opening.end() :]):
-                    yield _Statement(NO_ANSWER, level)
-                elif re.match(rf"(?i:{_LEAD})(?!A|I)[A-Z](?=[\s{MARKS}]*(?:[.):]|\n|$))", sentence[opening.end() :]):
+                elif _NO_OPTION.match(sentence, opening.end()):
                     yield _Statement(NO_ANSWER, level)
                 elif self._unknown is not None:
                     rest = re.split(r"(?<=[.!?])\s", sentence[opening.end() : opening.end() + _NEAR], maxsplit=1)[0]
@@ -514,15 +474,16 @@ class _Reader:
                 one = _Statement(NO_ANSWER, made[-1].level)
             if one and denies and not self._asks and one.level < _STATED:
                 continue
-            denies = denies or (
-                bool(_MENTION.search(clause)) and not one and not out and NEGATION.search(clause) is not None
-            )
+            denies = denies or bool(not one and not out and _MENTION.search(clause) and NEGATION.search(clause))
             if one:
                 made.append(_Statement(one.place, _HINTED) if is_question else one)
-        is_told = (
-            made or is_question or self._unknown is None or _MENTION.search(sentence) or not says_unknown(sentence)
-        )
-        return made if is_told else [_Statement(self._unknown, _NAMED)], ruled_out, corrects
+        if (
+            self._unknown is not None
+            and not (made or is_question or _MENTION.search(sentence))
+            and says_unknown(sentence)
+        ):
+            made.append(_Statement(self._unknown, _NAMED))
+        return made, ruled_out, corrects
 
     def _clause(self, clause: str, concludes: bool) -> tuple[_Statement | None, set[int]]:
         places = {_place(one) for one in _MENTION.findall(clause)}
@@ -536,25 +497,20 @@ class _Reader:
         others = _contents(clause) - self._shared
         shared = others & self._asked
         level = _CONCLUDED if concludes else _NAMED
-        if (
-            self._unknown is not None
-            and not _LABELED.search(clause)
-            and (places == {self._unknown} or says_unknown(clause))
-        ):
+        says = self._unknown is not None and (places == {self._unknown} or says_unknown(clause))
+        if self._unknown is not None and says and not _LABELED.search(clause):
             return (_Statement(self._unknown, level), set()) if len(people) != 1 else (None, set())
         if len(places) != 1 or _SUPPOSED.search(clause):
             return None, set()
         (place,) = places
-        before, _, behind = re.split(f"({_ANY})", clause, maxsplit=1)
+        behind = re.split(_ANY, clause, maxsplit=1)[1]
         if _ENDS_WITH_LABEL.search(clause) and not _LISTS.search(clause) and not _NOT_ANYWHERE.search(clause):
             return _Statement(place, _HINTED if _HEDGE.search(clause) else _STATED), set()
         if len(_WORDED.findall(clause)) > 1:
             return None, set()
         denied, asks_denied = (NEGATION.search(text) is not None for text in (clause, self._asks))
         is_bare = not others - shared
-        is_meant = is_bare or 2 * len(shared) > len(self._asked) > 0
-        if not self._asks and not is_bare:
-            is_meant = concludes
+        is_meant = is_bare or (2 * len(shared) > len(self._asked) > 0 if self._asks else concludes)
         is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
         if _IS_ANSWER.search(clause) and not denied:
             return _Statement(place, _HINTED if is_hint else _STATED), set()
@@ -585,14 +541,10 @@ class _Reader:
         parts = [rest, *re.split("[,;:—–.]", rest)[:1]]
         begins = re.fullmatch(r"[\W_]*(?:\w{1,3}\s)?", sentence[: mentions[0].start()]) is not None
         after = sentence[mentions[0].end() :]
-        is_hidden = after[:1].isalnum() and not pattern_of(phrases.endings).match(
-            after
-        )  # a longer word, and no ending of the language
-        if (
-            is_hidden
-            or any(map(pattern_of(phrases.rejected + phrases.joins).match, parts))
-            or says_unknown(rest, phrases)
-        ):
+        # A longer word, and no ending of the language
+        is_hidden = after[:1].isalnum() and not pattern_of(phrases.endings).match(after)
+        rejected = any(map(pattern_of(phrases.rejected + phrases.joins).match, parts))
+        if is_hidden or rejected or says_unknown(rest, phrases):
             return []
         if pattern_of(phrases.doubts).search(rest):
             return [_Statement(NO_ANSWER, _NAMED)]
