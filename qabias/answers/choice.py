@@ -398,14 +398,13 @@ class _Reader:
         if places:
             return len(places) == 1 and place not in places and re.match(rf"{_NO_WORD}{_ANY}", said) is not None
         has_form = re.match(rf"(?i)\W*(?:the|an?) (?:[\w-]+ ){{0,2}}(?:[\w-]+\W*$|{self._heads})", said)
-        is_name = len(words) <= 4 and all(word[0].isupper() and word.casefold() not in COMMON for word in words)
-        return (is_name or has_form is not None) and not _ABOUT.search(said)
+        is_name = len(words) <= 4 and all(word[0].isupper() for word in words) and {*map(str.casefold, words)} - COMMON
+        return bool(is_name or has_form) and not _ABOUT.search(said)
 
     def _without_listing(self, text: str) -> str:
         if _TICK.search(text):
             return text
         text = "\n".join(line for line in text.split("\n") if not _ENUMERATES.search(line))
-        text = self._without_all(text)
         lines = list(_LISTED.finditer(text))
         labels = [one[1] for one in lines]
         if len(lines) > 2 and all(labels):  # a label in a paragraph before or after the list is an answer
@@ -413,7 +412,9 @@ class _Reader:
                 return text[: lines[1].start()]
             if not lines[-1][2].strip() and text[: lines[-1].start(1)].rstrip(MARKS).endswith("\n\n"):
                 return text[lines[-1].start() :]
-        return _LISTED.sub("", text) if len({*labels}) > 1 and all(_verdict(one[0]) is None for one in lines) else text
+        is_list = len({*labels}) > 1 and all(_verdict(one[0]) is None for one in lines)
+        text = self._without_all(text)
+        return _LISTED.sub("", text) if is_list else text
 
     def _without_all(self, text: str) -> str:
         if self._n < 3:

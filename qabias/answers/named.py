@@ -156,6 +156,9 @@ class _Reader:
         if not sentences:
             return _NOTHING
         fills = any(self._around)
+        alone = [re.fullmatch(r"(?:(?:the|an?) )?(#[01])", self._masked(sentence)) for sentence in sentences]
+        if len({one[1] for one in alone if one}) > 1:  # a list
+            return _NOTHING
         first = self._clause(sentences[0])
         if refused:
             return first if first.said == UNKNOWN else _NOTHING

@@ -14,6 +14,7 @@ from qabias.answers.phrases import (
     ANSWER_WORDS,
     FINAL,
     MARKS,
+    SENTENCE,
     STATED,
     UNKNOWN_PHRASES,
     behind,
@@ -117,7 +118,9 @@ def _read_inference(said: str, is_cut: bool) -> int:
     stated = _only([*map(_label_at, behind(said, STATED)), _leading_label(said), _last_label(said)])
     if stated is not None:
         return stated
-    label = None if is_cut or refuses(said) else _last(words_of(said))
+    sentences = [words for one in SENTENCE.split(said) if (words := words_of(one))]
+    found = [label for words in sentences[:1] + sentences[-1:] if (label := _last(words)) is not None]
+    label = found[-1] if found and not is_cut and not refuses(said) else None
     return NEUTRAL if label is None and not is_cut and says_unknown(said) else NO_ANSWER if label is None else label
 
 
