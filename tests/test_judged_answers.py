@@ -1,4 +1,4 @@
-"""Answers of models and invented ones, each judged before the readers were made: what is read, and what never changes it."""
+"""Answers of models and invented ones, judged before the readers were made: what is read, and what never changes it."""
 
 from __future__ import annotations
 

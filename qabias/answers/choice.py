@@ -67,7 +67,8 @@ _LED = re.compile(
 )
 # What may follow a capital "A" that is no article.
 _NO_NOUN = re.compile(
-    rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|can|could|cannot|can't|must|has|fits|"
+    rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|can|"
+    r"could|cannot|can't|must|has|fits|"
     r"isn't|wasn't|does|doesn't|for|if|over|rather|yes|no|not|correct|wrong|incorrect|it|the)\b"
 )
 _CLAUSE = re.compile(
@@ -85,13 +86,14 @@ _CORRECTS = re.compile(
 )
 _FORMERLY = re.compile(r"(?i)\b(?:initially|at first|first (?:instinct|thought|guess|glance)|tempting)\b")
 _RULED_OUT = re.compile(
-    r"(?i)\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|reject\w*|exclud\w+|discard\w*|"
-    r"unsupported|"
+    r"(?i)\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|reject\w*|exclud\w+|"
+    r"discard\w*|unsupported|"
     r"(?:is|are|was|were|be|seems?) (?:\w+ )?(?:wrong|incorrect|false)|"
     r"(?<=not|n't) (?:(?:be|likely|necessarily|really|supported|stated|correct|right|it|apply|fit|described|"
     r"(?:the|an?|my) (?:\w+ ){0,2}(?:answer|option|choice|one))\s*)+\W*$)"
     rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}"
 )
+_NEITHER = re.compile(r"(?i)\W*neither(?: of them)?\W*")
 _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
 _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
@@ -111,9 +113,10 @@ _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _ORDINALS = (r"first|1st|one|1", r"second|2nd|two|2", r"third|3rd|three|3", r"last|final")
 _NTH = "first|second|third|last|1st|2nd|3rd"
 _ORDINAL = re.compile(
-    rf"(?i)(?:\boptions?|\b(?:choice|answer|option) is (?:number|no\.?)|^\W*(?:number|#)|\bchoice) ?(?:number |no\. ?|#)?"
+    rf"(?i)(?:\boptions?|\b(?:choice|answer|option) is (?:number|no\.?)|^\W*(?:number|#)|\bchoice) ?"
+    r"(?:number |no\. ?|#)?"
     rf"([123]|one|two|three)\b(?! of\b|[.,]\d| ?%|-)|"
-    rf"(?:(?<!\w)|\bthe )({_NTH})(?:(?= (?:and|or) (?:the )?(?:{_NTH}))| (?:listed )?(?:options?|answers?)\b(?! choices? are))"
+    rf"(?:(?<!\w)|\bthe )({_NTH})(?:(?= (?:and|or) (?:the )?(?:{_NTH}))| (?:listed )?(?:options?|answers?)\b)"
 )
 _SEVERAL = re.compile(r"(?i)\b(options? ?)([123])(,? ?(?:or|and|/|&|,) ?)(?=[123]\b)")
 # A value for every answer: probabilities, or true and false.
@@ -155,18 +158,8 @@ def parse_choice(
 ) -> int:
     r"""Return which of the listed answers a text gives.
 
-    The strongest statement counts: one that is marked as final, then a stated one, a concluded one, and a name.
-
-    Args:
-        text: What a model wrote; thinking between marks is set aside. A long text is read at both ends.
-        answers: The answers as the prompt lists them.
-        labels: Their labels in the prompt, one character each; empty if it has none.
-        phrases: What is known of a language besides English.
-        asked: The question, which decides what a sentence about an answer means. Without it such a sentence is skipped.
-        context: The text before the question, which a text may repeat.
-
-    Returns:
-        The index of the answer; `NO_ANSWER` if the text gives none, or two.
+    The strongest statement counts: one that is marked as final, then a stated one, a concluded one, and a name. The
+    index is `NO_ANSWER` if the text gives none, or two. The question decides what a sentence about an answer means.
 
     Raises:
         ValueError: There are fewer labels than answers.
@@ -498,7 +491,7 @@ class _Reader:
         others = _contents(clause) - self._shared
         shared = others & self._asked
         level = _CONCLUDED if concludes else _NAMED
-        says = self._unknown is not None and (places == {self._unknown} or says_unknown(clause))
+        says = places == {self._unknown} or says_unknown(clause) or _NEITHER.fullmatch(clause)
         if self._unknown is not None and says and not _LABELED.search(clause):
             return (_Statement(self._unknown, level), set()) if len(people) != 1 else (None, set())
         if len(places) != 1 or _SUPPOSED.search(clause):

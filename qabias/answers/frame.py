@@ -10,8 +10,8 @@ from qabias.answers.phrases import COMMON, MARKS, straight
 
 # What begins another example: a question, a turn of a chat, an exercise, an instruction, a blank.
 _OTHER = (
-    r"^[\W_]*(?:question|q|user|human|exercise)\s*\d*\s*[:：].*|^#+\s*(?:exercise|question|example|task|instruction)\b.*|"
-    r"<\|(?:im_start|start_header_id|user|endoftext)\|>|<start_of_turn>|\[/?INST\]|^answer with\b|^fill in the blank|^_{2,} "
+    r"^[\W_]*(?:question|q|user|human|exercise)\s*\d*\s*[:：].*|^#+\s*(?:exercise|question|example|task)\b.*|"
+    r"<\|(?:im_start|start_header_id|user|endoftext)\|>|<start_of_turn>|\[/?INST\]|^answer with\b|^fill in the|^_{2,} "
 )
 # What repeats a part of the prompt, and may also be in an argument.
 _PART = rf"^[\s{MARKS}#]*(?:(?P<given>context|passage|premises?|hypothesis)|answer|a)[\s{MARKS}]*[:：].*"
@@ -45,14 +45,8 @@ def repeats_options(text: str) -> bool:
 def before_frame(text: str, gives_answer: Callable[[str, bool], bool], asked: str = "", context: str = "") -> str:
     """The part of a text before it repeats the frame of its prompt.
 
-    An argument may repeat parts of its own prompt. It is cut where they are those of another one, or after nothing but an
-    answer.
-
-    Args:
-        text: What a model wrote, without its thinking.
-        gives_answer: Whether a text gives an answer, or nothing else.
-        asked: The question of the prompt.
-        context: The text before it.
+    An argument may repeat its own prompt. It is cut where it repeats another one, or after nothing but an answer.
+    `gives_answer` is whether a text gives an answer, or nothing else.
     """
     for mark in islice(_FRAME.finditer(text), _TRIED):
         head = text[: mark.start()]

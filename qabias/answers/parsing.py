@@ -47,8 +47,8 @@ _WHICH = (
     r"certain|other|actual|good|strong|real|further|additional|more|possible|sure) )*"
 )
 _NOT_GIVEN = (
-    r"(?:mention|indications?|hints?|clues?|info|information|evidence|proof|conclusions?|basis|grounds|reasons?|way(?= (?:of|to)\b)|"
-    r"details?|context|data|inference|certainty|support|connection|link|relation|relationship|reference|statement|"
+    r"(?:mention|indications?|hints?|clues?|info|information|evidence|proof|conclusions?|basis|grounds|reasons?|"
+    r"way(?= (?:of|to)\b)|details?|context|data|inference|certainty|support|connection|link|relation|relationship|reference|statement|"
     r"determination|judge?ment|explanation|answer)"
 )
 _NO_NOUN = rf"(?:(?<!\bno)|(?! (?:doubt|question|matter|way|one|longer|{_WHICH}{_NOT_GIVEN})))"
@@ -85,7 +85,8 @@ _LEAD = re.compile(
 # A mark after "no" makes it an answer even before such a noun ("No. Reason: ..."), so it is kept there as a word. So is
 # a mark that parts a question or an announcement from a label.
 _STOP = (
-    rf"(?<=\bno)(?:[^\w\s]|\s*\n|\s+[^\w\s])(?=[\W_]*(?:one|doubt|question|matter|{_WHICH}(?:{_NOT_GIVEN}|comment))\b)"
+    rf"(?<=\bno)(?:[^\w\s]|\s*\n|\s+[^\w\s])"
+    rf"(?=[\W_]*(?:one|doubt|question|matter|{_WHICH}(?:{_NOT_GIVEN}|comment))\b)"
 )
 _PARTS = (
     r"(?:(?<=no)|(?<=yes)|(?<=true)|(?<=false)|(?<=maybe)|(?<=neither)|(?<=tion)|(?<=neutral))[?:]|"

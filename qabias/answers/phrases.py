@@ -206,8 +206,8 @@ UNKNOWN_WORDINGS = (
 _NOT = r"(?:\bnot|n't|\bcan(?:no|')t)"
 _TEXT = r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence|article|scenario)s?"
 _SAYS_SO = (
-    r"(?:say|specif(?:y|ie)|mention|state|provide|tell|indicate|give|reveal|include|explain|clarif(?:y|ie)|identif(?:y|ie)|name|"
-    r"disclose|establishe?|answer|address|settle|show|suggest|point)s?\b"
+    r"(?:say|specif(?:y|ie)|mention|state|provide|tell|indicate|give|reveal|include|explain|clarif(?:y|ie)|identif(?:y|ie)|"
+    r"name|disclose|establishe?|answer|address|settle|show|suggest|point)s?\b"
 )
 _SAID = (
     r"(?:specified|stated|mentioned|given|provided|clear|said|known|indicated|told|revealed|disclosed|identified|named|"
@@ -220,10 +220,10 @@ _KNOW = (
 _INFO = r"(?:info|information|context|evidence|details?|data|hints?|clues?|indications?)\b"
 UNKNOWN_PHRASES = (
     rf"{_NOT} (?:(?!the\b)\w+ ){{0,2}}{_SAID}",
-    r"(?:\bcan(?:no|')t|\bcan not|\bcould(?: not|n't)|\bunable to|impossible to|(?:not|n't) possible to|\bno way (?:to|of)|"
-    rf"\bhard to|\bdifficult to|\b(?:nobody|no one|no-one) (?:can|could)) (?:\w+ )?{_KNOW}",
+    r"(?:\bcan(?:no|')t|\bcan not|\bcould(?: not|n't)|\bunable to|impossible to|(?:not|n't) possible to|"
+    rf"\bno way (?:to|of)|\bhard to|\bdifficult to|\b(?:nobody|no one|no-one) (?:can|could)) (?:\w+ )?{_KNOW}",
     rf"(?:{_NOT}|\binsufficient|\btoo little|\bno|\bwithout) (?:\w+ )?(?:enough |sufficient )?{_INFO}",
-    r"\b(?:undetermined|indeterminate|unknown|unclear|unanswerable|undeterminable|unspecified)\b|\b(?:do not|don't) know\b",
+    r"\b(?:undetermined|indeterminate|unknown|unclear|unanswerable|undeterminable|unspecified)\b|\bdo(?: not|n't) know\b",
     rf"{_TEXT} (?:do(?:es)?(?: not|n't)|did(?: not|n't)|never|nowhere) (?:\w+ )?{_SAYS_SO}",
     rf"\bnothing (?:\w+ ){{0,4}}(?:about|{_SAYS_SO})|\b(?:isn't|is not|wasn't|was not) anything\b",
     r"\b(?:context|passage|premise|text|story|paragraph|sentence) (?:is|remains) (?:\w+ )?ambiguous\b",
@@ -235,8 +235,8 @@ UNKNOWN_PHRASES = (
     r"\b(?:could|may|might|can) (?:\w+ )?(?:be|have been|apply to|mean) either\b|\bwho knows\b|\bnot enough to go on\b",
     r"\b(?:information|info|details?|facts?|answer|that|this|it)(?: is|'s| are) (?:not|nowhere) (?:\w+ )?"
     r"(?:in|part of|available|there)\b",
-    r"\b(?:that|this|the) (?:\w+ )?(?:details?|information|info|facts?|part) (?:is|are) (?:missing|absent|lacking|omitted)\b",
-    r"\bno (?:\w+ )?(?:answer|conclusion|choice) (?:can|could|is|may) (?:be )?(?:\w+ )?(?:given|drawn|possible|reached|made)\b",
+    r"\b(?:that|this|the) (?:\w+ )?(?:details?|information|info|facts?|part) (?:is|are) (?:missing|absent|lacking)\b",
+    r"\bno (?:\w+ )?(?:answer|conclusion|choice) (?:can|could|is|may) (?:be )?(?:\w+ )?(?:given|drawn|possible|made)\b",
 )
 """What names UNKNOWN besides the wordings of a set, as patterns of a text in lower case with straight apostrophes."""
 
