@@ -88,7 +88,7 @@ def test_options_that_are_repeated_are_never_read(order, between, form):
         assert parse_choice(said, order, asked=QUESTION) == NO_ANSWER, said
 
 
-@pytest.mark.parametrize("words", permutations(["yes", "no", "maybe"]))
+@pytest.mark.parametrize("words", list(permutations(["yes", "no", "maybe"])))
 def test_repeated_labels_are_an_outcome_of_their_own(words):
     one, two, three = words
     for text in (

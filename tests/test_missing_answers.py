@@ -295,7 +295,7 @@ def test_a_comparison_counts_the_outcomes_of_every_run(where):
     by_run = {row[0]: row[1:] for row in table.rows}
     assert by_run[names[0]] == (pytest.approx(1 / 3), *COUNTS.values())
     assert by_run[names[1]] == (1, N, 0, 0, 0, 0, 0)
-    assert by_run[names[2]] == (None,) * 6  # likelihoods are no texts
+    assert by_run[names[2]] == (None,) * 7  # likelihoods are no texts
     (note,) = [note for note in comparison.analysis.notes if "answered" in note]
     assert note.startswith(f"{names[0]}: only {WORDS}")
     alone = compare([where / "baseline", where / "baseline"], allow_mixed=True).analysis

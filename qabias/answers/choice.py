@@ -94,6 +94,7 @@ _RULED_OUT = re.compile(
     rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}"
 )
 _NEITHER = re.compile(r"(?i)\W*neither(?: of them)?\W*")
+_IDENTIFIES = re.compile(rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b")
 _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
 _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
@@ -362,9 +363,9 @@ class _Reader:
         return f"{match[1]} {match[3]}" if ends and not begins else match[0]
 
     def _valued(self, text: str) -> int:
-        found = {(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)}
-        values = {place: float(value) if value[-1].isdigit() else float(value == "true") for place, value in found}
-        if not values or len(values) < len(found):
+        listed = {(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)}
+        values = {place: float(value) if value[-1].isdigit() else float(value == "true") for place, value in listed}
+        if not values or len(values) < len(listed):
             return NO_ANSWER
         best, *others = sorted(values, key=values.__getitem__, reverse=True)
         whole = max(sum(values.values()), 100 if "%" in text or values[best] > 1 else 1)
@@ -504,7 +505,9 @@ class _Reader:
             return None, set()
         denied, asks_denied = (NEGATION.search(text) is not None for text in (clause, self._asks))
         is_bare = not others - shared
-        is_meant = is_bare or (2 * len(shared) > len(self._asked) > 0 if self._asks else concludes)
+        is_meant = is_bare or (
+            2 * len(shared) > len(self._asked) > 0 if self._asks else concludes or _IDENTIFIES.search(clause)
+        )
         is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
         if _IS_ANSWER.search(clause) and not denied:
             return _Statement(place, _HINTED if is_hint else _STATED), set()

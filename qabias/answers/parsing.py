@@ -48,8 +48,8 @@ _WHICH = (
 )
 _NOT_GIVEN = (
     r"(?:mention|indications?|hints?|clues?|info|information|evidence|proof|conclusions?|basis|grounds|reasons?|"
-    r"way(?= (?:of|to)\b)|details?|context|data|inference|certainty|support|connection|link|relation|relationship|reference|statement|"
-    r"determination|judge?ment|explanation|answer)"
+    r"way(?= (?:of|to)\b)|details?|context|data|inference|certainty|support|connection|link|relation|"
+    r"relationship|reference|statement|determination|judge?ment|explanation|answer)"
 )
 _NO_NOUN = rf"(?:(?<!\bno)|(?! (?:doubt|question|matter|way|one|longer|{_WHICH}{_NOT_GIVEN})))"
 _SEVERAL = "|".join(
@@ -66,8 +66,8 @@ _READINGS: tuple[tuple[int | None, str], ...] = (
     (NEUTRAL, rf"neither {_YES} (?:or|nor) {_NO}|(?:it is|it's|both are|either is) possible|it depends"),
     (None, _SEVERAL),
     (None, r"no (?:doubt|question|matter|(?:further|additional|more|other) (?!way)\S+)|yes and no"),
-    (NEUTRAL, rf"no {_WHICH}{_NOT_GIVEN}|(?:not|isn't) (?:sure|certain|clear|known|necessarily)"),
-    (NEUTRAL, rf"(?:{'|'.join(UNKNOWN_PHRASES)})(?: (?:whether|if|that) (?:\S+ ){{0,6}}?{_ONE})?"),
+    (NEUTRAL, rf"no {_WHICH}{_NOT_GIVEN}|(?:not|isn't) (?:sure|certain|clear|known|necessarily)(?: {_ONE})?"),
+    (NEUTRAL, rf"(?:{'|'.join(UNKNOWN_PHRASES)})(?: (?:(?:whether|if|that) (?:\S+ ){{0,6}}?)?{_ONE})?"),
     (NEUTRAL, r"(?:no one|no-one|nobody) (?:\S+ )?knows"),
     (None, "no one|no-one"),
     (NO_ANSWER, r"(?:there is|there's|there was|see|find) no (?:\S+ )?(?:contradiction|entailment)"),
@@ -120,14 +120,14 @@ def _read_inference(said: str, is_cut: bool) -> int:
     if stated is not None:
         return stated
     sentences = [words for one in SENTENCE.split(said) if (words := words_of(one))]
-    found = [label for words in sentences[:1] + sentences[-1:] if (label := _last(words)) is not None]
-    label = found[-1] if found and not is_cut and not refuses(said) else None
+    seen = [label for words in sentences[:1] + sentences[-1:] if (label := _last(words)) is not None]
+    label = seen[-1] if seen and not is_cut and not refuses(said) else None
     return NEUTRAL if label is None and not is_cut and says_unknown(said) else NO_ANSWER if label is None else label
 
 
 def _last(words: str) -> int | None:
-    found = [match for match in _READING.finditer(words) if words[match.end() : match.end() + 2] != " ?"]
-    return next((label for match in reversed(found) if (label := _label_of(match)) is not None), None)
+    seen = [match for match in _READING.finditer(words) if words[match.end() : match.end() + 2] != " ?"]
+    return next((label for match in reversed(seen) if (label := _label_of(match)) is not None), None)
 
 
 def _label_of(match: re.Match[str]) -> int | None:
@@ -153,7 +153,7 @@ def _label_at(text: str) -> int | None:
 
 def _leading_label(text: str) -> int | None:
     start = min((opening.start() for opening in openings_in(text, STATED)), default=len(text))
-    words = words_of(text[:start])
+    words = words_of(text[:start]).lstrip(": ")
     match = _AT.match(words)
     label = _label_of(match) if match and words[match.end() : match.end() + 2] != " ?" else None
     return None if label == NO_ANSWER else label
