@@ -119,7 +119,7 @@ def _read_inference(said: str, is_cut: bool) -> int:
     stated = _only([*map(_label_at, behind(said, STATED)), _leading_label(said), _last_label(said)])
     if stated is not None:
         return stated
-    sentences = [words for one in SENTENCE.split(said) if (words := words_of(one))]
+    sentences = [words for one in SENTENCE.split(said) if one[-1:] != "?" and (words := words_of(one))]
     seen = [label for words in sentences[:1] + sentences[-1:] if (label := _last(words)) is not None]
     label = seen[-1] if seen and not is_cut and not refuses(said) else None
     return NEUTRAL if label is None and not is_cut and says_unknown(said) else NO_ANSWER if label is None else label
