@@ -52,7 +52,14 @@ def test_what_is_undefined_is_nan_and_has_its_reason():
 
 
 def test_outcomes_are_those_of_written_answers_and_nothing_is_made_up(result, half_read):
-    assert half_read.outcomes == {"answered": 80, "refused": 40, "truncated": 0, "filtered": 0, "unread": 0}
+    assert half_read.outcomes == {
+        "answered": 80,
+        "refused": 40,
+        "truncated": 0,
+        "filtered": 0,
+        "repeated": 0,
+        "unread": 0,
+    }
     assert result.outcomes == {}
     assert "40 outputs named no answer" in half_read.sample["Unparsed"]
     assert "0 outputs named no answer" in result.sample["Unparsed"]

@@ -86,7 +86,7 @@ def test_right_answers_as_indices_and_as_texts_are_right(rows):
         assert result.scores["n"] == 120
         assert result.benchmark == "bbq"
         assert result.arguments["config"] == "Age"
-    assert result.outcomes == {"answered": 120, "refused": 0, "truncated": 0, "filtered": 0, "unread": 0}
+    assert result.outcomes == {"answered": 120, "refused": 0, "truncated": 0, "filtered": 0, "repeated": 0, "unread": 0}
     assert "120 of 3,680 examples of Age have an answer" in str(result)
     assert "120 of 3,680 examples of Age have an answer" in result.sample["Answered"]
 

@@ -170,7 +170,14 @@ def test_a_server_is_asked_without_options(serve, tmp_path, word, ask):
     assert f"|format:{word}@1|" in result.signature
     scores = Run.scored(tmp_path / "run").scores
     assert scores["said"] == expected_said(rows)
-    assert scores["outcomes"] == {"answered": 70, "refused": 10, "truncated": 0, "filtered": 0, "unread": 0}
+    assert scores["outcomes"] == {
+        "answered": 70,
+        "refused": 10,
+        "truncated": 0,
+        "filtered": 0,
+        "repeated": 0,
+        "unread": 0,
+    }
     for condition in ("ambig", "disambig"):
         assert scores[f"accuracy_{condition}"] == pytest.approx(accuracy_by_hand(rows, condition))
     table = pq.read_table(tmp_path / "run" / "predictions" / "part-00000.parquet")

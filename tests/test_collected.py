@@ -101,7 +101,14 @@ def test_missing_answers_are_accounted_for_first_of_all(tmp_path):
     assert "100.0 (33.3 to 100.0)" in output
     assert "[100.0, 100.0]" not in output
     scores = Run.scored(tmp_path / "run").scores
-    assert scores["outcomes"] == {"answered": 8, "refused": 15, "truncated": 1, "filtered": 0, "unread": 0}
+    assert scores["outcomes"] == {
+        "answered": 8,
+        "refused": 15,
+        "truncated": 1,
+        "filtered": 0,
+        "repeated": 0,
+        "unread": 0,
+    }
     assert scores["range"]["accuracy_ambig"] == pytest.approx([1 / 3, 1])
     page = write_report_of(tmp_path / "run").read_text("utf-8")
     assert "15 refused, 1 truncated" in page

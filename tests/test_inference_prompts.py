@@ -188,10 +188,10 @@ INFERENCES = [
     ("There is insufficient context.", MAYBE, "answered"),
     ("Yes, no or maybe? The text gives too little information.", MAYBE, "answered"),
     # Options repeated, two answers, and none
-    ("ANSWER: yes, no or maybe", NO_ANSWER, "unread"),
+    ("ANSWER: yes, no or maybe", NO_ANSWER, "repeated"),
     ("The answer is no or maybe.", NO_ANSWER, "unread"),
     ("Entailment, neutral or contradiction? Neutral", MAYBE, "answered"),
-    ("entailment / neutral / contradiction", NO_ANSWER, "unread"),
+    ("entailment / neutral / contradiction", NO_ANSWER, "repeated"),
     ("ANSWER: no\n\nOn second thoughts:\n\nANSWER: maybe", NO_ANSWER, "unread"),
     ("Yes. The answer is no.", NO_ANSWER, "unread"),
     ("No\n\nMaybe", NO_ANSWER, "unread"),

@@ -212,7 +212,14 @@ def test_samples_have_an_outcome_each(benchmark, first, place):
     kept = answers.select([name for name in answers.column_names if name in benchmark.stored_columns])
     with pytest.warns(UserWarning, match="48 of 72 predictions are unparseable"):
         scores = benchmark.score(table, kept)
-    assert scores["outcomes"] == {"answered": 24, "refused": 24, "truncated": 24, "filtered": 0, "unread": 0}
+    assert scores["outcomes"] == {
+        "answered": 24,
+        "refused": 24,
+        "truncated": 24,
+        "filtered": 0,
+        "repeated": 0,
+        "unread": 0,
+    }
     assert "range" in scores
 
 

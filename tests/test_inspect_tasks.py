@@ -155,7 +155,7 @@ def test_refused_cut_held_back_and_unread_answers_are_counted_apart(tmp_path):
     }
     log = evaluate(make_task("bbq", AGE), says, tmp_path)
     found = metrics_of(log)
-    counts = {"answered": 74, "refused": 1, "truncated": 3, "filtered": 1, "unread": 1}
+    counts = {"answered": 74, "refused": 1, "truncated": 3, "filtered": 1, "repeated": 0, "unread": 1}
     assert {name: found[name] for name in counts} == counts
     scores = {sample.id: sample.scores["qabias"] for sample in log.samples}
     assert [scores[key].value for key in keys[:8]] == [

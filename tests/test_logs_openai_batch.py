@@ -118,17 +118,17 @@ def test_categories_with_the_same_numbers_are_told_apart(tmp_path):
 def test_what_became_of_the_answers_is_kept(tmp_path):
     bodies = [
         *(chat("B"), chat("I'm sorry, but I can't help with that."), chat("Well, let me see", "length")),
-        *(chat("", "content_filter"), chat("Who knows, who cares")),
+        *(chat("", "content_filter"), chat("A, B or C"), chat("Who cares")),
         chat(None, "stop", reasoning_content="Let me see: ..."),
     ]
     lines = [result(f"Age/{number}", 200, body) for number, body in enumerate(bodies)]
     refused = {"error": {"message": "The response was filtered", "code": "content_filter"}}
     too_long = {"error": {"message": "This prompt is longer than the context", "code": "context_length_exceeded"}}
-    lines += [failed("Age/6"), result("Age/7", 400, refused), result("Age/8", 400, too_long)]
+    lines += [failed("Age/7"), result("Age/8", 400, refused), result("Age/9", 400, too_long)]
     answers = read(tmp_path, *lines).answers
     assert answers["outcome"].to_pylist() == [*OUTCOMES, "truncated", None, "filtered", "truncated"]
-    assert answers["prediction"].to_pylist() == [1, *[-1] * 8]
-    assert answers["outputs"].to_pylist()[3:] == [[""], ["Who knows, who cares"], [""], None, [""], [""]]
+    assert answers["prediction"].to_pylist() == [1, *[-1] * 9]
+    assert answers["outputs"].to_pylist()[3:] == [[""], ["A, B or C"], ["Who cares"], [""], None, [""], [""]]
 
 
 def test_choices_are_told_apart_by_their_index(tmp_path):

@@ -41,7 +41,7 @@ BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqove
 REFUSAL = "I'm sorry, but I can't help with that."
 MODEL, DATASET = "somebody/some-model", "somebody/questions"
 N = 48
-COUNTS = {"answered": 31, "refused": 16, "truncated": 1, "filtered": 0, "unread": 0}
+COUNTS = {"answered": 31, "refused": 16, "truncated": 1, "filtered": 0, "repeated": 0, "unread": 0}
 WORDS = "64.6\u00a0% of 48 answered (16 refused, 1 truncated)"
 
 
@@ -294,8 +294,8 @@ def test_a_comparison_counts_the_outcomes_of_every_run(where):
     table = find(comparison.analysis.tables, "answers_by_run")
     by_run = {row[0]: row[1:] for row in table.rows}
     assert by_run[names[0]] == (pytest.approx(31 / 48), *COUNTS.values())
-    assert by_run[names[1]] == (1, N, 0, 0, 0, 0)
-    assert by_run[names[2]] == (None,) * 6  # likelihoods are no texts
+    assert by_run[names[1]] == (1, N, 0, 0, 0, 0, 0)
+    assert by_run[names[2]] == (None,) * 7  # likelihoods are no texts
     (note,) = [note for note in comparison.analysis.notes if "answered" in note]
     assert note.startswith(f"{names[0]}: only {WORDS}")
     alone = compare([where / "baseline", where / "baseline"], allow_mixed=True).analysis
@@ -333,7 +333,7 @@ def test_scores_of_a_few_answers_stand_with_their_range(where, tmp_path):
 def test_a_pool_counts_the_outcomes_of_its_runs_and_shows_the_range_of_their_mean(where, tmp_path):
     found = pool([where / "few", where / "again"], allow_mixed=True)
     counts = [row[2:] for row in find(found.analysis.tables, "answers_by_run").rows]
-    assert counts == [tuple(COUNTS.values()), (32, 15, 1, 0, 0)]
+    assert counts == [tuple(COUNTS.values()), (32, 15, 1, 0, 0, 0)]
     table = find(found.analysis.tables, "pooled_accuracy_ambig")
     assert [column.name for column in table.columns[:3]] == ["group", "mean", "range_mean"]
     ranges = [Run.scored(where / name).scores["range"]["accuracy_ambig"] for name in ("few", "again")]

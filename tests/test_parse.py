@@ -42,7 +42,7 @@ READINGS = [
     ("Maybe not.", 1, 1, 0),
     ("neutral", 1, 1, 1),
     ("Unknown", 1, 1, 0),
-    ("Possibly, yes", 1, 2, 2),
+    ("Possibly, yes", NO_ANSWER, 2, 2),
     ("I'm not sure", 1, 1, 0),
     ("I am not certain, no", 1, 0, 0),
     ("It can\u2019t be determined", 1, 1, 1),

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.answers.likelihoods import best_option
-from qabias.answers.outcomes import REFUSED, TRUNCATED, UNREAD
+from qabias.answers.outcomes import REFUSED, REPEATED, TRUNCATED, UNREAD
 from qabias.benchmarks import PromptFormat, load_benchmark, locate
 from qabias.benchmarks.unqover.questions import ASKED
 from qabias.errors import QabiasError
@@ -288,7 +288,7 @@ def _sizes(items: Sequence[Item]) -> str:
 
 def _outcome_shares(items: Sequence[Item]) -> dict[str, float]:
     """The share of every outcome of a missing answer; NaN without items."""
-    counts = Counter(item.outcome for item in items)
+    counts = Counter(UNREAD if item.outcome == REPEATED else item.outcome for item in items)
     return {name: counts[outcome] / len(items) if items else math.nan for name, outcome in OUTCOME_SHARES.items()}
 
 

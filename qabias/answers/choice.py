@@ -7,7 +7,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from qabias.answers.outcomes import NO_ANSWER, refuses, set_thinking_aside
+from qabias.answers.frame import before_frame
+from qabias.answers.outcomes import NO_ANSWER, is_cut, refuses, set_thinking_aside
 from qabias.answers.phrases import (
     ANSWER_WORDS,
     COMMON,
@@ -52,21 +53,24 @@ _LEAD = (
     rf"{_AROUND}(?:(?:clearly|therefore|thus|still|then|most|likely|option|choice|letter|that|it|is|"
     rf"the|las?|el|le|die)\b{_AROUND}){{0,4}}"
 )
+_JOINS = "oder|und|ou|et|y|o|e|of|en|eller|och|og|lub|albo|veya|atau|или|и|hoặc"
 _AND = (
-    rf"[\s{MARKS})\].,]*(?:\w+ )?(?:(?:(?:and/)?or|and|nor)\b|[/&])"
+    rf"[\s{MARKS})\].,]*(?:\w+ )?(?:(?:(?:and/)?or|and|nor|{_JOINS})\b|[/&])"
     rf"(?: (?:maybe|perhaps|possibly|option))*[\s{MARKS}(\[]*"
 )
 _BOTH = re.compile(f"(?i){_AND}{_ANY}")
 _AT = re.compile(f"(?i){_LEAD}({_ANY})")
+# Nothing in JSON, or a label that the prompt does not have
+_NO_OPTION = re.compile(rf"\"\"|null\b|\[\]|\{{\}}|(?i:{_LEAD})(?!A|I)[A-Z](?=[\s{MARKS}]*(?:[.):]|\n|$))")
 _LED = re.compile(
     rf"(?i)(?:{ANSWER_WORDS}|letter|pick|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$"
 )
 # What may follow a capital "A" that is no article.
 _NO_NOUN = re.compile(
-    r"(?i)(?:is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|can|could|cannot|can't|must|has|fits|"
+    rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|can|"
+    r"could|cannot|can't|must|has|fits|"
     r"isn't|wasn't|does|doesn't|for|if|over|rather|yes|no|not|correct|wrong|incorrect|it|the)\b"
 )
-_TURN = re.compile(r"(?i)\n\W*(?:question|q|user|human|passage|context)\s*\d*\s*[:：]")
 _CLAUSE = re.compile(
     r"(?i)([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|"
     r"considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|"
@@ -75,7 +79,6 @@ _CLAUSE = re.compile(
 _CONTRASTS = frozenset(["although", "though", "while"])
 _REASONS = _CONTRASTS | {"because", "since", "given", "considering", "as", "if", "due to"}
 _CONCLUDES = frozenset(["so", "therefore", "thus", "hence", "meaning", "leaving", "leaves"])
-_CONCLUSION = re.compile(r"(?i)\b(?:conclusion|verdict|as a result|follows that|must (?:be|have)|ha[sd] to be)\b")
 _CORRECTS = re.compile(
     r"(?i)^\W*(?:(?:no|nope|sorry|hmm)\W*$|no wait|(?:actually|wait|hold on|rather|or rather|correction|edit)\b)|"
     r"\b(?:corrected|second thought|take (?:that|it) back|scratch that|misread|change (?:that|my|it)|reconsider|"
@@ -83,36 +86,62 @@ _CORRECTS = re.compile(
 )
 _FORMERLY = re.compile(r"(?i)\b(?:initially|at first|first (?:instinct|thought|guess|glance)|tempting)\b")
 _RULED_OUT = re.compile(
-    r"(?i)\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|exclud\w+|discard\w*|"
-    r"unsupported|"
+    r"(?i)\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|reject\w*|exclud\w+|"
+    r"discard\w*|unsupported|"
     r"(?:is|are|was|were|be|seems?) (?:\w+ )?(?:wrong|incorrect|false)|"
     r"(?<=not|n't) (?:(?:be|likely|necessarily|really|supported|stated|correct|right|it|apply|fit|described|"
     r"(?:the|an?|my) (?:\w+ ){0,2}(?:answer|option|choice|one))\s*)+\W*$)"
     rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}"
 )
-_BESIDE = re.compile(r"(?i)\W*(?:in|for|on|from|with|by|of|like|unlike|to|as|between|among|despite)\b")
-# "It was the baker who", "the one who was late is the baker".
-_IDENTIFIES = re.compile(
-    rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b|\b(?:one|person|individual) (?:who|that)\b.*(?:is|was) {_ANY}\W*$"
-)
 _NEITHER = re.compile(r"(?i)\W*neither(?: of them)?\W*")
+_IDENTIFIES = re.compile(rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b")
 _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
 _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
 _SUPPOSED = re.compile(r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|between|torn)\b")
-_ENDS_WITH_LABEL = re.compile(
-    rf"(?is)^(?!.*\b(?:consider|look|check|evaluat|regarding|start))\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$"
-)
+_LISTS = re.compile(r"(?i)\b(?:consider|look|check|evaluat|regarding|start|identif|people|between|list)")
+_ENDS_WITH_LABEL = re.compile(rf"(?is)^\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$")
 _NOT_ANYWHERE = re.compile(rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니")
 _INSTEAD = re.compile(r"(?is)\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*")
-_TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
-_CROSS = re.compile(r"[✗✘❌☒✖]")
+_TICK, _CROSS = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]"), re.compile(r"[✗✘❌☒✖]")
 _RIGHT = re.compile(rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b(?! +\w)")
 _WRONG = re.compile(
     rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|"
     r"not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))\b(?! +\w)"
 )
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+# Answers by their number, for labels that are letters.
+_ORDINALS = (r"first|1st|one|1", r"second|2nd|two|2", r"third|3rd|three|3", r"last|final")
+_NTH = "first|second|third|last|1st|2nd|3rd"
+_ORDINAL = re.compile(
+    rf"(?i)(?:\boptions?|\b(?:choice|answer|option) is (?:number|no\.?)|^\W*(?:number|#)|\bchoice) ?"
+    r"(?:number |no\. ?|#)?"
+    rf"([123]|one|two|three)\b(?! of\b|[.,]\d| ?%|-)|"
+    rf"(?:(?<!\w)|\bthe )({_NTH})(?:(?= (?:and|or) (?:the )?(?:{_NTH}))| (?:listed )?(?:options?|answers?)\b)"
+)
+_SEVERAL = re.compile(r"(?i)\b(options? ?)([123])(,? ?(?:or|and|/|&|,) ?)(?=[123]\b)")
+# A value for every answer: probabilities, or true and false.
+_VALUE = re.compile(
+    rf"({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—(-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b\s*(%?)", re.IGNORECASE
+)
+_CLEAR = 0.15  # of all values, between the largest and the next
+_LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.):]))[\s{MARKS}]*(?:[.):\]]|$)(.*)$")
+# A label and the words of an answer, which must be its own: in JSON, in two lines, or at the end of a phrase.
+_PAIRED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"({_LABEL})[\s{MARKS},}}]*\b(?:text|name|content|value|person|answer|option)\b[\s{MARKS}]*:[\s{MARKS}]*({_WORDS})[\s{MARKS}]*[,}}]",
+        rf"^{_NO_WORD}({_LABEL})[\s{MARKS}.):]*\n{_NO_WORD}({_WORDS}){_NO_WORD}(?:\n|$)",
+        rf"({_LABEL})[ {MARKS}:()\]–—-]*({_WORDS})(?=[ {MARKS})]*(?:[.\n]|$))",
+    )
+)
+_FIRST_OF_TWO = re.compile(rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)")
+_ABOUT = re.compile(
+    r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final|neither|nobody|none)"
+)
+_ENUMERATES = re.compile(
+    r"(?i)\b(?:options|opciones|optionen|opções|opzioni|choices|possibilities) (?:are|is|were|son|sind|sont|são|sono)\b"
+)
 
 
 class _Statement(NamedTuple):
@@ -121,21 +150,17 @@ class _Statement(NamedTuple):
 
 
 def parse_choice(
-    text: str, answers: Sequence[str], labels: str = LABELS, phrases: Phrases = ENGLISH, asked: str = ""
+    text: str,
+    answers: Sequence[str],
+    labels: str = LABELS,
+    phrases: Phrases = ENGLISH,
+    asked: str = "",
+    context: str = "",
 ) -> int:
     r"""Return which of the listed answers a text gives.
 
-    The strongest statement counts: one that is marked as final, then a stated one, a concluded one, and a name.
-
-    Args:
-        text: What a model wrote; thinking between marks is set aside. A long text is read at both ends.
-        answers: The answers as the prompt lists them.
-        labels: Their labels in the prompt, one character each; empty if it has none.
-        phrases: What is known of a language besides English.
-        asked: The question, which decides what a sentence about an answer means. Without it such a sentence is skipped.
-
-    Returns:
-        The index of the answer; `NO_ANSWER` if the text gives none, or two.
+    The strongest statement counts: one that is marked as final, then a stated one, a concluded one, and a name. The
+    index is `NO_ANSWER` if the text gives none, or two. The question decides what a sentence about an answer means.
 
     Raises:
         ValueError: There are fewer labels than answers.
@@ -143,7 +168,10 @@ def parse_choice(
     if 0 < len(labels) < len(answers):
         raise ValueError(f"{len(answers)} answers but the labels {labels!r}")
     said = straight(set_thinking_aside(text).answer)
-    return _Reader(answers, labels, phrases, asked).read(phrases.plain(said))
+    reader = _Reader(answers, labels, phrases, asked)
+    said = re.sub(r"(?im)^(\W*q\W*:.*\n+\W*)a\s*:", r"\1answer:", phrases.plain(said))
+    before = before_frame(said, reader.answers, asked, context)
+    return reader.read(before, is_cut(text) and before == said)
 
 
 class _Reader:
@@ -156,12 +184,19 @@ class _Reader:
         self._asked = _contents(straight(asked))
         self._asks = straight(asked)
         self._shared = _contents(" ".join(map(straight, answers)))
+        heads = {
+            words[-1]
+            for answer in answers
+            if len(words := _TOKEN.findall(answer)) > 1 and not is_unknown_wording(answer)
+        }
+        self._heads = f"(?:{'|'.join(map(re.escape, sorted(heads))) or '(?!)'})"
         self._labels = {
             unicodedata.normalize("NFKC", label).casefold(): place for place, label in enumerate(labels[: self._n])
         }
         self._wordings = [bare(phrases.plain(answer)) for answer in answers]
         self._option, self._places = self._option_pattern(self._named_by(answers))
         any_label = "|".join(map(re.escape, self._labels)) or "(?!)"
+        self._is_lettered = any_label.replace("|", "").isalpha()
         kind = "0-9" if any_label.replace("|", "").isdigit() else "a-wyz"
         self._other_label = rf"(?i)[\s{MARKS}]*(?:\([{kind}]\)|[{kind}][.)](?=\s))"  # one that the prompt does not have
         edge = r"[A-Za-z0-9À-ɏ]" if any_label.isascii() else r"[^\W_]"
@@ -171,7 +206,6 @@ class _Reader:
         )
 
     def _named_by(self, answers: Sequence[str]) -> dict[tuple[str, ...], int]:
-        """What names each answer: its words without an article, and words that no other answer and no question has."""
         plain = (" ".join(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers)
         whole = [tuple(one.split()) for one in plain]
         short = [
@@ -190,7 +224,6 @@ class _Reader:
         return names
 
     def _option_pattern(self, names: Mapping[tuple[str, ...], int]) -> tuple[re.Pattern[str], list[int]]:
-        """A pattern with one group for every name, and the places of the groups."""
         phrases = sorted(names, key=lambda words: -sum(map(len, words)))
         own = (re.escape(one) + ("" if one.endswith("'") else r"\s+") for one in self._phrases.articles)
         articles = "|".join((*(rf"{one}\s+" for one in ("the", "an?", "his", "her", "my", "their")), *own))
@@ -211,25 +244,33 @@ class _Reader:
         option = re.compile(rf"(?:(?<![^\W_])(?:{articles}))?(?:{'|'.join(patterns) or '(?!)'})", re.IGNORECASE)
         return option, [names[words] for words in phrases]
 
-    def read(self, text: str) -> int:
-        """Return what a text answers, its thinking set aside."""
+    def answers(self, text: str, is_bare: bool) -> bool:
+        rest = _TOKEN.search(_MENTION.sub("", self._marked(text))) if is_bare else None
+        return rest is None and self.read(text) != NO_ANSWER
+
+    def read(self, text: str, is_cut: bool = False) -> int:
         whole = bare(text)
         if whole in self._wordings:
             return self._wordings.index(whole)
-        text = re.sub(r"(?im)^(\W*q\W*:.*\n+\W*)a\s*:", r"\1answer:", text)
         marked = self._marked(text)
-        turn = _TURN.search(marked)
-        if turn and _MENTION.search(marked[: turn.start()]):
-            marked = marked[: turn.start()]
-        if re.match(self._other_label, marked):
+        if re.match(self._other_label, marked) or self._conflicts(marked):
             return NO_ANSWER
+        if len({one[1] for one in _VALUE.finditer(marked)}) > 1:
+            without = _VALUE.sub("", marked)
+            if not _MENTION.search(without):
+                return self._valued(marked)
+            if not _TOKEN.search(_MENTION.sub("", without)):
+                return NO_ANSWER
+            marked = without
+        marked = self._without_listing(marked)
+        if is_cut:
+            marked = _without_last(marked)
         return self._decide(
-            *self._statements(self._without_listing(marked)),
+            *self._statements(marked),
             is_refusal=refuses(text) and not says_unknown(text, self._phrases),
         )
 
     def _decide(self, statements: list[_Statement], ruled_out: set[int], n_before: int, is_refusal: bool) -> int:
-        """Return the place of the statements of the highest level, after the last correction."""
         statements = statements[n_before:]
         top = max((one.level for one in statements), default=_HINTED)
         if top < _STATED and is_refusal:
@@ -244,93 +285,141 @@ class _Reader:
         return places.pop() if len(places) == 1 and places <= left else NO_ANSWER
 
     def _statements(self, text: str) -> tuple[list[_Statement], set[int], int]:
-        """What a text states, what it rules out, and how many statements come before the last correction."""
         made: list[_Statement] = []
         ruled_out: set[int] = set()
-        corrected = 0
+        corrected = n_corrections = 0
         self._is_unknown = says_unknown(text, self._phrases)
         self._is_alone = len({*map(_place, _MENTION.findall(text))}) == 1
         is_ticked = _TICK.search(text) is not None
         for line in text.split("\n"):
+            mention = _MENTION.search(line)
             verdict = _verdict(line)
-            if verdict is not None:
-                (place,) = {_place(one) for one in _MENTION.findall(line)}
-                if verdict:
-                    made.append(_Statement(place, _STATED))
-                else:
-                    ruled_out.add(place)
-                continue
-            if is_ticked and _MENTION.search(line) and not re.search(r"\w", _MENTION.sub("", line)):
+            if mention and verdict is False:
+                ruled_out.add(_place(mention[0]))
+            elif mention and (verdict or re.fullmatch(rf"{_NO_WORD}{_WORDS}{_NO_WORD}", line)):
+                made.append(_Statement(_place(mention[0]), _STATED if verdict or self._is_alone else _NAMED))
+            if verdict is not None or (is_ticked and mention and not re.search(r"\w", _MENTION.sub("", line))):
                 continue
             for sentence in SENTENCE.split(line):
                 before = len(made)
-                if self._phrases.is_english:
-                    new, out, corrects = self._sentence(sentence)
-                else:
-                    new, out, corrects = self._foreign(sentence, not made), set(), -1
+                is_english, is_first = self._phrases.is_english, not made
+                new, out, corrects = (
+                    self._sentence(sentence) if is_english else (self._foreign(sentence, is_first), set(), -1)
+                )
+                n_corrections += corrects >= 0
                 if corrects >= 0:
                     corrected = before + corrects
                     ruled_out = set()
                 made += new
                 ruled_out |= out
+        first = re.match(rf"{_NO_WORD}({_WORDS})[\s{MARKS}]*(?:[.,]|\n|$)", text)
+        against = first and corrected == 0 and {one.place for one in made if one.level == _STATED} - {_place(first[1])}
+        if n_corrections > 1 or against:  # a loop, or a letter against a name
+            made.append(_Statement(NO_ANSWER, _FINAL))
         return made, ruled_out, corrected
 
     def _marked(self, text: str) -> str:
-        """A text with one character for every mention of an answer."""
         text = self._option.sub(
             lambda one: chr(_BY_WORDS + self._places[(one.lastindex or 0) - 1]), _PRIVATE.sub("", text)
         )
+        if self._is_lettered:
+            text = _ORDINAL.sub(self._as_ordinal, _SEVERAL.sub(r"\1\2\3option ", text))
         text = self._label.sub(lambda one: self._as_label(one, text), text)
-        text = re.sub(rf"[\[(<]?[{MARKS}]*({_LABEL})[{MARKS}]*[\])>]?", r"\1", text)
+        text = re.sub(rf"(?<!\w)[\[(<]?[{MARKS}]*({_LABEL})[{MARKS}]*[\])>]?", r"\1", text)
         # A label with its own words is one mention, and so are words of one answer that follow each other.
         text = re.sub(rf"({_LABEL})([\s{MARKS}.:：()\]—–-]*)({_WORDS})(?:\s*\))?", self._joined, text)
         text = re.sub(rf"({_WORDS})(?:[ -]+(?:(?:an?|the|of|with|in|on|his|her|and)\s+){{0,3}}\1)+", r"\1", text)
         return re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
 
+    def _as_ordinal(self, match: re.Match[str]) -> str:
+        place = next(n for n in range(4) if re.fullmatch(f"(?i:{_ORDINALS[n]})", match[1] or match[2])) % 3
+        place = self._n - 1 if re.match("(?i)last", match[2] or "") else place
+        return chr(_BY_LABEL + place) if place < self._n else match[0]
+
     def _as_label(self, match: re.Match[str], text: str) -> str:
-        """The character of a label; of a letter that is a word in its sentence, or a number in it, the same text."""
         before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
         rest, is_plain = after.lstrip(" " + MARKS), match[0].islower() and match[0].isascii()
         closes, own = _CLOSES.match(after), _WORDED.match(rest)
-        if (
-            (before[-1:] in ("(", "[") and after[:1] in (")", "]"))
-            or (_BEGINS.search(before) and (closes or (own and not is_plain)))
-            or (_LED.search(before) and (closes or own or not is_plain))
-        ):
-            is_label = True
-        elif is_plain or match[0].isdigit() or re.search(r"\b(?:an?|the|step|grade|vitamin) $", before, re.IGNORECASE):
-            is_label = False
-        elif match[0] in "AÀ" and re.match(r"[^\W\d_]", rest):
-            foreign = not self._phrases.is_english and (
-                self._phrases.ends(after) or self._phrases.joined(after) or self._phrases.rejects(rest)
-            )
-            is_label = (
-                bool(foreign)
-                or (not rest[0].isascii() and self._phrases.is_english)
-                or _NO_NOUN.match(rest) is not None
-            )
-        else:
-            is_label = True
+        is_enclosed = before[-1:] in ("(", "[") and after[:1] in (")", "]")
+        is_first = _BEGINS.search(before) and (closes or (own and not is_plain))
+        is_led = _LED.search(before) and (closes or own or not is_plain)
+        is_label = bool(is_enclosed or is_first or is_led)
+        is_word = is_plain or match[0].isdigit() or re.search(r"(?i)\b(?:an?|the|step|grade|vitamin) $", before)
+        if not is_label and not is_word:
+            is_label = match[0] not in "AÀ" or not re.match(r"[^\W\d_]", rest) or _NO_NOUN.match(rest) is not None
+            if not is_label and self._phrases.is_english:
+                is_label = not rest[0].isascii()
+            elif not is_label:
+                follows = pattern_of(self._phrases.rejected + self._phrases.joins).match(rest)
+                is_label = bool(follows or pattern_of(self._phrases.endings).match(after))
         return chr(_BY_LABEL + self._labels[match[0].casefold()]) if is_label else match[0]
 
     def _joined(self, match: re.Match[str]) -> str:
+        begins = self._phrases.is_english and _BEGINS.search(match.string[max(0, match.start() - 40) : match.start()])
         if _place(match[1]) == _place(match[3]):
-            begins = _BEGINS.search(match.string[max(0, match.start() - 40) : match.start()])
-            return f"{match[1]}." if begins and _LABELED.match(match[1]) and self._phrases.is_english else match[1]
+            return f"{match[1]}." if begins else match[1]
         # "(a) The baker" is two answers where the baker is another one; "A. The baker was late" is not.
-        rest = match.string[match.end() : match.end() + 1]
-        return f"{match[1]} {match[3]}" if rest in ("", "\n", ".", ",") and "\n" not in match[2] else match[0]
+        ends = match.string[match.end() : match.end() + 1] in ("", "\n", ".", ",") and "\n" not in match[2]
+        return f"{match[1]} {match[3]}" if ends and not begins else match[0]
+
+    def _valued(self, text: str) -> int:
+        listed = {(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)}
+        values = {place: float(value) if value[-1].isdigit() else float(value == "true") for place, value in listed}
+        if not values or len(values) < len(listed):
+            return NO_ANSWER
+        best, *others = sorted(values, key=values.__getitem__, reverse=True)
+        whole = max(sum(values.values()), 100 if "%" in text or values[best] > 1 else 1)
+        is_clear = values[best] > whole / 2 and all(values[best] - values[one] >= _CLEAR * whole for one in others)
+        return best if is_clear else NO_ANSWER
+
+    def _conflicts(self, text: str) -> bool:
+        if not self._labels or not self._phrases.is_english:
+            return False
+        if number := re.fullmatch(rf"\s*\(?([1-9])[.):]\s*({_WORDS}){_NO_WORD}", text):
+            return self._is_lettered and _place(number[2]) != int(number[1]) - 1
+        pairs = (pair for pattern in _PAIRED for pair in pattern.finditer(text))
+        listed = ((_place(one[1]), SENTENCE.split(one[2].strip())[0]) for one in _LISTED.finditer(text) if one[1])
+        return any(_place(pair[1]) != _place(pair[2]) for pair in pairs) or any(
+            self._is_against(*one) for one in listed
+        )
+
+    def _is_against(self, place: int, said: str) -> bool:
+        if place != self._unknown and _FIRST_OF_TWO.match(said):
+            return True
+        places, words = {_place(one) for one in _MENTION.findall(said)}, _TOKEN.findall(said)
+        if says_unknown(said) or NEGATION.search(said) or not (places or words):
+            return False
+        if places:
+            return len(places) == 1 and place not in places and re.match(rf"{_NO_WORD}{_ANY}", said) is not None
+        has_form = re.match(rf"(?i)\W*(?:the|an?) (?:[\w-]+ ){{0,2}}(?:[\w-]+\W*$|{self._heads})", said)
+        is_name = len(words) <= 4 and all(word[0].isupper() for word in words) and {*map(str.casefold, words)} - COMMON
+        return bool(is_name or has_form) and not _ABOUT.search(said)
 
     def _without_listing(self, text: str) -> str:
-        """The text without a repetition of the options one after the other."""
-        if self._n < 3 or _TICK.search(text):
+        if _TICK.search(text):
+            return text
+        text = "\n".join(line for line in text.split("\n") if not _ENUMERATES.search(line))
+        lines = list(_LISTED.finditer(text))
+        labels = [one[1] for one in lines]
+        if len(lines) > 2 and all(labels):  # a label in a paragraph before or after the list is an answer
+            if labels[0] > labels[1] and "\n\n" in text[: lines[1].start(1)]:
+                return text[: lines[1].start()]
+            if not lines[-1][2].strip() and text[: lines[-1].start(1)].rstrip(MARKS).endswith("\n\n"):
+                return text[lines[-1].start() :]
+        is_list = len({*labels}) > 1 and all(_verdict(one[0]) is None for one in lines)
+        text = self._without_all(text)
+        return _LISTED.sub("", text) if is_list else text
+
+    def _without_all(self, text: str) -> str:
+        if self._n < 3:
             return text
         gap = rf"{_NO_WORD}(?:or|and)?{_NO_WORD}"
-        each = ("".join(rf"(?!\{one})" for one in range(1, place)) + f"({_ANY})" for place in range(1, self._n + 1))
-        return re.sub(gap.join(each), "\n", text)
+        for kind in (_LABEL, _WORDS):
+            each = ("".join(rf"(?!\{one})" for one in range(1, place)) + f"({kind})" for place in range(1, self._n + 1))
+            text = re.sub(gap.join(each), "\n", text)
+        return text
 
     def _openings(self, sentence: str) -> Iterator[_Statement]:
-        """The statements behind openings."""
         levels = ((_FINAL, FINAL), (_STATED, (*STATED, *self._phrases.openings())))
         for level, patterns in levels:
             for opening in openings_in(sentence, patterns):
@@ -339,23 +428,22 @@ class _Reader:
                     rest = sentence[match.end() : match.end() + _NEAR]
                     clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
                     denied = NEGATION.search(clause) and not NEGATION.search(self._asks)
-                    if (
-                        denied
-                        or _RULED_OUT.search(match[1] + clause)
-                        or self._phrases.rejects(rest.lstrip())
-                        or self._phrases.doubts_later(rest, "")
-                    ):
+                    foreign = pattern_of(self._phrases.rejected).match(rest.lstrip())
+                    foreign = foreign or pattern_of(self._phrases.doubts).search(rest)
+                    if denied or foreign or _RULED_OUT.search(match[1] + clause):
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
-                    both = _BOTH.match(rest) or self._phrases.joined(rest)
+                    joins = pattern_of(self._phrases.joins).match(rest.lstrip())
+                    both = joins or _BOTH.match(rest) or _differs(match[1], rest)
                     yield _Statement(NO_ANSWER if both else _place(match[1]), _HINTED if is_asked else level)
+                elif _NO_OPTION.match(sentence, opening.end()):
+                    yield _Statement(NO_ANSWER, level)
                 elif self._unknown is not None:
                     rest = re.split(r"(?<=[.!?])\s", sentence[opening.end() : opening.end() + _NEAR], maxsplit=1)[0]
                     if says_unknown(rest, self._phrases) and not _WORDED.search(rest):
                         yield _Statement(self._unknown, level)
 
     def _sentence(self, sentence: str) -> tuple[list[_Statement], set[int], int]:
-        """What one sentence states and rules out, and how much of it comes before a correction; -1 without one."""
         made, ruled_out, corrects = list(self._openings(sentence)), set[int](), -1
         is_question = sentence.rstrip().endswith("?")
         is_reason = in_front = concludes = begun = denies = False
@@ -371,23 +459,28 @@ class _Reader:
             if _CORRECTS.search(clause):
                 corrects = len(made)
             begun = begun or re.search(r"\w", clause) is not None
+            if after == ":" and _LISTS.search(clause):
+                break
             if is_reason or (after == ":" and not _LABELED.search(clause)) or _FORMERLY.search(clause):
                 continue
-            one, out = self._clause(clause, concludes or _CONCLUSION.search(clause) is not None)
+            one, out = self._clause(clause, concludes)
             ruled_out |= out
             if made and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
                 one = _Statement(NO_ANSWER, made[-1].level)
             if one and denies and not self._asks and one.level < _STATED:
                 continue
-            denies = denies or (
-                bool(_MENTION.search(clause)) and not one and not out and NEGATION.search(clause) is not None
-            )
+            denies = denies or bool(not one and not out and _MENTION.search(clause) and NEGATION.search(clause))
             if one:
                 made.append(_Statement(one.place, _HINTED) if is_question else one)
+        if (
+            self._unknown is not None
+            and not (made or is_question or _MENTION.search(sentence))
+            and says_unknown(sentence)
+        ):
+            made.append(_Statement(self._unknown, _NAMED))
         return made, ruled_out, corrects
 
     def _clause(self, clause: str, concludes: bool) -> tuple[_Statement | None, set[int]]:
-        """What one clause states, and what it rules out."""
         places = {_place(one) for one in _MENTION.findall(clause)}
         people = places - {self._unknown}
         if _RULED_OUT.search(clause) and people:
@@ -399,29 +492,26 @@ class _Reader:
         others = _contents(clause) - self._shared
         shared = others & self._asked
         level = _CONCLUDED if concludes else _NAMED
-        if (
-            self._unknown is not None
-            and not _LABELED.search(clause)
-            and (places == {self._unknown} or says_unknown(clause) or _NEITHER.fullmatch(clause))
-        ):
+        says = places == {self._unknown} or says_unknown(clause) or _NEITHER.fullmatch(clause)
+        if self._unknown is not None and says and not _LABELED.search(clause):
             return (_Statement(self._unknown, level), set()) if len(people) != 1 else (None, set())
         if len(places) != 1 or _SUPPOSED.search(clause):
             return None, set()
         (place,) = places
-        before, _, behind = re.split(f"({_ANY})", clause, maxsplit=1)
-        if _ENDS_WITH_LABEL.search(clause) and not _NOT_ANYWHERE.search(clause):
+        behind = re.split(_ANY, clause, maxsplit=1)[1]
+        if _ENDS_WITH_LABEL.search(clause) and not _LISTS.search(clause) and not _NOT_ANYWHERE.search(clause):
             return _Statement(place, _HINTED if _HEDGE.search(clause) else _STATED), set()
         if len(_WORDED.findall(clause)) > 1:
             return None, set()
         denied, asks_denied = (NEGATION.search(text) is not None for text in (clause, self._asks))
         is_bare = not others - shared
-        is_meant = is_bare or 2 * len(shared) > len(self._asked) > 0
-        if not self._asks and not is_bare:
-            is_meant = concludes or _IDENTIFIES.search(clause) is not None
+        is_meant = is_bare or (
+            2 * len(shared) > len(self._asked) > 0 if self._asks else concludes or _IDENTIFIES.search(clause)
+        )
         is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
         if _IS_ANSWER.search(clause) and not denied:
             return _Statement(place, _HINTED if is_hint else _STATED), set()
-        if (is_hint and self._asks and not is_bare) or (is_bare and _BESIDE.match(before)):
+        if is_hint and self._asks and not is_bare:
             return None, set()
         if not is_meant:
             return (_Statement(place, _HINTED), set()) if is_hint and not self._asks else (None, set())
@@ -432,7 +522,6 @@ class _Reader:
         return _Statement(place, _HINTED if is_hint else level), set()
 
     def _foreign(self, sentence: str, is_first: bool) -> list[_Statement]:
-        """What one sentence of another language states."""
         stated, phrases = list(self._openings(sentence)), self._phrases
         mentions = list(_MENTION.finditer(sentence))
         if stated or sentence.rstrip().endswith(("?", "？")):
@@ -443,16 +532,18 @@ class _Reader:
         ):
             return [] if self._unknown is None else [_Statement(self._unknown, _NAMED)]
         if not mentions:
-            is_doubt = not is_first and phrases.doubts_later("", " ".join(_TOKEN.findall(sentence.casefold())))
+            is_doubt = not is_first and pattern_of(phrases.doubts).match(" ".join(_TOKEN.findall(sentence.casefold())))
             return [_Statement(NO_ANSWER, _NAMED)] if is_doubt else []
         place, rest = _place(mentions[0][0]), sentence[mentions[0].end() :].lstrip(" )" + MARKS)
         parts = [rest, *re.split("[,;:—–.]", rest)[:1]]
         begins = re.fullmatch(r"[\W_]*(?:\w{1,3}\s)?", sentence[: mentions[0].start()]) is not None
         after = sentence[mentions[0].end() :]
-        is_hidden = after[:1].isalnum() and not phrases.ends(after)  # a longer word, and no ending of the language
-        if is_hidden or any(map(phrases.rejects, parts)) or phrases.joined(rest) or says_unknown(rest, phrases):
+        # A longer word, and no ending of the language
+        is_hidden = after[:1].isalnum() and not pattern_of(phrases.endings).match(after)
+        rejected = any(map(pattern_of(phrases.rejected + phrases.joins).match, parts))
+        if is_hidden or rejected or says_unknown(rest, phrases):
             return []
-        if phrases.doubts_later(rest, ""):
+        if pattern_of(phrases.doubts).search(rest):
             return [_Statement(NO_ANSWER, _NAMED)]
         denied = pattern_of(phrases.negations).search(sentence) or _NOT_ANYWHERE.search(sentence)
         if begins and (is_first or not denied) and (len(places) == 1 or rest[:1] in (",", ";")):
@@ -460,8 +551,17 @@ class _Reader:
         return [_Statement(place, _NAMED)] if self._is_alone and not denied else []
 
 
+def _differs(mention: str, rest: str) -> bool:
+    other = re.match(rf"[\s{MARKS}:,)\]–—-]*({_ANY})(?=[\s{MARKS}]*(?:[\])}}.,;\n]|$))", rest)
+    return other is not None and _place(other[1]) != _place(mention)
+
+
+def _without_last(text: str) -> str:
+    ends = [one.end() for one in SENTENCE.finditer(text.rstrip()) if _MENTION.search(text[: one.end()])]
+    return text[: ends[-1]] if ends else text
+
+
 def _verdict(line: str) -> bool | None:
-    """Whether a line about one answer calls it right or wrong; None for neither."""
     mentions = list(_MENTION.finditer(line))
     if len({_place(one[0]) for one in mentions}) != 1:
         return None
@@ -477,7 +577,6 @@ def _place(mention: str) -> int:
 
 
 def _contents(text: str) -> set[str]:
-    """The beginnings of the words that tell what a text is about."""
     words = _TOKEN.findall(_MENTION.sub(" ", text).casefold())
     return {
         word[:4]

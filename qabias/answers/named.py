@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from qabias.answers.frame import before_frame
 from qabias.answers.outcomes import NO_ANSWER, refuses, set_thinking_aside
 from qabias.answers.phrases import (
     FINAL,
@@ -30,10 +31,11 @@ BLANK = "____"
 
 # Words of an answer that tell nobody apart.
 _COMMON = frozenset(
-    [
-        *("the", "and", "who", "which", "that", "was", "were", "are", "has", "have", "had", "with", "for", "from"),
-        *("uses", "use", "wears", "their", "his", "her", "its", "one", "person", "people", "very", "not"),
-    ]
+    re.findall(
+        r"\w+",
+        "the and who which that was were are has have had with for from uses use wears their his her its one person "
+        "people very not",
+    )
 )
 _OTHER_FORMS = {"islam": "muslim", "islamic": "muslim", "judaism": "jewish", "jew": "jewish", "jews": "jewish"}
 
@@ -59,8 +61,7 @@ _REST = re.compile(
 _MORE = re.compile(r" (?:(?<! one )who|which|where|when|as|if|so|given|considering|despite|due to|[;:])(?= )")
 _CONTRAST = re.compile(r" (?:while|whereas|but|although|though) ")
 _DOUBT = re.compile(
-    r"(?<!\S)(?:in(?:accurate|correct|appropriate)|unfair|wrong|stereotypes?|misconceptions?|generalizations?|unlikely|subjective|determining|"
-    r"important to)(?!\S)"
+    r"(?<!\S)(?:in(?:accurate|correct|appropriate)|unfair|wrong|stereotypes?|misconceptions?|unlikely)(?!\S)"
 )
 # What names neither, both or one of them, near the beginning of a clause.
 _OTHERS = {
@@ -72,6 +73,12 @@ _CONCLUDES = re.compile(
     r"^(?:therefore|thus|hence|so|consequently|overall|ultimately|in conclusion|in summary|to conclude|in short|"
     r"however|but|still)\b"
 )
+# A person inside another thing, "the nurse's friend", "the boss of the nurse".
+_INSIDE = re.compile(
+    r"#[01] 's (?!(?:fault|the|an?|not|who|more)\b)\w|"
+    r"(?<!\S)(?!(?:one|both|either|neither|instead|because|out|case|name)\b)\S+ of (?:the |an? )?#[01]"
+)
+_IS_PERSON = re.compile(r" (?:is|was|are|were) (?:the |an? )?(#[01])")
 
 
 class Named(NamedTuple):
@@ -90,13 +97,15 @@ def parse_named(
     asked: str = "",
     mentions: Sequence[Sequence[str]] = (),
     unknown: int | None = None,
+    context: str = "",
 ) -> Named:
     """Return whom a text names that answers a question about two people, or fills them in."""
     place = unknown_place(answers) if unknown is None else unknown
     if place is None or len(answers) != 3:
         raise ValueError(f"{answers!r} are not two people and UNKNOWN")
     reader = _Reader(answers, asked, mentions or [()] * 3, place)
-    return reader.read(straight(set_thinking_aside(text).answer))
+    said = straight(set_thinking_aside(text).answer)
+    return reader.read(before_frame(said, reader.answers, asked, context))
 
 
 class _Reader:
@@ -109,28 +118,35 @@ class _Reader:
         self._asked = _words(f"{before} , {after}" if blank else asked)
         whole = [_words(answers[place]) for place in self._people]
         self._whole = [re.sub(r"^(?:the|an?) ", "", name) for name in whole]
-        self._own = [self._lacking(one.split(), other.split()) for one, other in (whole, whole[::-1])]
+        self._own = []
+        for one, other in (
+            whole,
+            whole[::-1],
+        ):  # the words that the other one lacks; common ones only for want of others
+            lacking = [word for word in one.split() if word not in other.split()]
+            known = (*_COMMON, *self._asked.split())
+            self._own.append([word for word in lacking if word not in known and len(word) > 2] or lacking)
         self._mentions = [[_words(mention) for mention in mentions[place]] for place in self._people]
 
-    def _lacking(self, one: Sequence[str], other: Sequence[str]) -> list[str]:
-        """The words of a person that the other one lacks; common ones only for want of others."""
-        lacking = [word for word in one if word not in other]
-        asked = self._asked.split()
-        return [word for word in lacking if word not in _COMMON and word not in asked and len(word) > 2] or lacking
+    def answers(self, text: str, is_bare: bool) -> bool:
+        is_one = re.fullmatch(r"(?:(?:the|an?) )?(#[01]|\S+)(?: \1)*", self._masked(_words(text)))
+        return (not is_bare or is_one is not None or is_unknown_wording(text)) and self.read(text) != _NOTHING
 
     def read(self, text: str) -> Named:
-        """Read a text without its thinking."""
         stated = _agreed([self._clause(_words(part), False) for part in behind(text, FINAL) or behind(text, STATED)])
-        if stated:
-            return stated
-        if _LISTING.match(text):
-            return _NOTHING
         sentences = [words for part in SENTENCE.split(text) if (words := _words(part))]
-        read = _agreed([self._blank(words) for words in sentences])
-        return read or self._sentences(sentences, refuses(text))
+        filled = _agreed([self._blank(words) for words in sentences])
+        alone = [re.fullmatch(r"(?:(?:the|an?) )?(#[01])", self._masked(sentence)) for sentence in sentences]
+        is_list = _LISTING.match(text) or len({one[1] for one in alone if one}) > 1
+        if stated or is_list or filled or not sentences:
+            return stated or (_NOTHING if is_list else filled) or _NOTHING
+        first = self._clause(sentences[0])
+        if refuses(text):
+            return first if first.said == UNKNOWN else _NOTHING
+        later = [one for one in sentences[1:] if any(self._around) or _CONCLUDES.match(one)]
+        return _agreed([first, *map(self._clause, later)]) or _NOTHING
 
     def _blank(self, sentence: str) -> Named:
-        """Read what a sentence puts into the blank; the last clause counts."""
         before, after = self._around
         start, end = sentence.find(before), sentence.rfind(after)
         if not any(self._around) or start < 0 or end < start + len(before):
@@ -138,21 +154,17 @@ class _Reader:
         filled = sentence[start + len(before) : end].strip()
         return self._clause(_CONTRAST.split(f" {filled} ")[-1].strip(), on_its_own=False)
 
-    def _sentences(self, sentences: Sequence[str], refused: bool) -> Named:
-        """Read the first sentence and the conclusions, or every sentence for a blank."""
-        if not sentences:
-            return _NOTHING
-        fills = any(self._around)
-        first = self._clause(sentences[0], on_its_own=fills)
-        if refused:
-            return first if first.said == UNKNOWN else _NOTHING
-        concluded = [self._clause(sentence) for sentence in sentences[1:] if fills or _CONCLUDES.match(sentence)]
-        return _agreed([first, *concluded]) or _NOTHING
-
     def _clause(self, words: str, on_its_own: bool = True) -> Named:
-        """Read a sentence, or what fills the blank."""
         whole = self._masked(words)
-        head = self._head(self._unreported(self._nearest(_OPENING.sub("", whole))))
+        asked = self._asked.split()
+        # The first clause with most words of the question, without who reports it, unless that was asked about
+        parts = _CONTRAST.split(f" {_OPENING.sub('', whole)} ")
+        clause = max(parts, key=lambda part: len(_telling(asked) & set(part.split())))
+        reported = _REPORTED.match(clause)
+        clause = clause[reported.end() :] if reported and reported[2] not in asked else clause
+        head = self._head(clause)
+        if len(set(_IS_PERSON.findall(clause))) > 1 or _INSIDE.search(head):
+            return _NOTHING
         people = {int(mark[1]) for mark in _MENTION.findall(head)}
         if len(people) == 2:
             return _NOTHING if self._digresses(head) else self._joined(head)
@@ -163,10 +175,9 @@ class _Reader:
         if is_unknown:
             return Named(self._unknown, UNKNOWN)
         # "Both may be, but the baker more so", "the baker says so, because they saw it".
-        return _NOTHING if _MENTION.search(whole) else self._nobody(head)
+        return _NOTHING if _MENTION.search(whole) or (on_its_own and self._digresses(head, 4)) else self._nobody(head)
 
     def _nobody(self, head: str) -> Named:
-        """Return neither, both or someone, if a clause that names none of the people begins with it."""
         if re.fullmatch(r"they(?: \S+)?", head):
             return Named(self._unknown, BOTH)
         denies_more = len(NEGATION.findall(head)) > len(NEGATION.findall(self._asked))
@@ -187,18 +198,7 @@ class _Reader:
             return _NOTHING
         return Named(self._unknown, BOTH if joined[1] == "and" else SOMEONE)
 
-    def _nearest(self, clause: str) -> str:
-        """The first clause with most words of the question, if clauses contrast."""
-        asked = _telling(self._asked.split())
-        return max(_CONTRAST.split(f" {clause} "), key=lambda part: len(asked & set(part.split())))
-
-    def _unreported(self, clause: str) -> str:
-        """A clause without the words that report it, unless saying or believing is what was asked about."""
-        reported = _REPORTED.match(clause)
-        return clause[reported.end() :] if reported and reported[2] not in self._asked.split() else clause
-
     def _head(self, clause: str) -> str:
-        """The part of a clause that names a person: without reasons and what follows the person."""
         head = f" {clause} "
         # What was asked may itself have a reason in it: "Who was turned down because of race?"
         for rest in _REST.finditer(head):
@@ -210,21 +210,19 @@ class _Reader:
         return (head[: more.start()] if more else head).strip()
 
     def _affirms(self, head: str) -> bool:
-        """Whether a clause affirms what was asked, without a denial or doubt."""
         asked, said = self._asked.split(), head.split()
         if set(_DOUBT.findall(head)) - set(asked) or _reversed(asked) & {*said} or _reversed(said) & {*asked}:
             return False
         denied, denial_asked = len(NEGATION.findall(head)), len(NEGATION.findall(self._asked))
         return denied == denial_asked or (not denied and not _telling(said) & _telling(asked))
 
-    def _digresses(self, head: str) -> bool:
-        """Whether a sentence is about something else than the question."""
-        others = [word.rstrip("s") for word in head.split() if "#" not in word and word not in _COMMON]
+    def _digresses(self, head: str, allowed: int = 2) -> bool:
+        others = [word.rstrip("s") for word in head.split() if word[0].isalnum() and word not in _COMMON]
         asked = {word.rstrip("s") for word in _telling(self._asked.split())}
-        return len(others) > 3 and 2 * len(asked & set(others)) <= len(asked)
+        n_shared = len(asked & set(others))
+        return (len(others) > allowed + 1 and 2 * n_shared <= len(asked)) or (len(others) > allowed and n_shared == 0)
 
     def _masked(self, words: str) -> str:
-        """The words with a mark for every mention of one of the people."""
         for number, name in sorted(enumerate(self._whole), key=lambda entry: -len(entry[1])):
             words = re.sub(rf"(?<!\S){re.escape(name)}(?:s|es)?(?!\S)", f"#{number}", words)
         words = " ".join(self._mark(word) for word in words.split())
@@ -242,11 +240,8 @@ class _Reader:
 
 
 def _agreed(readings: Sequence[Named]) -> Named | None:
-    """The one reading; nothing if they differ; None without any."""
     different = set(readings) - {_NOTHING}
-    if not different:
-        return None
-    return different.pop() if len(different) == 1 else _NOTHING
+    return None if not different else different.pop() if len(different) == 1 else _NOTHING
 
 
 def _telling(words: Iterable[str]) -> set[str]:
@@ -254,9 +249,8 @@ def _telling(words: Iterable[str]) -> set[str]:
 
 
 def _reversed(words: Iterable[str]) -> set[str]:
-    """The words that deny some, as "unsure" does "sure"."""
     return {
-        f"{prefix}{word}" for word in words if len(word) > 3 for prefix in ("un", "in", "im", "ir", "il", "dis", "non")
+        f"{start}{word}" for word in words if len(word) > 3 for start in ("un", "in", "im", "ir", "il", "dis", "non")
     }
 
 
@@ -269,7 +263,6 @@ def _is_form(word: str, own: str) -> bool:
 
 
 def _words(text: str) -> str:
-    """The words of a text and the marks that part its clauses, in lower case with one space between."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     plain = plain.casefold().replace("’", "'").replace("‘", "'").replace("-", " ")
-    return " ".join(re.sub(r"'s?$", "", word) for word in _WORD.findall(plain))
+    return " ".join(re.sub(r"'s?$", " 's", word) for word in _WORD.findall(plain)).removesuffix(" 's")

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from qabias.answers.frame import repeats_options
 from qabias.answers.phrases import ENGLISH, Phrases
 
 # An opening and a closing mark each. Some templates write the opening one, so that only the other is in the text.
@@ -179,10 +180,10 @@ def in_order(choices: Any) -> Any:
 NO_ANSWER = -1
 """The number of an answer that is not there: the best options tie, or a text names no answer or several."""
 
-OUTCOMES = ("answered", "refused", "truncated", "filtered", "unread")
-"""The outcomes, in the order in which they are shown."""
+OUTCOMES = ("answered", "refused", "truncated", "filtered", "repeated", "unread")
+"""The outcomes, in the order in which they are shown; `repeated`: the text repeats the options."""
 
-ANSWERED, REFUSED, TRUNCATED, FILTERED, UNREAD = OUTCOMES
+ANSWERED, REFUSED, TRUNCATED, FILTERED, REPEATED, UNREAD = OUTCOMES
 
 _LENGTH_FINISHES = (
     *(TOO_LONG, "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"),
@@ -236,6 +237,8 @@ def outcome(text: str, place: int, phrases: Phrases = ENGLISH) -> str:
     if finish in _FILTER_FINISHES:
         return FILTERED
     said = set_thinking_aside(text)
+    if repeats_options(said.answer):
+        return REPEATED
     only_thought = bool(getattr(text, "thinking", "") or said.thinking) and not said.answer
     if is_cut(text) or said.is_open or only_thought:
         return TRUNCATED

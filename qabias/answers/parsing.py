@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import permutations
 from typing import Literal
 
 from qabias.answers.choice import parse_choice
+from qabias.answers.frame import REPEATS, before_frame
 from qabias.answers.outcomes import NO_ANSWER as NO_ANSWER
 from qabias.answers.outcomes import is_cut_later, refuses, set_thinking_aside
-from qabias.answers.phrases import ANSWER_WORDS, FINAL, MARKS, STATED, behind, openings_in, says_unknown, straight
+from qabias.answers.phrases import (
+    ANSWER_WORDS,
+    FINAL,
+    MARKS,
+    SENTENCE,
+    STATED,
+    UNKNOWN_PHRASES,
+    behind,
+    openings_in,
+    says_unknown,
+    straight,
+)
 from qabias.errors import QabiasError
 
 LABELS = ("contradiction", "neutral", "entailment")
@@ -25,137 +36,136 @@ Form = Literal["nli", "qa"]
 
 # Inference
 
-_YES = r"(?:yes|true|correct|entail|entails|entailed|entailment)"
-_NO = r"(?:no|false|incorrect|untrue|contradict|contradicts|contradicted|contradiction)"
+_YES = r"(?:yes|yeah|yep|true|correct|entail|entails|entailed|entailment)"
+_NO = r"(?:no|nope|wrong|false|incorrect|untrue|contradict|contradicts|contradicted|contradiction)"
 _MAYBE = r"(?:maybe|neither|neutral|unknown|unclear|undetermined|possibly|perhaps|unsure|uncertain)"
-_TELL = r"(?:be )?(?:determine|determined|tell|say|said|know|known|answer|answered)"
-
 _KINDS = (_YES, _NO, _MAYBE)
-# The options repeated: two or three of them, the last one joined by a word; in their usual order or by their names the
-# word may be missing.
-_TWO = "|".join(f"{one} (?:or|and|nor) {other}" for one, other in permutations(_KINDS, 2))
-_THREE = "|".join(f"{one} (?:or )?{other} (?:or|and|nor) {third}" for one, other, third in permutations(_KINDS))
-_NAMES = "|".join(f"{one} (?:or )?{other} (?:or )?{third}" for one, other, third in permutations(LABELS))
-
+_ONE = f"(?:{'|'.join(_KINDS)})"
 # "no" before a noun, where it is not an answer: "no mention of it", "no definitive answer", "no way of telling".
 _WHICH = (
     r"(?:(?:clear|definitive|definite|conclusive|direct|explicit|specific|sufficient|such|logical|relevant|concrete|"
-    r"certain|other|actual|good|strong|real|further|additional|more) )*"
+    r"certain|other|actual|good|strong|real|further|additional|more|possible|sure) )*"
 )
 _NOT_GIVEN = (
-    r"(?:mention|indications?|hints?|clues?|info|information|evidence|proof|conclusions?|basis|grounds|reason|reasons|"
-    r"details?|context|data|inference|certainty|support|connection|link|relation|relationship|reference|statement|"
-    r"determination|judge?ment|explanation|answer)"
+    r"(?:mention|indications?|hints?|clues?|info|information|evidence|proof|conclusions?|basis|grounds|reasons?|"
+    r"way(?= (?:of|to)\b)|details?|context|data|inference|certainty|support|connection|link|relation|"
+    r"relationship|reference|statement|determination|judge?ment|explanation|answer)"
 )
-_FURTHER = r"(?:further|additional|more|other) (?:details?|info|information|context|data|explanation|comment)"
-_KNOWING = r"(?:know|tell|say|determine|answer|conclude|infer|decide|judge|deduce|be (?:sure|certain))"
-_TELLING = r"(?:knowing|telling|saying|determining|answering|concluding|inferring|deciding|being (?:sure|certain))"
-_DENIED_NOUN = r"(?:there is|there's|there was|see|find) no (?:\S+ )?(?:contradiction|entailment)"
-
+_NO_NOUN = rf"(?:(?<!\bno)|(?! (?:doubt|question|matter|way|one|longer|{_WHICH}{_NOT_GIVEN})))"
+_SEVERAL = "|".join(
+    rf"(?:{one} (?:(?:or|and|nor) )?)+(?!{one}\b){_ONE}(?: (?:(?:or|and|nor) )?{_ONE})*{_NO_NOUN}" for one in _KINDS
+)
 # What may be read at a place, in words with one space between. The first that fits counts; None is skipped.
 _READINGS: tuple[tuple[int | None, str], ...] = (
-    (None, r"(?:yes|true) (?:(?:or|and) )?(?:no|false) (?:(?:or|and) )?(?:maybe|neither)"),
-    (None, rf"{_NAMES}|{_THREE}|{_TWO}"),
-    (None, r"(?:yes no|no yes|true false|false true)(?=$| (?:yes|no|true|false|maybe|answer|question)(?!\S))"),
-    (None, rf"no (?:doubt|question|matter|{_FURTHER})"),
-    (NEUTRAL, r"(?:not|isn't) (?:sure|certain|clear|known|necessarily)"),
-    (NEUTRAL, rf"(?:cannot|can not|can't) {_TELL}"),
-    (NEUTRAL, rf"(?:impossible|not possible|isn't possible|no way) to {_TELL}"),
-    (NEUTRAL, r"(?:do not|don't) know"),
-    (NEUTRAL, r"(?:not enough|isn't enough) (?:info|information|evidence)"),
-    (NEUTRAL, rf"no {_WHICH}{_NOT_GIVEN}"),
-    (NEUTRAL, rf"no (?:possible |sure |clear |real )?way (?:of {_TELLING}|to {_KNOWING})"),
-    (NEUTRAL, rf"(?:no one|no-one|nobody) (?:really )?(?:knows|(?:can|could) (?:\S+ )?{_KNOWING})"),
-    (None, r"no one"),
-    (NO_ANSWER, _DENIED_NOUN),
-    (NEUTRAL, r"it depends"),
-    (CONTRADICTION, r"(?:not|isn't) (?:true|correct)"),
+    (None, rf"(?:{_ONE} )?(?:the )?premise (?:is|was|must be) (?:(?:also|indeed|assumed to be) )?{_ONE}"),
+    (None, rf"(?:may|might|could|would|can) (?:(?:also|well|either|still) )?be {_ONE}(?: (?:or|and) {_ONE})?"),
+    (
+        CONTRADICTION,
+        rf"no longer {_YES}|(?:absolutely|definitely|certainly|of course) not|(?:not|isn't) (?:true|correct)",
+    ),
+    (NEUTRAL, rf"neither {_YES} (?:or|nor) {_NO}|(?:it is|it's|both are|either is) possible|it depends"),
+    (None, _SEVERAL),
+    (None, r"no (?:doubt|question|matter|(?:further|additional|more|other) (?!way)\S+)|yes and no"),
+    (NEUTRAL, rf"no {_WHICH}{_NOT_GIVEN}|(?:not|isn't) (?:sure|certain|clear|known|necessarily)(?: {_ONE})?"),
+    (NEUTRAL, rf"(?:{'|'.join(UNKNOWN_PHRASES)})(?: (?:(?:whether|if|that) (?:\S+ ){{0,6}}?)?{_ONE})?"),
+    (NEUTRAL, r"(?:no one|no-one|nobody) (?:\S+ )?knows"),
+    (None, "no one|no-one"),
+    (NO_ANSWER, r"(?:there is|there's|there was|see|find) no (?:\S+ )?(?:contradiction|entailment)"),
     # Any other denial of an answer, as in "not entailed" or "does not contradict", leaves two.
-    (NO_ANSWER, rf"(?:not|never|cannot|\S+n't) (?:(?:a|an|be|been|really|quite|entirely) )*(?:{_YES}|{_NO}|{_MAYBE})"),
-    (ENTAILMENT, _YES),
-    (CONTRADICTION, _NO),
-    (NEUTRAL, _MAYBE),
+    (NO_ANSWER, rf"(?:not|never|cannot|\S+n't) (?:(?:a|an|be|been|really|quite|entirely) )*{_ONE}"),
+    *zip((ENTAILMENT, CONTRADICTION, NEUTRAL), _KINDS, strict=True),
 )
 _AT = re.compile("(?:" + "|".join(f"({pattern})" for _, pattern in _READINGS) + r")(?!\S)")
 _READING = re.compile(rf"(?<!\S){_AT.pattern}")
 # Words that may stand between an opening and the label that it leads to.
 _LEAD = re.compile(
-    r"(?:(?:is|be|would|should|must|that|it|it's|this|the|a|an|answer|hypothesis|statement|most|likely|clearly|"
+    r"(?:(?::|is|be|would|should|must|that|it|it's|this|the|a|an|answer|hypothesis|statement|most|likely|clearly|"
     r"definitely|probably|simply|therefore|thus|so|option|label) )*"
 )
-# A mark after "no" makes it an answer even before such a noun ("No. Reason: ..."), so it is kept there as a word.
-_BEFORE_NOUN = rf"[\W_]*(?:one|doubt|question|matter|way|{_WHICH}(?:{_NOT_GIVEN}|comment))\b"
-_STOP = rf"(?<=\bno)(?:[^\w\s]|\s*\n|\s+[^\w\s])(?={_BEFORE_NOUN})"
-_WORD = re.compile(rf"[^\W_]+(?:['-][^\W_]+)*|{_STOP}")
+# A mark after "no" makes it an answer even before such a noun ("No. Reason: ..."), so it is kept there as a word. So is
+# a mark that parts a question or an announcement from a label.
+_STOP = (
+    rf"(?<=\bno)(?:[^\w\s]|\s*\n|\s+[^\w\s])"
+    rf"(?=[\W_]*(?:one|doubt|question|matter|{_WHICH}(?:{_NOT_GIVEN}|comment))\b)"
+)
+_PARTS = (
+    r"(?:(?<=no)|(?<=yes)|(?<=true)|(?<=false)|(?<=maybe)|(?<=neither)|(?<=tion)|(?<=neutral))[?:]|"
+    r":(?=[\W_]*(?:yes|no|maybe|true|false|neutral|neither|entail|contra))"
+)
+_CORRECTED = re.compile(r"(?i)\b(?:no,? wait|wait,? no|actually|on (?:second thoughts?|reflection)|correction)\b")
+_WORD = re.compile(rf"[^\W_]+(?:['-][^\W_]+)*|{_STOP}|{_PARTS}")
 
 
-def parse_inference(text: str) -> int:
+def parse_inference(text: str, prompt: str = "") -> int:
     r"""Read the label out of an answer."""
     said = straight(set_thinking_aside(text).answer)
+    before = before_frame(said, _answers, prompt, prompt)
+    return _read_inference(before, is_cut_later(text) and before == said)
+
+
+def _answers(said: str, is_bare: bool) -> bool:
+    return (not is_bare or _AT.fullmatch(words_of(said)) is not None) and _read_inference(said, False) != NO_ANSWER
+
+
+def _read_inference(said: str, is_cut: bool) -> int:
+    if REPEATS.fullmatch(said):
+        return NO_ANSWER
     final = _only(map(_final_label, behind(said, FINAL)))
     if final is not None:
         return final
+    _, *after = _CORRECTED.split(said)
+    if after and (label := _last(words_of(after[-1]))) is not None:
+        return label
     stated = _only([*map(_label_at, behind(said, STATED)), _leading_label(said), _last_label(said)])
     if stated is not None:
         return stated
-    if is_cut_later(text):
-        return NO_ANSWER
-    label = None if refuses(said) else _first(words_of(said))
-    if label is None:
-        return NEUTRAL if says_unknown(said) else NO_ANSWER
-    return label
+    sentences = [words for one in SENTENCE.split(said) if one[-1:] != "?" and (words := words_of(one))]
+    seen = [label for words in sentences[:1] + sentences[-1:] if (label := _last(words)) is not None]
+    label = seen[-1] if seen and not is_cut and not refuses(said) else None
+    return NEUTRAL if label is None and not is_cut and says_unknown(said) else NO_ANSWER if label is None else label
 
 
-def _first(words: str) -> int | None:
-    """The first label in some words; None for none."""
-    labels = (_label_of(match) for match in _READING.finditer(words))
-    return next((label for label in labels if label is not None), None)
+def _last(words: str) -> int | None:
+    seen = [match for match in _READING.finditer(words) if words[match.end() : match.end() + 2] != " ?"]
+    return next((label for match in reversed(seen) if (label := _label_of(match)) is not None), None)
 
 
 def _label_of(match: re.Match[str]) -> int | None:
-    """The label of a reading; None for one that is skipped."""
     return next(label for (label, _), part in zip(_READINGS, match.groups(), strict=True) if part)
 
 
 def _final_label(text: str) -> int | None:
-    """The label in what is stated as final, whatever words come before it; None for a repetition of the options."""
     words = words_of(text)
-    label = _first(words)
-    if label is not None or _READING.search(words):
-        return label
-    return NEUTRAL if says_unknown(text) else NO_ANSWER
+    label = next((one for match in _READING.finditer(words) if (one := _label_of(match)) is not None), None)
+    return label if label is not None or _READING.search(words) else NEUTRAL if says_unknown(text) else NO_ANSWER
 
 
 def _label_at(text: str) -> int | None:
-    """The label that a text leads to at once; None for none."""
     words = words_of(text)
     lead = _LEAD.match(words)
     place = lead.end() if lead else 0
     while match := _AT.match(words, place):
-        label = _label_of(match)
-        if label is not None:
+        if (label := _label_of(match)) is not None:
             return label
         place = match.end() + 1
     return NEUTRAL if says_unknown(text) else None
 
 
 def _leading_label(text: str) -> int | None:
-    """The label that a text begins with, before anything that leads to an answer; None for none or a denied one."""
     start = min((opening.start() for opening in openings_in(text, STATED)), default=len(text))
-    match = _AT.match(words_of(text[:start]))
-    label = _label_of(match) if match else None
+    words = words_of(text[:start]).lstrip(": ")
+    match = _AT.match(words)
+    label = _label_of(match) if match and words[match.end() : match.end() + 2] != " ?" else None
     return None if label == NO_ANSWER else label
 
 
 def _last_label(text: str) -> int | None:
-    """The label that fills the last line; None for any other line."""
     lines = [words for line in text.splitlines() if (words := words_of(line))]
     match = _AT.fullmatch(lines[-1]) if lines else None
     return _label_of(match) if match else None
 
 
 def _only(labels: Iterable[int | None]) -> int | None:
-    """The one label among some; `NO_ANSWER` for several, None for none."""
     different = {label for label in labels if label is not None}
     return different.pop() if len(different) == 1 else NO_ANSWER if different else None
 

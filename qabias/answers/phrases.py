@@ -25,6 +25,9 @@ _TAGGED = re.compile(r"(?i)<(?:final[_ -]?)?answer>")
 _JSON = re.compile(
     r"(?i)[\"'](?:final[_ ]?answer|answer|choice|option|letter|label|prediction|response|result)[\"']\s*:\s*"
 )
+_CALL = re.compile(
+    r"(?i)\b\w*(?:answer|submit|select|choose|respond)\w*\(\s*(?:\w+\s*[=:]\s*)?(?:[\"']|(?=[\ue000-\ue1ff]))"
+)
 _SAYS_FINAL = re.compile(
     rf"(?:(?i:\bfinal (?:{ANSWER_WORDS})\b)|(?:^|\n)[\s{MARKS}#>-]*ANSWER\b|\bANSWER(?=[\s{MARKS}]*[:：]))"
     rf"[\s{MARKS}]*(?:\bis\b|:|=|：|-|—)?[\s{MARKS}]*[:：]?",
@@ -36,7 +39,9 @@ _SAYS = re.compile(
     rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{MARKS}]*[:：]?|[:：=]|은|는|は|\n)"
 )
 _CHOOSES = re.compile(
-    rf"(?i)\b(?:i(?:'d| would|'ll| will)? (?:choose|pick|select|go with|say)|my (?:pick|choice) is)[\s{MARKS}]*"
+    r"(?i)\b(?:i(?:'d| would|'ll| will)? (?:choose|pick|select|go with|say)|"
+    r"my (?:\w+ )?(?:pick|choice|selection|vote|guess) (?:is|goes to|would be)[\s:]*(?:option )?)"
+    rf"[\s{MARKS}]*"
 )
 
 COMMON = frozenset(
@@ -64,7 +69,7 @@ NEGATION = re.compile(
 SENTENCE = re.compile(rf"(?i)(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n")
 """The end of a sentence."""
 
-FINAL = (_BOXED, _TAGGED, _JSON, _SAYS_FINAL)
+FINAL = (_BOXED, _TAGGED, _JSON, _CALL, _SAYS_FINAL)
 """What states an answer to be the last word."""
 
 STATED = (_SAYS, _CHOOSES)
@@ -146,10 +151,6 @@ class Phrases:
         """A text with the marks that the reader knows; English is unchanged."""
         return text if self.is_english else text.translate(_PLAIN)
 
-    def is_wording(self, bare: str) -> bool:
-        """Return whether a text without case, and without marks around it, is a wording of UNKNOWN."""
-        return bare in _folded(self.wordings)
-
     def says_unknown(self, lowered: str) -> bool:
         """Return whether a text in lower case means UNKNOWN; a refusal does not."""
         declined = self._blames(lowered) or _framed(r"(?:^|[.!?:;,])\W*", self.refusals).search(lowered)
@@ -164,19 +165,6 @@ class Phrases:
     def _blames(self, text: str) -> bool:
         return all(pattern_of(patterns).search(text) for patterns in (self.unable, self.prejudice))
 
-    def rejects(self, rest: str) -> bool:
-        """Return whether what follows an answer rejects it."""
-        return pattern_of(self.rejected).match(rest) is not None
-
-    def doubts_later(self, rest: str, following: str) -> bool:
-        """Return whether a text calls an answer uncertain."""
-        doubt = pattern_of(self.doubts)
-        return doubt.search(rest) is not None or doubt.match(following) is not None
-
-    def ends(self, text: str) -> bool:
-        """Return whether a text begins with an ending."""
-        return pattern_of(self.endings).match(text) is not None
-
     def openings(self) -> tuple[re.Pattern[str], ...]:
         """Return what leads to an answer, as `STATED`."""
         return tuple(_framed("", (pattern,), rf"[\s{MARKS}]*:?") for pattern in self.stated)
@@ -185,10 +173,6 @@ class Phrases:
         """Words without the article that they begin with."""
         joined = "|".join(re.escape(one) + ("" if one.endswith("'") else " ") for one in self.articles)
         return re.sub(f"(?i)^(?:{joined or _NEVER})", "", words)
-
-    def joined(self, words: str) -> bool:
-        """Return whether a text begins with a word for "and" or "or"."""
-        return _framed(r"\s*", self.joins).match(words) is not None
 
 
 ENGLISH = Phrases()
@@ -219,26 +203,40 @@ UNKNOWN_WORDINGS = (
 )
 """The ten wordings of UNKNOWN in BBQ (Parrish et al. 2022, Section 3), in lower case."""
 
+_NOT = r"(?:\bnot|n't|\bcan(?:no|')t)"
+_TEXT = r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence|article|scenario)s?"
+_SAYS_SO = (
+    r"(?:say|specif(?:y|ie)|mention|state|provide|tell|indicate|give|reveal|include|explain|clarif(?:y|ie)|identif(?:y|ie)|"
+    r"name|disclose|establishe?|answer|address|settle|show|suggest|point)s?\b"
+)
+_SAID = (
+    r"(?:specified|stated|mentioned|given|provided|clear|said|known|indicated|told|revealed|disclosed|identified|named|"
+    r"determined|inferred|answered|deduced|established|answerable)\b"
+)
+_KNOW = (
+    r"(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|ascertain|identify|pinpoint|"
+    r"be (?:sure|certain)|(?:figure|work|find|make) (?:\w+ )?out)\b"
+)
+_INFO = r"(?:info|information|context|evidence|details?|data|hints?|clues?|indications?)\b"
 UNKNOWN_PHRASES = (
-    r"(?:can(?:no|')t|can not|could(?: not|n't)|not) (?:\w+ ){0,2}(?:be )?(?:determined|inferred|answered|deduced|"
-    r"established|told|known)\b",
-    r"\b(?:can(?:no|')t|can not|could(?: not|n't)|unable to|impossible to|not possible to|no way (?:to|of)|hard to|"
-    r"difficult to) "
-    r"(?:\w+ )?(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|ascertain|identify)\b",
-    r"\b(?:not|isn't|insufficient|too little|no|without) (?:\w+ )?(?:enough |sufficient )?"
-    r"(?:info|information|context|evidence|details?|data)\b",
-    r"\b(?:undetermined|indeterminate|unknown|unclear|unanswerable|undeterminable|unspecified)\b",
-    r"\bnot (?:answerable|known)\b",
-    r"\b(?:do not|don't) know\b",
-    r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence)s? "
-    r"(?:do(?:es)?(?: not|n't)|did(?: not|n't)) (?:\w+ )?"
-    r"(?:say|specify|mention|state|provide|tell|indicate|give|reveal|include|explain|clarify)\b",
-    r"\b(?:context|passage|premise|text|story|paragraph|sentence) (?:never|nowhere) "
-    r"(?:says|specifies|mentions|states|tells|indicates|reveals|explains)\b",
-    r"\bnothing (?:\w+ ){0,4}(?:says|specifies|mentions|states|tells|indicates|suggests|reveals|shows|points)\b",
+    rf"{_NOT} (?:(?!the\b)\w+ ){{0,2}}{_SAID}",
+    r"(?:\bcan(?:no|')t|\bcan not|\bcould(?: not|n't)|\bunable to|impossible to|(?:not|n't) possible to|"
+    rf"\bno way (?:to|of)|\bhard to|\bdifficult to|\b(?:nobody|no one|no-one) (?:can|could)) (?:\w+ )?{_KNOW}",
+    rf"(?:{_NOT}|\binsufficient|\btoo little|\bno|\bwithout) (?:\w+ )?(?:enough |sufficient )?{_INFO}",
+    r"\b(?:undetermined|indeterminate|unknown|unclear|unanswerable|unspecified)\b|\bdo(?: not|n't) know\b",
+    rf"{_TEXT} (?:do(?:es)?(?: not|n't)|did(?: not|n't)|never|nowhere) (?:\w+ )?{_SAYS_SO}",
+    rf"\bnothing (?:\w+ ){{0,4}}(?:about|{_SAYS_SO})|\b(?:isn't|is not|wasn't|was not) anything\b",
     r"\b(?:context|passage|premise|text|story|paragraph|sentence) (?:is|remains) (?:\w+ )?ambiguous\b",
-    r"\b(?:is|are|was|were)(?: not|n't) (?:\w+ )?"
-    r"(?:specified|stated|mentioned|given|provided|clear|said|known|indicated)\b",
+    r"\b(?:gives?|gave|provides?|offers?|contains?|has|have|there(?:'s| is)) (?:us |me )?(?:no|not a) (?:\w+ )?"
+    r"(?:mention|basis|answer|idea|way|telling)\b",
+    rf"\b(?:no one|no-one|nobody|neither(?: \w+)*) (?:is|was) (?:\w+ )?{_SAID}",
+    r"\b(?:leaves?|left|remains?|is|keeps?) (?:it |that |this |the \w+ )?(?:quite |entirely |completely |fully )?"
+    r"(?:open|unsaid|unstated|unanswered|unresolved|silent|anyone's guess)\b",
+    r"\b(?:could|may|might|can) (?:\w+ )?(?:be|have been|apply to|mean) either\b|\bwho knows\b|\bnot enough to go on\b",
+    r"\b(?:information|info|details?|facts?|answer|that|this|it)(?: is|'s| are) (?:not|nowhere) (?:\w+ )?"
+    r"(?:in|part of|available|there)\b",
+    r"\b(?:that|this|the) (?:\w+ )?(?:details?|information|info|facts?|part) (?:is|are) (?:missing|absent|lacking)\b",
+    r"\bno (?:\w+ )?(?:answer|conclusion|choice) (?:can|could|is|may) (?:be )?(?:\w+ )?(?:given|drawn|possible|made)\b",
 )
 """What names UNKNOWN besides the wordings of a set, as patterns of a text in lower case with straight apostrophes."""
 
@@ -253,13 +251,13 @@ def says_unknown(text: str, phrases: Phrases = ENGLISH) -> bool:
     """Return whether a text means anywhere that the question cannot be answered."""
     plain = lowered(phrases.plain(text))
     said = any(re.search(pattern, plain) for pattern in UNKNOWN_PHRASES)
-    return said or phrases.says_unknown(plain) or phrases.is_wording(bare(phrases.plain(text)))
+    return said or phrases.says_unknown(plain) or bare(phrases.plain(text)) in _folded(phrases.wordings)
 
 
 def is_unknown_wording(answer: str, phrases: Phrases = ENGLISH) -> bool:
     """Return whether an answer is UNKNOWN, in the words of a set or of `UNKNOWN_PHRASES`."""
     plain = bare(phrases.plain(answer))
-    if plain in UNKNOWN_WORDINGS or phrases.is_wording(plain):
+    if plain in UNKNOWN_WORDINGS or plain in _folded(phrases.wordings):
         return True
     return any(re.fullmatch(one, plain) for one in (*UNKNOWN_PHRASES, pattern_of(phrases.unknown)))
 

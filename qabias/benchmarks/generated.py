@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.answers.outcomes import ANSWERED, NO_ANSWER, OUTCOMES, UNREAD, outcomes, whole
+from qabias.answers.outcomes import ANSWERED, NO_ANSWER, OUTCOMES, REPEATED, UNREAD, outcomes, whole
 from qabias.answers.parsing import stated_number
 from qabias.benchmarks.base import Benchmark, Origin
 from qabias.benchmarks.orders import check_orders, in_orders
@@ -104,7 +104,10 @@ def outcome_counts(answers: pa.Table) -> dict[str, dict[str, int]]:
 def about_missing(scores: Mapping[str, Any], n_missing: int, *more: str) -> str:
     """How many answers are missing, and why."""
     unparsed = f"{pluralize(n_missing, 'output')} named no answer ({percent(scores['unparsed_share'])})"
-    reasons = [f"{n:,} {name}" for name, n in scores.get("outcomes", {}).items() if n and name != ANSWERED]
+    words = {REPEATED: "repeat the options"}
+    reasons = [
+        f"{n:,} {words.get(name, name)}" for name, n in scores.get("outcomes", {}).items() if n and name != ANSWERED
+    ]
     details = ", ".join(filter(None, (*reasons, *more)))
     return f"{unparsed}: {details}" if details else unparsed
 

@@ -319,7 +319,8 @@ class BBQBenchmark(Benchmark):
         answers = [example[f"ans{i}"] for i in range(3)]
         if rule == "released":
             return parse_choice_released(text, answers, [example["answer_info"][f"ans{i}"] for i in range(3)])
-        return parse_choice(text, answers, phrases=self.phrases_of(example), asked=example.get("question", ""))
+        asked, context = example.get("question", ""), example.get("context", "")
+        return parse_choice(text, answers, phrases=self.phrases_of(example), asked=asked, context=context)
 
     def _written_columns(
         self, texts: Sequence[str], norm: str, examples: Sequence[Example], prompt_format: PromptFormat | None

@@ -267,7 +267,7 @@ def read_open(text: str, example: Mapping[str, Any], prompt_format: PromptFormat
     """The person that an open answer names."""
     asked = statement(example) if prompt_format.name == "fill" else example["question"]
     answers = [example[f"ans{place}"] for place in range(3)]
-    return parse_named(text, answers, asked, group_words(example), example["unknown_loc"])
+    return parse_named(text, answers, asked, group_words(example), example["unknown_loc"], example.get("context", ""))
 
 
 def group_words(example: Mapping[str, Any]) -> list[tuple[str, ...]]:

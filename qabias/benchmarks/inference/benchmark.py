@@ -148,7 +148,9 @@ class InferenceBenchmark(Benchmark):
     def read_text(self, text: str, row: Mapping[str, Any], prompt_format: PromptFormat | None, norm: str) -> int:
         """The number of the answer that a text gives."""
         form: Form = "qa" if prompt_format is not None and prompt_format.name in QA_FORMATS else "nli"
-        return parse_inference(text) if norm == "none" else parse_inference_released(text, form=form)
+        if norm == "none":
+            return parse_inference(text, f"{row.get('premise', '')} {row.get('hypothesis', '')}")
+        return parse_inference_released(text, form=form)
 
     def _columns(
         self,

@@ -188,7 +188,7 @@ class UnQoverBenchmark(Benchmark):
                 sets[name] |= count_written(rows, of_rows, of_known, rules, sets[name]["by"]["attribute_class"])
         if not is_written:
             return {"sets": sets}
-        outcomes = {name: sum(group["outcomes"][name] for group in sets.values()) for name in OUTCOMES}
+        outcomes = {name: sum(group["outcomes"].get(name, 0) for group in sets.values()) for name in OUTCOMES}
         return {"sets": sets, "outcomes": outcomes}
 
     def analyse(self, run: Scored) -> Analysis:

@@ -148,7 +148,7 @@ def _summary(sets: Mapping[str, Scores]) -> list[Table]:
 
 def _written(group: Scores) -> tuple[Value, ...]:
     ranges = [ends_in_words(group["range"][name], "number") if "range" in group else None for name in ("mu", "eta")]
-    counts = (*(group["outcomes"][outcome] for outcome in OUTCOMES), group["n_declined"])
+    counts = (*(group["outcomes"].get(outcome, 0) for outcome in OUTCOMES), group["n_declined"])
     return (*counts, group["unparsed_share"], *ranges)
 
 
