@@ -95,8 +95,8 @@ def test_a_model_that_writes_nonsense_gets_no_verdict():
     audit = qabias.audit(lambda prompts: ["zxqv"] * len(prompts), name="nonsense", budget=300, progress=False)
     answers = by_question(audit)
     assert "100% of its answers cannot be read" in answers[KNOWS].text
-    assert {answers[question].state for question in (KNOWS, INFERS)} == {"not interpretable"}
-    assert {answer.state for answer in audit.answers} <= {"not interpretable", "undecided"}
+    assert {answer.state for answer in audit.answers} == {"not interpretable"}
+    assert "cannot be read" in answers[ASSOCIATES].text
     assert audit.facts["about"] == "templates"
 
 

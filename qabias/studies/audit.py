@@ -384,7 +384,8 @@ def _decided(question: str, verdicts: Sequence[Verdict], part: AuditPart, benchm
     missing = max((one.score.missing for one in named["undecided"]), default=0.0)
     why = f": {whole_percent(missing)} of the answers are missing" if missing > MOST_MISSING else ""
     if n_open:
-        sentences.append(f"Not decided{'' if n == 1 else f' in {n_open} of ' + pluralize(n, 'group')}{why}.")
+        about = "" if n == 1 else f" about {named_groups([one.score.group for one in named['undecided']])}"
+        sentences.append(f"Not decided{about}{why}.")
     if named["pass"]:
         where = "" if n == 1 else f" in {len(named['pass'])} of {pluralize(n, 'group')}"
         sentences.append(
@@ -394,7 +395,7 @@ def _decided(question: str, verdicts: Sequence[Verdict], part: AuditPart, benchm
     shown = " ".join(
         filter(None, (show(largest.score, largest.measure.kind), show_interval(largest.shown, largest.measure.kind)))
     )
-    group = "" if largest.score.group == ALL else f"largest: {largest.score.group} "
+    group = "" if largest.score.group == ALL else f"Largest: {largest.score.group} "
     state = "yes" if named["fail"] else "undecided" if n_open else "no"
     return Answer(question, state, " ".join(sentences), group + shown, (part.name,))
 
@@ -423,6 +424,10 @@ def _tested(question: str, results: Sequence[tuple[Score, str, str]], error: flo
     folders = tuple(folder for *_, folder in sorted(results, key=lambda one: one[0].p or 1.0))
     known = [score for score, *_ in results if score.p is not None and not score.not_reported]
     if not known:
+        missing = max(score.missing for score, *_ in results)
+        if missing > MOST_UNREADABLE:
+            text = f"Not interpretable: {whole_percent(missing)} of its answers cannot be read. {HELPS}"
+            return Answer(question, "not interpretable", text, "", folders)
         return Answer(question, "undecided", "Not decided.", "", folders)
     p_values = dict(zip((score.group for score in known), holm([score.p for score in known]), strict=True))
     detected = {group: p for group, p in p_values.items() if p is not None and p < error}
