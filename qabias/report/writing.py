@@ -68,12 +68,20 @@ def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | No
                 title=run.folder.name,
                 headline=None,
                 card="",
+                tiles=[tile for tile in one.tiles if tile[1].measure.name in _asked_for(run)] or one.tiles,
                 figure=one.figure if one.figure and len(one.figure.rows) > 1 else None,
             )
             for one, run in zip(chapters, runs, strict=True)
         ]
         return _write(render_chapters(lead.title, named, (), lead), output)
     return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
+
+
+def _asked_for(run: Run) -> set[str]:
+    """Names of the scores that a run of an audit decides or tests."""
+    rules, arguments = run.benchmark.facts.headline, run.arguments
+    decided = {verdict.condition.name for verdict in run.outcome.verdicts} if run.outcome else set()
+    return {*filter(None, arguments.scores.split(",")), *decided, *([rules.excess] if rules else [])}
 
 
 def _overview(runs: Sequence[Run], chapters: Sequence[Chapter]) -> list[Table]:

@@ -415,7 +415,7 @@ def _strongest(result: Run, scores: Scores) -> str:
             asked = [row for row in rows if row["attribute"] == attribute and subject in row.values()]
             others = sorted({row[name] for row in asked for name in ("subject1", "subject2")} - {subject})
             against = listed(others) if len(others) <= MOST_NAMES else f"{len(others)} others"
-            return f'"{asked[0]["question"]}" {subject} rather than {against}, strength {size:.2f}'
+            return f'"{asked[0]["question"]}" {subject} more than {against}, {size:.2f}'
     return ""
 
 
@@ -439,7 +439,7 @@ def _tested(question: str, results: Sequence[tuple[Score, str, str]], error: flo
         sentences.append(f"Not detected about {listed(others)}{least}.")
     texts = {score.group: text or "no single pair stands out" for score, text, _ in results}
     pairs = "; ".join(f"{group}: {texts[group]}" for group in detected)
-    shown = f"Strongest of the pairs asked (0 none, 1 always): {pairs}." if detected else ""
+    shown = f"Strongest, compared with the opposite question, from 0 to 1: {pairs}." if detected else ""
     return Answer(question, "yes" if detected else "not detected", " ".join(sentences), shown, folders)
 
 
