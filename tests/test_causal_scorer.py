@@ -313,7 +313,7 @@ def test_the_largest_vocabularies_lose_no_digit(as_trees):
     (sequences,) = encode_options(make_tokenizer(), requests)
     found = network.score([make_row(sequences)], as_trees=as_trees)
     assert [found[one] for one in sequences] == pytest.approx(expected, abs=4e-6 * sequences[0].n_scored)
-    assert [network.score_alone(one) for one in sequences] == pytest.approx(expected, abs=1e-9)
+    assert network.score_plainly(sequences) == pytest.approx(expected, abs=1e-9)
 
 
 # Nothing but the request matters

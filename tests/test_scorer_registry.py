@@ -82,7 +82,7 @@ def test_descriptions_are_read_without_the_libraries_of_models():
         "print(json.dumps([name for name in sys.modules if '.' not in name]))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    heavy = {"torch", "transformers", "pyarrow", "datasets", "evaluate", "pandas", "httpx2", "tenacity"}
+    heavy = {"torch", "transformers", "pyarrow", "datasets", "evaluate", "pandas", "httpx2"}
     assert heavy & set(json.loads(done.stdout)) == set()
 
 

@@ -122,7 +122,7 @@ def cache(monkeypatch, tmp_path, pins):
 def waits(monkeypatch):
     """The seconds between tries, which no test really waits."""
     waited = []
-    monkeypatch.setattr(sources.RETRIES, "sleep", waited.append)
+    monkeypatch.setattr(sources, "sleep", waited.append)
     return waited
 
 

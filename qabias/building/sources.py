@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import http.client
 import importlib.resources
 import json
 import logging
@@ -10,10 +9,10 @@ import os
 import urllib.parse
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from http import HTTPStatus
 from pathlib import Path
+from time import sleep
 from typing import TypedDict
-
-import tenacity
 
 from qabias.errors import QabiasError, arg, setting
 from qabias.support.address import is_address, without_secrets
@@ -26,7 +25,7 @@ TIMEOUT_SECONDS = 30.0  # seconds without data after which a download fails
 TOTAL_SECONDS = 600.0  # most seconds of one download attempt
 MOST_BYTES = 64_000_000  # most bytes read of a file with unknown size
 PAGE_BYTES = 64_000  # most bytes read of an error page; the hash checks the content of files
-TRIES = 3
+WAITS = 1.0, 4.0  # seconds before a request is repeated after a temporary failure
 REDIRECTS = 5
 COMMIT_DIGITS = 7
 
@@ -50,23 +49,6 @@ class PinnedRepository(TypedDict):
 
 class _TransientError(Exception):
     """A temporary failure of the connection or the server."""
-
-
-def _warn(state: tenacity.RetryCallState) -> None:
-    assert state.outcome is not None
-    assert state.next_action is not None
-    url = without_secrets(state.args[0])
-    logger.warning("%s: %s. Retrying in %g s.", url, state.outcome.exception(), state.next_action.sleep)
-
-
-RETRIES = tenacity.Retrying(
-    retry=tenacity.retry_if_exception_type(_TransientError),
-    stop=tenacity.stop_after_attempt(TRIES),
-    wait=tenacity.wait_chain(tenacity.wait_fixed(1), tenacity.wait_fixed(4)),
-    before_sleep=_warn,
-    reraise=True,
-)
-"""How a request is repeated after a temporary failure."""
 
 
 _mirror: ContextVar[Path | None] = ContextVar("mirror", default=None)
@@ -195,10 +177,10 @@ def _download(repository: str, path: str, pin: PinnedFile) -> bytes:
         raise QabiasError(problem, "give a valid address that begins with http:// or https://")
     url = f"{base}/{repository}/{commit(repository)}/{urllib.parse.quote(path)}"
     try:
-        return RETRIES(_get_verified, url, pin)
+        return _get_in_time(url, pin)
     except _TransientError as error:
         raise QabiasError(
-            f"sources: cannot download {without_secrets(url)} after {TRIES} tries: {error}",
+            f"sources: cannot download {without_secrets(url)} after {len(WAITS) + 1} tries: {error}",
             "check the network, or set QABIAS_UPSTREAM to a local mirror",
         ) from None  # the cause may contain the whole address
 
@@ -210,6 +192,16 @@ def _check_online(repository: str, path: str) -> None:
                 f"sources: {path!r} of {repository} is not in the cache, and {variable} forbids downloads",
                 f"unset {variable}, or set QABIAS_UPSTREAM to a local mirror",
             )
+
+
+def _get_in_time(url: str, pin: PinnedFile) -> bytes:
+    for seconds in WAITS:
+        try:
+            return _get_verified(url, pin)
+        except _TransientError as error:
+            logger.warning("%s: %s. Retrying in %g s.", without_secrets(url), error, seconds)
+            sleep(seconds)
+    return _get_verified(url, pin)
 
 
 def _get_verified(url: str, pin: PinnedFile) -> bytes:
@@ -256,7 +248,7 @@ def _content(status: int, content: bytes, url: str) -> bytes:
     """Return the body of a successful answer."""
     if status == 200:
         return content
-    answer = f"{status} {http.client.responses.get(status, '')}"
+    answer = f"{status} {next((known.phrase for known in HTTPStatus if known == status), '')}"
     if status >= 500 or status == 429:
         raise _TransientError(f"the server answered {answer}")
     raise _refused(url, f"answered {answer}")

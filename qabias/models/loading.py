@@ -25,6 +25,7 @@ from tqdm import tqdm
 
 from qabias.errors import QabiasError, arg
 from qabias.support.files import cache_folder, read_json, require_regular_file, sha256_of
+from qabias.support.progress import collector_paused
 from qabias.support.stored import read_fields, write_stored
 from qabias.support.suggest import closest, first_line, missing, need, unknown
 
@@ -120,6 +121,7 @@ CAUSAL = ModelKind("AutoModelForCausalLM", "causal language model", is_causal)
 SEQ2SEQ = ModelKind("AutoModelForSeq2SeqLM", "text-to-text model (encoder and decoder)", is_seq2seq)
 
 
+@collector_paused()
 def load_model(
     kind: ModelKind,
     model: str,
@@ -197,6 +199,7 @@ def check_kind(kind: ModelKind, model: str, config: Any) -> None:
         raise QabiasError(f"model {model!r} is a {is_a}, not a {kind.what}.", f"Remove or change {arg('backend')}.")
 
 
+@collector_paused()  # importing transformers and torch makes a million objects, and no garbage
 def load_pretrained(
     auto_class: str, name: str, revision: str | None = None, *, what: str = "model", expected: str = "", **options: Any
 ) -> Any:

@@ -58,7 +58,6 @@ _GROWTH = {QUESTIONS: 1.5, TEMPLATES: 2.0}
 _LATEST = {QUESTIONS: 0.9, TEMPLATES: 0.5}  # largest share of the sets at a look before the last
 _LEAST_CHANCE = 0.1  # to decide by the last look; below it a run about questions like these stops
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(160)
 _HALVINGS = 40
 _NORMAL = NormalDist()
 _STEP = 1e-4  # weight of a set that is added to all sets to see how it moves a score
@@ -90,6 +89,13 @@ def ends_of_looks(n_sets: int, subject: str) -> list[int]:
     return ends
 
 
+@cache
+def _quadrature() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of Gauss and Legendre."""
+    nodes, weights = np.polynomial.legendre.leggauss(160)
+    return nodes, weights
+
+
 class Survivors:
     """The statistics that have exceeded no limit yet: their density, of Brownian motion at the last look."""
 
@@ -105,9 +111,10 @@ class Survivors:
     def advance(self, limit: float, time: float) -> None:
         """Continue with those within a limit at a time."""
         edge, step = limit * math.sqrt(time), math.sqrt(time - self._time)
-        to = _NODES * edge
+        nodes, weights = _quadrature()
+        to = nodes * edge
         kernel = np.exp(-(((to[:, None] - self._positions) / step) ** 2) / 2.0) / (step * math.sqrt(2.0 * math.pi))
-        self._positions, self._mass, self._time = to, _WEIGHTS * edge * (kernel @ self._mass), time
+        self._positions, self._mass, self._time = to, weights * edge * (kernel @ self._mass), time
 
 
 @cache

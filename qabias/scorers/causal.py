@@ -39,7 +39,8 @@ CHAT = ("yes", "auto", "no")
 
 # Largest difference per token between the two layouts in the probe; wrong masks show as 0.1 and more in trained models.
 PROBE_TOLERANCE = {"float32": 5e-5, "float16": 1e-2, "bfloat16": 5e-2}
-PROBE_LENGTH = 32
+# Short on CPUs, where it takes time. The noise of less precise numbers needs an average over more tokens.
+PROBE_LENGTH = {"float32": 12, "float16": 32, "bfloat16": 32}
 
 
 class CausalScorer:
@@ -65,7 +66,7 @@ class CausalScorer:
         self._template = template
         self._network = CausalNetwork(loaded.model, loaded.device)
         self._limits = Limits.read(loaded.model)
-        self.layout = self._choose_layout(layout, PROBE_TOLERANCE[loaded.dtype])
+        self.layout = self._choose_layout(layout, loaded.dtype)
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
@@ -126,10 +127,10 @@ class CausalScorer:
         self.stats.batches += 1
         return [values[sequence] for row in batch for sequence in row.sequences]
 
-    def _choose_layout(self, wanted: str, tolerance: float) -> str:
+    def _choose_layout(self, wanted: str, dtype: str) -> str:
         if wanted == "flat":
             return "flat"
-        problem = self._probe_tree(tolerance)
+        problem = self._probe_tree(PROBE_LENGTH[dtype], PROBE_TOLERANCE[dtype])
         if problem is None:
             return "tree"
         if wanted == "tree":
@@ -140,9 +141,9 @@ class CausalScorer:
         )
         return "flat"
 
-    def _probe_tree(self, tolerance: float) -> str | None:
-        """Compare small trees with single sequences; None if equal, else the problem."""
-        length = int(min(PROBE_LENGTH, self._limits.window, self._limits.positions))
+    def _probe_tree(self, length: int, tolerance: float) -> str | None:
+        """Compare small trees with plain sequences; None if equal, else the problem."""
+        length = int(min(length, self._limits.window, self._limits.positions))
         if length < 4:
             return f"its window of {length} tokens is too short"
         special = getattr(self._tokenizer, "all_special_ids", ())
@@ -152,7 +153,8 @@ class CausalScorer:
 
         def compare() -> list[float]:
             values = self._network.score(batch, as_trees=True)
-            return [abs(values[one] - self._network.score_alone(one)) / one.n_scored for one in sequences]
+            plain = self._network.score_plainly(sequences)
+            return [abs(values[one] - value) / one.n_scored for one, value in zip(sequences, plain, strict=True)]
 
         try:
             differences = self._budget.fitting("", compare)
@@ -161,12 +163,12 @@ class CausalScorer:
         if differences is None:
             self._budget.halve(padded_size(batch), can_split=False)
         if not (difference := max(differences or ())) <= tolerance:
-            return f"its log-likelihoods differ by {difference:.2g} per token from one sequence at a time"
+            return f"its log-likelihoods differ by {difference:.2g} per token from plain sequences"
         return None
 
 
 def _probe_sequences(vocabulary_size: int, special: Iterable[int], length: int) -> list[TokenSequence]:
-    """Make four sequences that branch after a third and after two thirds, and a separate one."""
+    """Make sequences of one length: four that branch after a third and after two thirds, and a separate one."""
     ordinary = np.setdiff1d(np.arange(vocabulary_size), np.fromiter(special, dtype=np.int64))
     rng = np.random.default_rng(0)
 
@@ -176,7 +178,7 @@ def _probe_sequences(vocabulary_size: int, special: Iterable[int], length: int) 
     third = length // 3
     trunk = draw(third)
     branches = [trunk + draw(third), trunk + draw(third)]
-    tokens = [branch + draw(length + 1 - 2 * third) for branch in branches for _ in range(2)] + [draw(length // 2 + 1)]
+    tokens = [branch + draw(length + 1 - 2 * third) for branch in branches for _ in range(2)] + [draw(length + 1)]
     return [TokenSequence(sequence, len(sequence) - 1) for sequence in tokens]
 
 

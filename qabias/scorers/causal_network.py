@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,13 +46,16 @@ class CausalNetwork:
         starts = np.cumsum([0, *(len(tokens) for tokens in targets[:-1])])
         return dict(zip(sequences, np.add.reduceat(values, starts).tolist(), strict=True))
 
-    def score_alone(self, sequence: TokenSequence) -> float:
-        """Score one sequence in the plainest way, with logarithms in float64."""
+    def score_plainly(self, sequences: Sequence[TokenSequence]) -> list[float]:
+        """Score sequences of one length in the plainest way, with logarithms in float64."""
+        values = []
         with torch.inference_mode():
-            logits = self._model(input_ids=torch.tensor([sequence.tokens[:-1]], device=self._device)).logits[0]
-            targets = torch.tensor(sequence.tokens[-sequence.n_scored :])
-            scores = logits[-sequence.n_scored :].cpu().double().log_softmax(dim=-1)
-            return float(scores.gather(1, targets[:, None]).sum())
+            tokens = torch.tensor([one.tokens[:-1] for one in sequences], device=self._device)
+            for one, logits in zip(sequences, self._model(input_ids=tokens).logits, strict=True):
+                targets = torch.tensor(one.tokens[-one.n_scored :])
+                scores = logits[-one.n_scored :].cpu().double().log_softmax(dim=-1)
+                values.append(float(scores.gather(1, targets[:, None]).sum()))
+        return values
 
     def _make_inputs(self, rows: list[Row], length: int, as_trees: bool) -> dict[str, Any]:
         tokens = np.zeros((len(rows), length), dtype=np.int64)

@@ -19,6 +19,8 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            gc.freeze()
+            gc.unfreeze()  # the new objects count as old from now on, and the next search leaves them alone
             gc.enable()
 
 

@@ -107,7 +107,7 @@ def cache(monkeypatch, tmp_path):
     pin = {"git_blob_sha1": sources.git_blob_sha1(CONTENT), "bytes": len(CONTENT)}
     repository = {"commit": COMMIT, "licence": "MIT", "files": {NAME: pin}}
     monkeypatch.setattr(sources, "pins", lambda: {REPOSITORY: repository})
-    monkeypatch.setattr(sources.RETRIES, "sleep", lambda seconds: None)
+    monkeypatch.setattr(sources, "sleep", lambda seconds: None)
     folder = tmp_path / "cache"
     monkeypatch.setenv("QABIAS_CACHE", str(folder))
     return folder

@@ -106,7 +106,8 @@ class UnQoverBenchmark(Benchmark):
                 table = locate.read_data(NAME, name, read_dictionary=texts)
             else:
                 table = origin.table(name)
-            tables.append(table.append_column("set", pa.array([name] * table.num_rows).dictionary_encode()))
+            column = pa.DictionaryArray.from_arrays(np.zeros(table.num_rows, dtype=np.int32), [name])
+            tables.append(table.append_column("set", column))
         return pa.concat_tables(tables).unify_dictionaries()
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
