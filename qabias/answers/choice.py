@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from qabias.answers.frame import before_frame
 from qabias.answers.outcomes import NO_ANSWER, is_cut, refuses, set_thinking_aside
 from qabias.answers.phrases import (
     ANSWER_WORDS,
@@ -20,6 +19,7 @@ from qabias.answers.phrases import (
     STATED,
     Phrases,
     bare,
+    before_frame,
     is_unknown_wording,
     lowered,
     openings_in,

@@ -7,13 +7,13 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from qabias.answers.frame import before_frame
 from qabias.answers.outcomes import NO_ANSWER, refuses, set_thinking_aside
 from qabias.answers.phrases import (
     FINAL,
     NEGATION,
     SENTENCE,
     STATED,
+    before_frame,
     behind,
     is_unknown_wording,
     says_unknown,

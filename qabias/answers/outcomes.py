@@ -7,8 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from qabias.answers.frame import repeats_options
-from qabias.answers.phrases import ENGLISH, Phrases
+from qabias.answers.phrases import ENGLISH, Phrases, repeats_options
 
 # An opening and a closing mark each. Some templates write the opening one, so that only the other is in the text.
 _TAGS = "think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad|seed:think"
