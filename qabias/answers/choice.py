@@ -38,6 +38,8 @@ _WORDS, _LABEL, _ANY = r"[\ue000-\ue0ff]", r"[\ue100-\ue1ff]", r"[\ue000-\ue1ff]
 _PRIVATE = re.compile(r"[\ue000-\uf8ff]")
 _LABELED, _WORDED, _MENTION = re.compile(_LABEL), re.compile(_WORDS), re.compile(_ANY)
 
+# A letter of another script is no part of a word.
+_LETTER = r"[A-Za-z0-9À-ԯ]"
 _NO_WORD = r"(?:[^\w\ue000-\ue1ff]|_)*"
 
 _BEGINS = re.compile(rf"(?:^|\n){_NO_WORD}$")
@@ -199,41 +201,32 @@ class _Reader:
         self._is_lettered = any_label.replace("|", "").isalpha()
         kind = "0-9" if any_label.replace("|", "").isdigit() else "a-wyz"
         self._other_label = rf"(?i)[\s{MARKS}]*(?:\([{kind}]\)|[{kind}][.)](?=\s))"  # one that the prompt does not have
-        edge = r"[A-Za-z0-9À-ɏ]" if any_label.isascii() else r"[^\W_]"
         suffix = r"['-]\w" if phrases.is_english else r"-\w"
         self._label = re.compile(
-            rf"(?<!{edge})(?<![^\W_]['-])(?:{any_label})(?!{edge}|{suffix}|[.,]\d|%)", re.IGNORECASE
+            rf"(?<!{_LETTER})(?<![^\W_]['-])(?:{any_label})(?!{_LETTER}|{suffix}|[.,]\d|%)", re.IGNORECASE
         )
 
     def _named_by(self, answers: Sequence[str]) -> dict[tuple[str, ...], int]:
-        plain = (" ".join(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers)
-        whole = [tuple(one.split()) for one in plain]
-        short = [
-            tuple(self._phrases.without_article(re.sub("^(?:the|an?) ", "", " ".join(one))).split()) for one in whole
-        ]
-        names = {own: place for place, own in reversed([*enumerate(short)]) if own}
-        if not self._phrases.is_english:  # "A la mujer mayor" begins with no English article
-            names = {own: place for place, own in enumerate(whole) if own} | names
-        else:
-            shared = {word for word in _TOKEN.findall(self._asks.casefold())} | COMMON
+        whole = [" ".join(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers]
+        own = (re.escape(one) + ("" if one.endswith("'") else " ") for one in self._phrases.articles)
+        article = re.compile("|".join(("^(?:the|an?) ", *(f"^{one}" for one in own))))
+        short = [article.sub("", one) for one in whole]
+        names = {tuple(own.split()): place for place, own in reversed([*enumerate(whole), *enumerate(short)]) if own}
+        if self._phrases.is_english:
+            known = {*_TOKEN.findall(self._asks.casefold())} | COMMON
             for place, own in enumerate(short):
-                others = {word for other in range(self._n) if other != place for word in short[other]}
+                others = {word for one in short[:place] + short[place + 1 :] for word in one.split()}
                 if not is_unknown_wording(answers[place]):
-                    telling = {word for word in {*own} - others - shared if len(word) > 2}
-                    names = {(word,): place for word in telling} | names
+                    telling = {(word,): place for word in {*own.split()} - others - known if len(word) > 2}
+                    names = telling | names
         return names
 
     def _option_pattern(self, names: Mapping[tuple[str, ...], int]) -> tuple[re.Pattern[str], list[int]]:
         phrases = sorted(names, key=lambda words: -sum(map(len, words)))
         own = (re.escape(one) + ("" if one.endswith("'") else r"\s+") for one in self._phrases.articles)
         articles = "|".join((*(rf"{one}\s+" for one in ("the", "an?", "his", "her", "my", "their")), *own))
-        # A letter of another script, which no answer has, is no part of its word.
-        latin = all(words[-1].isascii() for words in phrases)
-        ends = (
-            r"(?:'s|s)?"
-            + (r"(?![A-Za-z0-9À-ɏ])" if latin else r"(?![^\W_])")
-            + ("" if self._phrases.is_english else f"|(?={pattern_of(self._phrases.endings).pattern})")
-        )
+        endings = "" if self._phrases.is_english else f"|(?={pattern_of(self._phrases.endings).pattern})"
+        ends = rf"(?:'s|s)?(?!{_LETTER}){endings}"
         patterns = []
         for words in phrases:
             joined = r"[\s·/-]{1,3}".join(map(re.escape, words))
@@ -265,15 +258,10 @@ class _Reader:
         marked = self._without_listing(marked)
         if is_cut:
             marked = _without_last(marked)
-        return self._decide(
-            *self._statements(marked),
-            is_refusal=refuses(text) and not says_unknown(text, self._phrases),
-        )
-
-    def _decide(self, statements: list[_Statement], ruled_out: set[int], n_before: int, is_refusal: bool) -> int:
-        statements = statements[n_before:]
+        made, ruled_out, n_before = self._statements(marked)
+        statements = made[n_before:]
         top = max((one.level for one in statements), default=_HINTED)
-        if top < _STATED and is_refusal:
+        if top < _STATED and refuses(text) and not says_unknown(text, self._phrases):
             return NO_ANSWER
         places = {one.place for one in statements if one.level == top}
         hinted = {one.place for one in statements if one.level == _HINTED}
@@ -420,7 +408,8 @@ class _Reader:
         return text
 
     def _openings(self, sentence: str) -> Iterator[_Statement]:
-        levels = ((_FINAL, FINAL), (_STATED, (*STATED, *self._phrases.openings())))
+        foreign = tuple(pattern_of((one,), after=rf"[\s{MARKS}]*:?") for one in self._phrases.stated)
+        levels = ((_FINAL, FINAL), (_STATED, (*STATED, *foreign)))
         for level, patterns in levels:
             for opening in openings_in(sentence, patterns):
                 match = _AT.match(sentence, opening.end())
@@ -428,9 +417,9 @@ class _Reader:
                     rest = sentence[match.end() : match.end() + _NEAR]
                     clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
                     denied = NEGATION.search(clause) and not NEGATION.search(self._asks)
-                    foreign = pattern_of(self._phrases.rejected).match(rest.lstrip())
-                    foreign = foreign or pattern_of(self._phrases.doubts).search(rest)
-                    if denied or foreign or _RULED_OUT.search(match[1] + clause):
+                    rejected = pattern_of(self._phrases.rejected).match(rest.lstrip())
+                    doubted = pattern_of(self._phrases.doubts).search(rest)
+                    if denied or rejected or doubted or _RULED_OUT.search(match[1] + clause):
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
                     joins = pattern_of(self._phrases.joins).match(rest.lstrip())

@@ -121,7 +121,6 @@ def straight(text: str) -> str:
 # Marks of other scripts as the reader knows them. The two Turkish letters i are one, because "KADIN" in lower case is
 # "kadin" elsewhere, and the lower case of a capital dotted I is otherwise two characters.
 _PLAIN = str.maketrans({"。": ". ", "、": ", ", **dict.fromkeys("「」『』《》〈〉【】", '"'), "İ": "I", "ı": "i"})
-_NEVER = r"(?!)"
 
 
 @dataclass(frozen=True)
@@ -150,50 +149,22 @@ class Phrases:
         """A text with the marks that the reader knows; English is unchanged."""
         return text if self.is_english else text.translate(_PLAIN)
 
-    def says_unknown(self, lowered: str) -> bool:
-        """Return whether a text in lower case means UNKNOWN; a refusal does not."""
-        declined = self._blames(lowered) or _framed(r"(?:^|[.!?:;,])\W*", self.refusals).search(lowered)
-        unable = [one.span() for one in pattern_of(self.unable).finditer(lowered)] if declined else []
-        said = (one.span() for pattern in self.unknown for one in pattern_of((pattern,)).finditer(lowered))
-        return any(not any(first <= start and end <= last for first, last in unable) for start, end in said)
-
-    def is_declining(self, text: str) -> bool:
-        """Return whether a text begins by declining to answer, or cannot answer and names prejudice."""
-        return _framed(r"^\W*", self.refusals).match(text) is not None or self._blames(text)
-
-    def _blames(self, text: str) -> bool:
-        return all(pattern_of(patterns).search(text) for patterns in (self.unable, self.prejudice))
-
-    def openings(self) -> tuple[re.Pattern[str], ...]:
-        """Return what leads to an answer, as `STATED`."""
-        return tuple(_framed("", (pattern,), rf"[\s{MARKS}]*:?") for pattern in self.stated)
-
-    def without_article(self, words: str) -> str:
-        """Words without the article that they begin with."""
-        joined = "|".join(re.escape(one) + ("" if one.endswith("'") else " ") for one in self.articles)
-        return re.sub(f"(?i)^(?:{joined or _NEVER})", "", words)
-
 
 ENGLISH = Phrases()
 """No words besides English, which is always understood."""
 
 
 @cache
-def pattern_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def pattern_of(patterns: tuple[str, ...], before: str = "", after: str = "") -> re.Pattern[str]:
     """One pattern for several; none of them matches nothing."""
-    joined = "|".join(f"(?:{pattern})" for pattern in patterns) or _NEVER
+    joined = "|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)"
     # Texts whose case is folded have "ss" for "ß".
-    return re.compile(joined.replace("ß", "(?:ß|ss)"), re.IGNORECASE)
+    return re.compile(f"{before}(?:{joined.replace('ß', '(?:ß|ss)')}){after}", re.IGNORECASE)
 
 
 @cache
 def _folded(wordings: tuple[str, ...]) -> frozenset[str]:
     return frozenset(wording.translate(_PLAIN).casefold() for wording in wordings)
-
-
-@cache
-def _framed(before: str, patterns: tuple[str, ...], after: str = "") -> re.Pattern[str]:
-    return re.compile(f"{before}(?:{pattern_of(patterns).pattern}){after}", re.IGNORECASE)
 
 
 UNKNOWN_WORDINGS = (
@@ -247,18 +218,27 @@ def unknown_place(answers: Sequence[str], phrases: Phrases = ENGLISH) -> int | N
 
 
 def says_unknown(text: str, phrases: Phrases = ENGLISH) -> bool:
-    """Return whether a text means anywhere that the question cannot be answered."""
+    """Return whether a text means anywhere that the question cannot be answered; a refusal does not."""
     plain = lowered(phrases.plain(text))
-    said = any(re.search(pattern, plain) for pattern in UNKNOWN_PHRASES)
-    return said or phrases.says_unknown(plain) or bare(phrases.plain(text)) in _folded(phrases.wordings)
+    if any(re.search(pattern, plain) for pattern in UNKNOWN_PHRASES) or bare(plain) in _folded(phrases.wordings):
+        return True
+    declined = declines(plain, phrases, r"(?:^|[.!?:;,])\W*")
+    unable = [one.span() for one in pattern_of(phrases.unable).finditer(plain)] if declined else []
+    said = (one.span() for pattern in phrases.unknown for one in pattern_of((pattern,)).finditer(plain))
+    return any(not any(first <= start and end <= last for first, last in unable) for start, end in said)
+
+
+def declines(text: str, phrases: Phrases, before: str = r"^\W*") -> bool:
+    """Return whether a text declines to answer where `before` matches, or cannot answer and names prejudice."""
+    begins = pattern_of(phrases.refusals, before).search(text)
+    return bool(begins or all(pattern_of(one).search(text) for one in (phrases.unable, phrases.prejudice)))
 
 
 def is_unknown_wording(answer: str, phrases: Phrases = ENGLISH) -> bool:
     """Return whether an answer is UNKNOWN, in the words of a set or of `UNKNOWN_PHRASES`."""
     plain = bare(phrases.plain(answer))
-    if plain in UNKNOWN_WORDINGS or plain in _folded(phrases.wordings):
-        return True
-    return any(re.fullmatch(one, plain) for one in (*UNKNOWN_PHRASES, pattern_of(phrases.unknown)))
+    unknown = (*UNKNOWN_PHRASES, pattern_of(phrases.unknown))
+    return plain in _folded((*UNKNOWN_WORDINGS, *phrases.wordings)) or any(re.fullmatch(one, plain) for one in unknown)
 
 
 def lowered(text: str) -> str:
