@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from qabias.answers.outcomes import NO_ANSWER, is_cut, refuses, set_thinking_aside
 from qabias.answers.phrases import (
-    ANSWER_WORDS,
     COMMON,
     ENGLISH,
     FINAL,
@@ -64,9 +63,6 @@ _BOTH = re.compile(f"(?i){_AND}{_ANY}")
 _AT = re.compile(f"(?i){_LEAD}({_ANY})")
 # Nothing in JSON, or a label that the prompt does not have
 _NO_OPTION = re.compile(rf"\"\"|null\b|\[\]|\{{\}}|(?i:{_LEAD})(?!A|I)[A-Z](?=[\s{MARKS}]*(?:[.):]|\n|$))")
-_LED = re.compile(
-    rf"(?i)(?:{ANSWER_WORDS}|letter|pick|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$"
-)
 # What may follow a capital "A" that is no article.
 _NO_NOUN = re.compile(
     rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|can|"
@@ -97,7 +93,6 @@ _RULED_OUT = re.compile(
 )
 _NEITHER = re.compile(r"(?i)\W*neither(?: of them)?\W*")
 _IDENTIFIES = re.compile(rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b")
-_UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
 _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
 _SUPPOSED = re.compile(r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|between|torn)\b")
@@ -105,7 +100,7 @@ _LISTS = re.compile(r"(?i)\b(?:consider|look|check|evaluat|regarding|start|ident
 _ENDS_WITH_LABEL = re.compile(rf"(?is)^\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$")
 _NOT_ANYWHERE = re.compile(rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니")
 _INSTEAD = re.compile(r"(?is)\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*")
-_TICK, _CROSS = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]"), re.compile(r"[✗✘❌☒✖]")
+_TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
 _RIGHT = re.compile(rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b(?! +\w)")
 _WRONG = re.compile(
     rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|"
@@ -121,7 +116,6 @@ _ORDINAL = re.compile(
     rf"([123]|one|two|three)\b(?! of\b|[.,]\d| ?%|-)|"
     rf"(?:(?<!\w)|\bthe )({_NTH})(?:(?= (?:and|or) (?:the )?(?:{_NTH}))| (?:listed )?(?:options?|answers?)\b)"
 )
-_SEVERAL = re.compile(r"(?i)\b(options? ?)([123])(,? ?(?:or|and|/|&|,) ?)(?=[123]\b)")
 # A value for every answer: probabilities, or true and false.
 _VALUE = re.compile(
     rf"({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—(-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b\s*(%?)", re.IGNORECASE
@@ -129,14 +123,7 @@ _VALUE = re.compile(
 _CLEAR = 0.15  # of all values, between the largest and the next
 _LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.):]))[\s{MARKS}]*(?:[.):\]]|$)(.*)$")
 # A label and the words of an answer, which must be its own: in JSON, in two lines, or at the end of a phrase.
-_PAIRED = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"({_LABEL})[\s{MARKS},}}]*\b(?:text|name|content|value|person|answer|option)\b[\s{MARKS}]*:[\s{MARKS}]*({_WORDS})[\s{MARKS}]*[,}}]",
-        rf"^{_NO_WORD}({_LABEL})[\s{MARKS}.):]*\n{_NO_WORD}({_WORDS}){_NO_WORD}(?:\n|$)",
-        rf"({_LABEL})[ {MARKS}:()\]–—-]*({_WORDS})(?=[ {MARKS})]*(?:[.\n]|$))",
-    )
-)
+_PAIRED = re.compile(rf"(?i)(?:^{_NO_WORD})?({_LABEL})[\s{MARKS}:.()\]–—-]*?({_WORDS})(?=[ {MARKS})]*(?:[.\n]|$))")
 _FIRST_OF_TWO = re.compile(rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)")
 _ABOUT = re.compile(
     r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final|neither|nobody|none)"
@@ -249,12 +236,7 @@ class _Reader:
         if re.match(self._other_label, marked) or self._conflicts(marked):
             return NO_ANSWER
         if len({one[1] for one in _VALUE.finditer(marked)}) > 1:
-            without = _VALUE.sub("", marked)
-            if not _MENTION.search(without):
-                return self._valued(marked)
-            if not _TOKEN.search(_MENTION.sub("", without)):
-                return NO_ANSWER
-            marked = without
+            return self._valued(marked)
         marked = self._without_listing(marked)
         if is_cut:
             marked = _without_last(marked)
@@ -311,13 +293,13 @@ class _Reader:
             lambda one: chr(_BY_WORDS + self._places[(one.lastindex or 0) - 1]), _PRIVATE.sub("", text)
         )
         if self._is_lettered:
-            text = _ORDINAL.sub(self._as_ordinal, _SEVERAL.sub(r"\1\2\3option ", text))
+            text = _ORDINAL.sub(self._as_ordinal, text)
         text = self._label.sub(lambda one: self._as_label(one, text), text)
         text = re.sub(rf"(?<!\w)[\[(<]?[{MARKS}]*({_LABEL})[{MARKS}]*[\])>]?", r"\1", text)
         # A label with its own words is one mention, and so are words of one answer that follow each other.
         text = re.sub(rf"({_LABEL})([\s{MARKS}.:：()\]—–-]*)({_WORDS})(?:\s*\))?", self._joined, text)
         text = re.sub(rf"({_WORDS})(?:[ -]+(?:(?:an?|the|of|with|in|on|his|her|and)\s+){{0,3}}\1)+", r"\1", text)
-        return re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
+        return text
 
     def _as_ordinal(self, match: re.Match[str]) -> str:
         place = next(n for n in range(4) if re.fullmatch(f"(?i:{_ORDINALS[n]})", match[1] or match[2])) % 3
@@ -330,8 +312,7 @@ class _Reader:
         closes, own = _CLOSES.match(after), _WORDED.match(rest)
         is_enclosed = before[-1:] in ("(", "[") and after[:1] in (")", "]")
         is_first = _BEGINS.search(before) and (closes or (own and not is_plain))
-        is_led = _LED.search(before) and (closes or own or not is_plain)
-        is_label = bool(is_enclosed or is_first or is_led)
+        is_label = bool(is_enclosed or is_first)
         is_word = is_plain or match[0].isdigit() or re.search(r"(?i)\b(?:an?|the|step|grade|vitamin) $", before)
         if not is_label and not is_word:
             is_label = match[0] not in "AÀ" or not re.match(r"[^\W\d_]", rest) or _NO_NOUN.match(rest) is not None
@@ -347,8 +328,7 @@ class _Reader:
         if _place(match[1]) == _place(match[3]):
             return f"{match[1]}." if begins else match[1]
         # "(a) The baker" is two answers where the baker is another one; "A. The baker was late" is not.
-        ends = match.string[match.end() : match.end() + 1] in ("", "\n", ".", ",") and "\n" not in match[2]
-        return f"{match[1]} {match[3]}" if ends and not begins else match[0]
+        return match[0]
 
     def _valued(self, text: str) -> int:
         listed = {(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)}
@@ -363,9 +343,7 @@ class _Reader:
     def _conflicts(self, text: str) -> bool:
         if not self._labels or not self._phrases.is_english:
             return False
-        if number := re.fullmatch(rf"\s*\(?([1-9])[.):]\s*({_WORDS}){_NO_WORD}", text):
-            return self._is_lettered and _place(number[2]) != int(number[1]) - 1
-        pairs = (pair for pattern in _PAIRED for pair in pattern.finditer(text))
+        pairs = _PAIRED.finditer(text)
         listed = ((_place(one[1]), SENTENCE.split(one[2].strip())[0]) for one in _LISTED.finditer(text) if one[1])
         return any(_place(pair[1]) != _place(pair[2]) for pair in pairs) or any(
             self._is_against(*one) for one in listed
@@ -389,11 +367,9 @@ class _Reader:
         text = "\n".join(line for line in text.split("\n") if not _ENUMERATES.search(line))
         lines = list(_LISTED.finditer(text))
         labels = [one[1] for one in lines]
-        if len(lines) > 2 and all(labels):  # a label in a paragraph before or after the list is an answer
-            if labels[0] > labels[1] and "\n\n" in text[: lines[1].start(1)]:
-                return text[: lines[1].start()]
-            if not lines[-1][2].strip() and text[: lines[-1].start(1)].rstrip(MARKS).endswith("\n\n"):
-                return text[lines[-1].start() :]
+        last = lines[-1] if len(lines) > 2 and all(labels) else None
+        if last and not last[2].strip() and text[: last.start(1)].rstrip(MARKS).endswith("\n\n"):
+            return text[last.start() :]  # a label in a paragraph after the list
         is_list = len({*labels}) > 1 and all(_verdict(one[0]) is None for one in lines)
         text = self._without_all(text)
         return _LISTED.sub("", text) if is_list else text
@@ -423,7 +399,7 @@ class _Reader:
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
                     joins = pattern_of(self._phrases.joins).match(rest.lstrip())
-                    both = joins or _BOTH.match(rest) or _differs(match[1], rest)
+                    both = joins or _BOTH.match(rest)
                     yield _Statement(NO_ANSWER if both else _place(match[1]), _HINTED if is_asked else level)
                 elif _NO_OPTION.match(sentence, opening.end()):
                     yield _Statement(NO_ANSWER, level)
@@ -454,7 +430,7 @@ class _Reader:
                 continue
             one, out = self._clause(clause, concludes)
             ruled_out |= out
-            if made and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
+            if made and not _MENTION.search(clause) and _RULED_OUT.search(clause):
                 one = _Statement(NO_ANSWER, made[-1].level)
             if one and denies and not self._asks and one.level < _STATED:
                 continue
@@ -490,8 +466,6 @@ class _Reader:
         behind = re.split(_ANY, clause, maxsplit=1)[1]
         if _ENDS_WITH_LABEL.search(clause) and not _LISTS.search(clause) and not _NOT_ANYWHERE.search(clause):
             return _Statement(place, _HINTED if _HEDGE.search(clause) else _STATED), set()
-        if len(_WORDED.findall(clause)) > 1:
-            return None, set()
         denied, asks_denied = (NEGATION.search(text) is not None for text in (clause, self._asks))
         is_bare = not others - shared
         is_meant = is_bare or (
@@ -500,14 +474,10 @@ class _Reader:
         is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
         if _IS_ANSWER.search(clause) and not denied:
             return _Statement(place, _HINTED if is_hint else _STATED), set()
-        if is_hint and self._asks and not is_bare:
-            return None, set()
         if not is_meant:
             return (_Statement(place, _HINTED), set()) if is_hint and not self._asks else (None, set())
         if (denied and not (asks_denied and NEGATION.search(behind))) or (asks_denied and not denied and shared):
             return None, set()
-        if _LABELED.search(clause) and is_bare:
-            level = _STATED
         return _Statement(place, _HINTED if is_hint else level), set()
 
     def _foreign(self, sentence: str, is_first: bool) -> list[_Statement]:
@@ -540,11 +510,6 @@ class _Reader:
         return [_Statement(place, _NAMED)] if self._is_alone and not denied else []
 
 
-def _differs(mention: str, rest: str) -> bool:
-    other = re.match(rf"[\s{MARKS}:,)\]–—-]*({_ANY})(?=[\s{MARKS}]*(?:[\])}}.,;\n]|$))", rest)
-    return other is not None and _place(other[1]) != _place(mention)
-
-
 def _without_last(text: str) -> str:
     ends = [one.end() for one in SENTENCE.finditer(text.rstrip()) if _MENTION.search(text[: one.end()])]
     return text[: ends[-1]] if ends else text
@@ -558,7 +523,7 @@ def _verdict(line: str) -> bool | None:
     begins = re.fullmatch(r"[\W_\d]*(?:option )?", line[: mentions[0].start()], re.IGNORECASE) is not None
     if _TICK.search(line) or (begins and _RIGHT.match(rest)):
         return True
-    return False if _CROSS.search(line) or (begins and _WRONG.match(rest)) else None
+    return False if (begins and _WRONG.match(rest)) else None
 
 
 def _place(mention: str) -> int:
