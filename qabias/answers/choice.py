@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from qabias.answers.outcomes import NO_ANSWER, is_cut, refuses, set_thinking_aside
 from qabias.answers.phrases import (
+    ANSWER_WORDS,
     COMMON,
     ENGLISH,
     FINAL,
@@ -63,6 +64,9 @@ _BOTH = re.compile(f"(?i){_AND}{_ANY}")
 _AT = re.compile(f"(?i){_LEAD}({_ANY})")
 # Nothing in JSON, or a label that the prompt does not have
 _NO_OPTION = re.compile(rf"\"\"|null\b|\[\]|\{{\}}|(?i:{_LEAD})(?!A|I)[A-Z](?=[\s{MARKS}]*(?:[.):]|\n|$))")
+_LED = re.compile(
+    rf"(?i)(?:{ANSWER_WORDS}|letter|pick|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$"
+)
 # What may follow a capital "A" that is no article.
 _NO_NOUN = re.compile(
     rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|can|"
@@ -93,6 +97,7 @@ _RULED_OUT = re.compile(
 )
 _NEITHER = re.compile(r"(?i)\W*neither(?: of them)?\W*")
 _IDENTIFIES = re.compile(rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b")
+_UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
 _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
 _SUPPOSED = re.compile(r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|between|torn)\b")
@@ -182,7 +187,7 @@ class _Reader:
         self._labels = {
             unicodedata.normalize("NFKC", label).casefold(): place for place, label in enumerate(labels[: self._n])
         }
-        self._wordings = [bare(phrases.plain(answer)) for answer in answers]
+        self._wordings = [bare(self._phrases.plain(answer)) for answer in answers]
         self._option, self._places = self._option_pattern(self._named_by(answers))
         any_label = "|".join(map(re.escape, self._labels)) or "(?!)"
         self._is_lettered = any_label.replace("|", "").isalpha()
@@ -195,8 +200,8 @@ class _Reader:
 
     def _named_by(self, answers: Sequence[str]) -> dict[tuple[str, ...], int]:
         whole = [" ".join(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers]
-        own = (re.escape(one) + ("" if one.endswith("'") else " ") for one in self._phrases.articles)
-        article = re.compile("|".join(("^(?:the|an?) ", *(f"^{one}" for one in own))))
+        articles = (re.escape(one) + ("" if one.endswith("'") else " ") for one in self._phrases.articles)
+        article = re.compile("|".join(("^(?:the|an?) ", *(f"^{one}" for one in articles))))
         short = [article.sub("", one) for one in whole]
         names = {tuple(own.split()): place for place, own in reversed([*enumerate(whole), *enumerate(short)]) if own}
         if self._phrases.is_english:
@@ -299,7 +304,7 @@ class _Reader:
         # A label with its own words is one mention, and so are words of one answer that follow each other.
         text = re.sub(rf"({_LABEL})([\s{MARKS}.:：()\]—–-]*)({_WORDS})(?:\s*\))?", self._joined, text)
         text = re.sub(rf"({_WORDS})(?:[ -]+(?:(?:an?|the|of|with|in|on|his|her|and)\s+){{0,3}}\1)+", r"\1", text)
-        return text
+        return re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
 
     def _as_ordinal(self, match: re.Match[str]) -> str:
         place = next(n for n in range(4) if re.fullmatch(f"(?i:{_ORDINALS[n]})", match[1] or match[2])) % 3
@@ -310,9 +315,9 @@ class _Reader:
         before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
         rest, is_plain = after.lstrip(" " + MARKS), match[0].islower() and match[0].isascii()
         closes, own = _CLOSES.match(after), _WORDED.match(rest)
-        is_enclosed = before[-1:] in ("(", "[") and after[:1] in (")", "]")
         is_first = _BEGINS.search(before) and (closes or (own and not is_plain))
-        is_label = bool(is_enclosed or is_first)
+        is_led = _LED.search(before) and (closes or own or not is_plain)
+        is_label = bool(is_first or is_led)
         is_word = is_plain or match[0].isdigit() or re.search(r"(?i)\b(?:an?|the|step|grade|vitamin) $", before)
         if not is_label and not is_word:
             is_label = match[0] not in "AÀ" or not re.match(r"[^\W\d_]", rest) or _NO_NOUN.match(rest) is not None
@@ -430,7 +435,7 @@ class _Reader:
                 continue
             one, out = self._clause(clause, concludes)
             ruled_out |= out
-            if made and not _MENTION.search(clause) and _RULED_OUT.search(clause):
+            if made and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
                 one = _Statement(NO_ANSWER, made[-1].level)
             if one and denies and not self._asks and one.level < _STATED:
                 continue
@@ -466,6 +471,8 @@ class _Reader:
         behind = re.split(_ANY, clause, maxsplit=1)[1]
         if _ENDS_WITH_LABEL.search(clause) and not _LISTS.search(clause) and not _NOT_ANYWHERE.search(clause):
             return _Statement(place, _HINTED if _HEDGE.search(clause) else _STATED), set()
+        if len(_WORDED.findall(clause)) > 1:
+            return None, set()
         denied, asks_denied = (NEGATION.search(text) is not None for text in (clause, self._asks))
         is_bare = not others - shared
         is_meant = is_bare or (
