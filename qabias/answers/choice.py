@@ -317,7 +317,8 @@ class _Reader:
         closes, own = _CLOSES.match(after), _WORDED.match(rest)
         is_first = _BEGINS.search(before) and (closes or (own and not is_plain))
         is_led = _LED.search(before) and (closes or own or not is_plain)
-        is_label = bool(is_first or is_led)
+        is_enclosed = before[-1:] in ("(", "[") and after[:1] in (")", "]")
+        is_label = bool(is_enclosed or is_first or is_led)
         is_word = is_plain or match[0].isdigit() or re.search(r"(?i)\b(?:an?|the|step|grade|vitamin) $", before)
         if not is_label and not is_word:
             is_label = match[0] not in "AÀ" or not re.match(r"[^\W\d_]", rest) or _NO_NOUN.match(rest) is not None
