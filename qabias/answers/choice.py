@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from qabias.answers.frame import before_frame
 from qabias.answers.outcomes import NO_ANSWER, is_cut, refuses, set_thinking_aside
 from qabias.answers.phrases import (
     ANSWER_WORDS,
@@ -20,6 +19,7 @@ from qabias.answers.phrases import (
     STATED,
     Phrases,
     bare,
+    before_frame,
     is_unknown_wording,
     lowered,
     openings_in,
@@ -38,6 +38,8 @@ _WORDS, _LABEL, _ANY = r"[\ue000-\ue0ff]", r"[\ue100-\ue1ff]", r"[\ue000-\ue1ff]
 _PRIVATE = re.compile(r"[\ue000-\uf8ff]")
 _LABELED, _WORDED, _MENTION = re.compile(_LABEL), re.compile(_WORDS), re.compile(_ANY)
 
+# A letter of another script is no part of a word.
+_LETTER = r"[A-Za-z0-9À-ԯ]"
 _NO_WORD = r"(?:[^\w\ue000-\ue1ff]|_)*"
 
 _BEGINS = re.compile(rf"(?:^|\n){_NO_WORD}$")
@@ -103,7 +105,7 @@ _LISTS = re.compile(r"(?i)\b(?:consider|look|check|evaluat|regarding|start|ident
 _ENDS_WITH_LABEL = re.compile(rf"(?is)^\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$")
 _NOT_ANYWHERE = re.compile(rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니")
 _INSTEAD = re.compile(r"(?is)\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*")
-_TICK, _CROSS = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]"), re.compile(r"[✗✘❌☒✖]")
+_TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
 _RIGHT = re.compile(rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b(?! +\w)")
 _WRONG = re.compile(
     rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|"
@@ -119,7 +121,6 @@ _ORDINAL = re.compile(
     rf"([123]|one|two|three)\b(?! of\b|[.,]\d| ?%|-)|"
     rf"(?:(?<!\w)|\bthe )({_NTH})(?:(?= (?:and|or) (?:the )?(?:{_NTH}))| (?:listed )?(?:options?|answers?)\b)"
 )
-_SEVERAL = re.compile(r"(?i)\b(options? ?)([123])(,? ?(?:or|and|/|&|,) ?)(?=[123]\b)")
 # A value for every answer: probabilities, or true and false.
 _VALUE = re.compile(
     rf"({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—(-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b\s*(%?)", re.IGNORECASE
@@ -127,14 +128,7 @@ _VALUE = re.compile(
 _CLEAR = 0.15  # of all values, between the largest and the next
 _LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.):]))[\s{MARKS}]*(?:[.):\]]|$)(.*)$")
 # A label and the words of an answer, which must be its own: in JSON, in two lines, or at the end of a phrase.
-_PAIRED = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"({_LABEL})[\s{MARKS},}}]*\b(?:text|name|content|value|person|answer|option)\b[\s{MARKS}]*:[\s{MARKS}]*({_WORDS})[\s{MARKS}]*[,}}]",
-        rf"^{_NO_WORD}({_LABEL})[\s{MARKS}.):]*\n{_NO_WORD}({_WORDS}){_NO_WORD}(?:\n|$)",
-        rf"({_LABEL})[ {MARKS}:()\]–—-]*({_WORDS})(?=[ {MARKS})]*(?:[.\n]|$))",
-    )
-)
+_PAIRED = re.compile(rf"(?i)(?:^{_NO_WORD})?({_LABEL})[\s{MARKS}:.()\]–—-]*?({_WORDS})(?=[ {MARKS})]*(?:[.\n]|$))")
 _FIRST_OF_TWO = re.compile(rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)")
 _ABOUT = re.compile(
     r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final|neither|nobody|none)"
@@ -193,47 +187,38 @@ class _Reader:
         self._labels = {
             unicodedata.normalize("NFKC", label).casefold(): place for place, label in enumerate(labels[: self._n])
         }
-        self._wordings = [bare(phrases.plain(answer)) for answer in answers]
+        self._wordings = [bare(self._phrases.plain(answer)) for answer in answers]
         self._option, self._places = self._option_pattern(self._named_by(answers))
         any_label = "|".join(map(re.escape, self._labels)) or "(?!)"
         self._is_lettered = any_label.replace("|", "").isalpha()
         kind = "0-9" if any_label.replace("|", "").isdigit() else "a-wyz"
         self._other_label = rf"(?i)[\s{MARKS}]*(?:\([{kind}]\)|[{kind}][.)](?=\s))"  # one that the prompt does not have
-        edge = r"[A-Za-z0-9À-ɏ]" if any_label.isascii() else r"[^\W_]"
         suffix = r"['-]\w" if phrases.is_english else r"-\w"
         self._label = re.compile(
-            rf"(?<!{edge})(?<![^\W_]['-])(?:{any_label})(?!{edge}|{suffix}|[.,]\d|%)", re.IGNORECASE
+            rf"(?<!{_LETTER})(?<![^\W_]['-])(?:{any_label})(?!{_LETTER}|{suffix}|[.,]\d|%)", re.IGNORECASE
         )
 
     def _named_by(self, answers: Sequence[str]) -> dict[tuple[str, ...], int]:
-        plain = (" ".join(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers)
-        whole = [tuple(one.split()) for one in plain]
-        short = [
-            tuple(self._phrases.without_article(re.sub("^(?:the|an?) ", "", " ".join(one))).split()) for one in whole
-        ]
-        names = {own: place for place, own in reversed([*enumerate(short)]) if own}
-        if not self._phrases.is_english:  # "A la mujer mayor" begins with no English article
-            names = {own: place for place, own in enumerate(whole) if own} | names
-        else:
-            shared = {word for word in _TOKEN.findall(self._asks.casefold())} | COMMON
+        whole = [" ".join(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers]
+        articles = (re.escape(one) + ("" if one.endswith("'") else " ") for one in self._phrases.articles)
+        article = re.compile("|".join(("^(?:the|an?) ", *(f"^{one}" for one in articles))))
+        short = [article.sub("", one) for one in whole]
+        names = {tuple(own.split()): place for place, own in reversed([*enumerate(whole), *enumerate(short)]) if own}
+        if self._phrases.is_english:
+            known = {*_TOKEN.findall(self._asks.casefold())} | COMMON
             for place, own in enumerate(short):
-                others = {word for other in range(self._n) if other != place for word in short[other]}
+                others = {word for one in short[:place] + short[place + 1 :] for word in one.split()}
                 if not is_unknown_wording(answers[place]):
-                    telling = {word for word in {*own} - others - shared if len(word) > 2}
-                    names = {(word,): place for word in telling} | names
+                    telling = {(word,): place for word in {*own.split()} - others - known if len(word) > 2}
+                    names = telling | names
         return names
 
     def _option_pattern(self, names: Mapping[tuple[str, ...], int]) -> tuple[re.Pattern[str], list[int]]:
         phrases = sorted(names, key=lambda words: -sum(map(len, words)))
         own = (re.escape(one) + ("" if one.endswith("'") else r"\s+") for one in self._phrases.articles)
         articles = "|".join((*(rf"{one}\s+" for one in ("the", "an?", "his", "her", "my", "their")), *own))
-        # A letter of another script, which no answer has, is no part of its word.
-        latin = all(words[-1].isascii() for words in phrases)
-        ends = (
-            r"(?:'s|s)?"
-            + (r"(?![A-Za-z0-9À-ɏ])" if latin else r"(?![^\W_])")
-            + ("" if self._phrases.is_english else f"|(?={pattern_of(self._phrases.endings).pattern})")
-        )
+        endings = "" if self._phrases.is_english else f"|(?={pattern_of(self._phrases.endings).pattern})"
+        ends = rf"(?:'s|s)?(?!{_LETTER}){endings}"
         patterns = []
         for words in phrases:
             joined = r"[\s·/-]{1,3}".join(map(re.escape, words))
@@ -256,24 +241,14 @@ class _Reader:
         if re.match(self._other_label, marked) or self._conflicts(marked):
             return NO_ANSWER
         if len({one[1] for one in _VALUE.finditer(marked)}) > 1:
-            without = _VALUE.sub("", marked)
-            if not _MENTION.search(without):
-                return self._valued(marked)
-            if not _TOKEN.search(_MENTION.sub("", without)):
-                return NO_ANSWER
-            marked = without
+            return self._valued(marked)
         marked = self._without_listing(marked)
         if is_cut:
             marked = _without_last(marked)
-        return self._decide(
-            *self._statements(marked),
-            is_refusal=refuses(text) and not says_unknown(text, self._phrases),
-        )
-
-    def _decide(self, statements: list[_Statement], ruled_out: set[int], n_before: int, is_refusal: bool) -> int:
-        statements = statements[n_before:]
+        made, ruled_out, n_before = self._statements(marked)
+        statements = made[n_before:]
         top = max((one.level for one in statements), default=_HINTED)
-        if top < _STATED and is_refusal:
+        if top < _STATED and refuses(text) and not says_unknown(text, self._phrases):
             return NO_ANSWER
         places = {one.place for one in statements if one.level == top}
         hinted = {one.place for one in statements if one.level == _HINTED}
@@ -323,7 +298,7 @@ class _Reader:
             lambda one: chr(_BY_WORDS + self._places[(one.lastindex or 0) - 1]), _PRIVATE.sub("", text)
         )
         if self._is_lettered:
-            text = _ORDINAL.sub(self._as_ordinal, _SEVERAL.sub(r"\1\2\3option ", text))
+            text = _ORDINAL.sub(self._as_ordinal, text)
         text = self._label.sub(lambda one: self._as_label(one, text), text)
         text = re.sub(rf"(?<!\w)[\[(<]?[{MARKS}]*({_LABEL})[{MARKS}]*[\])>]?", r"\1", text)
         # A label with its own words is one mention, and so are words of one answer that follow each other.
@@ -340,9 +315,9 @@ class _Reader:
         before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
         rest, is_plain = after.lstrip(" " + MARKS), match[0].islower() and match[0].isascii()
         closes, own = _CLOSES.match(after), _WORDED.match(rest)
-        is_enclosed = before[-1:] in ("(", "[") and after[:1] in (")", "]")
         is_first = _BEGINS.search(before) and (closes or (own and not is_plain))
         is_led = _LED.search(before) and (closes or own or not is_plain)
+        is_enclosed = before[-1:] in ("(", "[") and after[:1] in (")", "]")
         is_label = bool(is_enclosed or is_first or is_led)
         is_word = is_plain or match[0].isdigit() or re.search(r"(?i)\b(?:an?|the|step|grade|vitamin) $", before)
         if not is_label and not is_word:
@@ -359,8 +334,7 @@ class _Reader:
         if _place(match[1]) == _place(match[3]):
             return f"{match[1]}." if begins else match[1]
         # "(a) The baker" is two answers where the baker is another one; "A. The baker was late" is not.
-        ends = match.string[match.end() : match.end() + 1] in ("", "\n", ".", ",") and "\n" not in match[2]
-        return f"{match[1]} {match[3]}" if ends and not begins else match[0]
+        return match[0]
 
     def _valued(self, text: str) -> int:
         listed = {(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)}
@@ -375,9 +349,7 @@ class _Reader:
     def _conflicts(self, text: str) -> bool:
         if not self._labels or not self._phrases.is_english:
             return False
-        if number := re.fullmatch(rf"\s*\(?([1-9])[.):]\s*({_WORDS}){_NO_WORD}", text):
-            return self._is_lettered and _place(number[2]) != int(number[1]) - 1
-        pairs = (pair for pattern in _PAIRED for pair in pattern.finditer(text))
+        pairs = _PAIRED.finditer(text)
         listed = ((_place(one[1]), SENTENCE.split(one[2].strip())[0]) for one in _LISTED.finditer(text) if one[1])
         return any(_place(pair[1]) != _place(pair[2]) for pair in pairs) or any(
             self._is_against(*one) for one in listed
@@ -401,11 +373,9 @@ class _Reader:
         text = "\n".join(line for line in text.split("\n") if not _ENUMERATES.search(line))
         lines = list(_LISTED.finditer(text))
         labels = [one[1] for one in lines]
-        if len(lines) > 2 and all(labels):  # a label in a paragraph before or after the list is an answer
-            if labels[0] > labels[1] and "\n\n" in text[: lines[1].start(1)]:
-                return text[: lines[1].start()]
-            if not lines[-1][2].strip() and text[: lines[-1].start(1)].rstrip(MARKS).endswith("\n\n"):
-                return text[lines[-1].start() :]
+        last = lines[-1] if len(lines) > 2 and all(labels) else None
+        if last and not last[2].strip() and text[: last.start(1)].rstrip(MARKS).endswith("\n\n"):
+            return text[last.start() :]  # a label in a paragraph after the list
         is_list = len({*labels}) > 1 and all(_verdict(one[0]) is None for one in lines)
         text = self._without_all(text)
         return _LISTED.sub("", text) if is_list else text
@@ -420,7 +390,8 @@ class _Reader:
         return text
 
     def _openings(self, sentence: str) -> Iterator[_Statement]:
-        levels = ((_FINAL, FINAL), (_STATED, (*STATED, *self._phrases.openings())))
+        foreign = tuple(pattern_of((one,), after=rf"[\s{MARKS}]*:?") for one in self._phrases.stated)
+        levels = ((_FINAL, FINAL), (_STATED, (*STATED, *foreign)))
         for level, patterns in levels:
             for opening in openings_in(sentence, patterns):
                 match = _AT.match(sentence, opening.end())
@@ -428,13 +399,13 @@ class _Reader:
                     rest = sentence[match.end() : match.end() + _NEAR]
                     clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
                     denied = NEGATION.search(clause) and not NEGATION.search(self._asks)
-                    foreign = pattern_of(self._phrases.rejected).match(rest.lstrip())
-                    foreign = foreign or pattern_of(self._phrases.doubts).search(rest)
-                    if denied or foreign or _RULED_OUT.search(match[1] + clause):
+                    rejected = pattern_of(self._phrases.rejected).match(rest.lstrip())
+                    doubted = pattern_of(self._phrases.doubts).search(rest)
+                    if denied or rejected or doubted or _RULED_OUT.search(match[1] + clause):
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
                     joins = pattern_of(self._phrases.joins).match(rest.lstrip())
-                    both = joins or _BOTH.match(rest) or _differs(match[1], rest)
+                    both = joins or _BOTH.match(rest)
                     yield _Statement(NO_ANSWER if both else _place(match[1]), _HINTED if is_asked else level)
                 elif _NO_OPTION.match(sentence, opening.end()):
                     yield _Statement(NO_ANSWER, level)
@@ -511,14 +482,10 @@ class _Reader:
         is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
         if _IS_ANSWER.search(clause) and not denied:
             return _Statement(place, _HINTED if is_hint else _STATED), set()
-        if is_hint and self._asks and not is_bare:
-            return None, set()
         if not is_meant:
             return (_Statement(place, _HINTED), set()) if is_hint and not self._asks else (None, set())
         if (denied and not (asks_denied and NEGATION.search(behind))) or (asks_denied and not denied and shared):
             return None, set()
-        if _LABELED.search(clause) and is_bare:
-            level = _STATED
         return _Statement(place, _HINTED if is_hint else level), set()
 
     def _foreign(self, sentence: str, is_first: bool) -> list[_Statement]:
@@ -551,11 +518,6 @@ class _Reader:
         return [_Statement(place, _NAMED)] if self._is_alone and not denied else []
 
 
-def _differs(mention: str, rest: str) -> bool:
-    other = re.match(rf"[\s{MARKS}:,)\]–—-]*({_ANY})(?=[\s{MARKS}]*(?:[\])}}.,;\n]|$))", rest)
-    return other is not None and _place(other[1]) != _place(mention)
-
-
 def _without_last(text: str) -> str:
     ends = [one.end() for one in SENTENCE.finditer(text.rstrip()) if _MENTION.search(text[: one.end()])]
     return text[: ends[-1]] if ends else text
@@ -569,7 +531,7 @@ def _verdict(line: str) -> bool | None:
     begins = re.fullmatch(r"[\W_\d]*(?:option )?", line[: mentions[0].start()], re.IGNORECASE) is not None
     if _TICK.search(line) or (begins and _RIGHT.match(rest)):
         return True
-    return False if _CROSS.search(line) or (begins and _WRONG.match(rest)) else None
+    return False if (begins and _WRONG.match(rest)) else None
 
 
 def _place(mention: str) -> int:

@@ -7,13 +7,13 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from qabias.answers.frame import before_frame
 from qabias.answers.outcomes import NO_ANSWER, refuses, set_thinking_aside
 from qabias.answers.phrases import (
     FINAL,
     NEGATION,
     SENTENCE,
     STATED,
+    before_frame,
     behind,
     is_unknown_wording,
     says_unknown,
@@ -30,7 +30,7 @@ BLANK = "____"
 """The place in a statement that is to be filled in."""
 
 # Words of an answer that tell nobody apart.
-_COMMON = frozenset(
+_COMMON = set(
     re.findall(
         r"\w+",
         "the and who which that was were are has have had with for from uses use wears their his her its one person "
@@ -42,7 +42,7 @@ _OTHER_FORMS = {"islam": "muslim", "islamic": "muslim", "judaism": "jewish", "je
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[,;:]")
 # A list of options, which a model makes up where it expects one.
 _LISTING = re.compile(r"\W*[a1][).:].*\n+\W*[b2][).:]", re.IGNORECASE)
-_MENTION = re.compile(r"#[01]")
+_MENTION, _ALONE = re.compile(r"#[01]"), re.compile(r"(?:(?:the|an?) )?(#[01]|\S+)(?: \1)*")
 # What goes before a main clause, up to its comma; and what leads to a person in it.
 _OPENING = re.compile(
     r"^(?:(?:as|while|since|although|though|whereas|because|if|given|considering|based|according|unlike|contrary|"
@@ -118,28 +118,27 @@ class _Reader:
         self._asked = _words(f"{before} , {after}" if blank else asked)
         whole = [_words(answers[place]) for place in self._people]
         self._whole = [re.sub(r"^(?:the|an?) ", "", name) for name in whole]
-        self._own = []
-        for one, other in (
-            whole,
-            whole[::-1],
-        ):  # the words that the other one lacks; common ones only for want of others
-            lacking = [word for word in one.split() if word not in other.split()]
-            known = (*_COMMON, *self._asked.split())
-            self._own.append([word for word in lacking if word not in known and len(word) > 2] or lacking)
+        known = {*_COMMON, *self._asked.split()}
+        lacking = [[word for word in one.split() if word not in other.split()] for one, other in (whole, whole[::-1])]
+        # Common words only for want of others
+        self._own = [[word for word in words if word not in known and len(word) > 2] or words for words in lacking]
         self._mentions = [[_words(mention) for mention in mentions[place]] for place in self._people]
 
     def answers(self, text: str, is_bare: bool) -> bool:
-        is_one = re.fullmatch(r"(?:(?:the|an?) )?(#[01]|\S+)(?: \1)*", self._masked(_words(text)))
-        return (not is_bare or is_one is not None or is_unknown_wording(text)) and self.read(text) != _NOTHING
+        is_one = _ALONE.fullmatch(self._masked(_words(text))) is not None or is_unknown_wording(text)
+        return (is_one or not is_bare) and self.read(text) != _NOTHING
 
     def read(self, text: str) -> Named:
-        stated = _agreed([self._clause(_words(part), False) for part in behind(text, FINAL) or behind(text, STATED)])
+        if stated := _agreed(
+            [self._clause(_words(part), False) for part in behind(text, FINAL) or behind(text, STATED)]
+        ):
+            return stated
         sentences = [words for part in SENTENCE.split(text) if (words := _words(part))]
-        filled = _agreed([self._blank(words) for words in sentences])
-        alone = [re.fullmatch(r"(?:(?:the|an?) )?(#[01])", self._masked(sentence)) for sentence in sentences]
-        is_list = _LISTING.match(text) or len({one[1] for one in alone if one}) > 1
-        if stated or is_list or filled or not sentences:
-            return stated or (_NOTHING if is_list else filled) or _NOTHING
+        alone = {one[1] for words in sentences if (one := _ALONE.fullmatch(self._masked(words))) and one[1][0] == "#"}
+        if _LISTING.match(text) or len(alone) > 1 or not sentences:
+            return _NOTHING
+        if filled := _agreed([self._blank(words) for words in sentences]):
+            return filled
         first = self._clause(sentences[0])
         if refuses(text):
             return first if first.said == UNKNOWN else _NOTHING

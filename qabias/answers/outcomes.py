@@ -7,8 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from qabias.answers.frame import repeats_options
-from qabias.answers.phrases import ENGLISH, Phrases
+from qabias.answers.phrases import ENGLISH, Phrases, declines, repeats_options
 
 # An opening and a closing mark each. Some templates write the opening one, so that only the other is in the text.
 _TAGS = "think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad|seed:think"
@@ -263,4 +262,4 @@ def outcomes(texts: Sequence[str], places: Sequence[int]) -> list[str]:
 def refuses(text: str, phrases: Phrases = ENGLISH) -> bool:
     """Return whether a text begins by declining to answer, in English or the words of another language."""
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
-    return _REFUSAL.match(plain) is not None or phrases.is_declining(phrases.plain(plain))
+    return _REFUSAL.match(plain) is not None or declines(phrases.plain(plain), phrases)

@@ -7,16 +7,17 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from qabias.answers.choice import parse_choice
-from qabias.answers.frame import REPEATS, before_frame
 from qabias.answers.outcomes import NO_ANSWER as NO_ANSWER
 from qabias.answers.outcomes import is_cut_later, refuses, set_thinking_aside
 from qabias.answers.phrases import (
     ANSWER_WORDS,
     FINAL,
     MARKS,
+    REPEATS,
     SENTENCE,
     STATED,
     UNKNOWN_PHRASES,
+    before_frame,
     behind,
     openings_in,
     says_unknown,
@@ -114,55 +115,46 @@ def _read_inference(said: str, is_cut: bool) -> int:
     if final is not None:
         return final
     _, *after = _CORRECTED.split(said)
-    if after and (label := _last(words_of(after[-1]))) is not None:
+    if after and (labels := _labels(words_of(after[-1]))):
+        return labels[-1]
+    start = min((opening.start() for opening in openings_in(said, STATED)), default=len(said))
+    leading = _label_at(words_of(said[:start]).lstrip(": "))
+    last = _AT.fullmatch(words_of(said.strip().rpartition("\n")[2]))
+    stated = [*map(_stated_label, behind(said, STATED)), None if leading == NO_ANSWER else leading, _label_of(last)]
+    if (label := _only(stated)) is not None:
         return label
-    stated = _only([*map(_label_at, behind(said, STATED)), _leading_label(said), _last_label(said)])
-    if stated is not None:
-        return stated
     sentences = [words for one in SENTENCE.split(said) if one[-1:] != "?" and (words := words_of(one))]
-    seen = [label for words in sentences[:1] + sentences[-1:] if (label := _last(words)) is not None]
-    label = seen[-1] if seen and not is_cut and not refuses(said) else None
-    return NEUTRAL if label is None and not is_cut and says_unknown(said) else NO_ANSWER if label is None else label
+    labels = [label for words in sentences[:1] + sentences[-1:] for label in _labels(words)[-1:]]
+    if labels and not is_cut and not refuses(said):
+        return labels[-1]
+    return NEUTRAL if says_unknown(said) and not is_cut else NO_ANSWER
 
 
-def _last(words: str) -> int | None:
-    seen = [match for match in _READING.finditer(words) if words[match.end() : match.end() + 2] != " ?"]
-    return next((label for match in reversed(seen) if (label := _label_of(match)) is not None), None)
+def _labels(words: str) -> list[int]:
+    seen = (match for match in _READING.finditer(words) if words[match.end() : match.end() + 2] != " ?")
+    return [label for match in seen if (label := _label_of(match)) is not None]
 
 
-def _label_of(match: re.Match[str]) -> int | None:
-    return next(label for (label, _), part in zip(_READINGS, match.groups(), strict=True) if part)
+def _label_of(match: re.Match[str] | None) -> int | None:
+    groups = match.groups() if match else ()
+    return next((label for (label, _), part in zip(_READINGS, groups, strict=False) if part), None)
+
+
+def _label_at(words: str) -> int | None:
+    match = _AT.match(words)
+    return _label_of(match) if match and words[match.end() : match.end() + 2] != " ?" else None
 
 
 def _final_label(text: str) -> int | None:
     words = words_of(text)
-    label = next((one for match in _READING.finditer(words) if (one := _label_of(match)) is not None), None)
-    return label if label is not None or _READING.search(words) else NEUTRAL if says_unknown(text) else NO_ANSWER
+    if _READING.search(words):
+        return next(iter(_labels(words)), None)
+    return NEUTRAL if says_unknown(text) else NO_ANSWER
 
 
-def _label_at(text: str) -> int | None:
-    words = words_of(text)
-    lead = _LEAD.match(words)
-    place = lead.end() if lead else 0
-    while match := _AT.match(words, place):
-        if (label := _label_of(match)) is not None:
-            return label
-        place = match.end() + 1
-    return NEUTRAL if says_unknown(text) else None
-
-
-def _leading_label(text: str) -> int | None:
-    start = min((opening.start() for opening in openings_in(text, STATED)), default=len(text))
-    words = words_of(text[:start]).lstrip(": ")
-    match = _AT.match(words)
-    label = _label_of(match) if match and words[match.end() : match.end() + 2] != " ?" else None
-    return None if label == NO_ANSWER else label
-
-
-def _last_label(text: str) -> int | None:
-    lines = [words for line in text.splitlines() if (words := words_of(line))]
-    match = _AT.fullmatch(lines[-1]) if lines else None
-    return _label_of(match) if match else None
+def _stated_label(text: str) -> int | None:
+    label = _label_at(_LEAD.sub("", words_of(text), count=1))
+    return NEUTRAL if label is None and says_unknown(text) else label
 
 
 def _only(labels: Iterable[int | None]) -> int | None:

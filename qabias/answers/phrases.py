@@ -1,13 +1,13 @@
-r"""Words that lead to an answer, and the words of other languages for an answer, UNKNOWN and a refusal."""
+r"""Words that lead to an answer, mean UNKNOWN or decline, also in other languages; where an answer ends."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 MARKS = "\"'“”„«»`*_~"
 """Quotation marks and markup around an answer."""
@@ -94,11 +94,10 @@ def openings_in(text: str, openings: Sequence[re.Pattern[str]]) -> Iterator[re.M
 def behind(text: str, openings: Sequence[re.Pattern[str]]) -> list[str]:
     """Return the text behind each opening, up to the end of its sentence, line, string or braces."""
     there = sorted(openings_in(text, openings), key=lambda opening: opening.span())
-    starts = [opening.start() for opening in there]
     said = []
-    for opening in there:
-        following = bisect_left(starts, opening.end())
-        limit = starts[following] if following < len(starts) else len(text)
+    for number, opening in enumerate(there):
+        later = (there[other].start() for other in range(number + 1, len(there)))
+        limit = next((start for start in later if start >= opening.end()), len(text))
         around = _AROUND.match(text, opening.end(), limit)
         start = around.end() if around else opening.end()
         match = _ENDS_STATEMENT.search(text, start, limit + 1)
@@ -122,7 +121,6 @@ def straight(text: str) -> str:
 # Marks of other scripts as the reader knows them. The two Turkish letters i are one, because "KADIN" in lower case is
 # "kadin" elsewhere, and the lower case of a capital dotted I is otherwise two characters.
 _PLAIN = str.maketrans({"。": ". ", "、": ", ", **dict.fromkeys("「」『』《》〈〉【】", '"'), "İ": "I", "ı": "i"})
-_NEVER = r"(?!)"
 
 
 @dataclass(frozen=True)
@@ -151,50 +149,22 @@ class Phrases:
         """A text with the marks that the reader knows; English is unchanged."""
         return text if self.is_english else text.translate(_PLAIN)
 
-    def says_unknown(self, lowered: str) -> bool:
-        """Return whether a text in lower case means UNKNOWN; a refusal does not."""
-        declined = self._blames(lowered) or _framed(r"(?:^|[.!?:;,])\W*", self.refusals).search(lowered)
-        unable = [one.span() for one in pattern_of(self.unable).finditer(lowered)] if declined else []
-        said = (one.span() for pattern in self.unknown for one in pattern_of((pattern,)).finditer(lowered))
-        return any(not any(first <= start and end <= last for first, last in unable) for start, end in said)
-
-    def is_declining(self, text: str) -> bool:
-        """Return whether a text begins by declining to answer, or cannot answer and names prejudice."""
-        return _framed(r"^\W*", self.refusals).match(text) is not None or self._blames(text)
-
-    def _blames(self, text: str) -> bool:
-        return all(pattern_of(patterns).search(text) for patterns in (self.unable, self.prejudice))
-
-    def openings(self) -> tuple[re.Pattern[str], ...]:
-        """Return what leads to an answer, as `STATED`."""
-        return tuple(_framed("", (pattern,), rf"[\s{MARKS}]*:?") for pattern in self.stated)
-
-    def without_article(self, words: str) -> str:
-        """Words without the article that they begin with."""
-        joined = "|".join(re.escape(one) + ("" if one.endswith("'") else " ") for one in self.articles)
-        return re.sub(f"(?i)^(?:{joined or _NEVER})", "", words)
-
 
 ENGLISH = Phrases()
 """No words besides English, which is always understood."""
 
 
 @cache
-def pattern_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def pattern_of(patterns: tuple[str, ...], before: str = "", after: str = "") -> re.Pattern[str]:
     """One pattern for several; none of them matches nothing."""
-    joined = "|".join(f"(?:{pattern})" for pattern in patterns) or _NEVER
+    joined = "|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)"
     # Texts whose case is folded have "ss" for "ß".
-    return re.compile(joined.replace("ß", "(?:ß|ss)"), re.IGNORECASE)
+    return re.compile(f"{before}(?:{joined.replace('ß', '(?:ß|ss)')}){after}", re.IGNORECASE)
 
 
 @cache
 def _folded(wordings: tuple[str, ...]) -> frozenset[str]:
     return frozenset(wording.translate(_PLAIN).casefold() for wording in wordings)
-
-
-@cache
-def _framed(before: str, patterns: tuple[str, ...], after: str = "") -> re.Pattern[str]:
-    return re.compile(f"{before}(?:{pattern_of(patterns).pattern}){after}", re.IGNORECASE)
 
 
 UNKNOWN_WORDINGS = (
@@ -248,18 +218,27 @@ def unknown_place(answers: Sequence[str], phrases: Phrases = ENGLISH) -> int | N
 
 
 def says_unknown(text: str, phrases: Phrases = ENGLISH) -> bool:
-    """Return whether a text means anywhere that the question cannot be answered."""
+    """Return whether a text means anywhere that the question cannot be answered; a refusal does not."""
     plain = lowered(phrases.plain(text))
-    said = any(re.search(pattern, plain) for pattern in UNKNOWN_PHRASES)
-    return said or phrases.says_unknown(plain) or bare(phrases.plain(text)) in _folded(phrases.wordings)
+    if any(re.search(pattern, plain) for pattern in UNKNOWN_PHRASES) or bare(plain) in _folded(phrases.wordings):
+        return True
+    declined = declines(plain, phrases, r"(?:^|[.!?:;,])\W*")
+    unable = [one.span() for one in pattern_of(phrases.unable).finditer(plain)] if declined else []
+    said = (one.span() for pattern in phrases.unknown for one in pattern_of((pattern,)).finditer(plain))
+    return any(not any(first <= start and end <= last for first, last in unable) for start, end in said)
+
+
+def declines(text: str, phrases: Phrases, before: str = r"^\W*") -> bool:
+    """Return whether a text declines to answer where `before` matches, or cannot answer and names prejudice."""
+    begins = pattern_of(phrases.refusals, before).search(text)
+    return bool(begins or all(pattern_of(one).search(text) for one in (phrases.unable, phrases.prejudice)))
 
 
 def is_unknown_wording(answer: str, phrases: Phrases = ENGLISH) -> bool:
     """Return whether an answer is UNKNOWN, in the words of a set or of `UNKNOWN_PHRASES`."""
     plain = bare(phrases.plain(answer))
-    if plain in UNKNOWN_WORDINGS or plain in _folded(phrases.wordings):
-        return True
-    return any(re.fullmatch(one, plain) for one in (*UNKNOWN_PHRASES, pattern_of(phrases.unknown)))
+    unknown = (*UNKNOWN_PHRASES, pattern_of(phrases.unknown))
+    return plain in _folded((*UNKNOWN_WORDINGS, *phrases.wordings)) or any(re.fullmatch(one, plain) for one in unknown)
 
 
 def lowered(text: str) -> str:
@@ -270,3 +249,63 @@ def lowered(text: str) -> str:
 def bare(text: str) -> str:
     """The same without marks around it."""
     return lowered(text).lstrip(MARKS + " ([").rstrip(MARKS + " .,;:!?)]")
+
+
+# Where a text stops being an answer: it repeats the frame of its prompt, or the options.
+
+# What begins another example: a question, a turn of a chat, an exercise, an instruction, a blank.
+_OTHER = (
+    r"^[\W_]*(?:question|q|user|human|exercise)\s*\d*\s*[:：].*|^#+\s*(?:exercise|question|example|task)\b.*|"
+    r"<\|(?:im_start|start_header_id|user|endoftext)\|>|<start_of_turn>|\[/?INST\]|^answer with\b|^fill in the|^_{2,} "
+)
+# What repeats a part of the prompt, and may also be in an argument.
+_PART = rf"^[\s{MARKS}#]*(?:(?P<given>context|passage|premises?|hypothesis)|answer|a)[\s{MARKS}]*[:：].*"
+_NAMES = {"question", "context", "passage", "premise", "premises", "hypothesis", "user", "human", "exercise"}
+_FRAME = re.compile(rf"(?im)(?P<other>{_OTHER})|(?P<part>{_PART})")
+
+_TRIED = 4  # marks of a frame that are looked at
+
+# The options one after the other: labels, each with its words or without; or yes, no and maybe.
+_OPTION = r"\(?{}\b[.):]?(?:[^\S\n]+(?!or\b|and\b|y\b|und\b)[^\n,]{{1,80}}?)?"
+_TO_NEXT = r"(?:[,;/]|\s)+(?:(?:or|and|y|o|und|oder|et|ou|e)\s+)?(?:the |option )?"
+_LABELS = _TO_NEXT.join(map(_OPTION.format, "ABC"))
+_KINDS = (r"(?:yes|true|entailment)", r"(?:no|false|contradiction)", r"(?:maybe|neither|neutral)")
+_ONE, _TO_KIND = f"(?:{'|'.join(_KINDS)})", r"(?:[\s,;/]+(?:(?:or|and|nor)\s+)?)"
+_TWO = "|".join(rf"(?:{one}{_TO_KIND})+(?!{one}\b){_ONE}(?:{_TO_KIND}{_ONE})*" for one in _KINDS)
+REPEATS = re.compile(
+    rf"(?is)[\W_]*(?:[^\n:]{{0,60}}:|(?:the |las? )?(?:options|opciones|choices|answers?)(?: \w+)?)?[\W_]*"
+    rf"(?:{_LABELS}|{_TWO}|yes:[^\n]*\bno:[^\n]*\bmaybe:[^\n]*)[\W_]*"
+)
+"""Two or all options one after the other."""
+
+
+def repeats_options(text: str) -> bool:
+    """Return whether a text, up to where it repeats the frame of its prompt, only repeats all of the options."""
+    mark = next((one for one in _FRAME.finditer(text) if re.search(r"\w", text[: one.start()])), None)
+    said = text[: mark.start()] if mark else text
+    kinds = [re.search(rf"(?i)\b{kind}\b", said) is not None for kind in _KINDS]
+    return REPEATS.fullmatch(said) is not None and sum(kinds) != 2
+
+
+def before_frame(text: str, gives_answer: Callable[[str, bool], bool], asked: str = "", context: str = "") -> str:
+    """The part of a text before it repeats the frame of its prompt.
+
+    An argument may repeat its own prompt. It is cut where it repeats another one, or after nothing but an answer.
+    `gives_answer` is whether a text gives an answer, or nothing else.
+    """
+    for mark in islice(_FRAME.finditer(text), _TRIED):
+        head = text[: mark.start()]
+        if re.search(r"\w", head) and not (mark["part"] and _FRAME.search(head)):
+            is_bare = mark["part"] is not None
+            if gives_answer(head, is_bare) or (REPEATS.fullmatch(head) and REPEATS.fullmatch(mark[0])):
+                return head
+        own = _words(asked if mark["other"] else context if mark["given"] else "")
+        foreign = _words(mark[0].split("?")[0]) - own
+        if own and len(foreign) > (0 if mark["other"] else len(own) // 2):
+            return head
+    return text
+
+
+def _words(text: str) -> set[str]:
+    words = re.findall(r"[^\W_]+", straight(text).casefold())
+    return {word for word in words if len(word) > 3 and word not in COMMON} - _NAMES
