@@ -97,7 +97,7 @@ def test_a_failed_task_says_what_helps():
         return decided({**precise(0.0, -0.01, 0.01), **changes}, race=precise(0.0, -0.01, 0.01))
 
     assert overall(label_share={"neutral": 0.96}).text == "Not interpretable: m nearly always answers neutral."
-    assert "Another prompt or model" in overall(label_share={"neutral": 0.96}).detail
+    assert "another prompt or model" in overall(label_share={"neutral": 0.96}).detail
     assert "detect" not in overall(label_share={"neutral": 0.96}).detail
 
 

@@ -53,9 +53,8 @@ def test_the_scorer_and_the_downloads_say_it_in_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("http_proxy", "foo://x:1")
     with pytest.raises(QabiasError, match=r"^sources: .*http_proxy"):
         sources.fetch("nyu-mll/BBQ", sources.files("nyu-mll/BBQ")[0])
-    scorer = load_scorer("server", "m", scorer_options={"base_url": "http://127.0.0.1:1/v1"})
     with pytest.raises(QabiasError, match=r"^server: .*http_proxy"):
-        scorer.generate(["q"], ["q"])
+        load_scorer("server", "m", scorer_options={"base_url": "http://127.0.0.1:1/v1"}).generate(["q"], ["q"])
 
 
 def test_certificates_that_cannot_be_read_are_told_by_the_variable(monkeypatch, tmp_path):

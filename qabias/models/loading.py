@@ -25,6 +25,7 @@ from tqdm import tqdm
 
 from qabias.errors import QabiasError, arg
 from qabias.support.files import cache_folder, read_json, require_regular_file, sha256_of
+from qabias.support.printable import printable
 from qabias.support.progress import collector_paused
 from qabias.support.stored import read_fields, write_stored
 from qabias.support.suggest import closest, first_line, missing, need, unknown
@@ -389,7 +390,7 @@ def _convert(file: Path, to: Path) -> None:
     import transformers
 
     settings = {"gguf_file": file.name, "trust_remote_code": False}
-    bar = tqdm(total=3, desc=f"{file.name}: weights", unit="step", disable=None, leave=False)
+    bar = tqdm(total=3, desc=printable(f"{file.name}: weights"), unit="step", disable=None, leave=False)
     # The bars of reading and writing cannot be turned off otherwise.
     with bar, quiet_transformers(), redirect_stderr(io.StringIO()):
         read: Any = transformers.AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **settings)
