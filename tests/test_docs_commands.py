@@ -51,7 +51,7 @@ NAMED_RUNS = {
     "runs/mbbq-en": ("mbbq", "en_Sexual_orientation"),
 }
 # The mirror has no file of BasqBBQ; `test_bbq_form` runs it on made-up ones.
-LEFT_OUT = re.compile(r"qabias (run basqbbq|score preds_)")
+LEFT_OUT = re.compile(r"qabias (run basqbbq|score preds_)|.*(api\.anthropic\.com|api\.openai\.com|NAME\.Q4_K_M\.gguf)")
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +145,8 @@ def folder(tmp_path, named_runs, monkeypatch):
 def concrete(command, stand_ins, server_url, page, number):
     """The command with small models, a small sample and a folder of its own."""
     words = [stand_ins.get(word, word).replace("http://localhost:8000/v1", server_url) for word in command]
+    if words[1] == "audit" and "--output" in words:  # pages show several models in one folder
+        words[words.index("--output") + 1] += f"-{number}"
     if words[1] in ("run", "contamination"):
         words += ["--limit", str(LIMIT)]
     if words[1] == "run" and "--output" not in words and "--shard" not in words:

@@ -137,7 +137,8 @@ def estimate(scores: Mapping[str, Any], name: str) -> Score:
 def with_possible(scores: Scores, measure: Measure) -> Score:
     """A score of a metric's result as a table holds it: with its interval, possible range and missing share."""
     possible, missing = possible_range(scores, measure), missing_share(scores, measure)
-    score = Score(None) if missing > MOST_OPEN else estimate(scores, measure.name)
+    is_open = possible is not None and missing > MOST_OPEN
+    score = Score(None) if is_open else estimate(scores, measure.name)
     return score._replace(possible=possible, missing=missing)
 
 
@@ -172,7 +173,7 @@ def read_score(facts: Facts, scores: Scores, measure: Measure, group: str = ALL)
 
 def _reason(facts: Facts, scores: Scores, measure: Measure, score: Score) -> str:
     """Why a score has no value or no interval, or ""."""
-    if score.missing > MOST_OPEN:
+    if score.possible is not None and score.missing > MOST_OPEN:
         return f"{percent(score.missing)} of the answers are missing"
     if score.value is None:
         return why_undefined(facts, scores, measure.name)

@@ -57,7 +57,6 @@ SPELLINGS = (
     "({})",
     "ans{}",
     "ans {}",
-    "Option {}",
     '{{"answer": {}}}',
     "Answer: {}\nbecause of 3",
 )

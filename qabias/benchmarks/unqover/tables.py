@@ -356,7 +356,7 @@ def tables_of_set(name: str, scores: Scores, contents: Contents) -> list[Table]:
         "top_by_group": f"{'Table 15' if name != plain else 'Tables 2 and 14'} {PAPER}" if plain == "gender" else "",
     }
     rows = {
-        "subjects": _subjects(scores, contents) if any(_ranks_by_attribute(scores).values()) else (),
+        "subjects": _subjects(scores, contents),
         "pairs": _pairs(gamma, _by_pair(scores["eta_attribute"]), contents),
         "classes": _subjects_by_class(scores, contents) if contents.classes else (),
         **(_clusters(scores, contents) if "cluster" in scores else {}),
