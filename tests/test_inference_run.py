@@ -170,7 +170,7 @@ def test_a_served_model_is_instructed_and_every_answer_is_accounted_for(serve, t
     scores = Run.scored(tmp_path).scores
     counts = Counter(answers["outcome"].to_pylist())
     assert scores["outcomes"] == {name: counts[name] for name in OUTCOMES}
-    missing = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES[1:])
+    missing = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES[1:] if counts[name])
     unparsed = (
         f"{scores['n_unparsed']} outputs named no answer ({percent(scores['unparsed_share'])}): {missing}; "
         "they count as neutral and wrong"

@@ -218,6 +218,8 @@ class _Reader:
     def _digresses(self, head: str, allowed: int = 2) -> bool:
         others = [word.rstrip("s") for word in head.split() if word[0].isalnum() and word not in _COMMON]
         asked = {word.rstrip("s") for word in _telling(self._asked.split())}
+        if set(others) <= {word.rstrip("s") for word in self._asked.split()}:
+            return False  # it only repeats the question
         n_shared = len(asked & set(others))
         return (len(others) > allowed + 1 and 2 * n_shared <= len(asked)) or (len(others) > allowed and n_shared == 0)
 

@@ -185,7 +185,8 @@ _SAID = (
 )
 _KNOW = (
     r"(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|ascertain|identify|pinpoint|"
-    r"be (?:sure|certain)|(?:figure|work|find|make) (?:\w+ )?out(?=\W*$| (?:who|which|what|whether|from|it|the answer)\b))\b"
+    r"be (?:sure|certain)|(?:figure|work|find|make) (?:\w+ )?out"
+    r"(?=\W*$| (?:who|which|what|whether|from|it|the answer)\b))\b"
 )
 _INFO = r"(?:info|information|context|evidence|details?|data|hints?|clues?|indications?)\b"
 UNKNOWN_PHRASES = (

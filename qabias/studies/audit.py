@@ -384,8 +384,8 @@ def _decided(question: str, verdicts: Sequence[Verdict], part: AuditPart, benchm
     missing = max((one.score.missing for one in named["undecided"]), default=0.0)
     why = f": {whole_percent(missing)} of the answers are missing" if missing > MOST_MISSING else ""
     if n_open:
-        groups = "" if n == 1 else f" about {named_groups([one.score.group for one in named['undecided']])}"
-        sentences.append(f"Not decided{groups}{why}.")
+        which = "" if n == 1 else f" about {named_groups([one.score.group for one in named['undecided']])}"
+        sentences.append(f"Not decided{which}{why}.")
     if named["pass"]:
         where = "" if n == 1 else f" in {len(named['pass'])} of {pluralize(n, 'group')}"
         sentences.append(
