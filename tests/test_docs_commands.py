@@ -52,7 +52,9 @@ NAMED_RUNS = {
 }
 # The mirror has no file of BasqBBQ; `test_bbq_form` runs it on made-up ones. Others need a service, a file, or plain
 # completions; `test_services`, `test_converted` and `test_server_templates` try these.
-LEFT_OUT = re.compile(r"qabias (run basqbbq|score preds_)|.*(api\.anthropic\.com|api\.openai\.com|NAME\.Q4_K_M\.gguf|mode=completions)")
+LEFT_OUT = re.compile(
+    r"qabias (run basqbbq|score preds_)|.*(api\.anthropic\.com|api\.openai\.com|NAME\.Q4_K_M\.gguf|mode=completions)"
+)
 
 
 @pytest.fixture(scope="module")
