@@ -72,6 +72,7 @@ def test_a_model_without_a_template_gets_plain_prompts(serve, tmp_path, caplog, 
     assert f"+mode={mode}+" in result.signature
     assert result.arguments.options["mode"] == mode
     assert result.scores["unparsed_share"] == 0
+    assert result.cost["requests"] == 8  # what the journal keeps of the server is no request
     assert f"mode={mode}" in caplog.text
     # The same command resumes, also if the server no longer answers, and looks no second time.
     looks = list(server.looks)

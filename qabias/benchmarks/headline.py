@@ -48,7 +48,8 @@ SMALL_ENOUGH = 0.1
 MOST_USEFUL = 0.5
 """Largest minimum detectable effect of a group that a headline names."""
 
-HELPS = "Try another prompt or model; more questions do not help."
+RETRY = "Try another prompt or model"
+HELPS = f"{RETRY}; more questions do not help."
 """What to do about a run that is not interpretable."""
 
 MOST_NAMES = 3

@@ -71,8 +71,7 @@ class Journal:
     @property
     def used(self) -> Counter[str]:
         """The number of answered requests, and the sum of what their answers used."""
-        known = self._answers
-        return Counter({"requests": len(known) - (SERVED in known)}) + self._used
+        return Counter({"requests": len(self._answers.keys() - {SERVED, TEMPLATE})}) + self._used
 
     def add(self, request: str, answer: Any, usage: Mapping[str, int] | None = None) -> None:
         """Store an answer, and what it used; both are in the file on return."""

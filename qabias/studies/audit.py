@@ -16,6 +16,7 @@ from qabias.benchmarks.headline import (
     FAILED,
     HELPS,
     MOST_NAMES,
+    RETRY,
     about_chance,
     failure,
     named_groups,
@@ -91,7 +92,7 @@ class Audit:
     Attributes:
         folder: The folder with the runs and the page.
         facts: What was asked of which model: `model`, `threshold`, `budget`, `asked`, `error` and `about`.
-        answers: One per question.
+        answers: One per question, the worst first.
         scratch: Owner of a temporary folder.
     """
 
@@ -135,8 +136,7 @@ class Audit:
     @property
     def runs(self) -> dict[str, Path]:
         """The run folders by name, those behind the worst answer first."""
-        worst = sorted(self.answers, key=lambda answer: STATES.index(answer.state))
-        names = dict.fromkeys(name for answer in worst for name in answer.folders)
+        names = dict.fromkeys(name for answer in self.answers for name in answer.folders)
         return {name: self.folder / name for name in names}
 
     @property
@@ -307,7 +307,7 @@ class _Auditor:
         result = self._run(part.name, arguments, part.n_each)
         if part.shows_task:
             failed = self._failure(benchmark, result)
-            self.failed[benchmark.name] = failed and f"{failed} {HELPS}"
+            self.failed[benchmark.name] = failed and f"{failed} {RETRY}."
         if part.abstentions:
             self.abstains |= (result.scores[part.abstentions] or 0.0) >= ABSTAINS
         return result
@@ -366,7 +366,7 @@ class _Auditor:
         own = (one for one in asks if asks[one].get("mode", usual) == usual and one in benchmark.asks)
         names = [name or next(own, "") for name in tried]
         if self.failed[benchmark.name]:
-            self.failed[benchmark.name] += f" Tried: {arg('ask')} {listed(names)}. {HELPS}"
+            self.failed[benchmark.name] += f" Tried: {arg('ask')} {listed(names)}. {RETRY}."
         self.asks[benchmark.name], self.skill[benchmark.name] = chosen, tuple(runs)
 
 
