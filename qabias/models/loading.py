@@ -395,10 +395,10 @@ def _convert(file: Path, to: Path) -> None:
     with bar, quiet_transformers(), redirect_stderr(io.StringIO()):
         read: Any = transformers.AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **settings)
         bar.update()
-        bar.set_description(f"{file.name}: tokenizer")
+        bar.set_description(printable(f"{file.name}: tokenizer"))
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(file.parent, **settings)
         bar.update()
-        bar.set_description(f"{file.name}: save")
+        bar.set_description(printable(f"{file.name}: save"))
         del read.config.quantization_config
         with torch.device("meta"):  # a second copy of the weights would need as much memory
             plain = type(read)(read.config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -70,6 +71,11 @@ def _load(loading: Loading) -> ServerScorer:
     return make_scorer(model, client, options)
 
 
+@functools.cache  # an audit asks one server in several runs
+def _warn_of_template(_: str, why: str, mode: str) -> None:
+    _log.warning("server: the model has no chat template (%s), so prompts are sent plainly: mode=%s", why, mode)
+
+
 def _fitting(model: str, client: Client, options: ServerOptions, *, is_chosen: bool) -> ServerScorer:
     """The scorer of a mode, without a chat template if the server has none of the model."""
     from qabias.scorers.server.templates import PLAIN
@@ -78,7 +84,7 @@ def _fitting(model: str, client: Client, options: ServerOptions, *, is_chosen: b
     why = client.lacking_template(model) if plain else ""
     scorer = make_scorer(model, client, replace(options, mode=plain) if why else options)
     if why:
-        _log.warning("server: the model has no chat template (%s), so prompts are sent plainly: mode=%s", why, plain)
+        _warn_of_template(options.base_url, why, plain)
         scorer.chosen = {"mode": plain}
     return scorer
 
