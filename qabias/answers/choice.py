@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from qabias.answers.outcomes import NO_ANSWER, is_cut, refuses, set_thinking_aside
@@ -17,20 +16,20 @@ from qabias.answers.phrases import (
     NEGATION,
     SENTENCE,
     STATED,
+    TOKEN,
     Phrases,
     bare,
     before_frame,
+    contents,
     is_unknown_wording,
     lowered,
-    openings_in,
     pattern_of,
     says_unknown,
     straight,
     unknown_place,
 )
 
-LABELS = "ABC"
-"""The labels of the answers in a prompt, unless it has others."""
+LABELS = "ABC"  # of the answers in a prompt, unless it has others
 
 # A mention of an answer by its words, and one by its label, are one character each: the place added to these.
 _BY_WORDS, _BY_LABEL = 0xE000, 0xE100
@@ -56,11 +55,10 @@ _LEAD = (
     rf"the|las?|el|le|die)\b{_AROUND}){{0,4}}"
 )
 _JOINS = "oder|und|ou|et|y|o|e|of|en|eller|och|og|lub|albo|veya|atau|или|и|hoặc"
-_AND = (
-    rf"[\s{MARKS})\].,]*(?:\w+ )?(?:(?:(?:and/)?or|and|nor|{_JOINS})\b|[/&])"
-    rf"(?: (?:maybe|perhaps|possibly|option))*[\s{MARKS}(\[]*"
+_BOTH = re.compile(
+    rf"(?i)[\s{MARKS})\].,]*(?:\w+ )?(?:(?:(?:and/)?or|and|nor|{_JOINS})\b|[/&])"
+    rf"(?: (?:maybe|perhaps|possibly|option))*[\s{MARKS}(\[]*{_ANY}"
 )
-_BOTH = re.compile(f"(?i){_AND}{_ANY}")
 _AT = re.compile(f"(?i){_LEAD}({_ANY})")
 # Nothing in JSON, or a label that the prompt does not have
 _NO_OPTION = re.compile(rf"\"\"|null\b|\[\]|\{{\}}|(?i:{_LEAD})(?!A|I)[A-Z](?=[\s{MARKS}]*(?:[.):]|\n|$))")
@@ -69,14 +67,13 @@ _LED = re.compile(
 )
 # What may follow a capital "A" that is no article.
 _NO_NOUN = re.compile(
-    rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|can|"
-    r"could|cannot|can't|must|has|fits|"
-    r"isn't|wasn't|does|doesn't|for|if|over|rather|yes|no|not|correct|wrong|incorrect|it|the)\b"
+    rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|could|"
+    r"can(?:not|'t)?|must|has|fits|(?:is|was|does)n't|does|for|if|over|rather|yes|no|not|(?:in)?correct|wrong|it|the)\b"
 )
 _CLAUSE = re.compile(
     r"(?i)([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|"
-    r"considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|"
-    r"thus|hence|meaning|leaving|leaves|if)\b|\bas(?= (?:\W|the\b|there\b|it\b|he\b|she\b|they\b|no\b)))"
+    r"considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|thus|hence|meaning|leaving|"
+    r"leaves|if)\b|\bas(?= (?:\W|(?:the|there|it|he|she|they|no)\b)))"
 )
 _CONTRASTS = frozenset(["although", "though", "while"])
 _REASONS = _CONTRASTS | {"because", "since", "given", "considering", "as", "if", "due to"}
@@ -86,11 +83,9 @@ _CORRECTS = re.compile(
     r"\b(?:corrected|second thought|take (?:that|it) back|scratch that|misread|change (?:that|my|it)|reconsider|"
     r"rereading|i mean|meant|my mistake)\b"
 )
-_FORMERLY = re.compile(r"(?i)\b(?:initially|at first|first (?:instinct|thought|guess|glance)|tempting)\b")
 _RULED_OUT = re.compile(
-    r"(?i)\b(?:unlikely to be the (?:answer|one)|neither|rule[sd]? out|ruling out|eliminat\w+|reject\w*|exclud\w+|"
-    r"discard\w*|unsupported|"
-    r"(?:is|are|was|were|be|seems?) (?:\w+ )?(?:wrong|incorrect|false)|"
+    r"(?i)\b(?:unlikely to be the (?:answer|one)|neither|rul(?:ed?|es|ing) out|eliminat\w+|reject\w*|exclud\w+|"
+    r"discard\w*|unsupported|(?:is|are|was|were|be|seems?) (?:\w+ )?(?:wrong|incorrect|false)|"
     r"(?<=not|n't) (?:(?:be|likely|necessarily|really|supported|stated|correct|right|it|apply|fit|described|"
     r"(?:the|an?|my) (?:\w+ ){0,2}(?:answer|option|choice|one))\s*)+\W*$)"
     rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}"
@@ -100,7 +95,10 @@ _IDENTIFIES = re.compile(rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b")
 _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
 _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
-_SUPPOSED = re.compile(r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|between|torn)\b")
+_SUPPOSED = re.compile(
+    r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|between|torn|tempting|initially|at first|"
+    r"first (?:instinct|thought|guess))\b"
+)
 _LISTS = re.compile(r"(?i)\b(?:consider|look|check|evaluat|regarding|start|identif|people|between|list)")
 _ENDS_WITH_LABEL = re.compile(rf"(?is)^\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$")
 _NOT_ANYWHERE = re.compile(rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니")
@@ -111,14 +109,12 @@ _WRONG = re.compile(
     rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|"
     r"not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))\b(?! +\w)"
 )
-_TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 # Answers by their number, for labels that are letters.
-_ORDINALS = (r"first|1st|one|1", r"second|2nd|two|2", r"third|3rd|three|3", r"last|final")
+_NUMBERS = ("first", "second", "third", "1st", "2nd", "3rd", "one", "two", "three", "1", "2", "3")
 _NTH = "first|second|third|last|1st|2nd|3rd"
 _ORDINAL = re.compile(
-    rf"(?i)(?:\boptions?|\b(?:choice|answer|option) is (?:number|no\.?)|^\W*(?:number|#)|\bchoice) ?"
-    r"(?:number |no\. ?|#)?"
-    rf"([123]|one|two|three)\b(?! of\b|[.,]\d| ?%|-)|"
+    r"(?i)(?:\b(?:options?|choice)|\b(?:choice|answer) is (?:number|no\.?)|^\W*(?:number|#)) ?(?:number |no\. ?|#)?"
+    r"([123]|one|two|three)\b(?! of\b|[.,]\d| ?%|-)|"
     rf"(?:(?<!\w)|\bthe )({_NTH})(?:(?= (?:and|or) (?:the )?(?:{_NTH}))| (?:listed )?(?:options?|answers?)\b)"
 )
 # A value for every answer: probabilities, or true and false.
@@ -130,9 +126,6 @@ _LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.
 # A label and the words of an answer, which must be its own: in JSON, in two lines, or at the end of a phrase.
 _PAIRED = re.compile(rf"(?i)(?:^{_NO_WORD})?({_LABEL})[\s{MARKS}:.()\]–—-]*?({_WORDS})(?=[ {MARKS})]*(?:[.\n]|$))")
 _FIRST_OF_TWO = re.compile(rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)")
-_ABOUT = re.compile(
-    r"(?i)\b(?:answer|option|choice|text|context|passage|question|correct|right|only|above|reason|final|neither|nobody|none)"
-)
 _ENUMERATES = re.compile(
     r"(?i)\b(?:options|opciones|optionen|opções|opzioni|choices|possibilities) (?:are|is|were|son|sind|sont|são|sono)\b"
 )
@@ -151,10 +144,10 @@ def parse_choice(
     asked: str = "",
     context: str = "",
 ) -> int:
-    r"""Return which of the listed answers a text gives.
+    """Return which of the listed answers a text gives, or `NO_ANSWER` if it gives none or two.
 
-    The strongest statement counts: one that is marked as final, then a stated one, a concluded one, and a name. The
-    index is `NO_ANSWER` if the text gives none, or two. The question decides what a sentence about an answer means.
+    The strongest statement counts: one that is marked as final, then a stated one, a concluded one, and a name.
+    The question decides what a sentence about an answer means.
 
     Raises:
         ValueError: There are fewer labels than answers.
@@ -175,20 +168,11 @@ class _Reader:
         self._phrases = phrases
         self._n = len(answers)
         self._unknown = unknown_place(answers, phrases)
-        self._asked = _contents(straight(asked))
         self._asks = straight(asked)
-        self._shared = _contents(" ".join(map(straight, answers)))
-        heads = {
-            words[-1]
-            for answer in answers
-            if len(words := _TOKEN.findall(answer)) > 1 and not is_unknown_wording(answer)
-        }
-        self._heads = f"(?:{'|'.join(map(re.escape, sorted(heads))) or '(?!)'})"
-        self._labels = {
-            unicodedata.normalize("NFKC", label).casefold(): place for place, label in enumerate(labels[: self._n])
-        }
+        self._asked, self._shared = contents(self._asks), contents(" ".join(map(straight, answers)))
+        self._labels = {straight(label).casefold(): place for place, label in enumerate(labels[: self._n])}
         self._wordings = [bare(self._phrases.plain(answer)) for answer in answers]
-        self._option, self._places = self._option_pattern(self._named_by(answers))
+        self._option, self._places = self._option_pattern(answers)
         any_label = "|".join(map(re.escape, self._labels)) or "(?!)"
         self._is_lettered = any_label.replace("|", "").isalpha()
         kind = "0-9" if any_label.replace("|", "").isdigit() else "a-wyz"
@@ -198,39 +182,30 @@ class _Reader:
             rf"(?<!{_LETTER})(?<![^\W_]['-])(?:{any_label})(?!{_LETTER}|{suffix}|[.,]\d|%)", re.IGNORECASE
         )
 
-    def _named_by(self, answers: Sequence[str]) -> dict[tuple[str, ...], int]:
-        whole = [" ".join(_TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers]
-        articles = (re.escape(one) + ("" if one.endswith("'") else " ") for one in self._phrases.articles)
-        article = re.compile("|".join(("^(?:the|an?) ", *(f"^{one}" for one in articles))))
-        short = [article.sub("", one) for one in whole]
-        names = {tuple(own.split()): place for place, own in reversed([*enumerate(whole), *enumerate(short)]) if own}
-        if self._phrases.is_english:
-            known = {*_TOKEN.findall(self._asks.casefold())} | COMMON
-            for place, own in enumerate(short):
-                others = {word for one in short[:place] + short[place + 1 :] for word in one.split()}
-                if not is_unknown_wording(answers[place]):
-                    telling = {(word,): place for word in {*own.split()} - others - known if len(word) > 2}
-                    names = telling | names
-        return names
-
-    def _option_pattern(self, names: Mapping[tuple[str, ...], int]) -> tuple[re.Pattern[str], list[int]]:
-        phrases = sorted(names, key=lambda words: -sum(map(len, words)))
+    def _option_pattern(self, answers: Sequence[str]) -> tuple[re.Pattern[str], list[int]]:
         own = (re.escape(one) + ("" if one.endswith("'") else r"\s+") for one in self._phrases.articles)
-        articles = "|".join((*(rf"{one}\s+" for one in ("the", "an?", "his", "her", "my", "their")), *own))
+        articles = "|".join((r"(?:the|an?|his|her|my|their)\s+", *own))
+        whole = [" ".join(TOKEN.findall(lowered(self._phrases.plain(answer)))) for answer in answers]
+        short = [re.sub(f"^(?:{articles})", "", one) for one in whole]
+        names = {tuple(name.split()): place for place, name in reversed([*enumerate(whole), *enumerate(short)]) if name}
+        for place, name in enumerate(short if self._phrases.is_english else ()):
+            known = {word for one in short[:place] + short[place + 1 :] for word in one.split()} | COMMON
+            if not is_unknown_wording(answers[place]):
+                telling = {*name.split()} - known - {*TOKEN.findall(self._asks.casefold())}
+                names = {(word,): place for word in telling if len(word) > 2} | names
+        phrases = sorted(names, key=lambda words: -sum(map(len, words)))
         endings = "" if self._phrases.is_english else f"|(?={pattern_of(self._phrases.endings).pattern})"
-        ends = rf"(?:'s|s)?(?!{_LETTER}){endings}"
         patterns = []
         for words in phrases:
             joined = r"[\s·/-]{1,3}".join(map(re.escape, words))
-            if self._phrases.is_english or words[0][0] < "\u0530":
-                patterns.append(f"(?<![^\\W_])({joined})(?:{ends})")
-            else:
-                patterns.append(f"({joined})")
+            is_spaced = self._phrases.is_english or words[0][0] < "\u0530"
+            ends = rf"(?:(?:'s|s)?(?!{_LETTER}){endings})"
+            patterns.append(f"(?<![^\\W_])({joined}){ends}" if is_spaced else f"({joined})")
         option = re.compile(rf"(?:(?<![^\W_])(?:{articles}))?(?:{'|'.join(patterns) or '(?!)'})", re.IGNORECASE)
         return option, [names[words] for words in phrases]
 
     def answers(self, text: str, is_bare: bool) -> bool:
-        rest = _TOKEN.search(_MENTION.sub("", self._marked(text))) if is_bare else None
+        rest = TOKEN.search(_MENTION.sub("", self._marked(text))) if is_bare else None
         return rest is None and self.read(text) != NO_ANSWER
 
     def read(self, text: str, is_cut: bool = False) -> int:
@@ -294,9 +269,8 @@ class _Reader:
         return made, ruled_out, corrected
 
     def _marked(self, text: str) -> str:
-        text = self._option.sub(
-            lambda one: chr(_BY_WORDS + self._places[(one.lastindex or 0) - 1]), _PRIVATE.sub("", text)
-        )
+        text = _PRIVATE.sub("", text)
+        text = self._option.sub(lambda one: chr(_BY_WORDS + self._places[(one.lastindex or 0) - 1]), text)
         if self._is_lettered:
             text = _ORDINAL.sub(self._as_ordinal, text)
         text = self._label.sub(lambda one: self._as_label(one, text), text)
@@ -307,8 +281,8 @@ class _Reader:
         return re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
 
     def _as_ordinal(self, match: re.Match[str]) -> str:
-        place = next(n for n in range(4) if re.fullmatch(f"(?i:{_ORDINALS[n]})", match[1] or match[2])) % 3
-        place = self._n - 1 if re.match("(?i)last", match[2] or "") else place
+        word = (match[1] or match[2]).lower()
+        place = self._n - 1 if word == "last" else _NUMBERS.index(word) % 3
         return chr(_BY_LABEL + place) if place < self._n else match[0]
 
     def _as_label(self, match: re.Match[str], text: str) -> str:
@@ -321,12 +295,12 @@ class _Reader:
         is_label = bool(is_enclosed or is_first or is_led)
         is_word = is_plain or match[0].isdigit() or re.search(r"(?i)\b(?:an?|the|step|grade|vitamin) $", before)
         if not is_label and not is_word:
-            is_label = match[0] not in "AÀ" or not re.match(r"[^\W\d_]", rest) or _NO_NOUN.match(rest) is not None
-            if not is_label and self._phrases.is_english:
-                is_label = not rest[0].isascii()
-            elif not is_label:
-                follows = pattern_of(self._phrases.rejected + self._phrases.joins).match(rest)
-                is_label = bool(follows or pattern_of(self._phrases.endings).match(after))
+            goes_on = pattern_of(self._phrases.rejected + self._phrases.joins).match(rest) or _NO_NOUN.match(rest)
+            is_noun = match[0] in "AÀ" and re.match(r"[^\W\d_]", rest) and not goes_on
+            is_other = (
+                not rest[:1].isascii() if self._phrases.is_english else pattern_of(self._phrases.endings).match(after)
+            )
+            is_label = bool(not is_noun or is_other)
         return chr(_BY_LABEL + self._labels[match[0].casefold()]) if is_label else match[0]
 
     def _joined(self, match: re.Match[str]) -> str:
@@ -351,21 +325,20 @@ class _Reader:
             return False
         pairs = _PAIRED.finditer(text)
         listed = ((_place(one[1]), SENTENCE.split(one[2].strip())[0]) for one in _LISTED.finditer(text) if one[1])
-        return any(_place(pair[1]) != _place(pair[2]) for pair in pairs) or any(
-            self._is_against(*one) for one in listed
-        )
+        is_paired_wrongly = any(_place(pair[1]) != _place(pair[2]) for pair in pairs)
+        return is_paired_wrongly or any(self._is_against(*one) for one in listed)
 
     def _is_against(self, place: int, said: str) -> bool:
         if place != self._unknown and _FIRST_OF_TWO.match(said):
             return True
-        places, words = {_place(one) for one in _MENTION.findall(said)}, _TOKEN.findall(said)
+        places, words = {_place(one) for one in _MENTION.findall(said)}, TOKEN.findall(said)
         if says_unknown(said) or NEGATION.search(said) or not (places or words):
             return False
         if places:
             return len(places) == 1 and place not in places and re.match(rf"{_NO_WORD}{_ANY}", said) is not None
-        has_form = re.match(rf"(?i)\W*(?:the|an?) (?:[\w-]+ ){{0,2}}(?:[\w-]+\W*$|{self._heads})", said)
+        has_form = re.match(r"(?i)\W*(?:the|an?) (?:[\w-]+ ){0,2}[\w-]+\W*$", said)
         is_name = len(words) <= 4 and all(word[0].isupper() for word in words) and {*map(str.casefold, words)} - COMMON
-        return bool(is_name or has_form) and not _ABOUT.search(said)
+        return bool(is_name or has_form)
 
     def _without_listing(self, text: str) -> str:
         if _TICK.search(text):
@@ -390,10 +363,9 @@ class _Reader:
         return text
 
     def _openings(self, sentence: str) -> Iterator[_Statement]:
-        foreign = tuple(pattern_of((one,), after=rf"[\s{MARKS}]*:?") for one in self._phrases.stated)
-        levels = ((_FINAL, FINAL), (_STATED, (*STATED, *foreign)))
-        for level, patterns in levels:
-            for opening in openings_in(sentence, patterns):
+        foreign = pattern_of(self._phrases.stated, after=rf"[\s{MARKS}]*:?")
+        for level, pattern in ((_FINAL, FINAL), (_STATED, STATED), (_STATED, foreign)):
+            for opening in pattern.finditer(sentence):
                 match = _AT.match(sentence, opening.end())
                 if match:
                     rest = sentence[match.end() : match.end() + _NEAR]
@@ -432,7 +404,7 @@ class _Reader:
             begun = begun or re.search(r"\w", clause) is not None
             if after == ":" and _LISTS.search(clause):
                 break
-            if is_reason or (after == ":" and not _LABELED.search(clause)) or _FORMERLY.search(clause):
+            if is_reason or (after == ":" and not _LABELED.search(clause)):
                 continue
             one, out = self._clause(clause, concludes)
             ruled_out |= out
@@ -443,11 +415,8 @@ class _Reader:
             denies = denies or bool(not one and not out and _MENTION.search(clause) and NEGATION.search(clause))
             if one:
                 made.append(_Statement(one.place, _HINTED) if is_question else one)
-        if (
-            self._unknown is not None
-            and not (made or is_question or _MENTION.search(sentence))
-            and says_unknown(sentence)
-        ):
+        is_about = made or is_question or _MENTION.search(sentence)
+        if self._unknown is not None and not is_about and says_unknown(sentence):
             made.append(_Statement(self._unknown, _NAMED))
         return made, ruled_out, corrects
 
@@ -460,7 +429,7 @@ class _Reader:
             head = _INSTEAD.sub("", clause)
             if {_place(one) for one in _MENTION.findall(head)} in ({place} for place in places):
                 return self._clause(head, concludes)
-        others = _contents(clause) - self._shared
+        others = contents(_MENTION.sub(" ", clause)) - self._shared
         shared = others & self._asked
         level = _CONCLUDED if concludes else _NAMED
         says = places == {self._unknown} or says_unknown(clause) or _NEITHER.fullmatch(clause)
@@ -494,12 +463,11 @@ class _Reader:
         if stated or sentence.rstrip().endswith(("?", "？")):
             return stated
         places = {_place(one[0]) for one in mentions}
-        if places == {self._unknown} or (
-            len(places - {self._unknown}) != 1 and self._is_unknown and says_unknown(sentence, phrases)
-        ):
+        is_unknown = self._is_unknown and says_unknown(sentence, phrases)
+        if places == {self._unknown} or (len(places - {self._unknown}) != 1 and is_unknown):
             return [] if self._unknown is None else [_Statement(self._unknown, _NAMED)]
         if not mentions:
-            is_doubt = not is_first and pattern_of(phrases.doubts).match(" ".join(_TOKEN.findall(sentence.casefold())))
+            is_doubt = not is_first and pattern_of(phrases.doubts).match(" ".join(TOKEN.findall(sentence.casefold())))
             return [_Statement(NO_ANSWER, _NAMED)] if is_doubt else []
         place, rest = _place(mentions[0][0]), sentence[mentions[0].end() :].lstrip(" )" + MARKS)
         parts = [rest, *re.split("[,;:—–.]", rest)[:1]]
@@ -536,12 +504,3 @@ def _verdict(line: str) -> bool | None:
 
 def _place(mention: str) -> int:
     return ord(mention) & 0xFF
-
-
-def _contents(text: str) -> set[str]:
-    words = _TOKEN.findall(_MENTION.sub(" ", text).casefold())
-    return {
-        word[:4]
-        for word in words
-        if len(word) > 2 and word not in COMMON and not NEGATION.fullmatch(word) and not word.endswith("n't")
-    }

@@ -12,6 +12,7 @@ from qabias.answers.outcomes import is_cut_later, refuses, set_thinking_aside
 from qabias.answers.phrases import (
     ANSWER_WORDS,
     FINAL,
+    KINDS,
     MARKS,
     REPEATS,
     SENTENCE,
@@ -19,51 +20,35 @@ from qabias.answers.phrases import (
     UNKNOWN_PHRASES,
     before_frame,
     behind,
-    openings_in,
     says_unknown,
+    several,
     straight,
 )
 from qabias.errors import QabiasError
 
-LABELS = ("contradiction", "neutral", "entailment")
-"""The labels of natural language inference, in the order of their numbers."""
-
+LABELS = ("contradiction", "neutral", "entailment")  # of natural language inference, in the order of their numbers
 CONTRADICTION, NEUTRAL, ENTAILMENT = range(3)
-
-PARSE_RULES = ("released",)
-"""Ways of reading a text besides the strict one, `none`."""
-
+PARSE_RULES = ("released",)  # ways of reading a text besides the strict one, `none`
 Form = Literal["nli", "qa"]
 
 # Inference
 
-_YES = r"(?:yes|yeah|yep|true|correct|entail|entails|entailed|entailment)"
-_NO = r"(?:no|nope|wrong|false|incorrect|untrue|contradict|contradicts|contradicted|contradiction)"
-_MAYBE = r"(?:maybe|neither|neutral|unknown|unclear|undetermined|possibly|perhaps|unsure|uncertain)"
-_KINDS = (_YES, _NO, _MAYBE)
-_ONE = f"(?:{'|'.join(_KINDS)})"
+_YES, _NO, _MAYBE = KINDS
+_ONE = f"(?:{'|'.join(KINDS)})"
 # "no" before a noun, where it is not an answer: "no mention of it", "no definitive answer", "no way of telling".
-_WHICH = (
-    r"(?:(?:clear|definitive|definite|conclusive|direct|explicit|specific|sufficient|such|logical|relevant|concrete|"
-    r"certain|other|actual|good|strong|real|further|additional|more|possible|sure) )*"
-)
+_WHICH = r"(?:[a-z]+ ){0,2}"
 _NOT_GIVEN = (
     r"(?:mention|indications?|hints?|clues?|info|information|evidence|proof|conclusions?|basis|grounds|reasons?|"
-    r"way(?= (?:of|to)\b)|details?|context|data|inference|certainty|support|connection|link|relation|"
-    r"relationship|reference|statement|determination|judge?ment|explanation|answer)"
+    r"way(?= (?:of|to)\b)|details?|context|data|inference|certainty|support|connection|link|relation(?:ship)?|"
+    r"reference|statement|determination|judge?ment|explanation|answer)"
 )
 _NO_NOUN = rf"(?:(?<!\bno)|(?! (?:doubt|question|matter|way|one|longer|{_WHICH}{_NOT_GIVEN})))"
-_SEVERAL = "|".join(
-    rf"(?:{one} (?:(?:or|and|nor) )?)+(?!{one}\b){_ONE}(?: (?:(?:or|and|nor) )?{_ONE})*{_NO_NOUN}" for one in _KINDS
-)
+_SEVERAL = rf"(?:{several(KINDS, ' (?:(?:or|and|nor) )?')}){_NO_NOUN}"
 # What may be read at a place, in words with one space between. The first that fits counts; None is skipped.
 _READINGS: tuple[tuple[int | None, str], ...] = (
     (None, rf"(?:{_ONE} )?(?:the )?premise (?:is|was|must be) (?:(?:also|indeed|assumed to be) )?{_ONE}"),
     (None, rf"(?:may|might|could|would|can) (?:(?:also|well|either|still) )?be {_ONE}(?: (?:or|and) {_ONE})?"),
-    (
-        CONTRADICTION,
-        rf"no longer {_YES}|(?:absolutely|definitely|certainly|of course) not|(?:not|isn't) (?:true|correct)",
-    ),
+    (CONTRADICTION, rf"no longer {_YES}|(?:absolutely|definitely|certainly) not|(?:not|isn't) (?:true|correct)"),
     (NEUTRAL, rf"neither {_YES} (?:or|nor) {_NO}|(?:it is|it's|both are|either is) possible|it depends"),
     (None, _SEVERAL),
     (None, r"no (?:doubt|question|matter|(?:further|additional|more|other) (?!way)\S+)|yes and no"),
@@ -74,7 +59,7 @@ _READINGS: tuple[tuple[int | None, str], ...] = (
     (NO_ANSWER, r"(?:there is|there's|there was|see|find) no (?:\S+ )?(?:contradiction|entailment)"),
     # Any other denial of an answer, as in "not entailed" or "does not contradict", leaves two.
     (NO_ANSWER, rf"(?:not|never|cannot|\S+n't) (?:(?:a|an|be|been|really|quite|entirely) )*{_ONE}"),
-    *zip((ENTAILMENT, CONTRADICTION, NEUTRAL), _KINDS, strict=True),
+    *zip((ENTAILMENT, CONTRADICTION, NEUTRAL), KINDS, strict=True),
 )
 _AT = re.compile("(?:" + "|".join(f"({pattern})" for _, pattern in _READINGS) + r")(?!\S)")
 _READING = re.compile(rf"(?<!\S){_AT.pattern}")
@@ -117,11 +102,11 @@ def _read_inference(said: str, is_cut: bool) -> int:
     _, *after = _CORRECTED.split(said)
     if after and (labels := _labels(words_of(after[-1]))):
         return labels[-1]
-    start = min((opening.start() for opening in openings_in(said, STATED)), default=len(said))
+    start = stated.start() if (stated := STATED.search(said)) else len(said)
     leading = _label_at(words_of(said[:start]).lstrip(": "))
     last = _AT.fullmatch(words_of(said.strip().rpartition("\n")[2]))
-    stated = [*map(_stated_label, behind(said, STATED)), None if leading == NO_ANSWER else leading, _label_of(last)]
-    if (label := _only(stated)) is not None:
+    said_so = [*map(_stated_label, behind(said, STATED)), None if leading == NO_ANSWER else leading, _label_of(last)]
+    if (label := _only(said_so)) is not None:
         return label
     sentences = [words for one in SENTENCE.split(said) if one[-1:] != "?" and (words := words_of(one))]
     labels = [label for words in sentences[:1] + sentences[-1:] for label in _labels(words)[-1:]]
@@ -136,8 +121,7 @@ def _labels(words: str) -> list[int]:
 
 
 def _label_of(match: re.Match[str] | None) -> int | None:
-    groups = match.groups() if match else ()
-    return next((label for (label, _), part in zip(_READINGS, groups, strict=False) if part), None)
+    return _READINGS[(match.lastindex or 0) - 1][0] if match else None
 
 
 def _label_at(words: str) -> int | None:

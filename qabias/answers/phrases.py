@@ -4,80 +4,58 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 
-MARKS = "\"'“”„«»`*_~"
-"""Quotation marks and markup around an answer."""
+MARKS = "\"'“”„«»`*_~"  # quotation marks and markup around an answer
 
 # Words for "answer" in languages that models are asked in, or fall into.
 ANSWER_WORDS = (
     r"answer|response|choice|option|antwort|antwoord|respuesta|resposta|réponse|reponse|risposta|svar|svaret|vastaus|"
     r"odpowiedź|odpověď|ответ|відповідь|cevap|yanıt|jawaban|câu trả lời|đáp án|답|정답|答案|答え|回答|الإجابة|उत्तर"
 )
-_FINAL_WORDS = r"final|correct|right|best|most likely|likely|most appropriate|finale|endgültige|final"
+_FINAL_WORDS = r"final|correct|right|best|(?:most )?likely|most appropriate|finale|endgültige"
 
-# An opening that leads to an answer; after it stands the answer, with marks around it.
-_BOXED = re.compile(r"(?i)\\boxed\s*\{\s*(?:\\(?:text|mathrm|textbf)\s*\{)?")
-_TAGGED = re.compile(r"(?i)<(?:final[_ -]?)?answer>")
-_JSON = re.compile(
-    r"(?i)[\"'](?:final[_ ]?answer|answer|choice|option|letter|label|prediction|response|result)[\"']\s*:\s*"
-)
-_CALL = re.compile(
-    r"(?i)\b\w*(?:answer|submit|select|choose|respond)\w*\(\s*(?:\w+\s*[=:]\s*)?(?:[\"']|(?=[\ue000-\ue1ff]))"
-)
-_SAYS_FINAL = re.compile(
-    rf"(?:(?i:\bfinal (?:{ANSWER_WORDS})\b)|(?:^|\n)[\s{MARKS}#>-]*ANSWER\b|\bANSWER(?=[\s{MARKS}]*[:：]))"
-    rf"[\s{MARKS}]*(?:\bis\b|:|=|：|-|—)?[\s{MARKS}]*[:：]?",
-)
 # What "No definitive answer is ..." goes on to say is none.
 _NOT_NO = "".join(rf"(?<!\bno {which})" for which in ("", "clear ", "definite ", "definitive ", "correct ", "right "))
-_SAYS = re.compile(
-    rf"(?i)(?<!\bno )(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_]){_NOT_NO}(?:{ANSWER_WORDS})[\s{MARKS}]*"
-    rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{MARKS}]*[:：]?|[:：=]|은|는|は|\n)"
+# What states an answer to be the last word: a box, a tag, JSON, a call, "final answer"; after it stands the answer
+FINAL = re.compile(
+    r"(?i:\\boxed\s*\{\s*(?:\\(?:text|mathrm|textbf)\s*\{)?|<(?:final[_ -]?)?answer>|"
+    r"[\"'](?:final[_ ]?answer|answer|choice|option|letter|label|prediction|response|result)[\"']\s*:\s*|"
+    r"\b\w*(?:answer|submit|select|choose|respond)\w*\(\s*(?:\w+\s*[=:]\s*)?(?:[\"']|(?=[\ue000-\ue1ff])))|"
+    rf"(?:(?i:\bfinal (?:{ANSWER_WORDS})\b)|(?:^|\n)[\s{MARKS}#>-]*ANSWER\b|\bANSWER(?=[\s{MARKS}]*[:：]))"
+    rf"[\s{MARKS}]*(?:\bis\b|:|=|：|-|—)?[\s{MARKS}]*[:：]?"
 )
-_CHOOSES = re.compile(
-    r"(?i)\b(?:i(?:'d| would|'ll| will)? (?:choose|pick|select|go with|say)|"
-    r"my (?:\w+ )?(?:pick|choice|selection|vote|guess) (?:is|goes to|would be)[\s:]*(?:option )?)"
-    rf"[\s{MARKS}]*"
+# What states an answer
+STATED = re.compile(
+    rf"(?i)(?<!\bno )(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_]){_NOT_NO}(?:{ANSWER_WORDS})[\s{MARKS}]*"
+    rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{MARKS}]*[:：]?|[:：=]|은|는|は|\n)|"
+    r"\b(?:i(?:'d| would|'ll| will)? (?:choose|pick|select|go with|say)|"
+    rf"my (?:\w+ )?(?:pick|choice|selection|vote|guess) (?:is|goes to|would be)[\s:]*(?:option )?)[\s{MARKS}]*"
 )
 
-COMMON = frozenset(
-    re.findall(
-        r"\S+",
-        """
+_COMMON = """
 the this that these those its his her their they them she you and nor then than too also very just only both not was
-were are been being did does done has have had having will would should could can may might must for from with who
-whom which what whose where when there here one ones person people individual man woman guy two above know answer
-option choice letter correct right best final likely most more probably perhaps maybe clearly definitely think thought
-believe say said guess choose pick select selected going went lean leaning seems appears based text passage context
-story question given according conclusion verdict means makes make made clear follows left remaining all considered
-result i'd i'll it's that's he's she's i'm yes okay indeed case actually wait sorry mean meant rather instead cannot
-himself herself either let uses use wears him
-""",
-    )
-)
-"""Words that do not tell what a sentence is about."""
+were are been being did does done has have had having will would should could can may might must for from with who whom
+which what whose where when there here one ones person people individual man woman guy two above know answer option
+choice letter correct right best final likely most more probably perhaps maybe clearly definitely think thought believe
+say said guess choose pick select selected going went lean leaning seems appears based text passage context story
+question given according conclusion verdict means makes make made clear follows left remaining all considered result i'd
+i'll it's that's he's she's i'm yes okay indeed case actually wait sorry mean meant rather instead cannot himself
+herself either let uses use wears him premise premises hypothesis user human exercise
+"""
+COMMON = frozenset(_COMMON.split())  # words that do not tell what a sentence is about
 
 NEGATION = re.compile(
     r"(?i)\b(?:not|no|never|cannot|without|unable|nobody|nothing|none|neither|nor|unlikely|less likely)\b|n't\b"
 )
-"""What denies."""
-
+# The end of a sentence
 SENTENCE = re.compile(rf"(?i)(?<=[.!?…。！？])(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bmrs\.)(?=[\s{MARKS})\]]|$)|\n")
-"""The end of a sentence."""
+READ = 8000  # characters that are read at the beginning of an answer, and at its end
 
-FINAL = (_BOXED, _TAGGED, _JSON, _CALL, _SAYS_FINAL)
-"""What states an answer to be the last word."""
-
-STATED = (_SAYS, _CHOOSES)
-"""What states an answer."""
-
-READ = 8000
-"""Characters that are read at the beginning of an answer, and at its end."""
-
+TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _RUN = re.compile(r"[\W_]{25,}")
 _AROUND = re.compile(rf"[ \t\n{MARKS}]*")
 
@@ -85,26 +63,23 @@ _AROUND = re.compile(rf"[ \t\n{MARKS}]*")
 _ENDS_STATEMENT = re.compile(r"[\n{}<]|[.!?](?=\s)|(?<=[^\s:])[\"”](?=\s*[,}\]])")
 
 
-def openings_in(text: str, openings: Sequence[re.Pattern[str]]) -> Iterator[re.Match[str]]:
-    """The openings in a text."""
-    for opening in openings:
-        yield from opening.finditer(text)
-
-
-def behind(text: str, openings: Sequence[re.Pattern[str]]) -> list[str]:
+def behind(text: str, opening: re.Pattern[str]) -> list[str]:
     """Return the text behind each opening, up to the end of its sentence, line, string or braces."""
-    there = sorted(openings_in(text, openings), key=lambda opening: opening.span())
-    said = []
-    for number, opening in enumerate(there):
-        later = (there[other].start() for other in range(number + 1, len(there)))
-        limit = next((start for start in later if start >= opening.end()), len(text))
-        around = _AROUND.match(text, opening.end(), limit)
-        start = around.end() if around else opening.end()
+    there, said = list(opening.finditer(text)), []
+    for one, limit in zip(there, [*(later.start() for later in there[1:]), len(text)], strict=True):
+        around = _AROUND.match(text, one.end(), limit)
+        start = around.end() if around else one.end()
         match = _ENDS_STATEMENT.search(text, start, limit + 1)
         end = match.start() if match else limit
         if (match or limit == len(text)) and re.search(r"\w", text[start:end]):
             said.append(text[start:end])
     return said
+
+
+def contents(text: str) -> set[str]:
+    """The beginnings of the words that tell what a text is about."""
+    words = {word for word in TOKEN.findall(text.casefold()) if len(word) > 2} - COMMON
+    return {word[:4] for word in words if not NEGATION.search(word)}
 
 
 def straight(text: str) -> str:
@@ -150,8 +125,7 @@ class Phrases:
         return text if self.is_english else text.translate(_PLAIN)
 
 
-ENGLISH = Phrases()
-"""No words besides English, which is always understood."""
+ENGLISH = Phrases()  # no words besides English, which is always understood
 
 
 @cache
@@ -189,6 +163,7 @@ _KNOW = (
     r"(?=\W*$| (?:who|which|what|whether|from|it|the answer)\b))\b"
 )
 _INFO = r"(?:info|information|context|evidence|details?|data|hints?|clues?|indications?)\b"
+# What names UNKNOWN besides the wordings of a set: patterns of a text in lower case with straight apostrophes
 UNKNOWN_PHRASES = (
     rf"{_NOT} (?:(?!the\b)\w+ ){{0,2}}{_SAID}",
     r"(?:\bcan(?:no|')t|\bcan not|\bcould(?: not|n't)|\bunable to|impossible to|(?:not|n't) possible to|"
@@ -209,7 +184,6 @@ UNKNOWN_PHRASES = (
     r"\b(?:that|this|the) (?:\w+ )?(?:details?|information|info|facts?|part) (?:is|are) (?:missing|absent|lacking)\b",
     r"\bno (?:\w+ )?(?:answer|conclusion|choice) (?:can|could|is|may) (?:be )?(?:\w+ )?(?:given|drawn|possible|made)\b",
 )
-"""What names UNKNOWN besides the wordings of a set, as patterns of a text in lower case with straight apostrophes."""
 
 
 def unknown_place(answers: Sequence[str], phrases: Phrases = ENGLISH) -> int | None:
@@ -252,6 +226,20 @@ def bare(text: str) -> str:
     return lowered(text).lstrip(MARKS + " ([").rstrip(MARKS + " .,;:!?)]")
 
 
+KINDS = (
+    r"(?:yes|yeah|yep|true|correct|entail|entails|entailed|entailment)",
+    r"(?:no|nope|wrong|false|incorrect|untrue|contradict|contradicts|contradicted|contradiction)",
+    r"(?:maybe|neither|neutral|unknown|unclear|undetermined|possibly|perhaps|unsure|uncertain)",
+)
+"""What is entailment, contradiction and neutral, as patterns."""
+
+
+def several(kinds: Sequence[str], between: str) -> str:
+    """A pattern of words of different kinds, one after the other."""
+    one_of = f"(?:{'|'.join(kinds)})"
+    return "|".join(rf"(?:{one}{between})+(?!{one}\b){one_of}(?:{between}{one_of})*" for one in kinds)
+
+
 # Where a text stops being an answer: it repeats the frame of its prompt, or the options.
 
 # What begins another example: a question, a turn of a chat, an exercise, an instruction, a blank.
@@ -261,30 +249,26 @@ _OTHER = (
 )
 # What repeats a part of the prompt, and may also be in an argument.
 _PART = rf"^[\s{MARKS}#]*(?:(?P<given>context|passage|premises?|hypothesis)|answer|a)[\s{MARKS}]*[:：].*"
-_NAMES = {"question", "context", "passage", "premise", "premises", "hypothesis", "user", "human", "exercise"}
 _FRAME = re.compile(rf"(?im)(?P<other>{_OTHER})|(?P<part>{_PART})")
 
 _TRIED = 4  # marks of a frame that are looked at
 
-# The options one after the other: labels, each with its words or without; or yes, no and maybe.
+# Two or all options one after the other: labels, each with its words or without; or yes, no and maybe.
 _OPTION = r"\(?{}\b[.):]?(?:[^\S\n]+(?!or\b|and\b|y\b|und\b)[^\n,]{{1,80}}?)?"
 _TO_NEXT = r"(?:[,;/]|\s)+(?:(?:or|and|y|o|und|oder|et|ou|e)\s+)?(?:the |option )?"
 _LABELS = _TO_NEXT.join(map(_OPTION.format, "ABC"))
-_KINDS = (r"(?:yes|true|entailment)", r"(?:no|false|contradiction)", r"(?:maybe|neither|neutral)")
-_ONE, _TO_KIND = f"(?:{'|'.join(_KINDS)})", r"(?:[\s,;/]+(?:(?:or|and|nor)\s+)?)"
-_TWO = "|".join(rf"(?:{one}{_TO_KIND})+(?!{one}\b){_ONE}(?:{_TO_KIND}{_ONE})*" for one in _KINDS)
+_TWO = several(KINDS, r"[\s,;/]+(?:(?:or|and|nor)\s+)?")
 REPEATS = re.compile(
     rf"(?is)[\W_]*(?:[^\n:]{{0,60}}:|(?:the |las? )?(?:options|opciones|choices|answers?)(?: \w+)?)?[\W_]*"
     rf"(?:{_LABELS}|{_TWO}|yes:[^\n]*\bno:[^\n]*\bmaybe:[^\n]*)[\W_]*"
 )
-"""Two or all options one after the other."""
 
 
 def repeats_options(text: str) -> bool:
     """Return whether a text, up to where it repeats the frame of its prompt, only repeats all of the options."""
     mark = next((one for one in _FRAME.finditer(text) if re.search(r"\w", text[: one.start()])), None)
     said = text[: mark.start()] if mark else text
-    kinds = [re.search(rf"(?i)\b{kind}\b", said) is not None for kind in _KINDS]
+    kinds = [re.search(rf"(?i)\b{kind}\b", said) is not None for kind in KINDS]
     return REPEATS.fullmatch(said) is not None and sum(kinds) != 2
 
 
@@ -300,13 +284,8 @@ def before_frame(text: str, gives_answer: Callable[[str, bool], bool], asked: st
             is_bare = mark["part"] is not None
             if gives_answer(head, is_bare) or (REPEATS.fullmatch(head) and REPEATS.fullmatch(mark[0])):
                 return head
-        own = _words(asked if mark["other"] else context if mark["given"] else "")
-        foreign = _words(mark[0].split("?")[0]) - own
+        own = contents(straight(asked if mark["other"] else context if mark["given"] else ""))
+        foreign = contents(mark[0].split("?")[0]) - own
         if own and len(foreign) > (0 if mark["other"] else len(own) // 2):
             return head
     return text
-
-
-def _words(text: str) -> set[str]:
-    words = re.findall(r"[^\W_]+", straight(text).casefold())
-    return {word for word in words if len(word) > 3 and word not in COMMON} - _NAMES
