@@ -37,17 +37,12 @@ _WORDS, _LABEL, _ANY = r"[\ue000-\ue0ff]", r"[\ue100-\ue1ff]", r"[\ue000-\ue1ff]
 _PRIVATE = re.compile(r"[\ue000-\uf8ff]")
 _LABELED, _WORDED, _MENTION = re.compile(_LABEL), re.compile(_WORDS), re.compile(_ANY)
 
-# A letter of another script is no part of a word.
-_LETTER = r"[A-Za-z0-9À-ԯ]"
-_NO_WORD = r"(?:[^\w\ue000-\ue1ff]|_)*"
-
+_LETTER, _NO_WORD = r"[A-Za-z0-9À-ԯ]", r"(?:[^\w\ue000-\ue1ff]|_)*"  # a letter of another script is no part of a word
 _BEGINS = re.compile(rf"(?:^|\n){_NO_WORD}$")
 _CLOSES = re.compile(rf"[\s{MARKS}]*(?:[.):\]：、\\}}<,]|\n|$)")
-
 _NEAR = 300  # characters that are read after what leads to an answer
-
-# How much a statement counts: the highest level decides, and 0 and 1 together.
-_HINTED, _NAMED, _CONCLUDED, _STATED, _FINAL = range(5)
+# How much a statement counts: the highest level decides, and 0 and 1 together. Or what it does to others.
+_CORRECTS, _OUT, _HINTED, _NAMED, _CONCLUDED, _STATED, _FINAL = range(-2, 5)
 
 _AROUND = rf"[\s{MARKS}(\[{{:]*"
 _LEAD = (
@@ -78,7 +73,7 @@ _CLAUSE = re.compile(
 _CONTRASTS = frozenset(["although", "though", "while"])
 _REASONS = _CONTRASTS | {"because", "since", "given", "considering", "as", "if", "due to"}
 _CONCLUDES = frozenset(["so", "therefore", "thus", "hence", "meaning", "leaving", "leaves"])
-_CORRECTS = re.compile(
+_TAKES_BACK = re.compile(
     r"(?i)^\W*(?:(?:no|nope|sorry|hmm)\W*$|no wait|(?:actually|wait|hold on|rather|or rather|correction|edit)\b)|"
     r"\b(?:corrected|second thought|take (?:that|it) back|scratch that|misread|change (?:that|my|it)|reconsider|"
     r"rereading|i mean|meant|my mistake)\b"
@@ -104,10 +99,9 @@ _ENDS_WITH_LABEL = re.compile(rf"(?is)^\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[
 _NOT_ANYWHERE = re.compile(rf"{NEGATION.pattern}|\b(?:nicht|pas|non|não|не|niet|ikke|inte|nie|değil)\b|[不非没]|아니")
 _INSTEAD = re.compile(r"(?is)\b(?:rather than|instead of|and not|not|than|over|unlike)\b.*")
 _TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
-_RIGHT = re.compile(rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:the )?(?:correct|right|yes|true|supported)\b(?! +\w)")
-_WRONG = re.compile(
-    rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:incorrect|wrong|no(?=\W*$)|false|unsupported|"
-    r"not (?:correct|right|stated|supported|mentioned|possible|the (?:correct |right )?(?:answer|one)))\b(?! +\w)"
+_VERDICT = re.compile(
+    rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:(?:the )?(correct|right|yes|true|supported)|incorrect|wrong|false|"
+    r"no(?=\W*$)|unsupported|not (?:correct|right|stated|supported|mentioned|the (?:correct )?(?:answer|one)))\b(?! +\w)"
 )
 # Answers by their number, for labels that are letters.
 _NUMBERS = ("first", "second", "third", "1st", "2nd", "3rd", "one", "two", "three", "1", "2", "3")
@@ -118,17 +112,13 @@ _ORDINAL = re.compile(
     rf"(?:(?<!\w)|\bthe )({_NTH})(?:(?= (?:and|or) (?:the )?(?:{_NTH}))| (?:listed )?(?:options?|answers?)\b)"
 )
 # A value for every answer: probabilities, or true and false.
-_VALUE = re.compile(
-    rf"({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—(-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b\s*(%?)", re.IGNORECASE
-)
+_VALUE = re.compile(rf"(?i)({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—(-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b")
 _CLEAR = 0.15  # of all values, between the largest and the next
 _LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.):]))[\s{MARKS}]*(?:[.):\]]|$)(.*)$")
 # A label and the words of an answer, which must be its own: in JSON, in two lines, or at the end of a phrase.
 _PAIRED = re.compile(rf"(?i)(?:^{_NO_WORD})?({_LABEL})[\s{MARKS}:.()\]–—-]*?({_WORDS})(?=[ {MARKS})]*(?:[.\n]|$))")
 _FIRST_OF_TWO = re.compile(rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)")
-_ENUMERATES = re.compile(
-    r"(?i)\b(?:options|opciones|optionen|opções|opzioni|choices|possibilities) (?:are|is|were|son|sind|sont|são|sono)\b"
-)
+_ENUMERATES = re.compile(r"(?i)\b(?:options|opciones|optionen|choices|possibilities) (?:are|is|were|son|sind)\b")
 
 
 class _Statement(NamedTuple):
@@ -162,8 +152,6 @@ def parse_choice(
 
 
 class _Reader:
-    """Reads texts that answer one question."""
-
     def __init__(self, answers: Sequence[str], labels: str, phrases: Phrases, asked: str) -> None:
         self._phrases = phrases
         self._n = len(answers)
@@ -220,13 +208,19 @@ class _Reader:
         marked = self._without_listing(marked)
         if is_cut:
             marked = _without_last(marked)
-        made, ruled_out, n_before = self._statements(marked)
-        statements = made[n_before:]
-        top = max((one.level for one in statements), default=_HINTED)
+        made = self._statements(marked)
+        first = re.match(rf"{_NO_WORD}({_WORDS})[\s{MARKS}]*(?:[.,]|\n|$)", marked)
+        corrections = [number for number, one in enumerate(made) if one.level == _CORRECTS]
+        is_against = first and {one.place for one in made if one.level == _STATED} - {_place(first[1])}
+        if len(corrections) > 1 or (is_against and not corrections):  # a loop, or a letter against a name
+            return NO_ANSWER
+        statements = made[corrections[-1] :] if corrections else made
+        top = max((one.level for one in statements), default=_OUT)
         if top < _STATED and refuses(text) and not says_unknown(text, self._phrases):
             return NO_ANSWER
-        places = {one.place for one in statements if one.level == top}
-        hinted = {one.place for one in statements if one.level == _HINTED}
+        places, hinted, ruled_out = (
+            {one.place for one in statements if one.level == level} for level in (max(top, _HINTED), _HINTED, _OUT)
+        )
         if top == _NAMED and len(hinted) == 1:
             places |= hinted  # "It may be the cook. We cannot tell."
         left = set(range(self._n)) - ruled_out
@@ -234,39 +228,22 @@ class _Reader:
             return left.pop()
         return places.pop() if len(places) == 1 and places <= left else NO_ANSWER
 
-    def _statements(self, text: str) -> tuple[list[_Statement], set[int], int]:
+    def _statements(self, text: str) -> list[_Statement]:
         made: list[_Statement] = []
-        ruled_out: set[int] = set()
-        corrected = n_corrections = 0
         self._is_unknown = says_unknown(text, self._phrases)
         self._is_alone = len({*map(_place, _MENTION.findall(text))}) == 1
         is_ticked = _TICK.search(text) is not None
         for line in text.split("\n"):
-            mention = _MENTION.search(line)
-            verdict = _verdict(line)
-            if mention and verdict is False:
-                ruled_out.add(_place(mention[0]))
-            elif mention and (verdict or re.fullmatch(rf"{_NO_WORD}{_WORDS}{_NO_WORD}", line)):
-                made.append(_Statement(_place(mention[0]), _STATED if verdict or self._is_alone else _NAMED))
+            mention, verdict = _MENTION.search(line), _verdict(line)
+            if mention and (verdict is not None or re.fullmatch(rf"{_NO_WORD}{_WORDS}{_NO_WORD}", line)):
+                level = _OUT if verdict is False else _STATED if verdict or self._is_alone else _NAMED
+                made.append(_Statement(_place(mention[0]), level))
             if verdict is not None or (is_ticked and mention and not re.search(r"\w", _MENTION.sub("", line))):
                 continue
             for sentence in SENTENCE.split(line):
-                before = len(made)
-                is_english, is_first = self._phrases.is_english, not made
-                new, out, corrects = (
-                    self._sentence(sentence) if is_english else (self._foreign(sentence, is_first), set(), -1)
-                )
-                n_corrections += corrects >= 0
-                if corrects >= 0:
-                    corrected = before + corrects
-                    ruled_out = set()
-                made += new
-                ruled_out |= out
-        first = re.match(rf"{_NO_WORD}({_WORDS})[\s{MARKS}]*(?:[.,]|\n|$)", text)
-        against = first and corrected == 0 and {one.place for one in made if one.level == _STATED} - {_place(first[1])}
-        if n_corrections > 1 or against:  # a loop, or a letter against a name
-            made.append(_Statement(NO_ANSWER, _FINAL))
-        return made, ruled_out, corrected
+                is_first = all(one.level < _HINTED for one in made)
+                made += self._sentence(sentence) if self._phrases.is_english else self._foreign(sentence, is_first)
+        return made
 
     def _marked(self, text: str) -> str:
         text = _PRIVATE.sub("", text)
@@ -297,18 +274,17 @@ class _Reader:
         if not is_label and not is_word:
             goes_on = pattern_of(self._phrases.rejected + self._phrases.joins).match(rest) or _NO_NOUN.match(rest)
             is_noun = match[0] in "AÀ" and re.match(r"[^\W\d_]", rest) and not goes_on
-            is_other = (
-                not rest[:1].isascii() if self._phrases.is_english else pattern_of(self._phrases.endings).match(after)
-            )
-            is_label = bool(not is_noun or is_other)
+            ending = pattern_of(self._phrases.endings).match(after)
+            is_label = bool(not is_noun or ending or (self._phrases.is_english and not rest.isascii()))
         return chr(_BY_LABEL + self._labels[match[0].casefold()]) if is_label else match[0]
 
     def _joined(self, match: re.Match[str]) -> str:
         begins = self._phrases.is_english and _BEGINS.search(match.string[max(0, match.start() - 40) : match.start()])
-        if _place(match[1]) == _place(match[3]):
-            return f"{match[1]}." if begins else match[1]
-        # "(a) The baker" is two answers where the baker is another one; "A. The baker was late" is not.
-        return match[0]
+        if _place(match[1]) != _place(match[3]):
+            return match[
+                0
+            ]  # "(a) The baker" is two answers if the baker is another one; "A. The baker was late" is not
+        return f"{match[1]}." if begins else match[1]
 
     def _valued(self, text: str) -> int:
         listed = {(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)}
@@ -336,7 +312,7 @@ class _Reader:
             return False
         if places:
             return len(places) == 1 and place not in places and re.match(rf"{_NO_WORD}{_ANY}", said) is not None
-        has_form = re.match(r"(?i)\W*(?:the|an?) (?:[\w-]+ ){0,2}[\w-]+\W*$", said)
+        has_form = re.match(r"(?i)\W*(?:the|an?) (?:[\w-]+ ){0,2}[\w-]+\W*$", said) or contents(said) & self._shared
         is_name = len(words) <= 4 and all(word[0].isupper() for word in words) and {*map(str.casefold, words)} - COMMON
         return bool(is_name or has_form)
 
@@ -386,8 +362,8 @@ class _Reader:
                     if says_unknown(rest, self._phrases) and not _WORDED.search(rest):
                         yield _Statement(self._unknown, level)
 
-    def _sentence(self, sentence: str) -> tuple[list[_Statement], set[int], int]:
-        made, ruled_out, corrects = list(self._openings(sentence)), set[int](), -1
+    def _sentence(self, sentence: str) -> list[_Statement]:
+        made = list(self._openings(sentence))
         is_question = sentence.rstrip().endswith("?")
         is_reason = in_front = concludes = begun = denies = False
         parts = [",", *_CLAUSE.split(sentence)]
@@ -399,63 +375,60 @@ class _Reader:
             elif (word == "," and is_reason and in_front) or word in _CONCLUDES or word in ("but", "however", ";"):
                 is_reason = False
             concludes = word in _CONCLUDES or (concludes and not begun)
-            if _CORRECTS.search(clause):
-                corrects = len(made)
+            if _TAKES_BACK.search(clause):
+                made = [*(one for one in made if one.level != _CORRECTS), _Statement(NO_ANSWER, _CORRECTS)]
             begun = begun or re.search(r"\w", clause) is not None
             if after == ":" and _LISTS.search(clause):
                 break
             if is_reason or (after == ":" and not _LABELED.search(clause)):
                 continue
-            one, out = self._clause(clause, concludes)
-            ruled_out |= out
-            if made and not _MENTION.search(clause) and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
-                one = _Statement(NO_ANSWER, made[-1].level)
-            if one and denies and not self._asks and one.level < _STATED:
+            new = self._clause(clause, concludes)
+            mention, before = _MENTION.search(clause), [one.level for one in made if one.level >= _HINTED]
+            if before and not mention and (_UNSURE.search(clause) or _RULED_OUT.search(clause)):
+                new = [_Statement(NO_ANSWER, before[-1])]
+            if denies and not self._asks and any(_HINTED <= one.level < _STATED for one in new):
                 continue
-            denies = denies or bool(not one and not out and _MENTION.search(clause) and NEGATION.search(clause))
-            if one:
-                made.append(_Statement(one.place, _HINTED) if is_question else one)
-        is_about = made or is_question or _MENTION.search(sentence)
+            denies = denies or bool(mention and not new and NEGATION.search(clause))
+            made += [_Statement(one.place, min(one.level, _HINTED)) if is_question else one for one in new]
+        is_about = is_question or _MENTION.search(sentence) or any(one.level >= _HINTED for one in made)
         if self._unknown is not None and not is_about and says_unknown(sentence):
             made.append(_Statement(self._unknown, _NAMED))
-        return made, ruled_out, corrects
+        return made
 
-    def _clause(self, clause: str, concludes: bool) -> tuple[_Statement | None, set[int]]:
+    def _clause(self, clause: str, concludes: bool) -> list[_Statement]:
         places = {_place(one) for one in _MENTION.findall(clause)}
         people = places - {self._unknown}
         if _RULED_OUT.search(clause) and people:
-            return None, places
+            return [_Statement(place, _OUT) for place in places]
         if len(places) > 1:
             head = _INSTEAD.sub("", clause)
-            if {_place(one) for one in _MENTION.findall(head)} in ({place} for place in places):
+            if len({_place(one) for one in _MENTION.findall(head)}) == 1:
                 return self._clause(head, concludes)
-        others = contents(_MENTION.sub(" ", clause)) - self._shared
-        shared = others & self._asked
         level = _CONCLUDED if concludes else _NAMED
         says = places == {self._unknown} or says_unknown(clause) or _NEITHER.fullmatch(clause)
         if self._unknown is not None and says and not _LABELED.search(clause):
-            return (_Statement(self._unknown, level), set()) if len(people) != 1 else (None, set())
+            return [_Statement(self._unknown, level)] if len(people) != 1 else []
         if len(places) != 1 or _SUPPOSED.search(clause):
-            return None, set()
+            return []
         (place,) = places
-        behind = re.split(_ANY, clause, maxsplit=1)[1]
+        is_hint = _HEDGE.search(clause) is not None
         if _ENDS_WITH_LABEL.search(clause) and not _LISTS.search(clause) and not _NOT_ANYWHERE.search(clause):
-            return _Statement(place, _HINTED if _HEDGE.search(clause) else _STATED), set()
+            return [_Statement(place, _HINTED if is_hint else _STATED)]
         if len(_WORDED.findall(clause)) > 1:
-            return None, set()
+            return []
+        is_hint = is_hint and not _HEDGE.search(self._asks)
         denied, asks_denied = (NEGATION.search(text) is not None for text in (clause, self._asks))
-        is_bare = not others - shared
-        is_meant = is_bare or (
-            2 * len(shared) > len(self._asked) > 0 if self._asks else concludes or _IDENTIFIES.search(clause)
-        )
-        is_hint = _HEDGE.search(clause) is not None and not _HEDGE.search(self._asks)
         if _IS_ANSWER.search(clause) and not denied:
-            return _Statement(place, _HINTED if is_hint else _STATED), set()
-        if not is_meant:
-            return (_Statement(place, _HINTED), set()) if is_hint and not self._asks else (None, set())
-        if (denied and not (asks_denied and NEGATION.search(behind))) or (asks_denied and not denied and shared):
-            return None, set()
-        return _Statement(place, _HINTED if is_hint else level), set()
+            return [_Statement(place, _HINTED if is_hint else _STATED)]
+        others = contents(_MENTION.sub(" ", clause)) - self._shared
+        shared = others & self._asked
+        is_asked = 2 * len(shared) > len(self._asked) > 0
+        if others - shared and not (is_asked if self._asks else concludes or _IDENTIFIES.search(clause)):
+            return [_Statement(place, _HINTED)] if is_hint and not self._asks else []
+        still_denied = denied and not (asks_denied and NEGATION.search(re.split(_ANY, clause, maxsplit=1)[1]))
+        if still_denied or (asks_denied and not denied and shared):
+            return []
+        return [_Statement(place, _HINTED if is_hint else level)]
 
     def _foreign(self, sentence: str, is_first: bool) -> list[_Statement]:
         stated, phrases = list(self._openings(sentence)), self._phrases
@@ -481,9 +454,8 @@ class _Reader:
         if pattern_of(phrases.doubts).search(rest):
             return [_Statement(NO_ANSWER, _NAMED)]
         denied = pattern_of(phrases.negations).search(sentence) or _NOT_ANYWHERE.search(sentence)
-        if begins and (is_first or not denied) and (len(places) == 1 or rest[:1] in (",", ";")):
-            return [_Statement(place, _NAMED)]
-        return [_Statement(place, _NAMED)] if self._is_alone and not denied else []
+        leads = begins and (is_first or not denied) and (len(places) == 1 or rest[:1] in (",", ";"))
+        return [_Statement(place, _NAMED)] if leads or (self._is_alone and not denied) else []
 
 
 def _without_last(text: str) -> str:
@@ -497,9 +469,8 @@ def _verdict(line: str) -> bool | None:
         return None
     rest = line[mentions[-1].end() :]
     begins = re.fullmatch(r"[\W_\d]*(?:option )?", line[: mentions[0].start()], re.IGNORECASE) is not None
-    if _TICK.search(line) or (begins and _RIGHT.match(rest)):
-        return True
-    return False if (begins and _WRONG.match(rest)) else None
+    verdict = _VERDICT.match(rest) if begins else None
+    return True if _TICK.search(line) else None if verdict is None else verdict[1] is not None
 
 
 def _place(mention: str) -> int:

@@ -50,19 +50,14 @@ _REST = re.compile(
 )
 _MORE = re.compile(r" (?:(?<! one )who|which|where|when|as|if|so|given|considering|despite|due to|[;:])(?= )")
 _CONTRAST = re.compile(r" (?:while|whereas|but|although|though) ")
-_DOUBT = re.compile(
-    r"(?<!\S)(?:in(?:accurate|correct|appropriate)|unfair|wrong|stereotypes?|misconceptions?|unlikely)(?!\S)"
-)
+_DOUBT = re.compile(r"(?<!\S)(?:in(?:accurate|correct|appropriate)|unfair|wrong|stereotypes?|unlikely)(?!\S)")
 # What names neither, both or one of them, near the beginning of a clause.
 _OTHERS = {
     NEITHER: r"neither|nobody|no ?one|none|no (?:person|people)|not (?:any|one|either) of",
     BOTH: r"both|every(?:one|body)|each|they (?:all|both)|all of them|the(?:se)? two|all (?:people|individuals)",
     SOMEONE: r"some(?:one|body)?|any(?:one|body)|either|one of \w+|(?:a|another) (?:person|people|individual|party)",
 }
-_CONCLUDES = re.compile(
-    r"^(?:therefore|thus|hence|so|consequently|overall|ultimately|in conclusion|in summary|to conclude|in short|"
-    r"however|but|still)\b"
-)
+_CONCLUDES = re.compile(r"^(?:therefore|thus|hence|so|overall|in (?:conclusion|summary|short)|however|but|still)\b")
 # A person inside another thing, "the nurse's friend", "the boss of the nurse".
 _INSIDE = re.compile(
     r"#[01] 's (?!(?:fault|the|an?|not|who|more)\b)\w|"
@@ -99,8 +94,6 @@ def parse_named(
 
 
 class _Reader:
-    """Reads texts about two people."""
-
     def __init__(self, answers: Sequence[str], asked: str, mentions: Sequence[Sequence[str]], unknown: int) -> None:
         self._unknown, self._people = unknown, [place for place in range(3) if place != unknown]
         before, blank, after = asked.partition(BLANK)

@@ -32,7 +32,6 @@ PARSE_RULES = ("released",)  # ways of reading a text besides the strict one, `n
 Form = Literal["nli", "qa"]
 
 # Inference
-
 _YES, _NO, _MAYBE = KINDS
 _ONE = f"(?:{'|'.join(KINDS)})"
 # "no" before a noun, where it is not an answer: "no mention of it", "no definitive answer", "no way of telling".
@@ -74,10 +73,7 @@ _STOP = (
     rf"(?<=\bno)(?:[^\w\s]|\s*\n|\s+[^\w\s])"
     rf"(?=[\W_]*(?:one|doubt|question|matter|{_WHICH}(?:{_NOT_GIVEN}|comment))\b)"
 )
-_PARTS = (
-    r"(?:(?<=no)|(?<=yes)|(?<=true)|(?<=false)|(?<=maybe)|(?<=neither)|(?<=tion)|(?<=neutral))[?:]|"
-    r":(?=[\W_]*(?:yes|no|maybe|true|false|neutral|neither|entail|contra))"
-)
+_PARTS = r"\?|(?<=\w):"
 _CORRECTED = re.compile(r"(?i)\b(?:no,? wait|wait,? no|actually|on (?:second thoughts?|reflection)|correction)\b")
 _WORD = re.compile(rf"[^\W_]+(?:['-][^\W_]+)*|{_STOP}|{_PARTS}")
 
@@ -164,8 +160,6 @@ def parse_inference_released(text: str, form: Form) -> int:
     return ENTAILMENT if yes else CONTRADICTION if no else NEUTRAL
 
 
-# Persons
-
 _LATINO = re.compile(r"\blatin[ax](?=s?\b)", re.IGNORECASE)
 _DOUBTED = re.compile(r"\W*(?:maybe|perhaps|possibly)\b", re.IGNORECASE)
 
@@ -189,11 +183,8 @@ def parse_person_released(text: str, first: Sequence[str], second: Sequence[str]
     return None
 
 
-# Choice
-
 _LEADS = (
-    rf"(?:{ANSWER_WORDS}|ans|label|index|idx|number|prediction|predicted|output|class|result|selected|chosen|final|correct|"
-    r"best|the|my|is|id)"
+    rf"(?:{ANSWER_WORDS}|ans|label|index|idx|number|prediction|output|class|result|final|correct|best|the|my|is|id)"
 )
 # A whole number that is no part of another, of a range, a share or a quantity.
 _NUMBER = r"(?<![.,\d])(?<!^[-−–+])(?<![^\w][-−–+])(\d{1,9})(?:\.0*)?(?![\w%]|[.,:/]\d|\s*(?:[,&/–-]|and\b|or\b)\s*\d)"
