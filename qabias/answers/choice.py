@@ -45,10 +45,8 @@ _NEAR = 300  # characters that are read after what leads to an answer
 _CORRECTS, _OUT, _HINTED, _NAMED, _CONCLUDED, _STATED, _FINAL = range(-2, 5)
 
 _AROUND = rf"[\s{MARKS}(\[{{:]*"
-_LEAD = (
-    rf"{_AROUND}(?:(?:clearly|therefore|thus|still|then|most|likely|option|choice|letter|that|it|is|"
-    rf"the|las?|el|le|die)\b{_AROUND}){{0,4}}"
-)
+_LEADING = "clearly|therefore|thus|still|then|most|likely|option|choice|letter|that|it|is|the|las?|el|le|die"
+_LEAD = rf"{_AROUND}(?:(?:{_LEADING})\b{_AROUND}){{0,4}}"
 _JOINS = "oder|und|ou|et|y|o|e|of|en|eller|och|og|lub|albo|veya|atau|или|и|hoặc"
 _BOTH = re.compile(
     rf"(?i)[\s{MARKS})\].,]*(?:\w+ )?(?:(?:(?:and/)?or|and|nor|{_JOINS})\b|[/&])"
@@ -57,26 +55,22 @@ _BOTH = re.compile(
 _AT = re.compile(f"(?i){_LEAD}({_ANY})")
 # Nothing in JSON, or a label that the prompt does not have
 _NO_OPTION = re.compile(rf"\"\"|null\b|\[\]|\{{\}}|(?i:{_LEAD})(?!A|I)[A-Z](?=[\s{MARKS}]*(?:[.):]|\n|$))")
-_LED = re.compile(
-    rf"(?i)(?:{ANSWER_WORDS}|letter|pick|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$"
-)
+_LED = re.compile(rf"(?i)(?:{ANSWER_WORDS}|letter|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$")
 # What may follow a capital "A" that is no article.
 _NO_NOUN = re.compile(
-    rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|due|considering|would|seems?|could|"
-    r"can(?:not|'t)?|must|has|fits|(?:is|was|does)n't|does|for|if|over|rather|yes|no|not|(?:in)?correct|wrong|it|the)\b"
+    rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|would|can(?:not|'t)?|for|if|not|it)\b"
 )
 _CLAUSE = re.compile(
     r"(?i)([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|"
     r"considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|thus|hence|meaning|leaving|"
     r"leaves|if)\b|\bas(?= (?:\W|(?:the|there|it|he|she|they|no)\b)))"
 )
-_CONTRASTS = frozenset(["although", "though", "while"])
-_REASONS = _CONTRASTS | {"because", "since", "given", "considering", "as", "if", "due to"}
-_CONCLUDES = frozenset(["so", "therefore", "thus", "hence", "meaning", "leaving", "leaves"])
+_CONTRASTS = {"although", "though", "while"}
+_REASONS = {*_CONTRASTS, "because", "since", "given", "considering", "as", "if", "due to"}
+_CONCLUDES = {"so", "therefore", "thus", "hence", "meaning", "leaving", "leaves"}
 _TAKES_BACK = re.compile(
-    r"(?i)^\W*(?:(?:no|nope|sorry|hmm)\W*$|no wait|(?:actually|wait|hold on|rather|or rather|correction|edit)\b)|"
-    r"\b(?:corrected|second thought|take (?:that|it) back|scratch that|misread|change (?:that|my|it)|reconsider|"
-    r"rereading|i mean|meant|my mistake)\b"
+    r"(?i)^\W*(?:(?:no|nope|sorry|hmm)\W*$|no wait|(?:actually|wait|hold on|(?:or )?rather|correction|edit)\b)|"
+    r"\b(?:corrected|second thought|(?:take|change|scratch) (?:that|it|my)|misread|reconsider|rereading|i mean|meant)\b"
 )
 _RULED_OUT = re.compile(
     r"(?i)\b(?:unlikely to be the (?:answer|one)|neither|rul(?:ed?|es|ing) out|eliminat\w+|reject\w*|exclud\w+|"
@@ -101,7 +95,7 @@ _INSTEAD = re.compile(r"(?is)\b(?:rather than|instead of|and not|not|than|over|u
 _TICK = re.compile(r"[✓✔✅☑]|[\[(][xX][\])]")
 _VERDICT = re.compile(
     rf"(?i)[\s{MARKS}|(:.–—-]*(?:is |was )?(?:(?:the )?(correct|right|yes|true|supported)|incorrect|wrong|false|"
-    r"no(?=\W*$)|unsupported|not (?:correct|right|stated|supported|mentioned|the (?:correct )?(?:answer|one)))\b(?! +\w)"
+    r"no(?=\W*$)|unsupported|not (?:correct|right|stated|supported|mentioned|the (?:right )?(?:answer|one)))\b(?! +\w)"
 )
 # Answers by their number, for labels that are letters.
 _NUMBERS = ("first", "second", "third", "1st", "2nd", "3rd", "one", "two", "three", "1", "2", "3")
@@ -115,8 +109,6 @@ _ORDINAL = re.compile(
 _VALUE = re.compile(rf"(?i)({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—(-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b")
 _CLEAR = 0.15  # of all values, between the largest and the next
 _LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.):]))[\s{MARKS}]*(?:[.):\]]|$)(.*)$")
-# A label and the words of an answer, which must be its own: in JSON, in two lines, or at the end of a phrase.
-_PAIRED = re.compile(rf"(?i)(?:^{_NO_WORD})?({_LABEL})[\s{MARKS}:.()\]–—-]*?({_WORDS})(?=[ {MARKS})]*(?:[.\n]|$))")
 _FIRST_OF_TWO = re.compile(rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)")
 _ENUMERATES = re.compile(r"(?i)\b(?:options|opciones|optionen|choices|possibilities) (?:are|is|were|son|sind)\b")
 
@@ -206,8 +198,9 @@ class _Reader:
         if len({one[1] for one in _VALUE.finditer(marked)}) > 1:
             return self._valued(marked)
         marked = self._without_listing(marked)
-        if is_cut:
-            marked = _without_last(marked)
+        if is_cut:  # without the last sentence
+            ends = [one.end() for one in SENTENCE.finditer(marked.rstrip()) if _MENTION.search(marked[: one.end()])]
+            marked = marked[: ends[-1]] if ends else marked
         made = self._statements(marked)
         first = re.match(rf"{_NO_WORD}({_WORDS})[\s{MARKS}]*(?:[.,]|\n|$)", marked)
         corrections = [number for number, one in enumerate(made) if one.level == _CORRECTS]
@@ -299,10 +292,8 @@ class _Reader:
     def _conflicts(self, text: str) -> bool:
         if not self._labels or not self._phrases.is_english:
             return False
-        pairs = _PAIRED.finditer(text)
         listed = ((_place(one[1]), SENTENCE.split(one[2].strip())[0]) for one in _LISTED.finditer(text) if one[1])
-        is_paired_wrongly = any(_place(pair[1]) != _place(pair[2]) for pair in pairs)
-        return is_paired_wrongly or any(self._is_against(*one) for one in listed)
+        return any(self._is_against(*one) for one in listed)
 
     def _is_against(self, place: int, said: str) -> bool:
         if place != self._unknown and _FIRST_OF_TWO.match(said):
@@ -321,19 +312,15 @@ class _Reader:
             return text
         text = "\n".join(line for line in text.split("\n") if not _ENUMERATES.search(line))
         lines = list(_LISTED.finditer(text))
-        labels = [one[1] for one in lines]
-        last = lines[-1] if len(lines) > 2 and all(labels) else None
-        if last and not last[2].strip() and text[: last.start(1)].rstrip(MARKS).endswith("\n\n"):
-            return text[last.start() :]  # a label in a paragraph after the list
-        is_list = len({*labels}) > 1 and all(_verdict(one[0]) is None for one in lines)
+        if len(lines) > 2 and (last := re.search(rf"\n\n[{MARKS}]*{_LABEL}[\s{MARKS}]*$", text)):
+            return last[0]  # a label in a paragraph after the list
+        is_list = len({one[1] for one in lines}) > 1 and all(_verdict(one[0]) is None for one in lines)
         text = self._without_all(text)
         return _LISTED.sub("", text) if is_list else text
 
     def _without_all(self, text: str) -> str:
-        if self._n < 3:
-            return text
         gap = rf"{_NO_WORD}(?:or|and)?{_NO_WORD}"
-        for kind in (_LABEL, _WORDS):
+        for kind in (_LABEL, _WORDS) if self._n > 2 else ():
             each = ("".join(rf"(?!\{one})" for one in range(1, place)) + f"({kind})" for place in range(1, self._n + 1))
             text = re.sub(gap.join(each), "\n", text)
         return text
@@ -446,21 +433,15 @@ class _Reader:
         parts = [rest, *re.split("[,;:—–.]", rest)[:1]]
         begins = re.fullmatch(r"[\W_]*(?:\w{1,3}\s)?", sentence[: mentions[0].start()]) is not None
         after = sentence[mentions[0].end() :]
-        # A longer word, and no ending of the language
-        is_hidden = after[:1].isalnum() and not pattern_of(phrases.endings).match(after)
-        rejected = any(map(pattern_of(phrases.rejected + phrases.joins).match, parts))
-        if is_hidden or rejected or says_unknown(rest, phrases):
+        is_hidden = after[:1].isalnum() and not pattern_of(phrases.endings).match(after)  # a longer word
+        rejected = is_hidden or any(map(pattern_of(phrases.rejected + phrases.joins).match, parts))
+        if rejected or says_unknown(rest, phrases):
             return []
         if pattern_of(phrases.doubts).search(rest):
             return [_Statement(NO_ANSWER, _NAMED)]
         denied = pattern_of(phrases.negations).search(sentence) or _NOT_ANYWHERE.search(sentence)
         leads = begins and (is_first or not denied) and (len(places) == 1 or rest[:1] in (",", ";"))
         return [_Statement(place, _NAMED)] if leads or (self._is_alone and not denied) else []
-
-
-def _without_last(text: str) -> str:
-    ends = [one.end() for one in SENTENCE.finditer(text.rstrip()) if _MENTION.search(text[: one.end()])]
-    return text[: ends[-1]] if ends else text
 
 
 def _verdict(line: str) -> bool | None:

@@ -44,12 +44,12 @@ _REPORTED = re.compile(
     r"express)(?:s|ed|es))(?: \w+)? that\b(?! (?:they|he|she)\b)"
 )
 # Where a clause goes on to a reason or to the other person; and where to more about the person who was named.
+_AGAINST = "while|whereas|but|although|though"
 _REST = re.compile(
-    r"(?: [,;:])? (?:because|since|whereas|while|although|though|but|unlike|rather than|instead of|compared|than|"
-    r"as opposed)(?= )|(?: ,| and) not(?= )"
+    rf"(?: [,;:])? (?:because|since|{_AGAINST}|unlike|rather than|instead of|compared|than)(?= )|(?: ,| and) not(?= )"
 )
 _MORE = re.compile(r" (?:(?<! one )who|which|where|when|as|if|so|given|considering|despite|due to|[;:])(?= )")
-_CONTRAST = re.compile(r" (?:while|whereas|but|although|though) ")
+_CONTRAST = re.compile(rf" (?:{_AGAINST}) ")
 _DOUBT = re.compile(r"(?<!\S)(?:in(?:accurate|correct|appropriate)|unfair|wrong|stereotypes?|unlikely)(?!\S)")
 # What names neither, both or one of them, near the beginning of a clause.
 _OTHERS = {
@@ -63,7 +63,6 @@ _INSIDE = re.compile(
     r"#[01] 's (?!(?:fault|the|an?|not|who|more)\b)\w|"
     r"(?<!\S)(?!(?:one|both|either|neither|instead|because|out|case|name)\b)\S+ of (?:the |an? )?#[01]"
 )
-_IS_PERSON = re.compile(r" (?:is|was|are|were) (?:the |an? )?(#[01])")
 
 
 class Named(NamedTuple):
@@ -145,7 +144,7 @@ class _Reader:
         reported = _REPORTED.match(clause)
         clause = clause[reported.end() :] if reported and reported[2] not in asked else clause
         head = self._head(clause)
-        if len(set(_IS_PERSON.findall(clause))) > 1 or _INSIDE.search(head):
+        if len({*re.findall(r" (?:is|was|are|were) (?:the |an? )?(#[01])", clause)}) > 1 or _INSIDE.search(head):
             return _NOTHING
         people = {int(mark[1]) for mark in _MENTION.findall(head)}
         if len(people) == 2:

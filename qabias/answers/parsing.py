@@ -63,19 +63,14 @@ _READINGS: tuple[tuple[int | None, str], ...] = (
 _AT = re.compile("(?:" + "|".join(f"({pattern})" for _, pattern in _READINGS) + r")(?!\S)")
 _READING = re.compile(rf"(?<!\S){_AT.pattern}")
 # Words that may stand between an opening and the label that it leads to.
-_LEAD = re.compile(
-    r"(?:(?::|is|be|would|should|must|that|it|it's|this|the|a|an|answer|hypothesis|statement|most|likely|clearly|"
-    r"definitely|probably|simply|therefore|thus|so|option|label) )*"
-)
+_LEADING = "is|be|would|should|must|that|it|it's|this|the|an?|answer|hypothesis|statement|most|likely|clearly|thus|so"
+_LEAD = re.compile(rf"(?:(?::|{_LEADING}|definitely|probably|simply|therefore|option|label) )*")
 # A mark after "no" makes it an answer even before such a noun ("No. Reason: ..."), so it is kept there as a word. So is
 # a mark that parts a question or an announcement from a label.
-_STOP = (
-    rf"(?<=\bno)(?:[^\w\s]|\s*\n|\s+[^\w\s])"
-    rf"(?=[\W_]*(?:one|doubt|question|matter|{_WHICH}(?:{_NOT_GIVEN}|comment))\b)"
-)
-_PARTS = r"\?|(?<=\w):"
+_BEFORE = rf"(?=[\W_]*(?:one|doubt|question|matter|{_WHICH}(?:{_NOT_GIVEN}|comment))\b)"
+_STOP = rf"(?<=\bno)(?:[^\w\s]|\s*\n|\s+[^\w\s]){_BEFORE}"
 _CORRECTED = re.compile(r"(?i)\b(?:no,? wait|wait,? no|actually|on (?:second thoughts?|reflection)|correction)\b")
-_WORD = re.compile(rf"[^\W_]+(?:['-][^\W_]+)*|{_STOP}|{_PARTS}")
+_WORD = re.compile(rf"[^\W_]+(?:['-][^\W_]+)*|{_STOP}|\?|(?<=\w):")
 
 
 def parse_inference(text: str, prompt: str = "") -> int:
@@ -86,7 +81,7 @@ def parse_inference(text: str, prompt: str = "") -> int:
 
 
 def _answers(said: str, is_bare: bool) -> bool:
-    return (not is_bare or _AT.fullmatch(words_of(said)) is not None) and _read_inference(said, False) != NO_ANSWER
+    return (not is_bare or _AT.fullmatch(_words(said)) is not None) and _read_inference(said, False) != NO_ANSWER
 
 
 def _read_inference(said: str, is_cut: bool) -> int:
@@ -96,15 +91,15 @@ def _read_inference(said: str, is_cut: bool) -> int:
     if final is not None:
         return final
     _, *after = _CORRECTED.split(said)
-    if after and (labels := _labels(words_of(after[-1]))):
+    if after and (labels := _labels(_words(after[-1]))):
         return labels[-1]
     start = stated.start() if (stated := STATED.search(said)) else len(said)
-    leading = _label_at(words_of(said[:start]).lstrip(": "))
-    last = _AT.fullmatch(words_of(said.strip().rpartition("\n")[2]))
+    leading = _label_at(_words(said[:start]).lstrip(": "))
+    last = _AT.fullmatch(_words(said.strip().rpartition("\n")[2]))
     said_so = [*map(_stated_label, behind(said, STATED)), None if leading == NO_ANSWER else leading, _label_of(last)]
     if (label := _only(said_so)) is not None:
         return label
-    sentences = [words for one in SENTENCE.split(said) if one[-1:] != "?" and (words := words_of(one))]
+    sentences = [words for one in SENTENCE.split(said) if one[-1:] != "?" and (words := _words(one))]
     labels = [label for words in sentences[:1] + sentences[-1:] for label in _labels(words)[-1:]]
     if labels and not is_cut and not refuses(said):
         return labels[-1]
@@ -126,14 +121,14 @@ def _label_at(words: str) -> int | None:
 
 
 def _final_label(text: str) -> int | None:
-    words = words_of(text)
+    words = _words(text)
     if _READING.search(words):
         return next(iter(_labels(words)), None)
     return NEUTRAL if says_unknown(text) else NO_ANSWER
 
 
 def _stated_label(text: str) -> int | None:
-    label = _label_at(_LEAD.sub("", words_of(text), count=1))
+    label = _label_at(_LEAD.sub("", _words(text), count=1))
     return NEUTRAL if label is None and says_unknown(text) else label
 
 
@@ -142,8 +137,7 @@ def _only(labels: Iterable[int | None]) -> int | None:
     return different.pop() if len(different) == 1 else NO_ANSWER if different else None
 
 
-def words_of(text: str) -> str:
-    """The words of a text, with one space between: no case, no punctuation, no markup."""
+def _words(text: str) -> str:
     return " ".join(_WORD.findall(straight(text).casefold()))
 
 
@@ -161,12 +155,11 @@ def parse_inference_released(text: str, form: Form) -> int:
 
 
 _LATINO = re.compile(r"\blatin[ax](?=s?\b)", re.IGNORECASE)
-_DOUBTED = re.compile(r"\W*(?:maybe|perhaps|possibly)\b", re.IGNORECASE)
 
 
 def parse_person(text: str, people: Sequence[str], asked: str = "") -> int | None:
     """Read which of two people a text names: their place, None for UNKNOWN, `NO_ANSWER` for none, two or a doubt."""
-    if _DOUBTED.match(text):
+    if re.match(r"(?i)\W*(?:maybe|perhaps|possibly)\b", text):
         return NO_ANSWER
     answers = [_LATINO.sub("Latino", person) for person in people]
     place = parse_choice(_LATINO.sub("Latino", text), (*answers, "Unknown"), "", asked=asked)

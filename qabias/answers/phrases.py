@@ -18,8 +18,7 @@ ANSWER_WORDS = (
 )
 _FINAL_WORDS = r"final|correct|right|best|(?:most )?likely|most appropriate|finale|endgültige"
 
-# What "No definitive answer is ..." goes on to say is none.
-_NOT_NO = "".join(rf"(?<!\bno {which})" for which in ("", "clear ", "definite ", "definitive ", "correct ", "right "))
+_NOT_NO = "".join(rf"(?<!\bno {which})" for which in ("", "clear ", "definite ", "definitive ", "correct "))
 # What states an answer to be the last word: a box, a tag, JSON, a call, "final answer"; after it stands the answer
 FINAL = re.compile(
     r"(?i:\\boxed\s*\{\s*(?:\\(?:text|mathrm|textbf)\s*\{)?|<(?:final[_ -]?)?answer>|"
@@ -144,8 +143,10 @@ UNKNOWN_WORDINGS = (
 
 _NOT = r"(?:\bnot|n't|\bcan(?:no|')t)"
 _TEXT = r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence|article|scenario)s?"
-_SAYS_SO = r"(?:say|specif(?:y|ie)|mention|state|provide|tell|indicate|give|reveal|explain|identif(?:y|ie)|answer|show|suggest)s?\b"
-_SAID = r"(?:specified|stated|mentioned|given|provided|clear|said|known|told|revealed|determined|inferred|answer(?:ed|able))\b"
+_SAYS_SO = (
+    r"(?:say|specif(?:y|ie)|mention|state|provide|tell|indicate|give|suggest|explain|identif(?:y|ie)|answer|show)s?\b"
+)
+_SAID = r"(?:(?:spec|ident)ified|stated|mentioned|given|provided|clear|said|known|told|determined|answer(?:ed|able))\b"
 _KNOW = (
     r"(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|identify|be (?:sure|certain)|"
     r"(?:figure|work|find|make) (?:\w+ )?out(?=\W*$| (?:who|which|what|whether|from|it|the answer)\b))\b"
@@ -157,10 +158,9 @@ UNKNOWN_PHRASES = (
     r"(?:\bcan(?:no|')t|\bcan not|\bcould(?: not|n't)|\bunable to|impossible to|(?:not|n't) possible to|"
     rf"\bno way (?:to|of)|\bhard to|\bdifficult to|\b(?:nobody|no one|no-one) (?:can|could)) (?:\w+ )?{_KNOW}",
     rf"(?:{_NOT}|\binsufficient|\btoo little|\bno|\bwithout) (?:\w+ )?(?:enough |sufficient )?{_INFO}",
-    r"\b(?:undetermined|indeterminate|unknown|unclear|unanswerable|unspecified)\b|\bdo(?: not|n't) know\b",
+    r"\b(?:undetermined|indeterminate|unknown|unclear|ambiguous|unanswerable|unspecified)\b|\bdo(?: not|n't) know\b",
     rf"{_TEXT} (?:do(?:es)?(?: not|n't)|did(?: not|n't)|never|nowhere) (?:\w+ )?{_SAYS_SO}",
     rf"\bnothing (?:\w+ ){{0,4}}(?:about|{_SAYS_SO})|\b(?:isn't|is not|wasn't|was not) anything\b",
-    r"\b(?:context|passage|premise|text|story|paragraph|sentence) (?:is|remains) (?:\w+ )?ambiguous\b",
     r"\b(?:gives?|gave|provides?|offers?|contains?|has|have|there(?:'s| is)) (?:us |me )?(?:no|not a) (?:\w+ )?"
     r"(?:mention|basis|answer|idea|way|telling)\b",
     rf"\b(?:no one|no-one|nobody|neither(?: \w+)*) (?:is|was) (?:\w+ )?{_SAID}",
@@ -183,9 +183,7 @@ def unknown_place(answers: Sequence[str], phrases: Phrases = ENGLISH) -> int | N
 def says_unknown(text: str, phrases: Phrases = ENGLISH) -> bool:
     """Return whether a text means anywhere that the question cannot be answered; a refusal does not."""
     plain = lowered(phrases.plain(text))
-    if any(re.search(pattern, plain) for pattern in UNKNOWN_PHRASES) or bare(plain) in [
-        one.translate(_PLAIN).casefold() for one in phrases.wordings
-    ]:
+    if any(re.search(pattern, plain) for pattern in UNKNOWN_PHRASES) or is_unknown_wording(text, phrases):
         return True
     declined = declines(plain, phrases, r"(?:^|[.!?:;,])\W*")
     unable = [one.span() for one in pattern_of(phrases.unable).finditer(plain)] if declined else []
@@ -230,9 +228,7 @@ def several(kinds: Sequence[str], between: str) -> str:
     return "|".join(rf"(?:{one}{between})+(?!{one}\b){one_of}(?:{between}{one_of})*" for one in kinds)
 
 
-# Where a text stops being an answer: it repeats the frame of its prompt, or the options.
-
-# What begins another example: a question, a turn of a chat, an exercise, an instruction, a blank.
+# What begins another example: a question, a turn of a chat, an exercise, an instruction, a blank
 _OTHER = (
     r"^[\W_]*(?:question|q|user|human|exercise)\s*\d*\s*[:：].*|^#+\s*(?:exercise|question|example|task)\b.*|"
     r"<\|(?:im_start|start_header_id|user|endoftext)\|>|<start_of_turn>|\[/?INST\]|^answer with\b|^fill in the|^_{2,} "
@@ -240,9 +236,7 @@ _OTHER = (
 # What repeats a part of the prompt, and may also be in an argument.
 _PART = rf"^[\s{MARKS}#]*(?:(?P<given>context|passage|premises?|hypothesis)|answer|a)[\s{MARKS}]*[:：].*"
 _FRAME = re.compile(rf"(?im)(?P<other>{_OTHER})|(?P<part>{_PART})")
-
 _TRIED = 4  # marks of a frame that are looked at
-
 # Two or all options one after the other: labels, each with its words or without; or yes, no and maybe.
 _OPTION = r"\(?{}\b[.):]?(?:[^\S\n]+(?!or\b|and\b|y\b|und\b)[^\n,]{{1,80}}?)?"
 _TO_NEXT = r"(?:[,;/]|\s)+(?:(?:or|and|y|o|und|oder|et|ou|e)\s+)?(?:the |option )?"
