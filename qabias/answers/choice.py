@@ -79,14 +79,12 @@ _RULED_OUT = re.compile(
     r"(?:the|an?|my) (?:\w+ ){0,2}(?:answer|option|choice|one))\s*)+\W*$)"
     rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}"
 )
-_NEITHER = re.compile(r"(?i)\W*neither(?: of them)?\W*")
 _IDENTIFIES = re.compile(rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b")
 _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
 _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
 _SUPPOSED = re.compile(
-    r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|between|torn|tempting|initially|at first|"
-    r"first (?:instinct|thought|guess))\b"
+    r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|torn|tempting|initially|first)\b"
 )
 _LISTS = re.compile(r"(?i)\b(?:consider|look|check|evaluat|regarding|start|identif|people|between|list)")
 _ENDS_WITH_LABEL = re.compile(rf"(?is)^\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$")
@@ -107,7 +105,6 @@ _ORDINAL = re.compile(
 )
 # A value for every answer: probabilities, or true and false.
 _VALUE = re.compile(rf"(?i)({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—(-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b")
-_CLEAR = 0.15  # of all values, between the largest and the next
 _LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.):]))[\s{MARKS}]*(?:[.):\]]|$)(.*)$")
 _FIRST_OF_TWO = re.compile(rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)")
 _ENUMERATES = re.compile(r"(?i)\b(?:options|opciones|optionen|choices|possibilities) (?:are|is|were|son|sind)\b")
@@ -126,9 +123,8 @@ def parse_choice(
     asked: str = "",
     context: str = "",
 ) -> int:
-    """Return which of the listed answers a text gives, or `NO_ANSWER` if it gives none or two.
+    """Return which of the listed answers a text gives by its strongest statement, or `NO_ANSWER` for none or two.
 
-    The strongest statement counts: one that is marked as final, then a stated one, a concluded one, and a name.
     The question decides what a sentence about an answer means.
 
     Raises:
@@ -286,7 +282,7 @@ class _Reader:
             return NO_ANSWER
         best, *others = sorted(values, key=values.__getitem__, reverse=True)
         whole = max(sum(values.values()), 100 if "%" in text or values[best] > 1 else 1)
-        is_clear = values[best] > whole / 2 and all(values[best] - values[one] >= _CLEAR * whole for one in others)
+        is_clear = values[best] > whole / 2 and all(values[best] - values[one] >= 0.15 * whole for one in others)
         return best if is_clear else NO_ANSWER
 
     def _conflicts(self, text: str) -> bool:
@@ -392,7 +388,9 @@ class _Reader:
             if len({_place(one) for one in _MENTION.findall(head)}) == 1:
                 return self._clause(head, concludes)
         level = _CONCLUDED if concludes else _NAMED
-        says = places == {self._unknown} or says_unknown(clause) or _NEITHER.fullmatch(clause)
+        says = (
+            places == {self._unknown} or says_unknown(clause) or re.fullmatch(r"(?i)\W*neither(?: of them)?\W*", clause)
+        )
         if self._unknown is not None and says and not _LABELED.search(clause):
             return [_Statement(self._unknown, level)] if len(people) != 1 else []
         if len(places) != 1 or _SUPPOSED.search(clause):

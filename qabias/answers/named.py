@@ -34,17 +34,16 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[,;:]")
 # A list of options, which a model makes up where it expects one.
 _LISTING = re.compile(r"\W*[a1][).:].*\n+\W*[b2][).:]", re.IGNORECASE)
 _MENTION, _ALONE = re.compile(r"#[01]"), re.compile(r"(?:(?:the|an?) )?(#[01]|\S+)(?: \1)*")
+_AGAINST = "while|whereas|but|although|though"
 # What goes before a main clause, up to its comma; and what leads to a person in it.
 _OPENING = re.compile(
-    r"^(?:(?:as|while|since|although|though|whereas|because|if|given|considering|based|according|unlike|contrary|"
-    r"compared|despite|due|among|between|from|with|on|in)\b[^,;:]*[,;:] )+"
+    rf"^(?:(?:as|since|because|if|given|based|according|{_AGAINST}|unlike|despite|due|from|with|on|in)\b[^,;:]*[,;:] )+"
 )
 _REPORTED = re.compile(
-    r"^(.*)\b(said|says|(?:believe|state|disclose|argue)[sd]|feels?|felt|thinks?|thought|(?:mention|explain|claim|suggest|"
-    r"express)(?:s|ed|es))(?: \w+)? that\b(?! (?:they|he|she)\b)"
+    r"^(.*)\b(said|says|feels?|felt|thinks?|thought|(?:believe|state|mention|claim|suggest)(?:s|d|ed))(?: \w+)? that\b"
+    r"(?! (?:they|he|she)\b)"
 )
 # Where a clause goes on to a reason or to the other person; and where to more about the person who was named.
-_AGAINST = "while|whereas|but|although|though"
 _REST = re.compile(
     rf"(?: [,;:])? (?:because|since|{_AGAINST}|unlike|rather than|instead of|compared|than)(?= )|(?: ,| and) not(?= )"
 )
@@ -111,9 +110,8 @@ class _Reader:
         return (is_one or not is_bare) and self.read(text) != _NOTHING
 
     def read(self, text: str) -> Named:
-        if stated := _agreed(
-            [self._clause(_words(part), False) for part in behind(text, FINAL) or behind(text, STATED)]
-        ):
+        parts = behind(text, FINAL) or behind(text, STATED)
+        if stated := _agreed([self._clause(_words(part), False) for part in parts]):
             return stated
         sentences = [words for part in SENTENCE.split(text) if (words := _words(part))]
         alone = {one[1] for words in sentences if (one := _ALONE.fullmatch(self._masked(words))) and one[1][0] == "#"}

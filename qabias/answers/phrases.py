@@ -82,10 +82,7 @@ def contents(text: str) -> set[str]:
 
 
 def straight(text: str) -> str:
-    """The part of a text that is read, with compatible characters, straight apostrophes and no long run of marks.
-
-    Letters keep their case, which tells "A" from "a". Of a long text the beginning and the end are read.
-    """
+    """Beginning and end of a text, with compatible characters, straight apostrophes and no long run of marks."""
     if len(text) > 2 * READ:
         text = f"{text[:READ]}\n{text[-READ:]}"
     text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
@@ -143,9 +140,7 @@ UNKNOWN_WORDINGS = (
 
 _NOT = r"(?:\bnot|n't|\bcan(?:no|')t)"
 _TEXT = r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence|article|scenario)s?"
-_SAYS_SO = (
-    r"(?:say|specif(?:y|ie)|mention|state|provide|tell|indicate|give|suggest|explain|identif(?:y|ie)|answer|show)s?\b"
-)
+_SAYS_SO = r"(?:say|specif(?:y|ie)|mention|state|provide|tell|indicate|give|suggest|identif(?:y|ie)|answer|show)s?\b"
 _SAID = r"(?:(?:spec|ident)ified|stated|mentioned|given|provided|clear|said|known|told|determined|answer(?:ed|able))\b"
 _KNOW = (
     r"(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|identify|be (?:sure|certain)|"
@@ -167,9 +162,8 @@ UNKNOWN_PHRASES = (
     r"\b(?:leaves?|left|remains?|is|keeps?) (?:it |that |this |the \w+ )?(?:quite |entirely |completely |fully )?"
     r"(?:open|unsaid|unstated|unanswered|unresolved|silent|anyone's guess)\b",
     r"\b(?:could|may|might|can) (?:\w+ )?(?:be|have been|apply to|mean) either\b|\bwho knows\b|\bnot enough to go on\b",
-    r"\b(?:information|info|details?|facts?|answer|that|this|it)(?: is|'s| are) (?:not|nowhere) (?:\w+ )?"
-    r"(?:in|part of|available|there)\b",
-    r"\b(?:that|this|the) (?:\w+ )?(?:details?|information|info|facts?|part) (?:is|are) (?:missing|absent|lacking)\b",
+    r"\b(?:information|info|details?|facts?|answer|part|that|this|it)(?: is|'s| are) (?:missing|absent|lacking|"
+    r"(?:not|nowhere) (?:\w+ )?(?:in|part of|available|there))\b",
     r"\bno (?:\w+ )?(?:answer|conclusion|choice) (?:can|could|is|may) (?:be )?(?:\w+ )?(?:given|drawn|possible|made)\b",
 )
 
@@ -236,7 +230,6 @@ _OTHER = (
 # What repeats a part of the prompt, and may also be in an argument.
 _PART = rf"^[\s{MARKS}#]*(?:(?P<given>context|passage|premises?|hypothesis)|answer|a)[\s{MARKS}]*[:：].*"
 _FRAME = re.compile(rf"(?im)(?P<other>{_OTHER})|(?P<part>{_PART})")
-_TRIED = 4  # marks of a frame that are looked at
 # Two or all options one after the other: labels, each with its words or without; or yes, no and maybe.
 _OPTION = r"\(?{}\b[.):]?(?:[^\S\n]+(?!or\b|and\b|y\b|und\b)[^\n,]{{1,80}}?)?"
 _TO_NEXT = r"(?:[,;/]|\s)+(?:(?:or|and|y|o|und|oder|et|ou|e)\s+)?(?:the |option )?"
@@ -257,12 +250,11 @@ def repeats_options(text: str) -> bool:
 
 
 def before_frame(text: str, gives_answer: Callable[[str, bool], bool], asked: str = "", context: str = "") -> str:
-    """The part of a text before it repeats the frame of its prompt.
+    """The part of a text before it repeats the frame of another prompt, or that of its own after nothing but an answer.
 
-    An argument may repeat its own prompt. It is cut where it repeats another one, or after nothing but an answer.
     `gives_answer` is whether a text gives an answer, or nothing else.
     """
-    for mark in islice(_FRAME.finditer(text), _TRIED):
+    for mark in islice(_FRAME.finditer(text), 4):
         head = text[: mark.start()]
         if re.search(r"\w", head) and not (mark["part"] and _FRAME.search(head)):
             is_bare = mark["part"] is not None
