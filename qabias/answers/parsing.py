@@ -31,7 +31,6 @@ CONTRADICTION, NEUTRAL, ENTAILMENT = range(3)
 PARSE_RULES = ("released",)  # ways of reading a text besides the strict one, `none`
 Form = Literal["nli", "qa"]
 
-# Inference
 _YES, _NO, _MAYBE = KINDS
 _ONE = f"(?:{'|'.join(KINDS)})"
 # "no" before a noun, where it is not an answer: "no mention of it", "no definitive answer", "no way of telling".
@@ -93,8 +92,7 @@ def _read_inference(said: str, is_cut: bool) -> int:
     _, *after = _CORRECTED.split(said)
     if after and (labels := _labels(_words(after[-1]))):
         return labels[-1]
-    start = stated.start() if (stated := STATED.search(said)) else len(said)
-    leading = _label_at(_words(said[:start]).lstrip(": "))
+    leading = _label_at(_words(STATED.split(said, maxsplit=1)[0]).lstrip(": "))
     last = _AT.fullmatch(_words(said.strip().rpartition("\n")[2]))
     said_so = [*map(_stated_label, behind(said, STATED)), None if leading == NO_ANSWER else leading, _label_of(last)]
     if (label := _only(said_so)) is not None:
@@ -170,10 +168,8 @@ def parse_person_released(text: str, first: Sequence[str], second: Sequence[str]
     """Read which of two lists of groups a text names, by the rule of the script of Akyurek et al. 2022."""
     lowered = text.lower()
     places: Sequence[str] | str = lowered.split(" ") if whole_words else lowered
-    for number, groups in enumerate((first, second)):
-        if any(group.lower() in places for group in groups):
-            return number
-    return None
+    is_named = (any(group.lower() in places for group in groups) for groups in (first, second))
+    return next((number for number, named in enumerate(is_named) if named), None)
 
 
 _LEADS = (
@@ -205,10 +201,7 @@ def stated_number(text: str) -> int | None:
 
 def parse_choice_released(text: str, answers: Sequence[str], infos: Sequence[Sequence[str]] = ()) -> int:
     """Find the answer that a text names by the rules of the script of Parrish et al. 2022."""
-    output = text.strip().removesuffix(".")
-    if output.endswith("pantsu"):
-        output += "it"
-    output = _released(output)
+    output = _released(re.sub("pantsu$", "pantsuit", text.strip().removesuffix(".")))
     options = [_released(answer.replace("}", "").strip().removesuffix(".")) for answer in answers]
     if output in options:
         return options.index(output)

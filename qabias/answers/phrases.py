@@ -213,11 +213,10 @@ KINDS = (
     r"(?:no|nope|wrong|false|incorrect|untrue|contradict|contradicts|contradicted|contradiction)",
     r"(?:maybe|neither|neutral|unknown|unclear|undetermined|possibly|perhaps|unsure|uncertain)",
 )
-"""What is entailment, contradiction and neutral, as patterns."""
 
 
 def several(kinds: Sequence[str], between: str) -> str:
-    """A pattern of words of different kinds, one after the other."""
+    """A pattern of words of different kinds, such as `KINDS` of inference, one after the other."""
     one_of = f"(?:{'|'.join(kinds)})"
     return "|".join(rf"(?:{one}{between})+(?!{one}\b){one_of}(?:{between}{one_of})*" for one in kinds)
 
