@@ -53,7 +53,7 @@ _DOUBT = re.compile(r"(?<!\S)(?:in(?:accurate|correct|appropriate)|unfair|wrong|
 # What names neither, both or one of them, near the beginning of a clause.
 _OTHERS = {
     NEITHER: r"neither|nobody|no ?one|none|no (?:person|people)|not (?:any|one|either) of",
-    BOTH: r"both|every(?:one|body)|each|they (?:all|both)|all of them|(?<!of )the(?:se)? two|all people",
+    BOTH: r"both|every(?:one|body)|each|they (?:all|both)|all of them|the(?:se)? two|all (?:people|individuals)",
     SOMEONE: r"some(?:one|body)?|any(?:one|body)|either|one of \w+|(?:a|another) (?:person|people|individual|party)",
 }
 _CONCLUDES = re.compile(r"^(?:therefore|thus|hence|so|overall|in (?:conclusion|summary|short)|however|but|still)\b")
@@ -160,10 +160,11 @@ class _Reader:
         if re.fullmatch(r"they(?: \S+)?", head):
             return Named(self._unknown, BOTH)
         denies_more = len(NEGATION.findall(head)) > len(NEGATION.findall(self._asked))
-        first = {said: re.search(rf"(?<!\S)(?:{words})(?!\S)", head) for said, words in _OTHERS.items()}
-        named = [said for said, match in first.items() if match and len(head[: match.start()].split()) <= 3]
-        is_clear = named and not (BOTH in named and SOMEONE in named) and (named[0] == NEITHER or not denies_more)
-        return Named(self._unknown, named[0]) if is_clear else _NOTHING
+        for said, words in _OTHERS.items():
+            match = re.search(rf"(?<!\S)(?:{words})(?!\S)", head)
+            if match and len(head[: match.start()].split()) <= 3:
+                return _NOTHING if denies_more and said != NEITHER else Named(self._unknown, said)
+        return _NOTHING
 
     def _joined(self, head: str) -> Named:
         between = r"(?: [^\s#,]+){0,3}"
@@ -197,12 +198,10 @@ class _Reader:
     def _digresses(self, head: str, allowed: int = 2) -> bool:
         others = [word.rstrip("s") for word in head.split() if word[0].isalnum() and word not in _COMMON]
         asked = {word.rstrip("s") for word in _telling(self._asked.split())}
-        n_foreign, n_shared = (
-            len({*others} - {word.rstrip("s") for word in self._asked.split()}),
-            len(asked & {*others}),
-        )
-        is_little = 2 * n_shared <= len(asked) if len(others) > allowed + 1 else n_shared == 0
-        return n_foreign > 6 or (n_foreign > 0 and len(others) > allowed and is_little)
+        if set(others) <= {word.rstrip("s") for word in self._asked.split()}:
+            return False  # it only repeats the question
+        n_shared = len(asked & set(others))
+        return (len(others) > allowed + 1 and 2 * n_shared <= len(asked)) or (len(others) > allowed and n_shared == 0)
 
     def _masked(self, words: str) -> str:
         for number, name in sorted(enumerate(self._whole), key=lambda entry: -len(entry[1])):
