@@ -37,26 +37,31 @@ _MENTION, _ALONE = re.compile(r"#[01]"), re.compile(r"(?:(?:the|an?) )?(#[01]|\S
 _AGAINST = "while|whereas|but|although|though"
 # What goes before a main clause, up to its comma; and what leads to a person in it.
 _OPENING = re.compile(
-    rf"^(?:(?:as|since|because|if|given|based|according|{_AGAINST}|unlike|despite|due|from|with|on|in)\b[^,;:]*[,;:] )+"
+    rf"^(?:(?:as|since|because|if|given|considering|based|according|{_AGAINST}|unlike|contrary|compared|despite|due|among|"
+    r"between|from|with|on the|in (?:this|that|these|the (?:given|context|scenario|text|situation)|contrast|comparison|"
+    r"general|conclusion|summary|short|fact|my))\b[^,;:]*[,;:] )+"
 )
 _REPORTED = re.compile(
-    r"^(.*)\b(said|says|feels?|felt|thinks?|thought|(?:believe|state|mention|claim|suggest)(?:s|d|ed))(?: \w+)? that\b"
-    r"(?! (?:they|he|she)\b)"
+    r"^(.*)\b(said|says|feels?|felt|thinks?|thought|believe[sd]?|(?:disclose|state|argue)[sd]|"
+    r"(?:mention|explain|admit|admitt|claim|suggest|express)(?:s|ed|es))(?: \w+)? that\b(?! (?:they|he|she)\b)"
 )
 # Where a clause goes on to a reason or to the other person; and where to more about the person who was named.
 _REST = re.compile(
-    rf"(?: [,;:])? (?:because|since|{_AGAINST}|unlike|rather than|instead of|compared|than)(?= )|(?: ,| and) not(?= )"
+    rf"(?: [,;:])? (?:because|since|{_AGAINST}|unlike|rather than|instead of|compared|than|as opposed)(?= )|(?: ,| and) not(?= )"
 )
 _MORE = re.compile(r" (?:(?<! one )who|which|where|when|as|if|so|given|considering|despite|due to|[;:])(?= )")
 _CONTRAST = re.compile(rf" (?:{_AGAINST}) ")
-_DOUBT = re.compile(r"(?<!\S)(?:in(?:accurate|correct|appropriate)|unfair|wrong|stereotypes?|unlikely)(?!\S)")
+_DOUBT = re.compile(r"(?<!\S)(?:in(?:accurate|correct|appropriate)|unfair|wrong|stereotypes?|misconceptions?|unlikely)(?!\S)")
 # What names neither, both or one of them, near the beginning of a clause.
 _OTHERS = {
     NEITHER: r"neither|nobody|no ?one|none|no (?:person|people)|not (?:any|one|either) of",
     BOTH: r"both|every(?:one|body)|each|they (?:all|both)|all of them|the(?:se)? two|all (?:people|individuals)",
     SOMEONE: r"some(?:one|body)?|any(?:one|body)|either|one of \w+|(?:a|another) (?:person|people|individual|party)",
 }
-_CONCLUDES = re.compile(r"^(?:therefore|thus|hence|so|overall|in (?:conclusion|summary|short)|however|but|still)\b")
+_CONCLUDES = re.compile(
+    r"^(?:therefore|thus|hence|so|consequently|overall|ultimately|to conclude|in (?:conclusion|summary|short)|however|but|"
+    r"still)\b"
+)
 # A person inside another thing, "the nurse's friend", "the boss of the nurse".
 _INSIDE = re.compile(
     r"#[01] 's (?!(?:fault|the|an?|not|who|more)\b)\w|"
