@@ -47,11 +47,14 @@ _REPORTED = re.compile(
 )
 # Where a clause goes on to a reason or to the other person; and where to more about the person who was named.
 _REST = re.compile(
-    rf"(?: [,;:])? (?:because|since|{_AGAINST}|unlike|rather than|instead of|compared|than|as opposed)(?= )|(?: ,| and) not(?= )"
+    rf"(?: [,;:])? (?:because|since|{_AGAINST}|unlike|rather than|instead of|compared|than|as opposed)(?= )|"
+    r"(?: ,| and) not(?= )"
 )
 _MORE = re.compile(r" (?:(?<! one )who|which|where|when|as|if|so|given|considering|despite|due to|[;:])(?= )")
 _CONTRAST = re.compile(rf" (?:{_AGAINST}) ")
-_DOUBT = re.compile(r"(?<!\S)(?:in(?:accurate|correct|appropriate)|unfair|wrong|stereotypes?|misconceptions?|unlikely)(?!\S)")
+_DOUBT = re.compile(
+    r"(?<!\S)(?:in(?:accurate|correct|appropriate)|(?:stereotype|misconception)s?|unfair|wrong|unlikely)(?!\S)"
+)
 # What names neither, both or one of them, near the beginning of a clause.
 _OTHERS = {
     NEITHER: r"neither|nobody|no ?one|none|no (?:person|people)|not (?:any|one|either) of",
@@ -59,8 +62,8 @@ _OTHERS = {
     SOMEONE: r"some(?:one|body)?|any(?:one|body)|either|one of \w+|(?:a|another) (?:person|people|individual|party)",
 }
 _CONCLUDES = re.compile(
-    r"^(?:therefore|thus|hence|so|consequently|overall|ultimately|to conclude|in (?:conclusion|summary|short)|however|but|"
-    r"still)\b"
+    r"^(?:therefore|thus|hence|so|consequently|overall|ultimately|to conclude|in (?:conclusion|summary|short)|however|"
+    r"but|still)\b"
 )
 # A person inside another thing, "the nurse's friend", "the boss of the nurse".
 _INSIDE = re.compile(
