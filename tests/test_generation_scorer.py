@@ -54,7 +54,7 @@ def generated_one_at_a_time(loaded, prompts, n_new):
         written = [] if is_causal else [loaded.model.config.decoder_start_token_id]
         for _ in range(n_new):
             if is_causal:
-                inputs = {"input_ids": torch.tensor([prompt_tokens + written])}
+                inputs = {"input_ids": torch.tensor([prompt_tokens + written]), "logits_to_keep": 1}
             else:
                 inputs = {"input_ids": torch.tensor([prompt_tokens]), "decoder_input_ids": torch.tensor([written])}
             with torch.no_grad():
