@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -31,6 +32,8 @@ from qabias.report.page import SIGNATURES, Chapter, Lead, comparison_intro, is_p
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.opened import Run
 from qabias.runs.scored import scores_content
+from qabias.runs.signature import signature_fields
+from qabias.scores.formatting import show
 from qabias.support.files import strict, write_atomically, write_json
 from qabias.support.outputs import IsOwnFile, check_file, check_folder, json_with, none_is_own
 from qabias.support.progress import collector_paused
@@ -59,29 +62,57 @@ def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | No
     runs = [Run.scored(folder) for folder in folders]
     check_file(output, is_page_of([run.signature for run in runs]))
     chapters = [_chapter(run) for run in runs]
-    if lead is not None:
-        # Headlines and cards of single runs are not adjusted for the other answers. Tiles have what one row draws.
+    if lead is None:
         named = [
-            replace(
-                one,
-                name=run.folder.name,
-                title=run.folder.name,
-                headline=None,
-                card="",
-                tiles=[tile for tile in one.tiles if tile[1].measure.name in _asked_for(run)] or one.tiles,
-                figure=one.figure if one.figure and len(one.figure.rows) > 1 else None,
-            )
-            for one, run in zip(chapters, runs, strict=True)
+            replace(one, name=_plain_name(run, one.name), brief=one.headline.text if one.headline else "")
+            for run, one in zip(runs, chapters, strict=True)
         ]
-        return _write(render_chapters(lead.title, named, (), lead), output)
-    return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
+        return _write(render_chapters(f"Report of {len(chapters)} runs", named, _overview(runs, chapters)), output)
+    named = [_answering(run, one, lead) for run, one in zip(runs, chapters, strict=True)]
+    names = Counter(one.name for one in named)
+    for place, one in enumerate(named):
+        if names[one.name] > 1:
+            scores = " and ".join(title[:1].lower() + title[1:] for title, *_ in one.tiles)
+            named[place] = replace(one, name=f"{one.name}: {scores}")
+    made = [chapters[0].title, *(chapters[0].head.get(key, "") for key in ("Revision", "Measured"))]
+    lead = lead._replace(made=" · ".join(filter(None, made)))
+    return _write(render_chapters(lead.title, named, (), lead), output)
 
 
-def _asked_for(run: Run) -> set[str]:
-    """Names of the scores that a run of an audit decides or tests."""
-    rules, arguments = run.benchmark.facts.headline, run.arguments
+def _plain_name(run: Run, name: str, formats: bool = True) -> str:
+    """A name with the config, unless that is the whole benchmark, and the prompt format."""
+    config, asked = run.arguments.config, signature_fields(run.signature).get("format", "")
+    shown = asked.partition("@")[0] if formats or run.arguments.format else ""
+    return ", ".join(filter(None, (name, "" if config.startswith("all") else config, shown)))
+
+
+def _answering(run: Run, chapter: Chapter, lead: Lead) -> Chapter:
+    """A run of an audit: the question that it answers, and only the scores that answer it.
+
+    Headlines and cards of single runs are not adjusted for the other answers.
+    """
+    rules, arguments, figure = run.benchmark.facts.headline, run.arguments, chapter.figure
     decided = {verdict.condition.name for verdict in run.outcome.verdicts} if run.outcome else set()
-    return {*filter(None, arguments.scores.split(",")), *decided, *([rules.excess] if rules else [])}
+    names = {*filter(None, arguments.scores.split(",")), *decided, *([rules.excess] if rules else [])}
+    tiles = [
+        (title, score, f"{note}. {score.measure.note}".removeprefix(". "))
+        for title, score, note in chapter.tiles
+        if score.measure.name in names
+    ]
+    asked = [one for questions, *_, folders in lead.answers if run.folder.name in folders for one in questions]
+    shown = [f"{title}: {show(score, score.kind)}, {score.interval}".removesuffix(", ") for title, score, _ in tiles]
+    if arguments.scores:
+        asked = [f"Can it do the task of {short_title(run.benchmark)}?"]
+    return replace(
+        chapter,
+        name=_plain_name(run, short_title(run.benchmark), formats=False) + (", task check" if arguments.scores else ""),
+        run=run.folder.name,
+        brief=" ".join([*asked, *(f"{text}." for text in shown)]),
+        headline=None,
+        card="",
+        tiles=tiles or chapter.tiles,
+        figure=figure if figure and len(figure.rows) > 1 and figure.columns[1].name in names else None,
+    )
 
 
 def _overview(runs: Sequence[Run], chapters: Sequence[Chapter]) -> list[Table]:
@@ -193,6 +224,8 @@ def _chapter(run: Run) -> Chapter:
     }
     model = run.arguments.model or "unnamed model"
     name = f"{model} on {short_title(run.benchmark)}"
+    examples = run_examples(run)
+    both = [replace(table, section=run.analysis.tables[0].section) for table in examples.tables if run.analysis.tables]
     return Chapter(
         title=model,
         name=name,
@@ -200,8 +233,8 @@ def _chapter(run: Run) -> Chapter:
         card=card_text(name, facts.get("Sample", ""), result, tiles, run.signature),
         head={**made, **facts},
         intro=run_intro(run.benchmark),
-        analysis=run.analysis,
-        examples=run_examples(run),
+        analysis=replace(run.analysis, tables=(*run.analysis.tables, *both)),
+        examples=examples._replace(tables=()),
         signature=run.signature,
         tiles=tiles,
         headline=result,
