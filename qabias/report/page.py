@@ -40,7 +40,7 @@ FOLDED = 30
 SHORT_NOTE = 20  # words of a note that are shown; the rest is folded
 _SENTENCES = re.compile(r"(?<=[.!?])(?<!\b[A-Za-z]\.)(?<!\bal\.) ")
 
-_CODE = re.compile(r"`([^`\n]+)`|(?<=: )(qabias [^\n]+)")
+_CODE = re.compile(r"`([^`\n]+)`|(?<=: )(qabias [^\n]+)")  # in backticks, or a command up to the end of a line
 _FEW = 6  # values of a key by which scores are named, such as contexts
 _NUMBERS = "the table below has its numbers"
 _DARK = {
@@ -235,8 +235,7 @@ def _is_undefined(table: Table) -> bool:
     """Whether a drawn table has no value in its figure."""
     drawn = table.figure.values if table.figure else ()
     places = [place for place, column in enumerate(table.columns) if column.name in drawn]
-    values = [as_score(row[place]).value for row in table.rows for place in places]
-    return bool(values) and all(value is None for value in values)
+    return {as_score(row[place]).value for row in table.rows for place in places} == {None}
 
 
 def _numbered(
@@ -317,11 +316,6 @@ def _breakable(name: str) -> Markup:
     return Markup("_<wbr>").join(name.split("_"))
 
 
-def _coded(text: str) -> Markup:
-    """Commands as code: what is between backticks, and from `qabias` to the end of a line."""
-    return Markup(_CODE.sub(r"<code>\1\2</code>", str(escape(text))))
-
-
 def read_template(name: str) -> str:
     """The text of a template file."""
     return (_TEMPLATES / name).read_text(encoding="utf-8")
@@ -350,7 +344,8 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters.update(breakable=_breakable, coded=_coded, unbroken=partial(re.sub, r"(?<=\d) %", "\u00a0%"))
+    made.filters["coded"] = lambda text: Markup(_CODE.sub(r"<code>\1\2</code>", str(escape(text))))
+    made.filters.update(breakable=_breakable, unbroken=partial(re.sub, r"(?<=\d) %", "\u00a0%"))
     made.globals.update(show=show, show_interval=show_interval, UNDEFINED=UNDEFINED)
     return made
 

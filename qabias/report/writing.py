@@ -41,6 +41,7 @@ from qabias.support.stored import write_stored
 from qabias.tables.model import Table, as_read, write_analysis
 
 POOL_PAGE = "pool.html"
+_MADE = ("Revision", "Measured")  # of the model and the runs of an audit
 
 
 def write_report(run: Run, output: Path | None = None) -> Path:
@@ -63,23 +64,18 @@ def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | No
     check_file(output, is_page_of([run.signature for run in runs]))
     chapters = [_chapter(run) for run in runs]
     if lead is None:
-        named = [
-            replace(one, name=_plain_name(run, one.name), brief=one.headline.text if one.headline else "")
-            for run, one in zip(runs, chapters, strict=True)
-        ]
+        named = [replace(one, name=_plain_name(run, one.name, True)) for run, one in zip(runs, chapters, strict=True)]
         return _write(render_chapters(f"Report of {len(chapters)} runs", named, _overview(runs, chapters)), output)
     named = [_answering(run, one, lead) for run, one in zip(runs, chapters, strict=True)]
     names = Counter(one.name for one in named)
     for place, one in enumerate(named):
-        if names[one.name] > 1:
-            scores = " and ".join(title[:1].lower() + title[1:] for title, *_ in one.tiles)
-            named[place] = replace(one, name=f"{one.name}: {scores}")
-    made = [chapters[0].title, *(chapters[0].head.get(key, "") for key in ("Revision", "Measured"))]
-    lead = lead._replace(made=" · ".join(filter(None, made)))
-    return _write(render_chapters(lead.title, named, (), lead), output)
+        scores = " and ".join(title[:1].lower() + title[1:] for title, *_ in one.tiles)
+        named[place] = replace(one, name=f"{one.name}: {scores}") if names[one.name] > 1 else one
+    made = " · ".join([chapters[0].title, *(text for key in _MADE if (text := chapters[0].head.get(key)))])
+    return _write(render_chapters(lead.title, named, (), lead._replace(made=made)), output)
 
 
-def _plain_name(run: Run, name: str, formats: bool = True) -> str:
+def _plain_name(run: Run, name: str, formats: bool) -> str:
     """A name with the config, unless that is the whole benchmark, and the prompt format."""
     config, asked = run.arguments.config, signature_fields(run.signature).get("format", "")
     shown = asked.partition("@")[0] if formats or run.arguments.format else ""
@@ -87,32 +83,23 @@ def _plain_name(run: Run, name: str, formats: bool = True) -> str:
 
 
 def _answering(run: Run, chapter: Chapter, lead: Lead) -> Chapter:
-    """A run of an audit: the question that it answers, and only the scores that answer it.
-
-    Headlines and cards of single runs are not adjusted for the other answers.
-    """
-    rules, arguments, figure = run.benchmark.facts.headline, run.arguments, chapter.figure
+    """A run of an audit: its question, and only the scores that answer it; its headline and card are not adjusted."""
+    rules, is_check, figure = run.benchmark.facts.headline, run.arguments.scores, chapter.figure
     decided = {verdict.condition.name for verdict in run.outcome.verdicts} if run.outcome else set()
-    names = {*filter(None, arguments.scores.split(",")), *decided, *([rules.excess] if rules else [])}
+    wanted = {*is_check.split(","), *decided, *([rules.excess] if rules else [])}
     tiles = [
         (title, score, f"{note}. {score.measure.note}".removeprefix(". "))
         for title, score, note in chapter.tiles
-        if score.measure.name in names
+        if score.measure.name in wanted
     ]
-    asked = [one for questions, *_, folders in lead.answers if run.folder.name in folders for one in questions]
+    name, folder = _plain_name(run, short_title(run.benchmark), False), run.folder.name
+    asked = [one for questions, *_, folders in lead.answers if folder in folders for one in questions]
+    asked = [f"Can it do the task of {short_title(run.benchmark)}?"] if is_check else asked
     shown = [f"{title}: {show(score, score.kind)}, {score.interval}".removesuffix(", ") for title, score, _ in tiles]
-    if arguments.scores:
-        asked = [f"Can it do the task of {short_title(run.benchmark)}?"]
-    return replace(
-        chapter,
-        name=_plain_name(run, short_title(run.benchmark), formats=False) + (", task check" if arguments.scores else ""),
-        run=run.folder.name,
-        brief=" ".join([*asked, *(f"{text}." for text in shown)]),
-        headline=None,
-        card="",
-        tiles=tiles or chapter.tiles,
-        figure=figure if figure and len(figure.rows) > 1 and figure.columns[1].name in names else None,
-    )
+    name = f"{name}, task check" if is_check else name
+    figure = figure if figure and len(figure.rows) > 1 and figure.columns[1].name in wanted else None
+    chapter = replace(chapter, name=name, run=folder, tiles=tiles or chapter.tiles, figure=figure)
+    return replace(chapter, brief=" ".join([*asked, *(f"{text}." for text in shown)]), headline=None, card="")
 
 
 def _overview(runs: Sequence[Run], chapters: Sequence[Chapter]) -> list[Table]:

@@ -176,9 +176,9 @@ class Audit:
         if "not interpretable" in by_state:
             lines.append(f"Try another model, or another {arg('ask')} of: qabias list bbq")
         if "undecided" in by_state:
-            threshold = {} if self.facts["threshold"] == THRESHOLD else {"threshold": self.facts["threshold"]}
-            run, output = read_run(self.folder / by_state["undecided"]), f"{self.folder}-{budget}"
-            lines.append(f"To decide more: {audit_command(run, budget=budget, output=output, **threshold)}")
+            wanted = {"budget": budget, "threshold": self.facts["threshold"], "output": f"{self.folder}-{budget}"}
+            run = read_run(self.folder / by_state["undecided"])
+            lines.append(f"To decide more: {audit_command(run, **wanted)}")
         return "\n".join(lines)
 
 
