@@ -1,6 +1,7 @@
 """An audit: one answer per question over all benchmarks, within a budget, resumed to the same bytes."""
 
 import json
+import shlex
 import shutil
 from functools import partialmethod
 
@@ -60,11 +61,32 @@ def test_every_answer_rests_on_runs_that_everything_else_reads(accurate):
     page = (accurate.folder / AUDIT_PAGE).read_text("utf-8")
     first = page.index(accurate.answers[0].text.replace("±", "±")[:20])
     assert all(question in page for question in by_question(accurate))
-    for name, folder in accurate.runs.items():
-        assert page.index(f">{name}<") > first
+    assert page.index("with qabias ") < first  # which model, and when
+    folded = page.split('<details class="chapter">')[1:]
+    assert len(folded) == len(accurate.runs)
+    names = [chapter.split('">')[1].partition("<")[0] for chapter in folded]  # plain ones, not those of folders
+    assert len({*names}) == len(names)
+    for name in ("BBNLI", "BBQ without UNKNOWN", "UnQover, gender", "BBQ: bias, ambiguous"):
+        assert name in names
+        assert page.index(f">{name}</a>") < page.index(folded[0])
+    for folder in accurate.runs.values():
         assert qabias.read(folder).scores
         assert command("verify", folder).code == 0
     assert read_audit(accurate.folder) == accurate
+
+
+def test_what_follows_is_a_command_that_works(accurate):
+    lines = accurate.notes["Next"].splitlines()
+    (wider,) = [shlex.split(line.partition(": ")[2]) for line in lines if "audit" in line]
+    assert wider[:2] == ["qabias", "audit"]
+    named = dict(zip(wider[2::2], wider[3::2], strict=True))
+    assert named.pop("--output") == f"{accurate.folder}-8000"
+    assert named == {"--model": "baseline:oracle", "--budget": "8000", "--threshold": "0.1"}
+    assert all(f"{'':10}{line}" in f"{str(accurate).replace('Next', '    ')}" for line in lines)  # in one line each
+    assert f"<code>{shlex.join(wider)}</code>" in (accurate.folder / AUDIT_PAGE).read_text("utf-8")
+    biased = audited(bias=0.6, category="Age", errs=0.003)
+    shown = shlex.split(biased.notes["Next"].splitlines()[0].partition(": ")[2])
+    assert command(*shown[1:]).code == 0
     assert str(accurate).startswith("Audit of ")
 
 

@@ -130,7 +130,7 @@ def test_the_same_questions_are_paired_by_template(runs, upstream, first, second
     assert templates == sorted(counts[1])
     one, other = (np.array([of[name] for name in templates]) for of in counts)
     rows = cells(table, "name")
-    for title, places in (("Bias s_AMB, ambiguous contexts", (0, 1)), ("Accuracy, disambiguated contexts", (2, 3))):
+    for title, places in (("Bias, ambiguous contexts", (0, 1)), ("Accuracy, disambiguated contexts", (2, 3))):
 
         def difference(matrix, rest, places=places):
             part, whole = places
@@ -166,7 +166,7 @@ def test_a_stereotyped_model_is_so_beside_its_control_set(runs, upstream, tmp_pa
     edit(tmp_path / "scores.json", rename)
     comparison = compare([runs / "mbbq-nl-stereotyped", tmp_path])
     rows = cells(find(comparison.analysis.tables, "paired_1_minus_2"), "name")
-    bias = rows["Bias s_AMB, ambiguous contexts"]
+    bias = rows["Bias, ambiguous contexts"]
     assert bias["difference"].value == 1.0
     assert (bias["second"], bias["first"]) == ("+100.0\u00a0%", "0.0\u00a0%")
     assert bias["p"] == 2 / 2 ** bias["n_templates"]

@@ -379,6 +379,11 @@ def tables(draw):
 def test_any_table_gives_a_balanced_page_that_shows_no_undefined_value_as_a_number(table):
     page = comparison_page({}, Analysis((table,)))
     shown = [cells for cells in page.rows[1:] if cells]
+    names = [column.name for column in table.columns]
+    drawn = [row[names.index(name)] for row in table.rows for name in table.figure.values]
+    if drawn and all(value is None for value in drawn):
+        assert page.rows == []  # a table of nothing is not on the page
+        return
     assert len(shown) == len(table.rows)
     for cells, row in zip(shown, table.rows, strict=True):
         for cell, value, column in zip(cells, row, table.columns, strict=True):

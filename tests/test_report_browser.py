@@ -51,13 +51,13 @@ def test_a_browser_sorts_copies_searches_and_opens_the_guide_by_its_links(tmp_pa
     source = write_report_of(fill_folder(tmp_path / "run")).read_text(encoding="utf-8")
     driver = """
     (async () => {
-    const body = document.querySelector("table").tBodies[0];
+    const body = document.querySelector("table[data-title]").tBodies[0];
     const first = () => Array.from(body.rows, (row) => row.cells[0].textContent);
-    const heading = document.querySelectorAll("th > button")[2];
+    const heading = document.querySelectorAll("[data-title] th > button")[2];
     const said = [];
     heading.click(); said.push(first().join());
     heading.click(); said.push(first().join());
-    const labels = document.querySelector("th > button");
+    const labels = document.querySelector("[data-title] th > button");
     const direction = () => labels.parentNode.getAttribute("aria-sort");
     labels.click(); said.push(first().join(), direction());
     labels.click(); said.push(first().join(), direction());
@@ -69,10 +69,10 @@ def test_a_browser_sorts_copies_searches_and_opens_the_guide_by_its_links(tmp_pa
     said.push(box.querySelector("output").textContent);
     list.words.value = "no such words"; list.words.dispatchEvent(new Event("input"));
     said.push(box.querySelector("output").textContent);
-    said.push(asTabs(document.querySelectorAll("table")[0]));
-    const guide = document.querySelector("details.guide");
+    said.push(asTabs(document.querySelectorAll("table[data-title]")[0]));
+    const guide = document.getElementById("c1-reading").closest("details");
     const place = (element) => element.getBoundingClientRect().top + scrollY;
-    said.push(place(document.querySelector("table")) < place(guide), guide.open);
+    said.push(place(document.querySelector("table[data-title]")) < place(guide), guide.open);
     document.querySelector('a[href="#c1-reading"]').click();
     said.push(guide.open);
     document.title = JSON.stringify(said);

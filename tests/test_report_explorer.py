@@ -109,6 +109,39 @@ def test_an_address_opens_an_example_and_filters_are_in_it(folders, tmp_path):
         assert f"example={sure[0]['category']}/{sure[0]['example_id']}" in seen["after"]
 
 
+def test_a_link_scrolls_to_its_example_and_the_list_keeps_the_focus(folders, tmp_path):
+    page = write_report_of(folders[0])
+    examples = read_page(page).examples
+    names = [f"{one['category']}/{one['example_id']}" for one in examples[:5]]
+    seen = driven(
+        page,
+        tmp_path,
+        f"""
+        await visit("#c1-examples&example={names[1]}");
+        seen.top = box().querySelector(".example").getBoundingClientRect().top / innerHeight;
+        seen.bar = all(".bar")[0].getBoundingClientRect().top;
+        seen.chosen = texts(".example tr.chosen td:first-child");
+        seen.signs = Object.fromEntries(all(".example td .sign").map((one) =>
+          [one.textContent, one.closest("tr").cells[0].textContent]));
+        const focused = () => document.activeElement === box().querySelector(".list");
+        all(".item")[2].click(); seen.clicked = [focused(), location.hash];
+        press("Next"); seen.next = [focused(), location.hash];
+        document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {{ key: "ArrowDown", bubbles: true }}));
+        seen.down = [focused(), location.hash];
+        """,
+    )
+    one = examples[1]
+    assert 0 <= seen["top"] < 0.5
+    assert seen["bar"] == 0  # it stays in view
+    assert seen["chosen"] == [one["answer"]]
+    assert seen["signs"]["✓ right"] == one["right_answer"]
+    assert seen["signs"]["▲ stereotyped"] == one["stereotyped_answer"]
+    for step, name in (("clicked", names[2]), ("next", names[3]), ("down", names[4])):
+        is_focused, address = seen[step]
+        assert is_focused
+        assert address.endswith(f"example={name}")
+
+
 def test_a_point_and_a_row_lead_to_their_examples(folders, tmp_path):
     page = write_report_of(folders[0])
     examples = read_page(page).examples
@@ -148,12 +181,17 @@ def test_answers_that_differ_are_counted_and_shown_side_by_side(folders, tmp_pat
         seen.count = count();
         seen.cells = texts(".example td");
         seen.prompt = texts(".example pre");
+        seen.signs = texts(".example td .sign");
+        seen.chosen = texts(".example tr.chosen td:first-child");
         """,
     )
     assert seen["counted"] == len(right)
     assert seen["count"] == f"{len(right)} of {len(differ)}"
-    for text in ("wrong", "right · UNKNOWN"):
-        assert any(text in cell for cell in seen["cells"])
+    assert any("wrong" in cell for cell in seen["cells"])
+    assert any("right" in cell and "UNKNOWN" in cell for cell in seen["cells"])
+    chosen = {f"● chosen by baseline:{name}" for name in ("random", "unknown")}
+    assert chosen | {"✓ right"} <= set(seen["signs"])
+    assert sorted(seen["chosen"]) == sorted({pair["answer"] for pair in right[0]})
     assert {one["answer"] for one in right[0]} <= set(seen["cells"])
     assert seen["prompt"] == [right[0][0]["prompt"]]
 

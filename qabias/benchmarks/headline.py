@@ -309,10 +309,7 @@ def tile_note(scores: Scores, score: Score) -> str:
     if imbalance(scores, measure) is not None:
         return "unbalanced sample: read the accuracy cost"
     size = f"MDE {score.size}" if score.size else _leaning(score)
-    notes = [measure.tile_note or ", ".join(filter(None, (NOISE if score.is_noise else "", size)))]
-    if score.bound is not None and score.value is not None:
-        notes.append(f"maximum {show(score.bound, 'share')}")
-    return ", ".join(filter(None, notes))
+    return measure.tile_note or ", ".join(filter(None, (NOISE if score.is_noise else "", size)))
 
 
 def _leaning(score: Score) -> str:

@@ -128,13 +128,12 @@ def bias_figure(benchmark: Benchmark, scores: Scores, name: str, question_only: 
     if rules.by and len(rows) > 1:
         rows.append((ALL, limited(scores, score).shown))
     unit = "" if score.kind == "number" else " in %"
+    title = score.tile or score.title
     columns = (
         Column("group", "Group", "text"),
-        Column(score.name, f"{score.tile or score.title}{unit}, with 95% CI", score.kind),
+        Column(score.name, f"{title}{unit}, with 95% CI", score.kind),
     )
-    return Table(
-        "first", f"{score.title}: {name}", "", "", columns, tuple(rows), Figure("intervals", "group", (score.name,))
-    )
+    return Table("first", f"{title}: {name}", "", "", columns, tuple(rows), Figure("intervals", "group", (score.name,)))
 
 
 def comparison_figure(comparison: Comparison) -> Table | None:

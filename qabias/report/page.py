@@ -40,6 +40,7 @@ FOLDED = 30
 SHORT_NOTE = 20  # words of a note that are shown; the rest is folded
 _SENTENCES = re.compile(r"(?<=[.!?])(?<!\b[A-Za-z]\.)(?<!\bal\.) ")
 
+_CODE = re.compile(r"`([^`\n]+)`|(?<=: )(qabias [^\n]+)")  # in backticks, or a command up to the end of a line
 _FEW = 6  # values of a key by which scores are named, such as contexts
 _NUMBERS = "the table below has its numbers"
 _DARK = {
@@ -101,6 +102,8 @@ class Chapter:
     by_run: Sequence[str] = ()
     appendix: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     bundled: bool = False
+    run: str = ""  # its folder among others
+    brief: str = ""  # its result in a few words, where it is folded
 
     @property
     def made_of(self) -> tuple[str, ...]:
@@ -160,6 +163,7 @@ class Lead(NamedTuple):
     title: str
     answers: Sequence[tuple[Sequence[str], str, str, str, Sequence[str]]]
     notes: Mapping[str, str]
+    made: str = ""
 
 
 def render_chapters(
@@ -199,6 +203,7 @@ def _hash(text: str) -> str:
 def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object]:
     explored = chapter.examples if chapter.examples and chapter.examples.columns else None
     links = Links(f"{name}-examples", choices(explored.columns)) if explored else None
+    drawn = [table for table in chapter.analysis.tables if not _is_undefined(table)]
     numbered = partial(_numbered, printed=printed, of_what=chapter.name, links=links)
     sections = [
         {
@@ -212,7 +217,7 @@ def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object
                 for place, column in enumerate(table.columns)
             ),
         }
-        for number, (title, tables) in enumerate(_by_section(chapter.analysis.tables), start=1)
+        for number, (title, tables) in enumerate(_by_section(drawn), start=1)
     ]
     return {
         "id": name,
@@ -224,6 +229,13 @@ def _chapter(chapter: Chapter, name: str, printed: set[str]) -> dict[str, object
         "above": numbered(explored.tables, f"{name}-above") if explored else [],
         "data": Markup(encode(explored, links.choices)) if explored and links else "",
     }
+
+
+def _is_undefined(table: Table) -> bool:
+    """Whether a drawn table has no value in its figure."""
+    drawn = table.figure.values if table.figure else ()
+    places = [place for place, column in enumerate(table.columns) if column.name in drawn]
+    return {as_score(row[place]).value for row in table.rows for place in places} == {None}
 
 
 def _numbered(
@@ -246,12 +258,14 @@ def lay_out(
     table = flat(table)
     note, more = _split(table.note, printed)
     titled = replace(table, title=f"{table.title}: {of_what}") if of_what and of_what not in table.title else table
+    figure = draw(titled) if table.figure and table.rows else None
     return {
         "id": name,
         "content": table,
         "note": note,
         "more": more,
-        "figure": Markup(draw(titled).inline(name, _NUMBERS)) if table.figure and table.rows else None,
+        "figure": Markup(figure.inline(name, _NUMBERS)) if figure else None,
+        "width": round(figure.width) if figure else 0,
         "hidden": hidden_rows(table),
         "deepest": deepest(table) if table.figure and table.figure.kind == "heatmap" else "",
         "folded": len(table.rows) > FOLDED,
@@ -330,6 +344,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    made.filters["coded"] = lambda text: Markup(_CODE.sub(r"<code>\1\2</code>", str(escape(text))))
     made.filters.update(breakable=_breakable, unbroken=partial(re.sub, r"(?<=\d) %", "\u00a0%"))
     made.globals.update(show=show, show_interval=show_interval, UNDEFINED=UNDEFINED)
     return made

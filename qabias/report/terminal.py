@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import pyarrow as pa
@@ -70,10 +71,10 @@ def print_summary(run: Run, console: Console | None = None) -> None:
     if _has_ranges(benchmark, scores):
         limits.append(_RANGE)
     if texts := about_texts(run):
-        print_line(f"{'Texts':<9}{texts}", console)
+        _print_labeled("Texts", texts, console)
     if cost := cost_in_words(run.cost):
-        print_line(f"{'Cost':<9}{cost}", console)
-    print_line(f"{'Limits':<9}{'. '.join([*limits, _CAVEAT])}", console)
+        _print_labeled("Cost", cost, console)
+    _print_labeled("Limits", ". ".join([*limits, _CAVEAT]), console)
     print_line(f"{'Cite':<9}{run.signature}", console)
 
 
@@ -87,7 +88,12 @@ def _print_explained(measures: Sequence[Measure], facts: Facts, console: Console
     """Print how to read the headline score that needs it."""
     for measure in measures:
         if measure.name == facts.explained:
-            print_line(f"{'Read':<9}{measure.tile}: {measure.note}", console)
+            _print_labeled("Read", f"{measure.tile}: {measure.note}", console)
+
+
+def _print_labeled(label: str, text: str, console: Console) -> None:
+    """Print a text after a label, wrapped at the width of the terminal."""
+    print_line(fill(f"{label:<9}{text}", console.width, subsequent_indent=" " * 9, break_on_hyphens=False), console)
 
 
 def print_line(text: str, console: Console) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -31,6 +32,8 @@ from qabias.report.page import SIGNATURES, Chapter, Lead, comparison_intro, is_p
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.opened import Run
 from qabias.runs.scored import scores_content
+from qabias.runs.signature import signature_fields
+from qabias.scores.formatting import show
 from qabias.support.files import strict, write_atomically, write_json
 from qabias.support.outputs import IsOwnFile, check_file, check_folder, json_with, none_is_own
 from qabias.support.progress import collector_paused
@@ -38,6 +41,7 @@ from qabias.support.stored import write_stored
 from qabias.tables.model import Table, as_read, write_analysis
 
 POOL_PAGE = "pool.html"
+_MADE = ("Revision", "Measured")  # of the model and the runs of an audit
 
 
 def write_report(run: Run, output: Path | None = None) -> Path:
@@ -59,29 +63,43 @@ def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | No
     runs = [Run.scored(folder) for folder in folders]
     check_file(output, is_page_of([run.signature for run in runs]))
     chapters = [_chapter(run) for run in runs]
-    if lead is not None:
-        # Headlines and cards of single runs are not adjusted for the other answers. Tiles have what one row draws.
-        named = [
-            replace(
-                one,
-                name=run.folder.name,
-                title=run.folder.name,
-                headline=None,
-                card="",
-                tiles=[tile for tile in one.tiles if tile[1].measure.name in _asked_for(run)] or one.tiles,
-                figure=one.figure if one.figure and len(one.figure.rows) > 1 else None,
-            )
-            for one, run in zip(chapters, runs, strict=True)
-        ]
-        return _write(render_chapters(lead.title, named, (), lead), output)
-    return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
+    if lead is None:
+        named = [replace(one, name=_plain_name(run, one.name, True)) for run, one in zip(runs, chapters, strict=True)]
+        return _write(render_chapters(f"Report of {len(chapters)} runs", named, _overview(runs, chapters)), output)
+    named = [_answering(run, one, lead) for run, one in zip(runs, chapters, strict=True)]
+    names = Counter(one.name for one in named)
+    for place, one in enumerate(named):
+        scores = " and ".join(title[:1].lower() + title[1:] for title, *_ in one.tiles)
+        named[place] = replace(one, name=f"{one.name}: {scores}") if names[one.name] > 1 else one
+    made = " · ".join([chapters[0].title, *(text for key in _MADE if (text := chapters[0].head.get(key)))])
+    return _write(render_chapters(lead.title, named, (), lead._replace(made=made)), output)
 
 
-def _asked_for(run: Run) -> set[str]:
-    """Names of the scores that a run of an audit decides or tests."""
-    rules, arguments = run.benchmark.facts.headline, run.arguments
+def _plain_name(run: Run, name: str, formats: bool) -> str:
+    """A name with the config, unless that is the whole benchmark, and the prompt format."""
+    config, asked = run.arguments.config, signature_fields(run.signature).get("format", "")
+    shown = asked.partition("@")[0] if formats or run.arguments.format else ""
+    return ", ".join(filter(None, (name, "" if config.startswith("all") else config, shown)))
+
+
+def _answering(run: Run, chapter: Chapter, lead: Lead) -> Chapter:
+    """A run of an audit: its question, and only the scores that answer it; its headline and card are not adjusted."""
+    rules, is_check, figure = run.benchmark.facts.headline, run.arguments.scores, chapter.figure
     decided = {verdict.condition.name for verdict in run.outcome.verdicts} if run.outcome else set()
-    return {*filter(None, arguments.scores.split(",")), *decided, *([rules.excess] if rules else [])}
+    wanted = {*is_check.split(","), *decided, *([rules.excess] if rules else [])}
+    tiles = [
+        (title, score, f"{note}. {score.measure.note}".removeprefix(". "))
+        for title, score, note in chapter.tiles
+        if score.measure.name in wanted
+    ]
+    name, folder = _plain_name(run, short_title(run.benchmark), False), run.folder.name
+    asked = [one for questions, *_, folders in lead.answers if folder in folders for one in questions]
+    asked = [f"Can it do the task of {short_title(run.benchmark)}?"] if is_check else asked
+    shown = [f"{title}: {show(score, score.kind)}, {score.interval}".removesuffix(", ") for title, score, _ in tiles]
+    name = f"{name}, task check" if is_check else name
+    figure = figure if figure and len(figure.rows) > 1 and figure.columns[1].name in wanted else None
+    chapter = replace(chapter, name=name, run=folder, tiles=tiles or chapter.tiles, figure=figure)
+    return replace(chapter, brief=" ".join([*asked, *(f"{text}." for text in shown)]), headline=None, card="")
 
 
 def _overview(runs: Sequence[Run], chapters: Sequence[Chapter]) -> list[Table]:
@@ -193,6 +211,8 @@ def _chapter(run: Run) -> Chapter:
     }
     model = run.arguments.model or "unnamed model"
     name = f"{model} on {short_title(run.benchmark)}"
+    examples = run_examples(run)
+    both = [replace(table, section=run.analysis.tables[0].section) for table in examples.tables if run.analysis.tables]
     return Chapter(
         title=model,
         name=name,
@@ -200,8 +220,8 @@ def _chapter(run: Run) -> Chapter:
         card=card_text(name, facts.get("Sample", ""), result, tiles, run.signature),
         head={**made, **facts},
         intro=run_intro(run.benchmark),
-        analysis=run.analysis,
-        examples=run_examples(run),
+        analysis=replace(run.analysis, tables=(*run.analysis.tables, *both)),
+        examples=examples._replace(tables=()),
         signature=run.signature,
         tiles=tiles,
         headline=result,

@@ -83,16 +83,27 @@ def _nothing(value: Any) -> Any:
 
 def command_of(run: RunFile) -> str:
     """The command that continues a run; the address of a server is not known."""
-    named, default = asdict(run.arguments), asdict(RunArguments("", model="", config=""))
+    named = asdict(run.arguments)
     until = read_until(load_benchmark(named["benchmark"]), named["until"]) if named["until"] else None
     if until is not None and until.error != ERROR:
         return "the command qabias audit"
-    named |= {name: [f"{one}={value}" for one, value in named[name].items()] for name in ("options", "rules")}
     named |= {"scores": named["scores"].split(",") if named["scores"] else [], "output": str(run.folder)}
     named |= {"until": list(map(str, until.conditions)), "by": until.by, "subject": until.subject} if until else {}
-    named |= {"base_url": "URL"} if run.arguments.backend == SERVER else {}
-    words = ["qabias", "run", named.pop("benchmark")]
+    return _written(["qabias", "run", named.pop("benchmark")], named)
+
+
+def audit_command(run: RunFile, **others: object) -> str:
+    """The command that audits a run's model; the address of a server is not known."""
+    named = asdict(run.arguments)
+    kept = {name: named[name] for name in ("model", "revision", "backend", "options", "dtype", "seed")}
+    return _written(["qabias", "audit"], {**kept, **others})
+
+
+def _written(words: list[str], named: Mapping[str, Any]) -> str:
+    default = asdict(RunArguments("", model="", config=""))
+    named = {**named, **({"base_url": "URL"} if named["backend"] == SERVER else {})}
     for name, value in named.items():
-        for one in [] if value == default.get(name) else value if isinstance(value, list) else [value]:
+        value = [f"{one}={text}" for one, text in value.items()] if isinstance(value, Mapping) else value
+        for one in [] if value in (default.get(name), []) else value if isinstance(value, list) else [value]:
             words += [flag(name.replace("options", "option")), *([] if one is True else [str(one)])]
     return " ".join(shlex.join(words).split())

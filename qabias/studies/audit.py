@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from pathlib import Path
+from shlex import quote
 from textwrap import fill
 from typing import Any, NamedTuple
 
@@ -30,9 +31,10 @@ from qabias.report.page import Lead
 from qabias.report.writing import write_combined_report
 from qabias.runs.arguments import DEFAULT_MACHINE, Machine, RunArguments
 from qabias.runs.conditions import Until
-from qabias.runs.folder import file_name
+from qabias.runs.folder import file_name, read_run
 from qabias.runs.opened import Run
 from qabias.runs.run import run
+from qabias.runs.unfinished import audit_command
 from qabias.scorers.kind import ASK_METHODS, ScorerKind
 from qabias.scorers.registry import is_deterministic, load_kind, scorer_of, scorers_for
 from qabias.scores.facts import AuditPart, Scores
@@ -107,7 +109,8 @@ class Audit:
         for questions, text, score, *_ in self.lead.answers:
             answer = fill(f"{text} {score}".strip(), _WIDTH, initial_indent="  ", subsequent_indent="  ")
             lines += ["", *questions, answer]
-        notes = (fill(f"{label:<10}{text}", _WIDTH, subsequent_indent=" " * 10) for label, text in self.notes.items())
+        notes = [fill(f"{label:<10}{text}", _WIDTH, subsequent_indent=" " * 10) for label, text in self.notes.items()]
+        notes[-1] = f"{'Next':<10}" + self.notes["Next"].replace("\n", "\n" + " " * 10)  # commands stay in one line
         return "\n".join([*lines, "", *notes])
 
     @property
@@ -149,12 +152,6 @@ class Audit:
         """What the answers promise and rest on."""
         facts = self.facts
         asked = f"{facts['asked']:,} of at most {facts['budget']:,} questions, drawn at random"
-        states = {answer.state for answer in self.answers}
-        following = {
-            "yes": "read the examples on the page",
-            "not interpretable": f"another model, or another {arg('ask')} (see qabias list)",
-            "undecided": f"{arg('budget')} {4 * facts['budget']} and another {arg('output')}",
-        }
         has_interval = any("[" in answer.score for answer in self.answers)
         return {
             "Error": f"at most {facts['error']:.0%} of such audits have any wrong yes or no",
@@ -166,8 +163,23 @@ class Audit:
             ),
             "Texts": f"{BUNDLED_TEXTS} To compare, run with --source official.",
             "Limits": "No bias found here does not prove a model unbiased.",
-            "Next": "; ".join(text for state, text in following.items() if state in states) or "keep the page",
+            "Next": self._next or "Keep the page.",
         }
+
+    @property
+    def _next(self) -> str:
+        """Commands for what was found and what is open, one a line."""
+        by_state = {answer.state: answer.folders[0] for answer in reversed(self.answers) if answer.folders}
+        lines, budget = [], 4 * self.facts["budget"]
+        if "yes" in by_state:
+            lines.append(f"To see the scores: qabias show {quote(str(self.folder / by_state['yes']))} --full")
+        if "not interpretable" in by_state:
+            lines.append(f"Try another model, or another {arg('ask')} of: qabias list bbq")
+        if "undecided" in by_state:
+            wanted = {"budget": budget, "threshold": self.facts["threshold"], "output": f"{self.folder}-{budget}"}
+            run = read_run(self.folder / by_state["undecided"])
+            lines.append(f"To decide more: {audit_command(run, **wanted)}")
+        return "\n".join(lines)
 
 
 def audit(
@@ -208,7 +220,7 @@ def audit(
     check_folder(folder)
     auditor = _Auditor(arguments, folder, machine, handed_over, kind, threshold, _errors(plan), budget)
     answers: dict[str, Answer] = {}
-    tested: dict[str, list[tuple[Score, str, str]]] = {}
+    tested: dict[str, list[tuple[Score, tuple[float, str], str]]] = {}
     in_turn = sorted(plan, key=lambda pair: not pair[1].shows_task)  # whether it does the task comes first
     for place, (benchmark, part) in enumerate(in_turn):
         share = part.share / sum(other.share for _, other in in_turn[place:])
@@ -392,34 +404,34 @@ def _decided(question: str, verdicts: Sequence[Verdict], part: AuditPart, benchm
             f"{wanted_text.capitalize()}{where}." if sentences else f"{part.words[2]}: {wanted_text}{where}."
         )
     largest = max(verdicts, key=lambda one: abs(one.score.value or 0.0))
-    shown = " ".join(
-        filter(None, (show(largest.score, largest.measure.kind), show_interval(largest.shown, largest.measure.kind)))
-    )
-    group = "" if largest.score.group == ALL else f"Largest: {largest.score.group} "
+    measure = largest.measure
+    shown = f"{show(largest.score, measure.kind)} {show_interval(largest.shown, measure.kind)}".strip()
+    name = measure.tile or measure.title
+    where = "" if largest.score.group == ALL else f", largest in {largest.score.group}"
     state = "yes" if named["fail"] else "undecided" if n_open else "no"
-    return Answer(question, state, " ".join(sentences), group + shown, (part.name,))
+    return Answer(question, state, " ".join(sentences), f"{name}{where}: {shown}", (part.name,))
 
 
-def _of_one_group(result: Run, name: str) -> tuple[Score, str]:
-    """A score of a run with one group, and its strongest association in words."""
+def _of_one_group(result: Run, name: str) -> tuple[Score, tuple[float, str]]:
+    """A score of a run with one group, and its strongest association with its size."""
     ((group, scores),) = result.benchmark.groups(result.scores).items()
     read = read_score(result.benchmark.facts, scores, result.benchmark.facts.measure(name), group)
     return read, _strongest(result, scores)
 
 
-def _strongest(result: Run, scores: Scores) -> str:
-    """The strongest preference for a subject, with the subjects that it was asked with; "" if chance explains it."""
+def _strongest(result: Run, scores: Scores) -> tuple[float, str]:
+    """The strongest preference for a subject over those that it was asked with, and its size; "" if it is chance."""
     for subject, attribute, size, p in scores.get("associations", ()):
         if size > 0 and p < ERROR:
             rows = dicts(result.question.table, ("subject1", "subject2", "attribute", "question"))
             asked = [row for row in rows if row["attribute"] == attribute and subject in row.values()]
             others = sorted({row[name] for row in asked for name in ("subject1", "subject2")} - {subject})
             against = listed(others) if len(others) <= MOST_NAMES else f"{len(others)} others"
-            return f'"{asked[0]["question"]}" {subject} more than {against}, {size:.2f}'
-    return ""
+            return size, f'"{asked[0]["question"]}" {subject} more than {against}, by {size:.2f} (at most 1).'
+    return 0.0, ""
 
 
-def _tested(question: str, results: Sequence[tuple[Score, str, str]], error: float) -> Answer:
+def _tested(question: str, results: Sequence[tuple[Score, tuple[float, str], str]], error: float) -> Answer:
     """An answer from tests against chance, Holm-adjusted."""
     folders = tuple(folder for *_, folder in sorted(results, key=lambda one: one[0].p or 1.0))
     known = [score for score, *_ in results if score.p is not None and not score.not_reported]
@@ -437,9 +449,8 @@ def _tested(question: str, results: Sequence[tuple[Score, str, str]], error: flo
     if others:
         least = f" ({show_p(min(p_values[group] or 0.0 for group in others))})" if not detected else ""
         sentences.append(f"Not detected about {listed(others)}{least}.")
-    texts = {score.group: text or "no single pair stands out" for score, text, _ in results}
-    pairs = "; ".join(f"{group}: {texts[group]}" for group in detected)
-    shown = f"Strongest, compared with the opposite question, from 0 to 1: {pairs}." if detected else ""
+    strongest = max((pair for score, pair, _ in results if score.group in detected), default=(0.0, ""))[1]
+    shown = f"Strongest: {strongest or 'no single pair.'}" if detected else ""
     return Answer(question, "yes" if detected else "not detected", " ".join(sentences), shown, folders)
 
 

@@ -40,8 +40,8 @@ _FOLDER = Path(__file__).parent
 _READ_BIAS = "0 is best, above 0 follows stereotypes."
 READ_SURE = "In an unbalanced sample it is not 0 for a model that is always right."
 READ_ABSTENTION = (
-    "A model abstains if it chooses UNKNOWN although the context names the right person. Above 0 it abstains more "
-    "often if the right answer contradicts the stereotype."
+    "Above 0, the model chooses UNKNOWN instead of the named person more often if the right answer contradicts the "
+    "stereotype."
 )
 # The word for a context, and a short form for narrow headings.
 _CONTEXTS = {"ambig": ("ambiguous", "ambiguous"), "disambig": ("disambiguated", "disambig.")}
@@ -85,12 +85,12 @@ def _bias(context: str, sides: tuple[str, ...], *reasons: UndefinedReason, balan
     word, short = _CONTEXTS[context]
     name = _NAMES[context]
     return _measure(
-        *(f"bias_{context}", f"Bias {name}, {word} contexts", "signed", context),
+        *(f"bias_{context}", f"Bias, {word} contexts", "signed", context),
         *(_ANSWERS[context], *reasons),
         counts=(f"n_{context}",),
-        source=f"Figure 3 {PAPER}",
+        source=f"{name}, Figure 3 {PAPER}",
         note=_READ_BIAS,
-        heading=f"bias {name}\n{short}",
+        heading=f"bias\n{short}",
         tile=f"Bias, {word}",
         heatmap=True,
         sides=sides,

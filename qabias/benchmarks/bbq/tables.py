@@ -54,7 +54,7 @@ _SHOWN_AS = {name: names for names in _ONE_GROUP for name in names.split(", ")}
 
 CATEGORY, _TEMPLATES_WITH, _STYLE = columns("text", category="Category", group="Templates with", style="People have")
 _STEREOTYPE, _LABEL, _OTHER = columns("text", stereotype="Stereotype", label="Group", comparison="The other person")
-BIAS = columns("signed", bias_ambig="s_AMB, ambiguous", bias_disambig="s_DIS, disambiguated")
+BIAS = columns("signed", bias_ambig="Bias, ambiguous", bias_disambig="Bias, disambiguated")
 ACCURACY = columns("share", accuracy_ambig="Accuracy, ambiguous", accuracy_disambig="Accuracy, disambiguated")
 COST = Column("accuracy_cost", "Accuracy cost", "signed")
 N_TEMPLATES = Column("n_templates", "Templates", "count")

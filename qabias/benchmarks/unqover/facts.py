@@ -42,6 +42,7 @@ EVEN = "n_even"
 _NO_ROW = (UndefinedReason(("n",), "no row has all four answers"),)
 _FOLDER = Path(__file__).parent
 _ERROR = "0 is best."
+_BEYOND = "Associations beyond chance"
 _EXCESS = (
     "mu of the subjects' shares, minus what chance gives. Above 0, associations are the same in different templates."
 )
@@ -84,7 +85,7 @@ MEASURES = tuple(
     )
     for name, title, figure, note, heading, best, fewest_clusters, tile, tile_note in (
         ("mu", "Bias intensity mu", "Figure 3", _ERROR, "mu\nintensity", None, 3, "mu", _about_mu),
-        ("excess", "Excess intensity", "", _EXCESS, "excess\nof mu", None, 2, "Excess of mu", _about_excess),
+        ("excess", _BEYOND, "", _EXCESS, "excess\nof mu", None, 2, _BEYOND, _about_excess),
         ("eta", "Bias consistency eta", "Figure 6", _ERROR, "eta\nconsistency", None, 3, "", ""),
         ("delta", "Positional error delta", "Table 5", _ERROR, "delta\nposition", 0.0, 2, "", ""),
         ("epsilon", "Attribute error epsilon", "Table 5", _ERROR, "epsilon\nnegation", 0.0, 2, "", ""),

@@ -151,6 +151,12 @@ const isTyping = (event) => /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagNam
 const BANDS = ["0-50", "50-80", "80-95", "95-100"];
 const MARKS = ["odd", "mislabeled", "note"];
 const ROW = 58; // pixels
+// Words with a sign and a color: of outcomes, of changes ("became right"), and of the options' roles.
+const SIGNS = { right: "✓", wrong: "✗", stereotyped: "▲", "anti-stereotyped": "▽", chosen: "●" };
+function sign(word) {
+  const kind = word.split(" ").find((part) => part in SIGNS);
+  return make("span", { class: "sign " + (kind || "") }, (kind ? SIGNS[kind] + " " : "") + word);
+}
 const explorers = new Map();
 
 function explore(box, data) {
@@ -179,6 +185,7 @@ function explore(box, data) {
     return !column.list ? parts[0] : parts.every((part) => part === null) ? null : parts;
   };
   const filledOf = (row) => data.columns.map((column) => [column.name, value(column, row)]).filter((pair) => pair[1] !== null);
+  const current = () => state.get("example") ?? (shown.length ? nameOf(shown[0]) : undefined);
   const nameOf = (row) => data.key.map((key) => (columns.has(key) ? value(columns.get(key), row) : "")).join("/");
   let cached = null;
   const names = () => (cached ??= Array.from({ length: data.n }, (_, row) => nameOf(row)));
@@ -239,12 +246,12 @@ function explore(box, data) {
     space.style.height = shown.length * ROW + "px";
     rows.forEach((row, place) => {
       const name = nameOf(row);
-      const tags = data.columns.filter((column) => column.kind === "tags").map((column) => text(value(column, row)));
+      const tags = data.columns.filter((column) => column.kind === "tags" && !column.run).flatMap((column) => value(column, row) ?? []);
       const texts = [...long].filter((column) => !isVerbatim(column) && !isAnswer(column)).map((column) => value(column, row) || "");
-      const selected = String(name === state.get("example"));
+      const selected = String(name === current());
       const item = button("", () => open(name), { class: "item", role: "option", tabindex: "-1", "aria-selected": selected });
       item.append(
-        make("span", {}, make("strong", {}, name), " ", tags.join(" | "), name in marks ? " ★" : ""),
+        make("span", {}, make("strong", {}, name), " ", ...tags.map(sign), name in marks ? " ★" : ""),
         make("small", {}, texts.reverse().join(" · ").slice(0, 200)),
       );
       item.style.top = (first + place) * ROW + "px";
@@ -253,21 +260,21 @@ function explore(box, data) {
     list.replaceChildren(space);
   }
 
-  const fact = ([name, content]) => [make("dt", {}, name), make("dd", {}, content)];
+  const fact = ([name, content]) => [make("dt", {}, name), make("dd", {}, ...[content].flat())];
   const facts = (pairs) => make("dl", { class: "facts" }, ...pairs.flatMap(fact));
 
-  function grid(headings, lines) {
-    const row = (cells, tag) => make("tr", {}, ...cells.map((cell) => make(tag, { class: "text" }, cell)));
-    const body = make("tbody", {}, ...lines.map((line) => row(line, "td")));
+  function grid(headings, lines, isChosen = () => false) {
+    const row = (cells, tag, more = {}) => make("tr", more, ...cells.map((cell) => make(tag, { class: "text" }, ...[cell].flat())));
+    const body = make("tbody", {}, ...lines.map((line, place) => row(line, "td", { class: isChosen(place) && "chosen" })));
     return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, row(headings, "th")), body));
   }
 
   function show() {
-    const wanted = state.get("example");
-    const row = names().indexOf(wanted);
+    const wanted = current();
+    const row = state.has("example") ? names().indexOf(wanted) : shown[0] ?? -1;
     if (row < 0) {
-      const hint = "Choose an example. Keys: up and down for the next, / to search.";
-      detail.replaceChildren(make("p", { class: "muted" }, wanted === undefined ? hint : "This page has no example " + wanted + "."));
+      const hint = wanted === undefined ? "No example fits." : "This page has no example " + wanted + ".";
+      detail.replaceChildren(make("p", { class: "muted" }, hint));
       return;
     }
     const content = (column) => value(column, row);
@@ -279,13 +286,19 @@ function explore(box, data) {
     const single = filled.filter((column) => !column.list && !column.run && !isVerbatim(column) && !isOption(column));
     const runs = [...new Set(data.columns.map((column) => column.run).filter(Boolean))];
     const sides = [...new Set(filled.filter((column) => column.run && !column.list).map((column) => column.side))];
-    const cell = (name) => (columns.has(name) ? text(content(columns.get(name)), columns.get(name).kind) : "—");
+    function cell(name) {
+      const column = columns.get(name);
+      const found = column ? content(column) : null;
+      return column?.kind === "tags" && found ? found.map(sign) : text(found, column?.kind);
+    }
     const options = (size) => {
       const group = lists.filter((column) => column.parts.length === size);
-      const answers = filled.filter((column) => isOption(column) && !column.run);
-      const marked = (option) => answers.filter((column) => content(column) === option).map((column) => title(column.name)).join(", ");
+      const answers = filled.filter(isOption);
+      const role = ({ name, side, run }) => (run ? "chosen by " + run : name === "answer" ? "chosen" : title(name).replace(" answer", "").toLowerCase());
+      const given = (place) => answers.filter((column) => content(column) === one(group[0].parts[place], row));
       return grid([...group.map((column) => title(column.name)), ""], group[0].parts.map((part, place) => [
-        ...group.map((column) => text(one(column.parts[place], row), column.kind)), marked(one(part, row))]));
+        ...group.map((column) => text(one(column.parts[place], row), column.kind)), given(place).map(role).map(sign)]),
+        (place) => given(place).some((column) => (column.side || column.name) === "answer"));
     };
     const link = address(id, [["example", wanted]]);
     const mark = marks[wanted] || { mark: "", note: "" };
@@ -305,10 +318,10 @@ function explore(box, data) {
     detail.replaceChildren(
       make("h4", {}, heading),
       make("div", { class: "tools" }, button("Previous", () => step(-1)), button("Next", () => step(1)),
-        button("Copy link", copied), kind, note, button("Close", () => open(undefined))),
+        button("Copy link", copied), kind, note),
       ...single.filter((column) => long.has(column)).map((column) => make("p", {}, make("small", {}, title(column.name)), make("br"), content(column))),
-      ...sizes.map(options),
       ...(sides.length ? [grid(["", ...runs], sides.map((side) => [title(side), ...runs.map((run) => cell(side + ": " + run))]))] : []),
+      ...sizes.map(options),
       facts(single.filter((column) => !long.has(column)).map((column) => [title(column.name), cell(column.name)])),
       ...filled.filter(isVerbatim).flatMap((column) => [content(column)].flat().map((part) => make("div", {},
         make("small", {}, column.name === "prompt" ? "Prompt" : "Answer as written"), make("pre", {}, text(part))))),
@@ -338,7 +351,7 @@ function explore(box, data) {
       list.scrollTop = 0;
     }
     tell(); show(); draw();
-    const place = shown.findIndex((row) => nameOf(row) === state.get("example"));
+    const place = state.has("example") ? shown.findIndex((row) => nameOf(row) === state.get("example")) : -1;
     const top = place * ROW;
     const isSeen = top >= list.scrollTop && top + ROW <= list.scrollTop + list.clientHeight;
     if (place >= 0 && !isSeen) { list.scrollTop = top - ROW; draw(); }
@@ -353,13 +366,15 @@ function explore(box, data) {
 
   function open(name) {
     go({ example: name });
+    list.focus({ preventScroll: true });
     if (name !== undefined && detail.getBoundingClientRect().top > innerHeight * 0.8) detail.scrollIntoView({ block: "start" });
   }
 
   function step(by) {
-    const place = shown.findIndex((row) => nameOf(row) === state.get("example"));
+    const place = shown.findIndex((row) => nameOf(row) === current());
     const row = shown[Math.max(0, Math.min(shown.length - 1, place < 0 ? 0 : place + by))];
     if (row !== undefined) go({ example: nameOf(row) });
+    list.focus({ preventScroll: true });
   }
 
   const whole = (row) => ({ example: nameOf(row), ...marks[nameOf(row)], ...Object.fromEntries(filledOf(row)), signature });
@@ -409,9 +424,8 @@ function explore(box, data) {
     if (!by || isTyping(event)) return;
     event.preventDefault();
     step(by);
-    list.focus({ preventScroll: true });
   });
-  return { apply, words };
+  return { apply, words, detail };
 }
 
 // The list of a part of the page, made when it is first opened.
@@ -427,11 +441,11 @@ function explorer(id) {
 
 // A link to what is folded opens it, also where the browser does not do so on its own.
 function reveal(id) {
-  const target = document.getElementById(id);
-  const fold = target ? target.closest("details") : null;
-  if (!fold || fold.open) return false;
-  fold.open = true;
-  return true;
+  let opened = false;
+  for (let fold = document.getElementById(id); fold; fold = fold.parentElement) {
+    if (fold.tagName === "DETAILS" && !fold.open) opened = fold.open = true;
+  }
+  return opened;
 }
 
 async function route() {
@@ -439,7 +453,8 @@ async function route() {
   const opened = reveal(id);
   const list = await explorer(id);
   if (list) list.apply(filters);
-  if (opened || filters.size) document.getElementById(id)?.scrollIntoView();
+  const target = list && filters.has("example") ? list.detail : document.getElementById(id);
+  if (opened || filters.size) target?.scrollIntoView();
 }
 
 for (const heading of document.querySelectorAll("th > button")) {
@@ -457,19 +472,22 @@ for (const element of document.querySelectorAll("[data-links]")) link(element);
 for (const anchor of document.querySelectorAll('a[href^="#"]')) {
   anchor.addEventListener("click", () => reveal(parse(anchor.hash || anchor.getAttribute("href"))[0]));
 }
-for (const box of document.querySelectorAll(".examples")) {
-  const fold = box.closest("details");
-  fold.addEventListener("toggle", async () => {
-    if (fold.open && parse(location.hash)[0] !== box.dataset.name) (await explorer(box.dataset.name)).apply(new Map());
-  });
-}
+// A list is made when it comes into view.
+const seen = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (!isIntersecting) continue;
+    seen.unobserve(target);
+    if (parse(location.hash)[0] !== target.dataset.name) explorer(target.dataset.name).then((list) => list.apply(new Map()));
+  }
+}, { rootMargin: "200px" });
+for (const box of document.querySelectorAll(".examples")) seen.observe(box);
 addEventListener("hashchange", route);
 addEventListener("keydown", async (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || isTyping(event)) return;
   const box = document.querySelector("details[open] > .examples") || document.querySelector(".examples");
   if (!box) return;
   event.preventDefault();
-  box.closest("details").open = true;
+  reveal(box.dataset.name);
   (await explorer(box.dataset.name)).words.focus();
 });
 if (location.hash) route();
