@@ -75,7 +75,7 @@ def test_a_release_links_the_package_index_to_the_repository_that_made_it(tmp_pa
 
 
 def test_workflows_only_run_what_the_repository_has():
-    """Every target of make and every script exists; an action is pinned, and no token may write but where it publishes."""
+    """Every target of make and every script exists. Actions are pinned, and only the last job may publish."""
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     ran = set()
     for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")):

@@ -91,5 +91,5 @@ def need(extra: str, what: str) -> None:
 
 
 def install(extra: str) -> str:
-    """The fix for a missing extra. Pip takes the extra's requirements from the installed qabias, so it needs no index."""
+    """The fix for a missing extra: pip takes its requirements from the installed qabias, so any index will do."""
     return f'Run: pip install "qabias[{extra}]"'
