@@ -154,21 +154,28 @@ def to_latex(table: Table) -> str:
     source = f" ({table.source})" if table.source else ""
     label = rf"\label{{tab:{re.sub('[^A-Za-z0-9:-]+', '-', table.name)}}}"
     caption = rf"\caption{{{latex(f'{table.title}{source}.')}}}{label}"
-    others = ", ".join(rows[0][len(widths) :])
+    others = "; ".join(rows[0][len(widths) :])
     notes = [
         r"needs \usepackage{array,booktabs,longtable} and \usepackage[T1]{fontenc}",
         *filter(None, [table.note, others and f"Columns that do not fit: {others}"]),
     ]
+    small = rf"\footnotesize\setlength{{\tabcolsep}}{{{BETWEEN / 2}pt}}"
     rules = (r"\toprule", head, r"\midrule")
     if len(body) > MOST_ROWS:
-        begin: Sequence[str] = (rf"\begin{{longtable}}{{{columns}}}", rf"{caption}\\", *rules, r"\endhead")
-        end: Sequence[str] = (r"\end{longtable}",)
+        begin: Sequence[str] = (
+            f"{{{small}",
+            rf"\begin{{longtable}}{{{columns}}}",
+            rf"{caption}\\",
+            *rules,
+            r"\endhead",
+        )
+        end: Sequence[str] = (r"\end{longtable}", "}")
     else:
-        begin = (r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{columns}}}", *rules)
+        # A float starts in the size of the page, so its size is set inside.
+        begin = (r"\begin{table}", rf"\centering{small}", rf"\begin{{tabular}}{{{columns}}}", *rules)
         end = (r"\end{tabular}", caption, r"\end{table}")
-    small = rf"{{\footnotesize\setlength{{\tabcolsep}}{{{BETWEEN / 2}pt}}"
     comments = (f"% {printable(text)}".replace("\n", " ") for text in notes)
-    return "\n".join([*comments, small, *begin, *body, r"\bottomrule", *end, "}", ""])
+    return "\n".join([*comments, *begin, *body, r"\bottomrule", *end, ""])
 
 
 def column_widths(rows: Sequence[Sequence[str]]) -> list[float]:

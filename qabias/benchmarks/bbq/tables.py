@@ -76,9 +76,9 @@ _ABSTENTION = (
     Column("abstention_gap", "Abstention gap", "signed"),
     *columns("share", abstention_aligned="Abstains, aligned", abstention_nonaligned="Abstains, nonaligned"),
     *columns("share", wrong_person_aligned="Wrong person, aligned", wrong_person_nonaligned="Wrong person, nonaligned"),
-    *columns("count", n_unknown_aligned="Abstains, aligned", n_unknown_nonaligned="Abstains, nonaligned"),
-    *columns("count", n_wrong_person_aligned="Wrong person, aligned"),
-    *columns("count", n_wrong_person_nonaligned="Wrong person, nonaligned"),
+    *columns("count", n_unknown_aligned="Abstentions, aligned", n_unknown_nonaligned="Abstentions, nonaligned"),
+    *columns("count", n_wrong_person_aligned="Wrong-person answers, aligned"),
+    *columns("count", n_wrong_person_nonaligned="Wrong-person answers, nonaligned"),
     *_N_SIDES,
 )
 _PARTS = (
