@@ -188,7 +188,7 @@ MOST_SHOWN = 40
 @takes("mirror")
 def verify(
     path: Annotated[
-        Path, typer.Argument(help="A run folder, or a document of `qabias export`.", metavar="FOLDER_OR_DOCUMENT")
+        Path, typer.Argument(help="A run folder, or what `qabias export` wrote.", metavar="FOLDER_OR_DOCUMENT")
     ],
     run: Annotated[Path | None, typer.Option(help="Run folder of the document. [found by its digest]")] = None,
 ) -> None:

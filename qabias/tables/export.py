@@ -59,7 +59,7 @@ def export(folder: Path, output: Path | None = None, kind: str = ALL, name: str 
         raise QabiasError(f"table {name} has no figure.", f"Export it as {', '.join(TEXTS)}.")
     target = output or folder / OWN_FOLDER
     check_folder(target)
-    files = {path: content for table in map(flat, tables) for path, content in _files(table, target, kinds)}
+    files = {path: content for table in tables for path, content in files_of(table, target, kinds)}
     for path, content in files.items():
         if output is not None:
             check_file(path, same_bytes(content))
@@ -77,7 +77,9 @@ def read_folder(folder: Path) -> Analysis:
     return read_analysis(folder / "analysis.json")
 
 
-def _files(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[tuple[Path, bytes]]:
+def files_of(table: Table, output: Path, kinds: Sequence[str] = (*TEXTS, "svg")) -> Iterator[tuple[Path, bytes]]:
+    """The files of a table, by path."""
+    table = flat(table)
     for kind in kinds:
         path = output / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', table.name)}.{_SUFFIX.get(kind, kind)}"
         if kind in TEXTS:
