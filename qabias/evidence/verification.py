@@ -77,8 +77,8 @@ def verify(path: Path, run: Path | None = None) -> Verification:
     if path.is_dir() and is_run(path):
         if run is not None:
             raise QabiasError("--run is for a document, and this is a run.", "Remove --run.")
-        found, n, _ = _verify_run(path)
-        return Verification(tuple(found), n)
+        differing, n, _ = _verify_run(path)
+        return Verification(tuple(differing), n)
     if path.name in (RUN_FILE, SCORES_FILE, ANALYSIS_FILE) and is_run(path.parent):
         raise no_run(path)
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
