@@ -250,6 +250,8 @@ def test_named_files_exist(page):
     """Links to files; MkDocs checks those among pages with their anchors."""
     for path in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8")):
         if not path.startswith("http"):
+            # A badge: the address of a workflow's runs, relative to that of README.md on the code host.
+            path = re.sub(r"^\.\./\.\./actions/(workflows/\w+\.yml)(/badge\.svg)?$", r".github/\1", path)
             assert (page.parent / path).exists(), path
 
 

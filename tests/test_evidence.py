@@ -1,13 +1,16 @@
 """Documents of a run: valid for the store, equal to an independent computation, and verified to the digit."""
 
+import itertools
 import json
 import math
 import re
 import shutil
 from html import unescape
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import jsonschema
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,8 +23,11 @@ from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import part_path, read_part, write_checked
 from qabias.runs.opened import Run
 from qabias.runs.run import run, score_run
+from qabias.scores.facts import Hazards
 from qabias.support.files import write_text
 from qabias.support.stored import CHECKSUM, checked_text
+from qabias.tables.export import export as export_tables
+from qabias.tables.model import find
 
 from .conftest import ROOT
 from .kit.commands import command
@@ -169,8 +175,10 @@ def test_an_independent_script_recomputes_the_numbers_of_texts(measured, name):
     text = text[: text.rindex("Identity")]
     harms = {}
     for row in rows:
-        people = ", ".join(row["additional_metadata"]["stereotyped_groups"]) or row["category"]
-        harms.setdefault((people, row["social_value"]), set()).add(row["template_id"])
+        words = {"old": "older people", "nonOld": "younger people"}
+        groups = [words.get(group, group) for group in row["additional_metadata"]["stereotyped_groups"]]
+        people = ", ".join(groups) or row["category"]
+        harms.setdefault((people, row["social_value"].replace("_", " ")), set()).add(row["template_id"])
     if name == "bias-profile.html":
         for (group, harm), templates in harms.items():
             row = f'<th scope="row">{group}</th><td class="text">{harm}</td><td>{len(templates)}</td>'
@@ -235,6 +243,64 @@ def test_a_run_and_its_documents_are_verified(measured):
         assert result.differences == ()
         assert result.n_numbers > 500
         assert result.notes == ()
+
+
+def test_the_folder_of_an_export_is_verified_file_by_file(copied, tmp_path, monkeypatch):
+    """Also records deep in it, and tables. The run is next to the folder."""
+    store = tmp_path / "doc" / "store"
+    for form in FORMS:
+        export(copied, form, store)
+    copied.rename(tmp_path / "doc" / "run")
+    run_folder = tmp_path / "doc" / "run"
+    result = verify(store)
+    assert result.differences == ()
+    assert result.n_numbers > verify(run_folder).n_numbers
+    export_tables(run_folder, store)
+    with pytest.raises(QabiasError, match="no run folder nearby has its digest"):
+        verify(store)
+    assert verify(store, run_folder).differences == ()
+    [record] = store.rglob("*_samples.jsonl")
+    for path in (record, store / "bias.md", store / "bias_by_category.csv", store / "bias_by_category.tex"):
+        text = path.read_text("utf-8")
+        [begin] = [match.start() for match in itertools.islice(re.finditer(r"\d", text), 40, 41)]
+        path.write_text(f"{text[:begin]}{(int(text[begin]) + 1) % 10}{text[begin + 1 :]}", "utf-8")
+        assert {place.partition(":")[0] for place in places(store, run_folder)} == {path.name}
+        path.write_text(text, "utf-8")
+    (store / "bias.pdf").write_bytes(b"%PDF-")
+    assert verify(store, run_folder).notes == ("bias.pdf is a picture, not verified.",)
+    (store / "extra.csv").write_text("a,b\n", "utf-8")
+    assert places(store, run_folder) == ["extra.csv"]
+
+
+def test_groups_of_documents_are_no_codes(measured):
+    evidence = Evidence(Run.scored(measured))
+    groups = {one.group for one in evidence.hazards}
+    assert {"older people", "younger people"} <= groups
+    assert not groups & {"old", "nonOld"}
+    stereotypes = find(evidence.run.analysis.tables, "stereotypes_Age")
+    assert {row[1] for row in stereotypes.rows} == {"older people", "younger people"}
+
+
+@pytest.mark.parametrize(
+    ("source", "public"),
+    [
+        ("http://journals-sagepub-com.proxy.library.some.edu/doi/1", "https://journals.sagepub.com/doi/1"),
+        ("A title: https://www-jstor-org.ezproxy.some.edu/stable/10-2", "A title: https://www.jstor.org/stable/10-2"),
+        ("https://doi.org/10.1/a-proxy.b/c", "https://doi.org/10.1/a-proxy.b/c"),
+    ],
+)
+def test_a_source_behind_the_proxy_of_a_library_gets_its_public_address(source, public):
+    table = pa.table({"harm": ["x"], "template": ["one"]})
+    hazards = Hazards(("harm",), lambda row: ("people", row["harm"], source))
+    view = SimpleNamespace(template=lambda table: table["template"])
+    benchmark = SimpleNamespace(facts=SimpleNamespace(hazards=hazards, view=view))
+    run = SimpleNamespace(benchmark=benchmark, question=SimpleNamespace(table=table))
+    assert [one.sources for one in Evidence(run).hazards] == [(public,)]
+
+
+def test_no_source_of_our_texts_needs_a_login_session():
+    templates = (path.read_text("utf-8") for path in (ROOT / "bbq_dataset" / "templates").glob("*.yaml"))
+    assert [found for text in templates for found in re.findall(r"\S*(?:proxy\.|[?&]sid=)\S*", text)] == []
 
 
 def test_a_completed_draft_is_verified_and_the_completed_lines_are_named(copied):

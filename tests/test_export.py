@@ -4,6 +4,7 @@ import csv
 import io
 import re
 import sys
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -13,6 +14,8 @@ from qabias.errors import QabiasError
 from qabias.scores.score import Score
 from qabias.tables.export import export, latex, to_csv, to_latex, to_markdown
 from qabias.tables.model import Analysis, Column, Figure, Table, find, flat, read_analysis, write_analysis
+
+from .kit.commands import command
 
 TABLE = Table(
     "bias_by_category",
@@ -62,6 +65,31 @@ def test_latex_tables_fit_the_class_article_and_sizes_are_numbers(compared_runs)
     sizes = flat(find(analysis.tables, "bias_by_category"))
     place = [column.name for column in sizes.columns].index("mde_bias_ambig")
     assert all(row[place] is None or isinstance(row[place], float) for row in sizes.rows)
+
+
+def test_latex_sets_the_size_where_the_text_is():
+    """A float starts anew in the size of the page; a long table does not."""
+    long = replace(TABLE, rows=TABLE.rows * 20)
+    for table, float_ in ((TABLE, True), (long, False)):
+        text = to_latex(table)
+        begin = text.index(r"\begin{table}" if float_ else r"\begin{longtable}")
+        assert (text.index(r"\footnotesize") > begin) == float_
+        assert text.index(r"\footnotesize") < text.index(r"\toprule")
+        assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+
+
+def test_no_two_columns_of_a_table_have_the_same_title(compared_runs):
+    for run in ("bbq-all", "unqover-random", "bbnli-random", "nli"):
+        for table in map(flat, read_analysis(compared_runs / run / "analysis.json").tables):
+            titles = [column.title for column in table.columns]
+            assert len(set(titles)) == len(titles), (table.name, titles)
+
+
+def test_the_command_writes_one_file_per_table(folder):
+    written = command("export", folder).out.splitlines()
+    assert sorted(path.name for path in (folder / "export").iterdir()) == ["bias_by_category.csv", "plain.csv"]
+    assert len(written) == 2
+    assert len(command("export", folder, "--format", "all").out.splitlines()) == 7
 
 
 def test_latex_prints_special_characters():

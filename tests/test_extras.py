@@ -4,12 +4,14 @@ import configparser
 import importlib
 import json
 import re
+import shlex
+import subprocess
 import sys
 
 import pytest
 
 from qabias.errors import QabiasError
-from qabias.support.suggest import EXTRAS
+from qabias.support.suggest import EXTRAS, install
 
 from .conftest import ROOT
 from .kit.commands import python
@@ -100,6 +102,16 @@ def test_what_needs_an_extra_says_in_one_line_which_and_leaves_nothing(tmp_path,
     words = [tmp_path / word if word == "folder" else word for word in words]
     result = qabias_without(missing, words)
     assert result.returncode == 2, result.stderr
-    assert result.stderr.rstrip().endswith(f'pip install ".[{extra}]"')
+    assert result.stderr.rstrip().endswith(f'Run: pip install "qabias[{extra}]"')
     assert "fault" not in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_command_that_adds_an_extra_needs_no_index_that_has_qabias():
+    """It is the fix in messages, before and after the release."""
+    command = shlex.split(install("build").removeprefix("Run: pip "))
+    pip = [sys.executable, "-m", "pip", "--no-input", *command, "--dry-run", "--no-index"]
+    result = subprocess.run(pip, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "inflect" in result.stdout

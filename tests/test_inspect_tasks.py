@@ -496,7 +496,7 @@ def test_metadata_of_another_form_are_refused_with_the_sample(short):
 def test_without_inspect_ai_one_line_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     monkeypatch.delitem(sys.modules, "qabias.inspect_tasks.tasks")
-    with pytest.raises(QabiasError, match=r'pip install "\.\[inspect\]"'):
+    with pytest.raises(QabiasError, match=r'pip install "qabias\[inspect\]"'):
         importlib.import_module("qabias.inspect_tasks.tasks")
 
 

@@ -272,7 +272,7 @@ def test_what_reads_zstandard_is_named_where_it_is_missing(tmp_path):
     )
     asked = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, capture_output=True, text=True)
     assert "QabiasError: " in asked.stderr
-    assert 'pip install ".[inspect]"' in asked.stderr
+    assert 'pip install "qabias[inspect]"' in asked.stderr
 
 
 def test_memory_does_not_grow_with_a_log(tmp_path):

@@ -1,14 +1,18 @@
 """What is shipped works without the checkout, and with every major version of `datasets`."""
 
+import configparser
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from urllib.parse import urljoin, urlsplit
 
 import pytest
+import yaml
 
 from .conftest import ROOT
 
@@ -46,6 +50,51 @@ def test_make_names_a_python_without_venv_and_leaves_nothing(tmp_path, python):
     assert ended.returncode
     assert ended.stderr.startswith(f"error: {python} is not Python 3.10 or newer with venv.\n  fix: apt install")
     assert not folder.exists()
+
+
+def test_a_release_links_the_package_index_to_the_repository_that_made_it(tmp_path):
+    """README.md is its page there, where relative links are dead."""
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))
+    [step] = [step for step in workflow["jobs"]["build"]["steps"] if step.get("name", "").startswith("Links")]
+    for name in ("setup.cfg", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    names = {"GITHUB_SERVER_URL": "https://example.org", "GITHUB_REPOSITORY": "some/qabias", "GITHUB_REF_NAME": "v9.8"}
+    subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, env={**os.environ, **names}, check=True)
+    metadata = configparser.ConfigParser()
+    metadata.read(tmp_path / "setup.cfg")
+    urls = dict(line.split(" = ") for line in metadata["metadata"]["project_urls"].strip().splitlines())
+    assert urls["Source"] == "https://example.org/some/qabias"
+    assert set(urls) == {"Source", "Changelog", "Issues"}
+    before = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    after = re.findall(r"\]\(([^)]+)\)", (tmp_path / "README.md").read_text("utf-8"))
+    root = "https://example.org/some/qabias/blob/v9.8/"
+    plain = [urljoin(path, urlsplit(path).path) for path in after]
+    assert plain == [urljoin(root, path) for path in before]
+    assert all(path.startswith("https://") for path in after)
+    assert [path for path in after if path.endswith(".png?raw=true")] == [root + "docs/images/audit.png?raw=true"]
+
+
+def test_workflows_only_run_what_the_repository_has():
+    """Every target of make and every script exists. Actions are pinned, and only the last job may publish."""
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    ran = set()
+    for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
+        workflow = yaml.safe_load(path.read_text("utf-8"))
+        assert workflow["permissions"] == {"contents": "read"}
+        for name, job in workflow["jobs"].items():
+            assert job.get("permissions", {}) == ({"id-token": "write"} if name == "publish" else {})
+            matrix = job.get("strategy", {}).get("matrix", {})
+            values = [*matrix.get("target", []), *(entry["target"] for entry in matrix.get("include", []))]
+            for step in job["steps"]:
+                assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step.get("uses", "x@" + "0" * 40)), step
+                for value in values or [""]:
+                    words = step.get("run", "").replace("${{ matrix.target }}", value).split()
+                    if words[:1] == ["make"]:
+                        ran |= {word for word in words[1:] if "=" not in word}
+                    elif words[:1] == ["bash"]:
+                        assert (ROOT / words[1]).is_file()
+    assert ran <= set(targets)
+    assert ran >= {"test", "check", "docs", "lowest", "test-all", "compat"}
 
 
 @pytest.mark.slow

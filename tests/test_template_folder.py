@@ -334,10 +334,40 @@ def test_sentences_begin_as_their_language_writes_them(text, code, expected):
     assert _with_capitals(text, code) == expected
 
 
-def test_the_page_shows_a_template_of_the_example_as_it_is():
+@pytest.mark.parametrize("name", ["language.yaml", "templates/Genere.yaml"])
+def test_the_page_shows_files_of_the_example_as_they_are(name):
     page = (ROOT / "docs" / "custom-templates.md").read_text("utf-8")
-    shown = page.split('title="docs/examples/templates_it/templates/Genere.yaml"\n')[1].split("```")[0]
-    assert shown == (EXAMPLE / "templates" / "Genere.yaml").read_text("utf-8")
+    shown = page.split(f'title="docs/examples/templates_it/{name}"\n')[1].split("```")[0]
+    assert shown == (EXAMPLE / name).read_text("utf-8")
+
+
+def test_the_page_names_the_fields_of_a_language_that_a_folder_needs(folder):
+    page = (ROOT / "docs" / "custom-templates.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`.*?`) \| (yes|no|for written answers) \|", page, re.MULTILINE)
+    fields = {name: needed == "yes" for names, needed in rows for name in re.findall(r"`(\w+)`", names)}
+    path = folder / "language.yaml"
+    words = yaml.safe_load(path.read_text("utf-8"))
+    assert fields.keys() == words.keys()
+    examples = qabias.load("./mine", "Genere")
+    written = ["Non si può dire chi sia stato"] * examples.num_rows
+    assert qabias.score(written, examples, benchmark="./mine").scores["share_unknown_ambig"] == 1
+    few = {name: words[name] for name, is_needed in fields.items() if is_needed}
+    path.write_text(yaml.safe_dump(few), "utf-8")
+    assert qabias.run("./mine", model="baseline:oracle").scores["accuracy"] == 1
+    with pytest.raises(QabiasError, match="none of the 32 answers can be read"):
+        qabias.score(written, examples, benchmark="./mine")
+    for name in few:
+        path.write_text(yaml.safe_dump({other: few[other] for other in few if other != name}), "utf-8")
+        with pytest.raises(QabiasError, match=name):
+            load_benchmark("mine")
+
+
+def test_the_languages_that_the_page_names_are_those_of_the_package():
+    page = (ROOT / "docs" / "custom-templates.md").read_text("utf-8")
+    listed = page.split("qabias has the words of ")[1].split(". A folder")[0]
+    files = (ROOT / "qabias" / "benchmarks" / "multilingual" / "languages").glob("*.yaml")
+    names = sorted(yaml.safe_load(path.read_text("utf-8"))["name"] for path in files)
+    assert re.split(", | and ", listed) == names
 
 
 def test_from_python_it_is_run_loaded_and_scored_by_its_path(folder):

@@ -76,9 +76,16 @@ def test_many_runs_with_long_names_are_not_cut(scores):
 def test_columns_are_dropped_before_lines_are_wider_than_the_terminal(scores):
     columns = tuple(Column(f"c{number}", f"Column {number}", "share") for number in range(12))
     table = Table("t", "", "", "", (Column("name", "Name", "text"), *columns), (("row", *[0.5] * 12),))
-    for whole, n_shown in ((False, 7), (True, 12)):
+    for width, n_shown in ((80, 7), (60, 5), (40, 3)):
         text = io.StringIO()
-        print_table(table, Console(file=text, width=80), whole=whole)
-        assert max(map(len, text.getvalue().splitlines())) <= 80
-        assert text.getvalue().count("50.0") == n_shown
-        assert ("more columns not shown" in text.getvalue()) != whole
+        print_table(table, Console(file=text, width=width))
+        lines, _, hidden = text.getvalue().partition("more columns not shown: ")
+        assert max(map(len, lines.splitlines())) <= width
+        assert lines.count("50.0") == n_shown
+        # Those that are left out are named.
+        assert " ".join(hidden.split()).split("; ") == [column.title for column in columns[n_shown:]]
+    text = io.StringIO()
+    print_table(table, Console(file=text, width=60), whole=True)
+    assert max(map(len, text.getvalue().splitlines())) <= 60
+    assert text.getvalue().count("50.0") == 12
+    assert "not shown" not in text.getvalue()

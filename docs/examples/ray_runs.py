@@ -1,6 +1,6 @@
 """Measure many models on many benchmarks on a Ray cluster, each run as a task that has GPUs of its own.
 
-    pip install ".[local]" ray    # in a checkout of qabias
+    pip install "qabias[local]" ray
     python docs/examples/ray_runs.py models.txt --benchmarks bbq unqover bbnli --runs runs --gpus 1
 
 A line of models.txt is a model. Every run has a folder, `RUNS/BENCHMARK/MODEL`, on a disk that all machines see. The

@@ -1,5 +1,6 @@
 """How a command fails: problem, fix, exit code, and with --debug the traceback."""
 
+import errno
 import logging
 import re
 import sys
@@ -19,10 +20,15 @@ _PACKAGE = Path(__file__).parents[1]
 _LONGEST, _SHOWN = 300, 100
 _TEMPORARY = re.compile(r"^\.(.+)\.\w{8}\.unfinished$")
 _NEXT = {
-    "run": "Fix it, then rerun the command to resume.",
-    "merge": "Fix it, then rerun the command. Merged parts are kept.",
-    "score": "Fix it, then score again. The answers are unchanged.",
-    "build": "Fix it, then build again. The folder may be incomplete.",
+    "run": "rerun the command to resume",
+    "merge": "rerun the command. Merged parts are kept",
+    "score": "score again. The answers are unchanged",
+    "build": "build again. The folder may be incomplete",
+}
+_HOW = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free space on the disk"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "Choose a path that you may read and write"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "Raise the limit of open files (ulimit -n)"),
 }
 
 
@@ -38,7 +44,7 @@ def fail(error: BaseException, command: str, *, debug: bool) -> int:
     elif hasattr(error, "format_message"):
         _say("error", *usage_error(error))
     elif isinstance(error, OSError):
-        _say("error", _os_error(error), _NEXT.get(command, "Fix it, then rerun the command."))
+        _say("error", _os_error(error), _how(error, _NEXT.get(command, "rerun the command")))
     elif isinstance(error, MemoryError):
         _say("error", "Out of memory.", "Use --limit, one --config, or a smaller --batch-tokens.")
     else:
@@ -145,6 +151,10 @@ def _os_error(error: OSError) -> str:
     path = Path(str(name or ""))
     target = path.with_name(_TEMPORARY.sub(r"\1", path.name)) if path.name else path
     return f"{f'{target}: ' if name else ''}{error.strerror or first_line(error)}."
+
+
+def _how(error: OSError, then: str) -> str:
+    return f"{_HOW.get(error.errno or 0, 'Choose another path, or check the disk')}, then {then}."
 
 
 def _fault(error: BaseException) -> str:

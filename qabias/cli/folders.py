@@ -70,7 +70,7 @@ def report(
 def export(
     folder: Annotated[Path, typer.Argument(help="A run folder, or one of `qabias compare` or `qabias pool`.")],
     output: Annotated[Path | None, typer.Option(help="Folder for the files. [export in that folder]")] = None,
-    kind: Annotated[str, typer.Option("--format", help="csv, md, latex, svg, pdf, png, or all.")] = "all",
+    kind: Annotated[str | None, typer.Option("--format", help="csv, md, latex, svg, pdf, png, or all. [csv]")] = None,
     table: Annotated[str | None, typer.Option(help="Export only this table.")] = None,
     form: Annotated[
         str | None,
@@ -83,14 +83,13 @@ def export(
     dataset: Annotated[str, typer.Option(help="With --as model-card: dataset on the Hub, ORG/NAME.")] = "",
 ) -> None:
     """Export tables and figures, or the draft of a document (--as)."""
-    from qabias.tables.export import ALL
     from qabias.tables.export import export as export_tables
 
     _check_folder(folder)
     if form is not None:
         from qabias.evidence.writing import export as export_documents
 
-        if kind != ALL or table is not None:
+        if kind is not None or table is not None:
             raise QabiasError("--format and --table do not apply to --as.", "Remove --as, or the other option.")
         paths = export_documents(folder, form, output, dataset=dataset)
         for path in paths:
@@ -98,7 +97,7 @@ def export(
         return
     if dataset:
         raise QabiasError("--dataset needs --as model-card.", "Add --as model-card.")
-    for path in export_tables(folder, output, kind, table):
+    for path in export_tables(folder, output, kind or "csv", table):
         echo(str(path))
 
 
@@ -189,7 +188,7 @@ MOST_SHOWN = 40
 @takes("mirror")
 def verify(
     path: Annotated[
-        Path, typer.Argument(help="A run folder, or a document of `qabias export`.", metavar="FOLDER_OR_DOCUMENT")
+        Path, typer.Argument(help="A run folder, or what `qabias export` wrote.", metavar="FOLDER_OR_DOCUMENT")
     ],
     run: Annotated[Path | None, typer.Option(help="Run folder of the document. [found by its digest]")] = None,
 ) -> None:

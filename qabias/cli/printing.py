@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ def print_result(result: Run, *, report: bool = True) -> None:
     if result.question.examples.sampled and not result.arguments.until:
         echo(result.question.examples.sampled)
     print_summary(result)
-    echo(f"{'More':<9}qabias show {result.folder} --full")
+    echo(f"{'More':<9}{shlex.join(['qabias', 'show', str(result.folder), '--full'])}")
     if report:
         from qabias.report.writing import write_report
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,10 @@ TO_COMPLETE = "TO COMPLETE:"
 
 DIGITS = 16
 """Digits of the arguments' digest that name a run in a record."""
+
+
+# A library's proxy has the host in its own address, with hyphens.
+_PROXY = re.compile(r"https?://([\w.-]+?)\.(?:ez)?proxy\.[\w.-]+/")
 
 
 class Hazard(NamedTuple):
@@ -138,6 +143,7 @@ class Evidence:
         names = self.benchmark.facts.view.template(table).to_pylist()
         for row, template in zip(table.select(list(rule.columns)).to_pylist(), names, strict=True):
             group, harm, source = rule.read(row)
+            source = _PROXY.sub(lambda host: f"https://{host[1].replace('-', '.')}/", source)
             templates.setdefault((group, harm), set()).add(template)
             sources.setdefault((group, harm), {}).update({source: None} if source else {})
         return [Hazard(*key, len(templates[key]), tuple(sources[key])) for key in sorted(templates)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 import math
 import re
@@ -38,6 +39,7 @@ from qabias.runs.signature import collected_signature, format_name, rules_text, 
 from qabias.support.files import MOST_BYTES, read_json, require_regular_file, strict
 from qabias.support.stored import read_fields
 from qabias.support.suggest import missing
+from qabias.tables.export import files_of
 from qabias.tables.model import content_of
 
 RELATIVE = 1e-9
@@ -48,6 +50,7 @@ MOST_LINES = 5000
 
 CANNOT_PROVE = "This cannot prove that the model gave these answers, only that the numbers follow from them."
 
+_DRAWN = (".pdf", ".png")
 _FORM = re.compile(r"qabias export --as ([a-z-]+)")
 _NUMBER = re.compile(r"[+−-]?\d[\d,]*(?:\.\d+)?")
 
@@ -68,27 +71,39 @@ class Verification(NamedTuple):
 
 
 def verify(path: Path, run: Path | None = None) -> Verification:
-    """Verify a run folder, or a document of `qabias export` against its run."""
+    """Verify a run folder, or what `qabias export` wrote (a file, or all files of a folder) against its run."""
     if not path.exists():
         raise missing(path)
-    if path.is_dir():
-        if not is_run(path):
-            raise no_run(path)
+    if path.is_dir() and is_run(path):
         if run is not None:
-            raise QabiasError("--run is for a document, and this is a folder.", "Remove --run.")
-        wrong, n, _ = _verify_run(path)
-        return Verification(tuple(wrong), n)
+            raise QabiasError("--run is for a document, and this is a run.", "Remove --run.")
+        differing, n, _ = _verify_run(path)
+        return Verification(tuple(differing), n)
     if path.name in (RUN_FILE, SCORES_FILE, ANALYSIS_FILE) and is_run(path.parent):
         raise no_run(path)
-    text = _text_of(path)
-    folder = run or _run_of(path, text)
-    if not is_run(folder):
-        raise no_run(folder)
-    wrong, n, evidence = _verify_run(folder)
-    if evidence is None:
-        return Verification(tuple(wrong), n)
-    own, n_lines, notes = _verify_text(path, text, evidence)
-    return Verification((*wrong, *own), n + n_lines, notes)
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    if not files or {RUN_FILE, ANALYSIS_FILE} & {file.name for file in files}:
+        raise no_run(path)
+    runs: dict[Path, Evidence | None] = {}
+    wrong: list[Difference] = []
+    notes: list[str] = []
+    n = 0
+    for file in files:
+        if path.is_dir() and file.suffix in _DRAWN:
+            notes.append(f"{file.name} is a picture, not verified.")
+            continue
+        text = _text_of(file)
+        folder = run or _run_of(file, text, path)
+        if not is_run(folder):
+            raise no_run(folder)
+        if folder not in runs:
+            of_run, n_of_run, runs[folder] = _verify_run(folder)
+            wrong, n = [*wrong, *of_run], n + n_of_run
+        if (evidence := runs[folder]) is not None:
+            own, n_lines, of_file = _verify_text(file, text, evidence)
+            wrong, n = [*wrong, *own], n + n_lines
+            notes += of_file
+    return Verification(tuple(wrong), n, tuple(notes))
 
 
 def _verify_run(folder: Path) -> tuple[list[Difference], int, Evidence | None]:
@@ -242,10 +257,11 @@ def _text_of(path: Path) -> str:
         raise QabiasError(f"{path} is not UTF-8.", "Use a document of `qabias export`.") from error
 
 
-def _run_of(path: Path, text: str) -> Path:
-    """The run folder of a document: one above it, or in `runs` here, that its text names."""
+def _run_of(path: Path, text: str, beside: Path) -> Path:
+    """The run folder of a document: one above it, next to what was named, or in `runs` here, that its text names."""
     above = [folder for folder in path.resolve().parents if is_run(folder)]
-    near = [folder for folder in (*sorted(Path("runs").glob("*")), *path.resolve().parent.iterdir()) if is_run(folder)]
+    around = (*sorted(Path("runs").glob("*")), *beside.resolve().parent.iterdir())
+    near = [folder for folder in around if is_run(folder)]
     for folder in (*above, *near):
         try:
             if read_run(folder).digest[:DIGITS] in text:
@@ -273,15 +289,18 @@ def _form_of(path: Path, text: str) -> tuple[str, str]:
 def _verify_text(path: Path, text: str, evidence: Evidence) -> tuple[list[Difference], int, tuple[str, ...]]:
     """Differences of a document from the one that its run gives, line by line."""
     form, dataset = _form_of(path, text)
-    if not form:
-        return [Difference(path.name, "names no form of `qabias export`")], 0, ()
     try:
-        files = documents(evidence, form, dataset)
+        if form:
+            files = documents(evidence, form, dataset)
+            same = [content for name, content in files.items() if Path(name).suffix == path.suffix]
+        else:
+            tables = (files_of(table, path.parent) for table in evidence.run.analysis.tables)
+            same = [content for name, content in itertools.chain(*tables) if name == path]
     except QabiasError as error:
         return [_refused(path.name, error)], 0, ()
-    same = [content for name, content in files.items() if Path(name).suffix == path.suffix]
     if not same:
-        return [Difference(path.name, f"--as {form} writes no such file")], 0, ()
+        why = f"--as {form} writes no such file" if form else "names no form of `qabias export`"
+        return [Difference(path.name, why)], 0, ()
     expected = same[0].decode("utf-8")
     lines, ours = text.splitlines(), expected.splitlines()
     n_numbers = len(_NUMBER.findall(expected))

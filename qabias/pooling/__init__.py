@@ -148,9 +148,11 @@ def _stacked(runs: Sequence[Run], answers: Answers) -> tuple[pa.Table, pa.Table,
     for number, run in enumerate(runs, start=1):
         table, of_run = answers.examples(run), answers.of_run(run)
         if not table.select(key).equals(first.select(key)):
+            seeds = run.arguments.limit is not None and run.arguments.seed != runs[0].arguments.seed
+            same = f"use runs with the same {arg('limit')} and {arg('seed')}"
             raise QabiasError(
                 f"{runs[0].folder} and {run.folder} answer different examples",
-                f"use runs with the same {arg('limit')} and {arg('seed')}",
+                f"{same}. To average over seeds, use complete runs (no {arg('limit')})" if seeds else same,
             )
         tables.append(table.append_column(RUN, pa.array([str(number)] * table.num_rows).dictionary_encode()))
         stored.append(of_run)

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -168,7 +169,9 @@ def no_run(folder: Path) -> QabiasError:
     """Return the error of a path that is not a run folder; it names run folders nearby."""
     for name, what in ((COMPARISON_FILE, "a comparison"), (POOL_FILE, "an average of several runs")):
         if (folder / name).exists():
-            return QabiasError(f"{folder} is {what}, not a run.", f"Use one of its runs, or 'qabias show {folder}'.")
+            return QabiasError(
+                f"{folder} is {what}, not a run.", f"Use one of its runs, or `qabias show {quote(str(folder))}`."
+            )
     if folder.is_file() and is_run(folder.parent):
         return QabiasError(f"{folder} is a file of a run.", f"Use its folder: {folder.parent}")
     runs = sorted(path.parent.name for path in folder.glob(f"*/{RUN_FILE}"))

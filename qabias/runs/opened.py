@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from types import MappingProxyType
 from typing import Any
 
@@ -70,7 +71,7 @@ class Run(RunFile):
     @cached_property
     def scores(self) -> Mapping[str, Any]:
         """The metric's result, with null for undefined scores."""
-        path, fix = self.folder / SCORES_FILE, f"Score the run again with `qabias score {self.folder}`"
+        path, fix = self.folder / SCORES_FILE, f"Score the run again with `qabias score {quote(str(self.folder))}`"
         try:
             content = read_fields(path, fix)
         except FileNotFoundError as error:

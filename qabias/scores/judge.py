@@ -14,7 +14,7 @@ from qabias.scores.facts import Measure
 from qabias.scores.formatting import percent, show, show_interval
 from qabias.scores.score import Score
 from qabias.share.metrics.shared.intervals import POWER
-from qabias.support.suggest import unknown
+from qabias.support.suggest import closest, unknown
 
 ERROR = 0.05
 """Probability that a verdict is wrong, or that a group without bias is named, over all that is judged together."""
@@ -155,15 +155,17 @@ def in_sentence(measure: Measure) -> str:
 def parse_condition(text: str, measures: Sequence[Measure]) -> Condition:
     """Read a condition such as "bias_ambig<0.1"; a bias counts by its magnitude."""
     match = _CONDITION.fullmatch(text)
+    name, sign, value = match.groups() if match else (text, "", "")
+    known = {measure.name: measure for measure in measures}
+    near = known.get(name) or known[(closest(name, known) or [*known])[0]]
+    usual = ">0.8" if near.best == 1.0 else "<0.1"
+    fix = f"Write {arg('until')} '{near.name}{f'{sign}{value}' if sign == usual[0] else usual}'."
     try:
-        name, sign, value = match.groups() if match else ("", "", "")
         number = float(value)
     except ValueError:
-        problem = f"{arg('until')} {text!r} is no condition."
-        raise QabiasError(problem, f"Write {arg('until')} 'bias_ambig<0.1'.") from None
-    known = {measure.name: measure for measure in measures}
+        raise QabiasError(f"{arg('until')} {text!r} is no condition.", fix) from None
     if name not in known:
-        raise unknown("score", name, list(known), arg("until"))
+        raise QabiasError(unknown("score", name, known).args[0], fix)
     condition = Condition(name, number, "below" if sign == "<" else "above")
     check_condition(condition, known[name])
     return condition

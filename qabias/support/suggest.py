@@ -91,5 +91,5 @@ def need(extra: str, what: str) -> None:
 
 
 def install(extra: str) -> str:
-    """The fix for a missing extra; the package is on no index yet."""
-    return f'In a checkout of qabias, run: pip install ".[{extra}]"'
+    """The fix for a missing extra: pip takes its requirements from the installed qabias, so any index will do."""
+    return f'Run: pip install "qabias[{extra}]"'

@@ -59,7 +59,7 @@ def export(folder: Path, output: Path | None = None, kind: str = ALL, name: str 
         raise QabiasError(f"table {name} has no figure.", f"Export it as {', '.join(TEXTS)}.")
     target = output or folder / OWN_FOLDER
     check_folder(target)
-    files = {path: content for table in map(flat, tables) for path, content in _files(table, target, kinds)}
+    files = {path: content for table in tables for path, content in files_of(table, target, kinds)}
     for path, content in files.items():
         if output is not None:
             check_file(path, same_bytes(content))
@@ -77,7 +77,9 @@ def read_folder(folder: Path) -> Analysis:
     return read_analysis(folder / "analysis.json")
 
 
-def _files(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[tuple[Path, bytes]]:
+def files_of(table: Table, output: Path, kinds: Sequence[str] = (*TEXTS, "svg")) -> Iterator[tuple[Path, bytes]]:
+    """The files of a table, by path."""
+    table = flat(table)
     for kind in kinds:
         path = output / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', table.name)}.{_SUFFIX.get(kind, kind)}"
         if kind in TEXTS:
@@ -154,21 +156,28 @@ def to_latex(table: Table) -> str:
     source = f" ({table.source})" if table.source else ""
     label = rf"\label{{tab:{re.sub('[^A-Za-z0-9:-]+', '-', table.name)}}}"
     caption = rf"\caption{{{latex(f'{table.title}{source}.')}}}{label}"
-    others = ", ".join(rows[0][len(widths) :])
+    others = "; ".join(rows[0][len(widths) :])
     notes = [
         r"needs \usepackage{array,booktabs,longtable} and \usepackage[T1]{fontenc}",
         *filter(None, [table.note, others and f"Columns that do not fit: {others}"]),
     ]
+    small = rf"\footnotesize\setlength{{\tabcolsep}}{{{BETWEEN / 2}pt}}"
     rules = (r"\toprule", head, r"\midrule")
     if len(body) > MOST_ROWS:
-        begin: Sequence[str] = (rf"\begin{{longtable}}{{{columns}}}", rf"{caption}\\", *rules, r"\endhead")
-        end: Sequence[str] = (r"\end{longtable}",)
+        begin: Sequence[str] = (
+            f"{{{small}",
+            rf"\begin{{longtable}}{{{columns}}}",
+            rf"{caption}\\",
+            *rules,
+            r"\endhead",
+        )
+        end: Sequence[str] = (r"\end{longtable}", "}")
     else:
-        begin = (r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{columns}}}", *rules)
+        # A float starts in the size of the page, so its size is set inside.
+        begin = (r"\begin{table}", rf"\centering{small}", rf"\begin{{tabular}}{{{columns}}}", *rules)
         end = (r"\end{tabular}", caption, r"\end{table}")
-    small = rf"{{\footnotesize\setlength{{\tabcolsep}}{{{BETWEEN / 2}pt}}"
     comments = (f"% {printable(text)}".replace("\n", " ") for text in notes)
-    return "\n".join([*comments, small, *begin, *body, r"\bottomrule", *end, "}", ""])
+    return "\n".join([*comments, *begin, *body, r"\bottomrule", *end, ""])
 
 
 def column_widths(rows: Sequence[Sequence[str]]) -> list[float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from qabias.errors import QabiasError, arg
@@ -147,7 +148,7 @@ def read_notes(path: Path) -> tuple[str, ...]:
 
 def _remedy(path: Path) -> str:
     """How to make an analysis again; refuses a missing one."""
-    remedy = f"Score the run again: qabias score {path.parent}"
+    remedy = f"Score the run again with `qabias score {quote(str(path.parent))}`"
     if not path.exists():
         raise QabiasError(f"{path}: no such file.", f"{remedy}.")
     return remedy

@@ -17,7 +17,7 @@ from qabias.scores.score import Score
 from qabias.support.printable import printable
 from qabias.tables.model import Table, cells, flat
 
-MIN_WIDTH = 80  # minimum terminal width in columns
+MIN_WIDTH = 40  # minimum terminal width in columns
 _TEXT = 32  # minimum width of a text column; longer texts wrap
 
 
@@ -47,10 +47,10 @@ def print_table(table: Table, console: Console, most_rows: int | None = None, *,
         if not whole or not left:
             break
         places = [0, *left]
-    n_rows, n_columns = len(table.rows) - len(rows), 0 if whole else len(left)
-    more = [f"{n:,} more {what}{'s' * (n > 1)}" for n, what in ((n_rows, "row"), (n_columns, "column")) if n]
-    if more:
-        console.print(f"{' and '.join(more)} not shown", markup=False)
+    hidden = [] if whole else [table.columns[place].title for place in left]
+    counts = ((len(table.rows) - len(rows), "row"), (len(hidden), "column"))
+    if more := [f"{n:,} more {what}{'s' * (n > 1)}" for n, what in counts if n]:
+        console.print(f"{' and '.join(more)} not shown{': ' * bool(hidden)}{'; '.join(hidden)}", markup=False)
 
 
 def _fitting(table: Table, places: Sequence[int], console: Console) -> Table:

@@ -98,7 +98,7 @@ def _groups(run: Run, by: str | None) -> Mapping[str, Scores]:
     if whole is None:
         raise QabiasError(
             f"{run.benchmark.name} has no scores of all examples together.",
-            f"Add by=... or --by with one of: {', '.join(there)}.",
+            f"Add {arg('by')} {next(iter(there))}, for a verdict on every {next(iter(there))}.",
         )
     return {ALL: whole}
 
@@ -208,7 +208,7 @@ def remarks(run: Run, verdicts: Sequence[Verdict]) -> list[str]:
         texts.append(f"Intervals are Bonferroni-adjusted for {n_comparisons} comparisons (95% together).")
     arguments, facts = run.arguments, run.benchmark.facts
     fails = "" if run.is_question_only else failure(facts, run.scores, arguments.model or "the model")
-    if fails:
+    if fails and task_condition(run.benchmark) not in [verdict.condition for verdict in verdicts]:
         texts.append(f"Warning: {fails}. A low bias then shows little: `qabias check --require-task` fails such a run.")
     undecided = [verdict for verdict in verdicts if verdict.state == "undecided"]
     if any(verdict.needed is not None for verdict in undecided):
@@ -217,7 +217,9 @@ def remarks(run: Run, verdicts: Sequence[Verdict]) -> list[str]:
             "groups together."
         )
     if arguments.limit is not None and any(verdict.state != "pass" for verdict in verdicts):
-        texts.append(f"The run is of a sample ({facts.notes.limit}); --limit sets its size.")
+        texts.append(
+            f"The run is a sample of at most {arguments.limit:,} examples. For more, run with a larger --limit."
+        )
     known = (one.condition for one in undecided if one.condition.name in facts.tiles and one.measure.sides)
     plan = next((condition for condition in known if condition.value < 1), None)
     if plan is not None and planned_measure(run.benchmark).name == plan.name:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from qabias.benchmarks.bbq import NAME
-from qabias.benchmarks.bbq.roles import role
+from qabias.benchmarks.bbq.roles import group_in_words, role
 from qabias.scores.facts import (
     AuditPart,
     Balance,
@@ -215,7 +215,8 @@ def _questions(example: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _hazard(row: Mapping[str, Any]) -> tuple[str, str, str]:
     metadata = row["additional_metadata"]
-    return ", ".join(metadata["stereotyped_groups"]) or row["category"], row["social_value"], metadata["source"]
+    groups = group_in_words(", ".join(metadata["stereotyped_groups"]))
+    return groups or row["category"], row["social_value"].replace("_", " "), metadata["source"]
 
 
 def _instance(row: Mapping[str, Any]) -> Instance:

@@ -202,6 +202,27 @@ def in_order(row: Mapping[str, Any], order: Sequence[int]) -> dict[str, Any]:
     return {**row, **places, **answers, "answer_info": infos, ORDER: f"/{''.join(map(str, numbers))}"}
 
 
+_IN_WORDS = {
+    "F": "women",
+    "M": "men",
+    "old": "older people",
+    "nonOld": "younger people",
+    "trans": "transgender people",
+    "D/deaf": "deaf people",
+    "mentally-ill": "people with a mental illness",
+    "negDress": "people with stigmatized clothes or body art",
+    "visibleDifference": "people with a visible difference",
+    "low SES": "people of low socioeconomic status",
+    "lowSES": "people of low socioeconomic status",
+    "highSES": "people of high socioeconomic status",
+}
+
+
+def group_in_words(tags: str) -> str:
+    """The groups of a template for readers: the tags of its data, codes spelled out."""
+    return ", ".join(_IN_WORDS.get(tag, tag) for tag in tags.split(", "))
+
+
 # Lower case in the bundled texts, upper case in the published ones.
 _PUBLISHED_NAMES = {"atheist": "Atheist"}
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.bbq.facts import CONSISTENCY, FACTS, MEASURES, PAPER, READ_ABSTENTION, READ_SURE
-from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
+from qabias.benchmarks.bbq.roles import group_in_words, paper_categories, score, select_examples, target_groups
 from qabias.benchmarks.breakdowns import Breakdown, Group, columns, make_tables
 from qabias.benchmarks.pairs import predictions
 from qabias.benchmarks.scoring import Key, most_biased_first
@@ -76,9 +76,9 @@ _ABSTENTION = (
     Column("abstention_gap", "Abstention gap", "signed"),
     *columns("share", abstention_aligned="Abstains, aligned", abstention_nonaligned="Abstains, nonaligned"),
     *columns("share", wrong_person_aligned="Wrong person, aligned", wrong_person_nonaligned="Wrong person, nonaligned"),
-    *columns("count", n_unknown_aligned="Abstains, aligned", n_unknown_nonaligned="Abstains, nonaligned"),
-    *columns("count", n_wrong_person_aligned="Wrong person, aligned"),
-    *columns("count", n_wrong_person_nonaligned="Wrong person, nonaligned"),
+    *columns("count", n_unknown_aligned="Abstentions, aligned", n_unknown_nonaligned="Abstentions, nonaligned"),
+    *columns("count", n_wrong_person_aligned="Wrong-person answers, aligned"),
+    *columns("count", n_wrong_person_nonaligned="Wrong-person answers, nonaligned"),
     *_N_SIDES,
 )
 _PARTS = (
@@ -373,7 +373,8 @@ def _nested(groups: Mapping[Key, Scores]) -> dict[str, dict[Key, Scores]]:
 def _cells(name: str, category: str, cells: Mapping[Key, Scores]) -> Iterator[Group]:
     """The rows of a table of one category."""
     if name == "stereotypes":
-        yield from (((key[0] or "(none stated)", key[1]), _without_thin(scores)) for key, scores in cells.items())
+        for key, of_key in cells.items():
+            yield (key[0] or "(none stated)", group_in_words(key[1])), _without_thin(of_key)
         return
     for label, (other, words) in product(dict.fromkeys(key[:-1] for key in cells), _COMPARISONS.items()):
         scores = cells.get((*label, other))
