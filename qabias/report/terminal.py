@@ -122,6 +122,8 @@ def _overview(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bo
     named = scores["by"][rules.by] if rules and rules.by else {name: groups[name] for name in groups if name != ALL}
     sizes = {name: abs(value) for name, one in named.items() if (value := estimate(one, first.name).value) is not None}
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST] if len(named) > 1 else []
+    if all(limited(named[name], first).is_noise for name in largest):
+        largest = []  # the table of --full has them
     columns = (
         ("All examples", "text"),
         ("score", "number"),
