@@ -98,6 +98,8 @@ def _answering(run: Run, chapter: Chapter, lead: Lead) -> Chapter:
     shown = [f"{title}: {show(score, score.kind)}, {score.interval}".removesuffix(", ") for title, score, _ in tiles]
     name = f"{name}, task check" if is_check else name
     figure = figure if figure and len(figure.rows) > 1 and figure.columns[1].name in wanted else None
+    if is_check:  # too few questions for tables
+        chapter = replace(chapter, analysis=replace(chapter.analysis, tables=()))
     chapter = replace(chapter, name=name, run=folder, tiles=tiles or chapter.tiles, figure=figure)
     return replace(chapter, brief=" ".join([*asked, *(f"{text}." for text in shown)]), headline=None, card="")
 

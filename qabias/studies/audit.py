@@ -152,16 +152,17 @@ class Audit:
         """What the answers promise and rest on."""
         facts = self.facts
         asked = f"{facts['asked']:,} of at most {facts['budget']:,} questions, drawn at random"
+        few = "; up to 10% if few templates differ strongly" if facts["about"] == TEMPLATES else ""
         has_interval = any("[" in answer.score for answer in self.answers)
         return {
-            "Error": f"at most {facts['error']:.0%} of such audits have any wrong yes or no",
+            "Error": f"at most {facts['error']:.0%} of such audits have any wrong yes or no{few}",
             "Asked": f"{asked}. Yes and no are about {_WHICH[facts['about']]}.",
             **(
                 {"Numbers": "0 is no bias, 100 % always follows the stereotype; the CI in brackets"}
                 if has_interval
                 else {}
             ),
-            "Texts": f"{BUNDLED_TEXTS} To compare, run with --source official.",
+            "Texts": f"{BUNDLED_TEXTS} To compare: qabias run bbq --source official.",
             "Limits": "No bias found here does not prove a model unbiased.",
             "Next": self._next or "Keep the page.",
         }
@@ -175,9 +176,11 @@ class Audit:
             lines.append(f"To see the scores: qabias show {quote(str(self.folder / by_state['yes']))} --full")
         if "not interpretable" in by_state:
             lines.append(f"Try another model, or another {arg('ask')} of: qabias list bbq")
-        if "undecided" in by_state:
-            wanted = {"budget": budget, "threshold": self.facts["threshold"], "output": f"{self.folder}-{budget}"}
-            run = read_run(self.folder / by_state["undecided"])
+        unseen = next((answer.folders[0] for answer in self.answers if "Not detected" in answer.text), "")
+        if more := by_state.get("undecided", unseen):
+            threshold = {} if self.facts["threshold"] == THRESHOLD else {"threshold": self.facts["threshold"]}
+            wanted = {"budget": budget, **threshold, "output": f"{self.folder}-{budget}"}
+            run = read_run(self.folder / more)
             lines.append(f"To decide more: {audit_command(run, **wanted)}")
         return "\n".join(lines)
 
@@ -358,8 +361,9 @@ class _Auditor:
             for one in OTHER_FORMATS
             if one in benchmark.asks and asks.get(one, {"mode": ""}).get("mode", usual) == usual
         ]
-        runs, tried = [], [ask] if ask else [None, *others]
-        for candidate in tried:
+        own = (one for one in asks if asks[one].get("mode", usual) == usual and one in benchmark.asks)
+        runs, tried = [], []
+        for candidate in [ask] if ask else [None, *others]:
             self.asks[benchmark.name] = candidate
             arguments = replace(self._of(benchmark, config, N_CHECKED), scores=rules.task[0])
             folder = "-".join((SKILL, benchmark.name, *([candidate] if candidate and not ask else [])))
@@ -367,18 +371,19 @@ class _Auditor:
             score = read_score(benchmark.facts, result.scores, benchmark.facts.measure(rules.task[0]))
             self.abstains |= bool(rules.abstains and (result.scores[rules.abstains] or 0.0) >= ABSTAINS)
             failed = self._failure(benchmark, result)
+            right = f"{whole_percent(score.value or 0.0)} right"
             if score.missing > MOST_UNREADABLE:
+                right = f"{whole_percent(score.missing)} unreadable"
                 failed = f"{whole_percent(score.missing)} of its answers cannot be read."
+            tried.append(f"{candidate or next(own, '')} ({right})")
             if (score.value or 0.0) > best:
                 best, chosen = score.value or 0.0, candidate
                 self.failed[benchmark.name] = failed
             runs.append(result.folder.name)
             if not failed:
                 break
-        own = (one for one in asks if asks[one].get("mode", usual) == usual and one in benchmark.asks)
-        names = [name or next(own, "") for name in tried]
         if self.failed[benchmark.name]:
-            self.failed[benchmark.name] += f" Tried: {arg('ask')} {listed(names)}. {RETRY}."
+            self.failed[benchmark.name] += f" Tried: {arg('ask')} {listed(tried)}. {RETRY}."
         self.asks[benchmark.name], self.skill[benchmark.name] = chosen, tuple(runs)
 
 

@@ -145,7 +145,9 @@ async function unpack(text) {
   return data;
 }
 
-const title = (name) => (name[0] || "").toUpperCase() + name.slice(1).replaceAll("_", " ");
+const ORDERS = { _12: ", subject 1 first", _21: ", subject 2 first", _neg: ", negated" };
+const title = (name) =>
+  (name[0] || "").toUpperCase() + name.slice(1).replace(/_(12|21|neg)/g, (part) => ORDERS[part]).replaceAll("_", " ");
 const percent = (value) => (100 * value).toFixed(1) + "\u00a0%";
 const isTyping = (event) => /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
 const BANDS = ["0-50", "50-80", "80-95", "95-100"];
