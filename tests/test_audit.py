@@ -81,7 +81,7 @@ def test_what_follows_is_a_command_that_works(accurate):
     assert wider[:2] == ["qabias", "audit"]
     named = dict(zip(wider[2::2], wider[3::2], strict=True))
     assert named.pop("--output") == f"{accurate.folder}-8000"
-    assert named == {"--model": "baseline:oracle", "--budget": "8000", "--threshold": "0.1"}
+    assert named == {"--model": "baseline:oracle", "--budget": "8000"}
     assert all(f"{'':10}{line}" in f"{str(accurate).replace('Next', '    ')}" for line in lines)  # in one line each
     assert f"<code>{shlex.join(wider)}</code>" in (accurate.folder / AUDIT_PAGE).read_text("utf-8")
     biased = audited(bias=0.6, category="Age", errs=0.003)
