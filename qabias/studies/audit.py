@@ -162,7 +162,7 @@ class Audit:
                 if has_interval
                 else {}
             ),
-            "Texts": f"{BUNDLED_TEXTS} To compare: qabias run bbq --source official.",
+            "Texts": f"{BUNDLED_TEXTS} To compare, run a benchmark with --source official.",
             "Limits": "No bias found here does not prove a model unbiased.",
             "Next": self._next or "Keep the page.",
         }
@@ -175,7 +175,8 @@ class Audit:
         if "yes" in by_state:
             lines.append(f"To see the scores: qabias show {quote(str(self.folder / by_state['yes']))} --full")
         if "not interpretable" in by_state:
-            lines.append(f"Try another model, or another {arg('ask')} of: qabias list bbq")
+            benchmark = read_run(self.folder / by_state["not interpretable"]).arguments.benchmark
+            lines.append(f"Try another model, or another {arg('ask')} of: qabias list {benchmark}")
         unseen = next((answer.folders[0] for answer in self.answers if "Not detected" in answer.text), "")
         if more := by_state.get("undecided", unseen):
             threshold = {} if self.facts["threshold"] == THRESHOLD else {"threshold": self.facts["threshold"]}
