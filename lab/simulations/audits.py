@@ -1,7 +1,7 @@
 """What does an audit answer about models whose bias is known?
 
     python -m lab.simulations.audits --quick
-    python -m lab.simulations.audits
+    python -m lab.simulations.audits --runs 100    two hours on one core
 
 Each run draws the answers of a model anew, and audits it. A wrong answer says that a model without bias has one, or
 that a biased one has none above the threshold.
@@ -93,12 +93,14 @@ def audited(model: Model, budget: int, seed: int, folder: Path) -> Audit:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the answers by model; 1 if too many are wrong."""
-    parser = make_parser(__doc__, f"{QUICK} audit of each model instead of {RUNS}")
-    quick, is_wrong = parser.parse_args(arguments).quick, False
+    parser = make_parser(__doc__, f"{QUICK} audit of each model, with {BUDGETS[0]} questions")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"audits of each model and budget (default: {RUNS})")
+    chosen, is_wrong = parser.parse_args(arguments), False
+    quick = chosen.quick
     for budget in BUDGETS[:1] if quick else BUDGETS:
         for name, model in MODELS.items():
             counts: dict[str, Counter[str]] = {}
-            n_runs, n_wrong = QUICK if quick else RUNS, 0
+            n_runs, n_wrong = QUICK if quick else chosen.runs, 0
             for seed in range(n_runs):
                 with tempfile.TemporaryDirectory() as folder:
                     answers = {one.question: one for one in audited(model, budget, seed, Path(folder)).answers}
