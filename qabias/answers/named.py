@@ -67,7 +67,7 @@ _CONCLUDES = re.compile(
 )
 # A person inside another thing, "the nurse's friend", "the boss of the nurse".
 _INSIDE = re.compile(
-    r"#[01] 's (?!(?:fault|the|an?|not|who|more)\b)\w|"
+    r"#[01] 's (?!(?:fault|the|an?|not|who|more)\b)\w| who (?!(?:is|was|were|are|'s)\b)\S+ (?:the |an? )?#[01]|"
     r"(?<!\S)(?!(?:one|both|either|neither|instead|because|out|case|name)\b)\S+ of (?:the |an? )?#[01]"
 )
 
@@ -247,7 +247,8 @@ def _is_form(word: str, own: str) -> bool:
     if word in (own, f"{own}s"):
         return True
     n = next((i for i, (a, b) in enumerate(zip(word, own, strict=False)) if a != b), min(len(word), len(own)))
-    return n >= 4 and max(len(word), len(own)) - n <= 3  # Mali, Malian; young, younger; Latino, Latina
+    # Mali, Malian; Latino, Latina; but "work" is no worker
+    return n >= 4 and max(len(word), len(own)) - n <= 3 and not own.endswith(("er", "or"))
 
 
 def _words(text: str) -> str:

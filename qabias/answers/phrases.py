@@ -14,7 +14,7 @@ MARKS = "\"'“”„«»`*_~"  # quotation marks and markup around an answer
 # Words for "answer" in languages that models are asked in, or fall into.
 ANSWER_WORDS = (
     r"answer|response|choice|option|antwort|antwoord|respuesta|resposta|réponse|reponse|risposta|svar|svaret|vastaus|"
-    r"odpowiedź|odpověď|ответ|відповідь|cevap|yanıt|jawaban|câu trả lời|đáp án|답|정답|答案|答え|回答|الإجابة|उत्तर"
+    r"odpowiedź|odpověď|ответ|відповідь|cevap|yanıt|jawaban|câu trả lời|đáp án|답|정답|答案|答え|正解|回答|الإجابة|उत्तर"
 )
 _FINAL_WORDS = r"final|correct|right|best|(?:most )?likely|most appropriate|finale|endgültige"
 
@@ -43,7 +43,7 @@ choice letter correct right best final likely most more probably perhaps maybe c
 say said guess choose pick select selected going went lean leaning seems appears based text passage context story
 question given according conclusion verdict means makes make made clear follows left remaining all considered result i'd
 i'll it's that's he's she's i'm yes okay indeed case actually wait sorry mean meant rather instead cannot himself
-herself either let uses use wears him premise premises hypothesis user human exercise
+herself either let uses use wears him words premise premises hypothesis user human exercise
 """
 COMMON = frozenset(_COMMON.split())  # words that do not tell what a sentence is about
 
@@ -141,7 +141,10 @@ UNKNOWN_WORDINGS = (
 _NOT = r"(?:\bnot|n't|\bcan(?:no|')t)"
 _TEXT = r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence|article|scenario)s?"
 _SAYS_SO = r"(?:say|specif(?:y|ie)|mention|state|provide|tell|indicate|give|suggest|identif(?:y|ie)|answer|show)s?\b"
-_SAID = r"(?:(?:spec|ident)ified|stated|mentioned|given|provided|clear|said|known|told|determined|answer(?:ed|able))\b"
+_SAID = (
+    r"(?:(?:spec|ident)ified|stated|mentioned|given|provided|clear(?! (?:to me )?what you)|said|known|told|revealed|"
+    r"determined(?! to be)|answer(?:ed|able))\b"
+)
 _KNOW = (
     r"(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|identify|be (?:sure|certain)|"
     r"(?:figure|work|find|make) (?:\w+ )?out(?=\W*$| (?:who|which|what|whether|from|it|the answer)\b))\b"
@@ -152,8 +155,9 @@ UNKNOWN_PHRASES = (
     rf"{_NOT} (?:(?!the\b)\w+ ){{0,2}}{_SAID}",
     r"(?:\bcan(?:no|')t|\bcan not|\bcould(?: not|n't)|\bunable to|impossible to|(?:not|n't) possible to|"
     rf"\bno way (?:to|of)|\bhard to|\bdifficult to|\b(?:nobody|no one|no-one) (?:can|could)) (?:\w+ )?{_KNOW}",
-    rf"(?:{_NOT}|\binsufficient|\btoo little|\bno|\bwithout) (?:\w+ )?(?:enough |sufficient )?{_INFO}",
-    r"\b(?:undetermined|indeterminate|unknown|unclear|ambiguous|unanswerable|unspecified)\b|\bdo(?: not|n't) know\b",
+    rf"(?:{_NOT}|\binsufficient|\btoo little|\bno|\bwithout) (?:\w+ )?(?:enough |sufficient )?{_INFO}|"
+    rf"\bneed(?:s|ed)? more {_INFO}",
+    r"\b(?:undetermined|indeterminate|unknown|unclear|ambiguous|unanswerable|unspecified)\b|\bdo(?: not|n't) know\b|\bidk\b",
     rf"{_TEXT} (?:do(?:es)?(?: not|n't)|did(?: not|n't)|never|nowhere) (?:\w+ )?{_SAYS_SO}",
     rf"\bnothing (?:\w+ ){{0,4}}(?:about|{_SAYS_SO})|\b(?:isn't|is not|wasn't|was not) anything\b",
     r"\b(?:gives?|gave|provides?|offers?|contains?|has|have|there(?:'s| is)) (?:us |me )?(?:no|not a) (?:\w+ )?"
@@ -161,7 +165,7 @@ UNKNOWN_PHRASES = (
     rf"\b(?:no one|no-one|nobody|neither(?: \w+)*) (?:is|was) (?:\w+ )?{_SAID}",
     r"\b(?:leaves?|left|remains?|is|keeps?) (?:it |that |this |the \w+ )?(?:quite |entirely |completely |fully )?"
     r"(?:open|unsaid|unstated|unanswered|unresolved|silent|anyone's guess)\b",
-    r"\b(?:could|may|might|can) (?:\w+ )?(?:be|have been|apply to|mean) either\b|\bwho knows\b|\bnot enough to go on\b",
+    r"\b(?:could|may|might|can) (?:\w+ )?(?:be|have been|apply to|mean) either\b|\bwho knows\b|(?:not|n't) enough to go on\b",
     r"\b(?:information|info|details?|facts?|answer|part|that|this|it)(?: is|'s| are) (?:missing|absent|lacking|"
     r"(?:not|nowhere) (?:\w+ )?(?:in|part of|available|there))\b",
     r"\bno (?:\w+ )?(?:answer|conclusion|choice) (?:can|could|is|may) (?:be )?(?:\w+ )?(?:given|drawn|possible|made)\b",
@@ -248,11 +252,21 @@ def repeats_options(text: str) -> bool:
     return REPEATS.fullmatch(said) is not None and sum(kinds) != 2
 
 
+def _without_copy(text: str, context: str) -> str:
+    """A text without the context's sentences from where it has the first of them."""
+    said = [one for one in SENTENCE.split(text) if one.strip()]
+    start = next((n for n, one in enumerate(said) if one.count(" ") > 2 and context.startswith(lowered(one))), None)
+    if start is None:
+        return text
+    return "\n".join(said[:start] + [one for one in said[start:] if len(one) < 4 or lowered(one) not in context])
+
+
 def before_frame(text: str, gives_answer: Callable[[str, bool], bool], asked: str = "", context: str = "") -> str:
     """The part of a text before it repeats the frame of another prompt, or that of its own after nothing but an answer.
 
-    `gives_answer` is whether a text gives an answer, or nothing else.
+    `gives_answer` is whether a text gives an answer, or nothing else. A copy of the context is left out.
     """
+    text = _without_copy(text, lowered(context))
     for mark in islice(_FRAME.finditer(text), 4):
         head = text[: mark.start()]
         if re.search(r"\w", head) and not (mark["part"] and _FRAME.search(head)):
