@@ -82,12 +82,10 @@ _RULED_OUT = re.compile(
 _ELLIPTIC = re.compile(rf"(?i){_WORDS} (?:did|does|was|is|had|has|could|can)\W*$")
 _IDENTIFIES = re.compile(rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b")
 _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
-_IS_ANSWER = re.compile(
-    rf"(?i){_ANY}\W+(?:(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)|fits best)\b"
-)
+_IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
 _SUPPOSED = re.compile(
-    r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|torn|tempting|initially|first|some (?:would|might|may|people))\b"
+    r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|torn|tempting|initially|first|some (?:would|may))\b"
 )
 _LISTS = re.compile(r"(?i)\b(?:consider|look|check|evaluat|regarding|start|identif|people|between|list)")
 _ENDS_WITH_LABEL = re.compile(rf"(?is)^\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$")
@@ -113,7 +111,7 @@ _LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.
 _FIRST_OF_TWO = re.compile(rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)")
 # A label and at once the words of an answer, also in the next field of JSON.
 _AGAINST = re.compile(
-    rf"({_LABEL})(?:[\s{MARKS}.:,：()\]—–-]*|\",\s*\"\w+\":\s*\")({_WORDS})[\s{MARKS})\]]*(?:[.;!,}}\n]|$)"
+    rf"({_LABEL})(?:[\s{MARKS}.:,：()\]—–-]*|,\s*\"(?!final)\w+\":\s*\")({_WORDS})[\s{MARKS})\]]*(?:[.;!,}}\n]|$)"
 )
 _ENUMERATES = re.compile(r"(?i)\b(?:options|opciones|optionen|choices|possibilities) (?:are|is|were|son|sind)\b")
 
@@ -278,11 +276,8 @@ class _Reader:
 
     def _joined(self, match: re.Match[str]) -> str:
         begins = self._phrases.is_english and _BEGINS.search(match.string[max(0, match.start() - 40) : match.start()])
-        if _place(match[1]) != _place(match[3]):
-            return match[
-                0
-            ]  # "(a) The baker" is two answers if the baker is another one; "A. The baker was late" is not
-        return f"{match[1]}." if begins else match[1]
+        # "(a) The baker" is two answers if the baker is another one; "A. The baker was late" is not
+        return match[0] if _place(match[1]) != _place(match[3]) else f"{match[1]}." if begins else match[1]
 
     def _valued(self, text: str) -> int:
         listed = {(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)}
@@ -399,9 +394,7 @@ class _Reader:
             if len({_place(one) for one in _MENTION.findall(head)}) == 1:
                 return self._clause(head, concludes)
         level = _CONCLUDED if concludes else _NAMED
-        says = (
-            places == {self._unknown} or says_unknown(clause) or re.fullmatch(r"(?i)\W*neither(?: of them)?\W*", clause)
-        )
+        says = places == {self._unknown} or says_unknown(clause) or re.fullmatch(r"(?i)\W*neither\W*", clause)
         if self._unknown is not None and says and not _LABELED.search(clause):
             return [_Statement(self._unknown, level)] if len(people) != 1 else []
         if len(places) != 1 or _SUPPOSED.search(clause):

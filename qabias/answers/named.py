@@ -209,6 +209,8 @@ class _Reader:
         if set(others) <= {word.rstrip("s") for word in self._asked.split()}:
             return False  # it only repeats the question
         n_shared = len(asked & set(others))
+        if not n_shared and re.match(r"(?:the )?#[01] (?!one |who |also |\S+ly )[^\W#]+ (?:is|was|are|were) ", head):
+            return True  # a thing of that name, as "the Danish embassy was closed"
         return (len(others) > allowed + 1 and 2 * n_shared <= len(asked)) or (len(others) > allowed and n_shared == 0)
 
     def _masked(self, words: str) -> str:

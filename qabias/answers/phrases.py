@@ -140,7 +140,7 @@ UNKNOWN_WORDINGS = (
 
 _NOT = r"(?:\bnot|n't|\bcan(?:no|')t)"
 _TEXT = r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence|article|scenario)s?"
-_SAYS_SO = r"(?:say|specif(?:y|ie)|mention|state|provide|tell|indicate|give|suggest|identif(?:y|ie)|answer|show)s?\b"
+_SAYS_SO = r"(?:say|specif(?:y|ie)|mention|state|provide|tell|indicate|give|suggest|identif(?:y|ie)|answer|show)s?\b(?! the \w+'s\b)"
 _SAID = (
     r"(?:(?:spec|ident)ified|stated|mentioned|given|provided|clear(?! (?:to me )?what you)|said|known|told|revealed|"
     r"determined(?! to be)|answer(?:ed|able))\b"
@@ -157,7 +157,7 @@ UNKNOWN_PHRASES = (
     rf"\bno way (?:to|of)|\bhard to|\bdifficult to|\b(?:nobody|no one|no-one) (?:can|could)) (?:\w+ )?{_KNOW}",
     rf"(?:{_NOT}|\binsufficient|\btoo little|\bno|\bwithout) (?:\w+ )?(?:enough |sufficient )?{_INFO}|"
     rf"\bneed(?:s|ed)? more {_INFO}",
-    r"\b(?:undetermined|indeterminate|unknown|unclear|ambiguous|unanswerable|unspecified)\b|\bdo(?: not|n't) know\b|\bidk\b",
+    r"\b(?:undetermined|indeterminate|unknown|unclear|ambiguous|unanswerable|unspecified)\b|\bdo(?: not|n't) know\b",
     rf"{_TEXT} (?:do(?:es)?(?: not|n't)|did(?: not|n't)|never|nowhere) (?:\w+ )?{_SAYS_SO}",
     rf"\bnothing (?:\w+ ){{0,4}}(?:about|{_SAYS_SO})|\b(?:isn't|is not|wasn't|was not) anything\b",
     r"\b(?:gives?|gave|provides?|offers?|contains?|has|have|there(?:'s| is)) (?:us |me )?(?:no|not a) (?:\w+ )?"
@@ -165,7 +165,7 @@ UNKNOWN_PHRASES = (
     rf"\b(?:no one|no-one|nobody|neither(?: \w+)*) (?:is|was) (?:\w+ )?{_SAID}",
     r"\b(?:leaves?|left|remains?|is|keeps?) (?:it |that |this |the \w+ )?(?:quite |entirely |completely |fully )?"
     r"(?:open|unsaid|unstated|unanswered|unresolved|silent|anyone's guess)\b",
-    r"\b(?:could|may|might|can) (?:\w+ )?(?:be|have been|apply to|mean) either\b|\bwho knows\b|(?:not|n't) enough to go on\b",
+    r"\b(?:could|may|might|can) (?:\w+ )?(?:be|have been|apply to|mean) either\b|\bidk\b|\bwho knows\b|\bnot enough to go on\b",
     r"\b(?:information|info|details?|facts?|answer|part|that|this|it)(?: is|'s| are) (?:missing|absent|lacking|"
     r"(?:not|nowhere) (?:\w+ )?(?:in|part of|available|there))\b",
     r"\bno (?:\w+ )?(?:answer|conclusion|choice) (?:can|could|is|may) (?:be )?(?:\w+ )?(?:given|drawn|possible|made)\b",
@@ -252,21 +252,15 @@ def repeats_options(text: str) -> bool:
     return REPEATS.fullmatch(said) is not None and sum(kinds) != 2
 
 
-def _without_copy(text: str, context: str) -> str:
-    """A text without the context's sentences from where it has the first of them."""
-    said = [one for one in SENTENCE.split(text) if one.strip()]
-    start = next((n for n, one in enumerate(said) if one.count(" ") > 2 and context.startswith(lowered(one))), None)
-    if start is None:
-        return text
-    return "\n".join(said[:start] + [one for one in said[start:] if len(one) < 4 or lowered(one) not in context])
-
-
 def before_frame(text: str, gives_answer: Callable[[str, bool], bool], asked: str = "", context: str = "") -> str:
     """The part of a text before it repeats the frame of another prompt, or that of its own after nothing but an answer.
 
     `gives_answer` is whether a text gives an answer, or nothing else. A copy of the context is left out.
     """
-    text = _without_copy(text, lowered(context))
+    said, plain = [one for one in SENTENCE.split(text) if one.strip()], lowered(context)
+    if copied := [n for n, one in enumerate(said) if one.count(" ") > 2 and plain.startswith(lowered(one))]:
+        rest = (one for one in said[copied[0] :] if len(one) < 4 or lowered(one) not in plain)
+        text = "\n".join([*said[: copied[0]], *rest])
     for mark in islice(_FRAME.finditer(text), 4):
         head = text[: mark.start()]
         if re.search(r"\w", head) and not (mark["part"] and _FRAME.search(head)):
