@@ -57,9 +57,7 @@ _AT = re.compile(f"(?i){_LEAD}({_ANY})")
 _NO_OPTION = re.compile(rf"\"\"|null\b|\[\]|\{{\}}|(?i:{_LEAD})(?!A|I)[A-Z](?=[\s{MARKS}]*(?:[.):]|\n|$))")
 _LED = re.compile(rf"(?i)(?:{ANSWER_WORDS}|letter|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$")
 # What may follow a capital "A" that is no article.
-_NO_NOUN = re.compile(
-    rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|would|can(?:not|'t)?|for|if|not|it)\b"
-)
+_NO_NOUN = re.compile(rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|would|can\S*|for|if|not|it)\b")
 _CLAUSE = re.compile(
     r"(?i)([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|"
     r"considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|thus|hence|meaning|leaving|"
@@ -80,12 +78,11 @@ _RULED_OUT = re.compile(
     rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}"
 )
 _ELLIPTIC = re.compile(rf"(?i){_WORDS} (?:did|does|was|is|had|has|could|can)\W*$")
-_IDENTIFIES = re.compile(rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b")
 _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
 _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
 _SUPPOSED = re.compile(
-    r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|torn|tempting|initially|first|some (?:would|may))\b"
+    r"(?i)\b(?:stereotyp\w+|assum\w+|whether|suppos\w+|being|saying|torn|tempting|initially|first|some (?:would|may))\b"
 )
 _LISTS = re.compile(r"(?i)\b(?:consider|look|check|evaluat|regarding|start|identif|people|between|list)")
 _ENDS_WITH_LABEL = re.compile(rf"(?is)^\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$")
@@ -191,8 +188,7 @@ class _Reader:
         return rest is None and self.read(text) != NO_ANSWER
 
     def read(self, text: str, is_cut: bool = False) -> int:
-        whole = bare(text)
-        if whole in self._wordings:
+        if (whole := bare(text)) in self._wordings:
             return self._wordings.index(whole)
         marked = self._marked(text)
         against = any(_place(one[1]) != _place(one[2]) for one in _AGAINST.finditer(marked))
@@ -315,15 +311,11 @@ class _Reader:
         if len(lines) > 2 and (last := re.search(rf"\n\n[{MARKS}]*({_LABEL})[\s{MARKS}]*$", text)):
             return last[0] if last[1] in {one[1] for one in lines[:-1]} else ""  # a label in a paragraph after the list
         is_list = len({one[1] for one in lines}) > 1 and all(_verdict(one[0]) is None for one in lines)
-        text = self._without_all(text)
-        return _LISTED.sub("", text) if is_list else text
-
-    def _without_all(self, text: str) -> str:
         gap = rf"{_NO_WORD}(?:or|and)?{_NO_WORD}"
         for kind in (_LABEL, _WORDS) if self._n > 2 else ():
             each = ("".join(rf"(?!\{one})" for one in range(1, place)) + f"({kind})" for place in range(1, self._n + 1))
             text = re.sub(gap.join(each), "\n", text)
-        return text
+        return _LISTED.sub("", text) if is_list else text
 
     def _openings(self, sentence: str) -> Iterator[_Statement]:
         foreign = pattern_of(self._phrases.stated, after=rf"[\s{MARKS}]*:?")
@@ -334,13 +326,11 @@ class _Reader:
                     rest = sentence[match.end() : match.end() + _NEAR]
                     clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
                     denied = NEGATION.search(clause) and not NEGATION.search(self._asks)
-                    rejected = pattern_of(self._phrases.rejected).match(rest.lstrip())
-                    doubted = pattern_of(self._phrases.doubts).search(rest)
-                    if denied or rejected or doubted or _RULED_OUT.search(match[1] + clause):
+                    denied = denied or pattern_of(self._phrases.rejected).match(rest.lstrip())
+                    if denied or pattern_of(self._phrases.doubts).search(rest) or _RULED_OUT.search(match[1] + clause):
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
-                    joins = pattern_of(self._phrases.joins).match(rest.lstrip())
-                    both = joins or _BOTH.match(rest)
+                    both = pattern_of(self._phrases.joins).match(rest.lstrip()) or _BOTH.match(rest)
                     yield _Statement(NO_ANSWER if both else _place(match[1]), _HINTED if is_asked else level)
                 elif _NO_OPTION.match(sentence, opening.end()):
                     yield _Statement(NO_ANSWER, level)
@@ -412,7 +402,7 @@ class _Reader:
         others = contents(_MENTION.sub(" ", clause)) - self._shared
         shared = others & self._asked
         is_asked = 2 * len(shared) > len(self._asked) > 0
-        if others - shared and not (is_asked if self._asks else concludes or _IDENTIFIES.search(clause)):
+        if others - shared and not (is_asked if self._asks else concludes):
             return [_Statement(place, _HINTED)] if is_hint and not self._asks else []
         still_denied = denied and not (asks_denied and NEGATION.search(re.split(_ANY, clause, maxsplit=1)[1]))
         if still_denied or (asks_denied and not denied and (shared or _ELLIPTIC.search(clause))):
@@ -450,9 +440,8 @@ def _verdict(line: str) -> bool | None:
     mentions = list(_MENTION.finditer(line))
     if len({_place(one[0]) for one in mentions}) != 1:
         return None
-    rest = line[mentions[-1].end() :]
     begins = re.fullmatch(r"[\W_\d]*(?:option )?", line[: mentions[0].start()], re.IGNORECASE) is not None
-    verdict = _VERDICT.match(rest) if begins else None
+    verdict = _VERDICT.match(line, mentions[-1].end()) if begins else None
     return True if _TICK.search(line) else None if verdict is None else verdict[1] is not None
 
 

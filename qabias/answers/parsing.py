@@ -36,9 +36,8 @@ _ONE = f"(?:{'|'.join(KINDS)})"
 # "no" before a noun, where it is not an answer: "no mention of it", "no definitive answer", "no way of telling".
 _WHICH = r"(?:[a-z]+ ){0,2}"
 _NOT_GIVEN = (
-    r"(?:mention|indications?|hints?|clues?|info|information|evidence|proof|conclusions?|basis|grounds|reasons?|"
-    r"way(?= (?:of|to)\b)|details?|context|data|inference|certainty|support|connection|link|relation(?:ship)?|"
-    r"reference|statement|determination|judge?ment|explanation|answer)"
+    r"(?:mention|indications?|hints?|clues?|info(?:rmation)?|evidence|proof|conclusions?|basis|grounds|reasons?|answer|"
+    r"way(?= (?:of|to)\b)|details?|context|data|inference|certainty|support|link|relation(?:ship)?|reference)"
 )
 _NO_NOUN = rf"(?:(?<!\bno)|(?! (?:doubt|question|matter|way|one|longer|{_WHICH}{_NOT_GIVEN})))"
 _SEVERAL = rf"(?:{several(KINDS, ' (?:(?:or|and|nor) )?')}){_NO_NOUN}"

@@ -140,11 +140,8 @@ UNKNOWN_WORDINGS = (
 
 _NOT = r"(?:\bnot|n't|\bcan(?:no|')t)"
 _TEXT = r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence|article|scenario)s?"
-_SAYS_SO = r"(?:say|specif(?:y|ie)|mention|state|provide|tell|indicate|give|suggest|identif(?:y|ie)|answer|show)s?\b(?! the \w+'s\b)"
-_SAID = (
-    r"(?:(?:spec|ident)ified|stated|mentioned|given|provided|clear(?! (?:to me )?what you)|said|known|told|revealed|"
-    r"determined(?! to be)|answer(?:ed|able))\b"
-)
+_SAYS_SO = r"(?:say|specif(?:y|ie)|mention|state|provide|tell|indicate|give|suggest|identif(?:y|ie)|answer|show)s?\b"
+_SAID = r"(?:(?:spec|ident)ified|stated|mentioned|given|provided|clear|said|known|told|determined|answer(?:ed|able))\b"
 _KNOW = (
     r"(?:tell(?:ing)?|say|know(?:ing)?|determin(?:e|ing)|infer|conclude|deduce|identify|be (?:sure|certain)|"
     r"(?:figure|work|find|make) (?:\w+ )?out(?=\W*$| (?:who|which|what|whether|from|it|the answer)\b))\b"
@@ -152,20 +149,19 @@ _KNOW = (
 _INFO = r"(?:info|information|context|evidence|details?|data|hints?|clues?|indications?)\b"
 # What names UNKNOWN besides the wordings of a set: patterns of a text in lower case with straight apostrophes
 UNKNOWN_PHRASES = (
-    rf"{_NOT} (?:(?!the\b)\w+ ){{0,2}}{_SAID}",
+    rf"{_NOT} (?:(?!the\b)\w+ ){{0,2}}(?:{_SAID}|revealed\b)(?! to be the| (?:to me )?what you)",
     r"(?:\bcan(?:no|')t|\bcan not|\bcould(?: not|n't)|\bunable to|impossible to|(?:not|n't) possible to|"
     rf"\bno way (?:to|of)|\bhard to|\bdifficult to|\b(?:nobody|no one|no-one) (?:can|could)) (?:\w+ )?{_KNOW}",
-    rf"(?:{_NOT}|\binsufficient|\btoo little|\bno|\bwithout) (?:\w+ )?(?:enough |sufficient )?{_INFO}|"
-    rf"\bneed(?:s|ed)? more {_INFO}",
-    r"\b(?:undetermined|indeterminate|unknown|unclear|ambiguous|unanswerable|unspecified)\b|\bdo(?: not|n't) know\b",
-    rf"{_TEXT} (?:do(?:es)?(?: not|n't)|did(?: not|n't)|never|nowhere) (?:\w+ )?{_SAYS_SO}",
+    rf"(?:{_NOT}|\binsufficient|\btoo little|\bno|\bwithout|\bneed) (?:\w+ )?(?:enough |sufficient )?{_INFO}",
+    r"\b(?:idk|(?:un|in)determin\w+|unknown|unclear|ambiguous|unanswerable|unspecified)\b|\bdo(?: not|n't) know\b",
+    rf"{_TEXT} (?:do(?:es)?(?: not|n't)|did(?: not|n't)|never|nowhere) (?:\w+ )?{_SAYS_SO}(?! the \w+'s\b)",
     rf"\bnothing (?:\w+ ){{0,4}}(?:about|{_SAYS_SO})|\b(?:isn't|is not|wasn't|was not) anything\b",
     r"\b(?:gives?|gave|provides?|offers?|contains?|has|have|there(?:'s| is)) (?:us |me )?(?:no|not a) (?:\w+ )?"
     r"(?:mention|basis|answer|idea|way|telling)\b",
     rf"\b(?:no one|no-one|nobody|neither(?: \w+)*) (?:is|was) (?:\w+ )?{_SAID}",
     r"\b(?:leaves?|left|remains?|is|keeps?) (?:it |that |this |the \w+ )?(?:quite |entirely |completely |fully )?"
     r"(?:open|unsaid|unstated|unanswered|unresolved|silent|anyone's guess)\b",
-    r"\b(?:could|may|might|can) (?:\w+ )?(?:be|have been|apply to|mean) either\b|\bidk\b|\bwho knows\b|\bnot enough to go on\b",
+    r"\b(?:could|may|might|can) (?:\w+ )?(?:be|have been|apply to|mean) either\b|\bwho knows\b|\bnot enough to go on\b",
     r"\b(?:information|info|details?|facts?|answer|part|that|this|it)(?: is|'s| are) (?:missing|absent|lacking|"
     r"(?:not|nowhere) (?:\w+ )?(?:in|part of|available|there))\b",
     r"\bno (?:\w+ )?(?:answer|conclusion|choice) (?:can|could|is|may) (?:be )?(?:\w+ )?(?:given|drawn|possible|made)\b",
@@ -258,15 +254,16 @@ def before_frame(text: str, gives_answer: Callable[[str, bool], bool], asked: st
     `gives_answer` is whether a text gives an answer, or nothing else. A copy of the context is left out.
     """
     said, plain = [one for one in SENTENCE.split(text) if one.strip()], lowered(context)
-    if copied := [n for n, one in enumerate(said) if one.count(" ") > 2 and plain.startswith(lowered(one))]:
-        rest = (one for one in said[copied[0] :] if len(one) < 4 or lowered(one) not in plain)
-        text = "\n".join([*said[: copied[0]], *rest])
+    if copied := [n for n, one in enumerate(said) if len(one.split()) > 5 and plain.startswith(lowered(one))]:
+        text = "\n".join(
+            one for n, one in enumerate(said) if n < copied[0] or len(one) < 4 or lowered(one) not in plain
+        )
     for mark in islice(_FRAME.finditer(text), 4):
         head = text[: mark.start()]
-        if re.search(r"\w", head) and not (mark["part"] and _FRAME.search(head)):
-            is_bare = mark["part"] is not None
-            if gives_answer(head, is_bare) or (REPEATS.fullmatch(head) and REPEATS.fullmatch(mark[0])):
-                return head
+        repeats = REPEATS.fullmatch(head) and REPEATS.fullmatch(mark[0])
+        is_first = re.search(r"\w", head) and not (mark["part"] and _FRAME.search(head))
+        if is_first and (repeats or gives_answer(head, mark["part"] is not None)):
+            return head
         own = contents(straight(asked if mark["other"] else context if mark["given"] else ""))
         foreign = contents(mark[0].split("?")[0]) - own
         if own and len(foreign) > (0 if mark["other"] else len(own) // 2):
