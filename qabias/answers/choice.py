@@ -78,6 +78,7 @@ _RULED_OUT = re.compile(
     rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}"
 )
 _ELLIPTIC = re.compile(rf"(?i){_WORDS} (?:did|does|was|is|had|has|could|can)\W*$")
+_IDENTIFIES = re.compile(rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b")
 _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
 _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
@@ -106,9 +107,10 @@ _ORDINAL = re.compile(
 _VALUE = re.compile(rf"(?i)({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—(-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b")
 _LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.):]))[\s{MARKS}]*(?:[.):\]]|$)(.*)$")
 _FIRST_OF_TWO = re.compile(rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)")
-# A label and at once the words of an answer, also in the next field of JSON.
+# A label and at once the words of an answer, also in the next field of JSON, and the other way round there
 _AGAINST = re.compile(
-    rf"({_LABEL})(?:[\s{MARKS}.:,：()\]—–-]*|,\s*\"(?!final)\w+\":\s*\")({_WORDS})[\s{MARKS})\]]*(?:[.;!,}}\n]|$)"
+    rf"{_LABEL}(?:[\s{MARKS}.:,：()\]—–-]*|,\s*\"(?!final)\w+\":\s*\"){_WORDS}[\s{MARKS})\]]*(?:[.;!,}}\n]|$)|"
+    rf":\s*\"{_WORDS}\",\s*\"\w+\":\s*{_LABEL}"
 )
 _ENUMERATES = re.compile(r"(?i)\b(?:options|opciones|optionen|choices|possibilities) (?:are|is|were|son|sind)\b")
 
@@ -191,7 +193,7 @@ class _Reader:
         if (whole := bare(text)) in self._wordings:
             return self._wordings.index(whole)
         marked = self._marked(text)
-        against = any(_place(one[1]) != _place(one[2]) for one in _AGAINST.finditer(marked))
+        against = any(len({*map(_place, _MENTION.findall(one))}) > 1 for one in _AGAINST.findall(marked))
         if against or re.match(self._other_label, marked) or self._conflicts(marked):
             return NO_ANSWER
         if len({one[1] for one in _VALUE.finditer(marked)}) > 1 or _VALUE.fullmatch(marked.rstrip("% ")):
@@ -286,10 +288,8 @@ class _Reader:
         return best if is_clear else NO_ANSWER
 
     def _conflicts(self, text: str) -> bool:
-        if not self._labels or not self._phrases.is_english:
-            return False
-        listed = ((_place(one[1]), SENTENCE.split(one[2].strip())[0]) for one in _LISTED.finditer(text) if one[1])
-        return any(self._is_against(*one) for one in listed)
+        listed = _LISTED.finditer(text) if self._labels and self._phrases.is_english else ()
+        return any(self._is_against(_place(one[1]), SENTENCE.split(one[2].strip())[0]) for one in listed if one[1])
 
     def _is_against(self, place: int, said: str) -> bool:
         if place != self._unknown and _FIRST_OF_TWO.match(said):
@@ -402,7 +402,7 @@ class _Reader:
         others = contents(_MENTION.sub(" ", clause)) - self._shared
         shared = others & self._asked
         is_asked = 2 * len(shared) > len(self._asked) > 0
-        if others - shared and not (is_asked if self._asks else concludes):
+        if others - shared and not (is_asked if self._asks else concludes or _IDENTIFIES.search(clause)):
             return [_Statement(place, _HINTED)] if is_hint and not self._asks else []
         still_denied = denied and not (asks_denied and NEGATION.search(re.split(_ANY, clause, maxsplit=1)[1]))
         if still_denied or (asks_denied and not denied and (shared or _ELLIPTIC.search(clause))):

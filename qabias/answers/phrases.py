@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import compress, islice
 
 MARKS = "\"'“”„«»`*_~"  # quotation marks and markup around an answer
 
@@ -253,11 +253,10 @@ def before_frame(text: str, gives_answer: Callable[[str, bool], bool], asked: st
 
     `gives_answer` is whether a text gives an answer, or nothing else. A copy of the context is left out.
     """
-    said, plain = [one for one in SENTENCE.split(text) if one.strip()], lowered(context)
-    if copied := [n for n, one in enumerate(said) if len(one.split()) > 5 and plain.startswith(lowered(one))]:
-        text = "\n".join(
-            one for n, one in enumerate(said) if n < copied[0] or len(one) < 4 or lowered(one) not in plain
-        )
+    said, base = [one for one in SENTENCE.split(text) if one.strip()], lowered(context)
+    if copied := [n for n, one in enumerate(said) if len(one.split()) > 5 and base.startswith(lowered(one))]:
+        left = (n < copied[0] or len(one) < 4 or lowered(one) not in base for n, one in enumerate(said))
+        text = "\n".join(compress(said, left))
     for mark in islice(_FRAME.finditer(text), 4):
         head = text[: mark.start()]
         repeats = REPEATS.fullmatch(head) and REPEATS.fullmatch(mark[0])
