@@ -326,7 +326,7 @@ class _Reader:
                     rest = sentence[match.end() : match.end() + _NEAR]
                     clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
                     denied = NEGATION.search(clause) and not NEGATION.search(self._asks)
-                    denied = denied or pattern_of(self._phrases.rejected).match(rest.lstrip())
+                    denied = denied or pattern_of(self._phrases.rejected).match(rest.lstrip()) is not None
                     if denied or pattern_of(self._phrases.doubts).search(rest) or _RULED_OUT.search(match[1] + clause):
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None

@@ -154,12 +154,12 @@ def parse_inference_released(text: str, form: Form) -> int:
 _LATINO = re.compile(r"\blatin[ax](?=s?\b)", re.IGNORECASE)
 
 
-def parse_person(text: str, people: Sequence[str], asked: str = "") -> int | None:
+def parse_person(text: str, people: Sequence[str], asked: str = "", context: str = "") -> int | None:
     """Read which of two people a text names: their place, None for UNKNOWN, `NO_ANSWER` for none, two or a doubt."""
     if re.match(r"(?i)\W*(?:maybe|perhaps|possibly)\b", text):
         return NO_ANSWER
     answers = [_LATINO.sub("Latino", person) for person in people]
-    place = parse_choice(_LATINO.sub("Latino", text), (*answers, "Unknown"), "", asked=asked)
+    place = parse_choice(_LATINO.sub("Latino", text), (*answers, "Unknown"), "", asked=asked, context=context)
     return None if place == len(people) else place
 
 
