@@ -83,7 +83,7 @@ def _answers(said: str, is_bare: bool) -> bool:
 
 
 def _read_inference(said: str, is_cut: bool) -> int:
-    if REPEATS.fullmatch(said) or REPEATS.fullmatch(said.strip().partition("\n")[0]):
+    if REPEATS.fullmatch(said) or (not behind(said, FINAL) and REPEATS.fullmatch(said.strip().partition("\n")[0])):
         return NO_ANSWER
     final = _only(map(_final_label, behind(said, FINAL)))
     if final is not None:
