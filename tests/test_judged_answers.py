@@ -62,6 +62,56 @@ def test_a_further_question_never_changes_an_open_answer_or_a_label(text, frame,
         assert parse_inference(label + frame.format("yes")) == parse_inference(label)
 
 
+CONTEXT = "The cook and the baker met at the old station on Monday. The baker missed the bus."
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (CONTEXT, NO_ANSWER),
+        (f"{CONTEXT} So the baker was late.", 1),
+        (f"A\n\n{CONTEXT}", 0),
+        ("The one who was late, or unknown if nobody says so.", NO_ANSWER),
+        ("The answer is: C. The baker.", NO_ANSWER),
+        ("The answer is A, the baker.", NO_ANSWER),
+        ("A. The baker was much later than the cook", NO_ANSWER),
+        ('{"answer": "A", "name": "The baker"}', NO_ANSWER),
+        ('{"name": "The baker", "answer": "A"}', NO_ANSWER),
+        ("The answer is C. The cook and the baker were both there.", 2),
+        ("The text does not mention the station's name.", NO_ANSWER),
+        ("It is not clear to me what you want.", NO_ANSWER),
+        ("**A**\n\n**B**\n\n**C**", NO_ANSWER),
+        ("1. Both left early.\n2. The cook", NO_ANSWER),
+        ("The second one.", 1),
+        ("Some would say A, but the right answer is B.", 1),
+    ],
+)
+def test_copies_contradictions_and_lists_are_no_answers(text, place):
+    assert parse_choice(Written(text, "length"), PEOPLE, asked=QUESTION, context=CONTEXT) == place
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("The person who met the baker was late.", NO_ANSWER),
+        ("The person who bakes was late.", NO_ANSWER),
+        ("The baker was late.", 1),
+        ("The Danish ferry was closed.", NO_ANSWER),
+        ("The Danish tourist was late.", 0),
+        (CONTEXT, NO_ANSWER),
+    ],
+)
+def test_a_name_in_another_thing_names_nobody(text, place):
+    people = ("The Danish guest", "The baker", "Unknown")
+    context = CONTEXT.replace("cook", "Danish guest")
+    said = text.replace("cook", "Danish guest")
+    assert parse_named(said, people, QUESTION, context=context).place == place
+
+
+def test_an_argument_after_repeated_labels_is_no_answer():
+    assert parse_inference("yes, no or maybe.\n\nIt is true because more of them cook.") == NO_ANSWER
+
+
 TEMPLATES = (
     "{a}",
     "The answer is {a}.",

@@ -57,9 +57,7 @@ _AT = re.compile(f"(?i){_LEAD}({_ANY})")
 _NO_OPTION = re.compile(rf"\"\"|null\b|\[\]|\{{\}}|(?i:{_LEAD})(?!A|I)[A-Z](?=[\s{MARKS}]*(?:[.):]|\n|$))")
 _LED = re.compile(rf"(?i)(?:{ANSWER_WORDS}|letter|choose|select)[\s{MARKS}]*(?:(?:is|be|was)\b|[:：=-]+>?)?{_AROUND}$")
 # What may follow a capital "A" that is no article.
-_NO_NOUN = re.compile(
-    rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|would|can(?:not|'t)?|for|if|not|it)\b"
-)
+_NO_NOUN = re.compile(rf"(?i)(?:{_JOINS}|is|was|or|and|nor|but|because|since|as|given|would|can\S*|for|if|not|it)\b")
 _CLAUSE = re.compile(
     r"(?i)([,;:：—–()|→⇒]|\s-+\s|[-=]+>|\b(?:but|whereas|while|although|though|however|because|since|given|due to|"
     r"considering|so(?! (?:could|might|may|can|did|do|does|is|was|has|had)\b)|therefore|thus|hence|meaning|leaving|"
@@ -79,12 +77,13 @@ _RULED_OUT = re.compile(
     r"(?:the|an?|my) (?:\w+ ){0,2}(?:answer|option|choice|one))\s*)+\W*$)"
     rf"|(?<=not|n't) (?:(?:option|be|likely)\s+)?{_ANY}"
 )
+_ELLIPTIC = re.compile(rf"(?i){_WORDS} (?:did|does|was|is|had|has|could|can)\W*$")
 _IDENTIFIES = re.compile(rf"(?i)\bit(?:'s| is| was) {_ANY} (?:who|fault)\b")
 _UNSURE = re.compile(r"(?i)\b(?:(?:not|n't) (?:be )?(?:\w+ )?(?:sure|certain)|unsure|uncertain)\b")
 _IS_ANSWER = re.compile(rf"(?i){_ANY}\W+(?:is|was|must be) (?:the )?(?:\w+ )?(?:answer|choice|option|correct|right)\b")
 _HEDGE = re.compile(r"(?i)\b(?:might|may|could|possibl[ey]|plausible|suggests?|seems?)\b")
 _SUPPOSED = re.compile(
-    r"(?i)\b(?:stereotyp\w+|assum\w+|unfair|whether|suppos\w+|being|saying|torn|tempting|initially|first)\b"
+    r"(?i)\b(?:stereotyp\w+|assum\w+|whether|suppos\w+|being|saying|torn|tempting|initially|first|some (?:would|may))\b"
 )
 _LISTS = re.compile(r"(?i)\b(?:consider|look|check|evaluat|regarding|start|identif|people|between|list)")
 _ENDS_WITH_LABEL = re.compile(rf"(?is)^\W*(?:[^\W_]+\W+){{0,9}}?[^\W_]*{_LABEL}[\s{MARKS}.!。)\]]*$")
@@ -101,12 +100,18 @@ _NTH = "first|second|third|last|1st|2nd|3rd"
 _ORDINAL = re.compile(
     r"(?i)(?:\b(?:options?|choice)|\b(?:choice|answer) is (?:number|no\.?)|^\W*(?:number|#)) ?(?:number |no\. ?|#)?"
     r"([123]|one|two|three)\b(?! of\b|[.,]\d| ?%|-)|"
-    rf"(?:(?<!\w)|\bthe )({_NTH})(?:(?= (?:and|or) (?:the )?(?:{_NTH}))| (?:listed )?(?:options?|answers?)\b)"
+    rf"(?:(?<!\w)|\bthe )({_NTH})(?:(?= (?:and|or) (?:the )?(?:{_NTH}))| (?:listed )?(?:options?|answers?)\b)|"
+    rf"^\W*(?:the )?({_NTH})(?: one)?(?=\W*$)"
 )
 # A value for every answer: probabilities, or true and false.
 _VALUE = re.compile(rf"(?i)({_ANY})(?:\s*\))?[\s{MARKS}|:=.–—(-]*(?:is )?(\d+(?:\.\d+)?|\.\d+|true|false)\b")
 _LISTED = re.compile(rf"(?m)^{_NO_WORD}(?:option |the )?(?:({_LABEL})|[A-Z](?=[.):]))[\s{MARKS}]*(?:[.):\]]|$)(.*)$")
 _FIRST_OF_TWO = re.compile(rf"(?i){_NO_WORD}(?:{_ANY}{_NO_WORD})?(?:or|and) {_NO_WORD}(?:{_ANY}|an?\b)")
+# A label and at once the words of an answer, also in the next field of JSON, and the other way round there
+_AGAINST = re.compile(
+    rf"{_LABEL}(?:[\s{MARKS}.:,：()\]—–-]*|,\s*\"(?!final)\w+\":\s*\"){_WORDS}[\s{MARKS})\]]*(?:[.;!,}}\n]|$)|"
+    rf":\s*\"{_WORDS}\",\s*\"\w+\":\s*{_LABEL}"
+)
 _ENUMERATES = re.compile(r"(?i)\b(?:options|opciones|optionen|choices|possibilities) (?:are|is|were|son|sind)\b")
 
 
@@ -185,18 +190,18 @@ class _Reader:
         return rest is None and self.read(text) != NO_ANSWER
 
     def read(self, text: str, is_cut: bool = False) -> int:
-        whole = bare(text)
-        if whole in self._wordings:
+        if (whole := bare(text)) in self._wordings:
             return self._wordings.index(whole)
         marked = self._marked(text)
-        if re.match(self._other_label, marked) or self._conflicts(marked):
+        against = any(len({*map(_place, _MENTION.findall(one))}) > 1 for one in _AGAINST.findall(marked))
+        if against or re.match(self._other_label, marked) or self._conflicts(marked):
             return NO_ANSWER
-        if len({one[1] for one in _VALUE.finditer(marked)}) > 1:
+        if len({one[1] for one in _VALUE.finditer(marked)}) > 1 or _VALUE.fullmatch(marked.rstrip("% ")):
             return self._valued(marked)
         marked = self._without_listing(marked)
         if is_cut:  # without the last sentence
             ends = [one.end() for one in SENTENCE.finditer(marked.rstrip()) if _MENTION.search(marked[: one.end()])]
-            marked = marked[: ends[-1]] if ends else marked
+            marked = re.sub(r"\n\W*\d+[.)][^\n]*$", "", marked[: ends[-1]] if ends else marked)
         made = self._statements(marked)
         first = re.match(rf"{_NO_WORD}({_WORDS})[\s{MARKS}]*(?:[.,]|\n|$)", marked)
         corrections = [number for number, one in enumerate(made) if one.level == _CORRECTS]
@@ -247,7 +252,7 @@ class _Reader:
         return re.sub(rf"({_WORDS}) (?:with|in|wearing|from) (?:(?:an?|the|his|her)\s+)?[^\W_]+", r"\1", text)
 
     def _as_ordinal(self, match: re.Match[str]) -> str:
-        word = (match[1] or match[2]).lower()
+        word = match[match.lastindex or 0].lower()
         place = self._n - 1 if word == "last" else _NUMBERS.index(word) % 3
         return chr(_BY_LABEL + place) if place < self._n else match[0]
 
@@ -264,16 +269,13 @@ class _Reader:
             goes_on = pattern_of(self._phrases.rejected + self._phrases.joins).match(rest) or _NO_NOUN.match(rest)
             is_noun = match[0] in "AÀ" and re.match(r"[^\W\d_]", rest) and not goes_on
             ending = pattern_of(self._phrases.endings).match(after)
-            is_label = bool(not is_noun or ending or (self._phrases.is_english and not rest.isascii()))
+            is_label = bool(not is_noun or ending or (self._phrases.is_english and not rest[:1].isascii()))
         return chr(_BY_LABEL + self._labels[match[0].casefold()]) if is_label else match[0]
 
     def _joined(self, match: re.Match[str]) -> str:
         begins = self._phrases.is_english and _BEGINS.search(match.string[max(0, match.start() - 40) : match.start()])
-        if _place(match[1]) != _place(match[3]):
-            return match[
-                0
-            ]  # "(a) The baker" is two answers if the baker is another one; "A. The baker was late" is not
-        return f"{match[1]}." if begins else match[1]
+        # "(a) The baker" is two answers if the baker is another one; "A. The baker was late" is not
+        return match[0] if _place(match[1]) != _place(match[3]) else f"{match[1]}." if begins else match[1]
 
     def _valued(self, text: str) -> int:
         listed = {(_place(one[1]), one[2].lower()) for one in _VALUE.finditer(text)}
@@ -286,10 +288,8 @@ class _Reader:
         return best if is_clear else NO_ANSWER
 
     def _conflicts(self, text: str) -> bool:
-        if not self._labels or not self._phrases.is_english:
-            return False
-        listed = ((_place(one[1]), SENTENCE.split(one[2].strip())[0]) for one in _LISTED.finditer(text) if one[1])
-        return any(self._is_against(*one) for one in listed)
+        listed = _LISTED.finditer(text) if self._labels and self._phrases.is_english else ()
+        return any(self._is_against(_place(one[1]), SENTENCE.split(one[2].strip())[0]) for one in listed if one[1])
 
     def _is_against(self, place: int, said: str) -> bool:
         if place != self._unknown and _FIRST_OF_TWO.match(said):
@@ -297,7 +297,7 @@ class _Reader:
         places, words = {_place(one) for one in _MENTION.findall(said)}, TOKEN.findall(said)
         if says_unknown(said) or NEGATION.search(said) or not (places or words):
             return False
-        if places:
+        if places := {_place(one) for one in _MENTION.findall(_INSTEAD.sub("", said))}:
             return len(places) == 1 and place not in places and re.match(rf"{_NO_WORD}{_ANY}", said) is not None
         has_form = re.match(r"(?i)\W*(?:the|an?) (?:[\w-]+ ){0,2}[\w-]+\W*$", said) or contents(said) & self._shared
         is_name = len(words) <= 4 and all(word[0].isupper() for word in words) and {*map(str.casefold, words)} - COMMON
@@ -308,18 +308,14 @@ class _Reader:
             return text
         text = "\n".join(line for line in text.split("\n") if not _ENUMERATES.search(line))
         lines = list(_LISTED.finditer(text))
-        if len(lines) > 2 and (last := re.search(rf"\n\n[{MARKS}]*{_LABEL}[\s{MARKS}]*$", text)):
-            return last[0]  # a label in a paragraph after the list
+        if len(lines) > 2 and (last := re.search(rf"\n\n[{MARKS}]*({_LABEL})[\s{MARKS}]*$", text)):
+            return last[0] if last[1] in {one[1] for one in lines[:-1]} else ""  # a label in a paragraph after the list
         is_list = len({one[1] for one in lines}) > 1 and all(_verdict(one[0]) is None for one in lines)
-        text = self._without_all(text)
-        return _LISTED.sub("", text) if is_list else text
-
-    def _without_all(self, text: str) -> str:
         gap = rf"{_NO_WORD}(?:or|and)?{_NO_WORD}"
         for kind in (_LABEL, _WORDS) if self._n > 2 else ():
             each = ("".join(rf"(?!\{one})" for one in range(1, place)) + f"({kind})" for place in range(1, self._n + 1))
             text = re.sub(gap.join(each), "\n", text)
-        return text
+        return _LISTED.sub("", text) if is_list else text
 
     def _openings(self, sentence: str) -> Iterator[_Statement]:
         foreign = pattern_of(self._phrases.stated, after=rf"[\s{MARKS}]*:?")
@@ -330,13 +326,11 @@ class _Reader:
                     rest = sentence[match.end() : match.end() + _NEAR]
                     clause = re.split("[,;.]| and | but ", rest, maxsplit=1)[0]
                     denied = NEGATION.search(clause) and not NEGATION.search(self._asks)
-                    rejected = pattern_of(self._phrases.rejected).match(rest.lstrip())
-                    doubted = pattern_of(self._phrases.doubts).search(rest)
-                    if denied or rejected or doubted or _RULED_OUT.search(match[1] + clause):
+                    denied = denied or pattern_of(self._phrases.rejected).match(rest.lstrip()) is not None
+                    if denied or pattern_of(self._phrases.doubts).search(rest) or _RULED_OUT.search(match[1] + clause):
                         continue
                     is_asked = re.match(rf"[\s{MARKS}]*\?", rest) is not None
-                    joins = pattern_of(self._phrases.joins).match(rest.lstrip())
-                    both = joins or _BOTH.match(rest)
+                    both = pattern_of(self._phrases.joins).match(rest.lstrip()) or _BOTH.match(rest)
                     yield _Statement(NO_ANSWER if both else _place(match[1]), _HINTED if is_asked else level)
                 elif _NO_OPTION.match(sentence, opening.end()):
                     yield _Statement(NO_ANSWER, level)
@@ -381,6 +375,8 @@ class _Reader:
     def _clause(self, clause: str, concludes: bool) -> list[_Statement]:
         places = {_place(one) for one in _MENTION.findall(clause)}
         people = places - {self._unknown}
+        if re.match(rf"(?i)\W*or {_ANY}", clause):
+            return [_Statement(NO_ANSWER, _NAMED)]
         if _RULED_OUT.search(clause) and people:
             return [_Statement(place, _OUT) for place in places]
         if len(places) > 1:
@@ -388,9 +384,7 @@ class _Reader:
             if len({_place(one) for one in _MENTION.findall(head)}) == 1:
                 return self._clause(head, concludes)
         level = _CONCLUDED if concludes else _NAMED
-        says = (
-            places == {self._unknown} or says_unknown(clause) or re.fullmatch(r"(?i)\W*neither(?: of them)?\W*", clause)
-        )
+        says = places == {self._unknown} or says_unknown(clause) or re.fullmatch(r"(?i)\W*neither\W*", clause)
         if self._unknown is not None and says and not _LABELED.search(clause):
             return [_Statement(self._unknown, level)] if len(people) != 1 else []
         if len(places) != 1 or _SUPPOSED.search(clause):
@@ -411,7 +405,7 @@ class _Reader:
         if others - shared and not (is_asked if self._asks else concludes or _IDENTIFIES.search(clause)):
             return [_Statement(place, _HINTED)] if is_hint and not self._asks else []
         still_denied = denied and not (asks_denied and NEGATION.search(re.split(_ANY, clause, maxsplit=1)[1]))
-        if still_denied or (asks_denied and not denied and shared):
+        if still_denied or (asks_denied and not denied and (shared or _ELLIPTIC.search(clause))):
             return []
         return [_Statement(place, _HINTED if is_hint else level)]
 
@@ -446,9 +440,8 @@ def _verdict(line: str) -> bool | None:
     mentions = list(_MENTION.finditer(line))
     if len({_place(one[0]) for one in mentions}) != 1:
         return None
-    rest = line[mentions[-1].end() :]
     begins = re.fullmatch(r"[\W_\d]*(?:option )?", line[: mentions[0].start()], re.IGNORECASE) is not None
-    verdict = _VERDICT.match(rest) if begins else None
+    verdict = _VERDICT.match(line, mentions[-1].end()) if begins else None
     return True if _TICK.search(line) else None if verdict is None else verdict[1] is not None
 
 

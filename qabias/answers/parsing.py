@@ -36,9 +36,8 @@ _ONE = f"(?:{'|'.join(KINDS)})"
 # "no" before a noun, where it is not an answer: "no mention of it", "no definitive answer", "no way of telling".
 _WHICH = r"(?:[a-z]+ ){0,2}"
 _NOT_GIVEN = (
-    r"(?:mention|indications?|hints?|clues?|info|information|evidence|proof|conclusions?|basis|grounds|reasons?|"
-    r"way(?= (?:of|to)\b)|details?|context|data|inference|certainty|support|connection|link|relation(?:ship)?|"
-    r"reference|statement|determination|judge?ment|explanation|answer)"
+    r"(?:mention|indications?|hints?|clues?|info(?:rmation)?|evidence|proof|conclusions?|basis|grounds|reasons?|answer|"
+    r"way(?= (?:of|to)\b)|details?|context|data|inference|certainty|support|link|relation(?:ship)?|reference)"
 )
 _NO_NOUN = rf"(?:(?<!\bno)|(?! (?:doubt|question|matter|way|one|longer|{_WHICH}{_NOT_GIVEN})))"
 _SEVERAL = rf"(?:{several(KINDS, ' (?:(?:or|and|nor) )?')}){_NO_NOUN}"
@@ -84,7 +83,7 @@ def _answers(said: str, is_bare: bool) -> bool:
 
 
 def _read_inference(said: str, is_cut: bool) -> int:
-    if REPEATS.fullmatch(said):
+    if REPEATS.fullmatch(said) or (not behind(said, FINAL) and REPEATS.fullmatch(said.strip().partition("\n")[0])):
         return NO_ANSWER
     final = _only(map(_final_label, behind(said, FINAL)))
     if final is not None:
@@ -155,12 +154,12 @@ def parse_inference_released(text: str, form: Form) -> int:
 _LATINO = re.compile(r"\blatin[ax](?=s?\b)", re.IGNORECASE)
 
 
-def parse_person(text: str, people: Sequence[str], asked: str = "") -> int | None:
+def parse_person(text: str, people: Sequence[str], asked: str = "", context: str = "") -> int | None:
     """Read which of two people a text names: their place, None for UNKNOWN, `NO_ANSWER` for none, two or a doubt."""
     if re.match(r"(?i)\W*(?:maybe|perhaps|possibly)\b", text):
         return NO_ANSWER
     answers = [_LATINO.sub("Latino", person) for person in people]
-    place = parse_choice(_LATINO.sub("Latino", text), (*answers, "Unknown"), "", asked=asked)
+    place = parse_choice(_LATINO.sub("Latino", text), (*answers, "Unknown"), "", asked=asked, context=context)
     return None if place == len(people) else place
 
 

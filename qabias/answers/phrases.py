@@ -7,14 +7,14 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import compress, islice
 
 MARKS = "\"'“”„«»`*_~"  # quotation marks and markup around an answer
 
 # Words for "answer" in languages that models are asked in, or fall into.
 ANSWER_WORDS = (
     r"answer|response|choice|option|antwort|antwoord|respuesta|resposta|réponse|reponse|risposta|svar|svaret|vastaus|"
-    r"odpowiedź|odpověď|ответ|відповідь|cevap|yanıt|jawaban|câu trả lời|đáp án|답|정답|答案|答え|回答|الإجابة|उत्तर"
+    r"odpowiedź|odpověď|ответ|відповідь|cevap|yanıt|jawaban|câu trả lời|đáp án|답|정답|答案|答え|正解|回答|الإجابة|उत्तर"
 )
 _FINAL_WORDS = r"final|correct|right|best|(?:most )?likely|most appropriate|finale|endgültige"
 
@@ -43,7 +43,7 @@ choice letter correct right best final likely most more probably perhaps maybe c
 say said guess choose pick select selected going went lean leaning seems appears based text passage context story
 question given according conclusion verdict means makes make made clear follows left remaining all considered result i'd
 i'll it's that's he's she's i'm yes okay indeed case actually wait sorry mean meant rather instead cannot himself
-herself either let uses use wears him premise premises hypothesis user human exercise
+herself either let uses use wears him words premise premises hypothesis user human exercise
 """
 COMMON = frozenset(_COMMON.split())  # words that do not tell what a sentence is about
 
@@ -149,12 +149,12 @@ _KNOW = (
 _INFO = r"(?:info|information|context|evidence|details?|data|hints?|clues?|indications?)\b"
 # What names UNKNOWN besides the wordings of a set: patterns of a text in lower case with straight apostrophes
 UNKNOWN_PHRASES = (
-    rf"{_NOT} (?:(?!the\b)\w+ ){{0,2}}{_SAID}",
+    rf"{_NOT} (?:(?!the\b)\w+ ){{0,2}}(?:{_SAID}|revealed\b)(?! to be the| (?:to me )?what you)",
     r"(?:\bcan(?:no|')t|\bcan not|\bcould(?: not|n't)|\bunable to|impossible to|(?:not|n't) possible to|"
     rf"\bno way (?:to|of)|\bhard to|\bdifficult to|\b(?:nobody|no one|no-one) (?:can|could)) (?:\w+ )?{_KNOW}",
-    rf"(?:{_NOT}|\binsufficient|\btoo little|\bno|\bwithout) (?:\w+ )?(?:enough |sufficient )?{_INFO}",
-    r"\b(?:undetermined|indeterminate|unknown|unclear|ambiguous|unanswerable|unspecified)\b|\bdo(?: not|n't) know\b",
-    rf"{_TEXT} (?:do(?:es)?(?: not|n't)|did(?: not|n't)|never|nowhere) (?:\w+ )?{_SAYS_SO}",
+    rf"(?:{_NOT}|\binsufficient|\btoo little|\bno|\bwithout|\bneed) (?:\w+ )?(?:enough |sufficient )?{_INFO}",
+    r"\b(?:idk|(?:un|in)determin\w+|unknown|unclear|ambiguous|unanswerable|unspecified)\b|\bdo(?: not|n't) know\b",
+    rf"{_TEXT} (?:do(?:es)?(?: not|n't)|did(?: not|n't)|never|nowhere) (?:\w+ )?{_SAYS_SO}(?! the \w+'s\b)",
     rf"\bnothing (?:\w+ ){{0,4}}(?:about|{_SAYS_SO})|\b(?:isn't|is not|wasn't|was not) anything\b",
     r"\b(?:gives?|gave|provides?|offers?|contains?|has|have|there(?:'s| is)) (?:us |me )?(?:no|not a) (?:\w+ )?"
     r"(?:mention|basis|answer|idea|way|telling)\b",
@@ -251,14 +251,18 @@ def repeats_options(text: str) -> bool:
 def before_frame(text: str, gives_answer: Callable[[str, bool], bool], asked: str = "", context: str = "") -> str:
     """The part of a text before it repeats the frame of another prompt, or that of its own after nothing but an answer.
 
-    `gives_answer` is whether a text gives an answer, or nothing else.
+    `gives_answer` is whether a text gives an answer, or nothing else. A copy of the context is left out.
     """
+    said, base = [one for one in SENTENCE.split(text) if one.strip()], lowered(context)
+    if copied := [n for n, one in enumerate(said) if len(one.split()) > 5 and base.startswith(lowered(one))]:
+        left = (n < copied[0] or len(one) < 4 or lowered(one) not in base for n, one in enumerate(said))
+        text = "\n".join(compress(said, left))
     for mark in islice(_FRAME.finditer(text), 4):
         head = text[: mark.start()]
-        if re.search(r"\w", head) and not (mark["part"] and _FRAME.search(head)):
-            is_bare = mark["part"] is not None
-            if gives_answer(head, is_bare) or (REPEATS.fullmatch(head) and REPEATS.fullmatch(mark[0])):
-                return head
+        repeats = REPEATS.fullmatch(head) and REPEATS.fullmatch(mark[0])
+        is_first = re.search(r"\w", head) and not (mark["part"] and _FRAME.search(head))
+        if is_first and (repeats or gives_answer(head, mark["part"] is not None)):
+            return head
         own = contents(straight(asked if mark["other"] else context if mark["given"] else ""))
         foreign = contents(mark[0].split("?")[0]) - own
         if own and len(foreign) > (0 if mark["other"] else len(own) // 2):

@@ -198,7 +198,8 @@ class ForcedChoice(BBQBenchmark):
         """Index of the person that a text names, -1 for none or an abstention."""
         offered = persons(example)
         answers = [example[f"ans{place}"] for place in offered]
-        chosen = parse_choice(text, answers, _LETTERS, self.phrases_of(example), example.get("question", ""))
+        asked, context = example.get("question", ""), example.get("context", "")
+        chosen = parse_choice(text, answers, _LETTERS, self.phrases_of(example), asked, context)
         return offered[chosen] if chosen >= 0 else -1
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:

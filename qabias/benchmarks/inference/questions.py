@@ -91,7 +91,7 @@ def read_answer(text: str, rule: str, row: Mapping[str, Any]) -> int:
             groups, places = groups[::-1], places[::-1]
         named = parse_person_released(text, *groups, whole_words=row["category"] == _BY_WORDS)
         return int(row["unknown_loc"] if named is None else places[named])
-    named = parse_person(text, (row["ans0"], row["ans1"]), row.get("question", ""))
+    named = parse_person(text, (row["ans0"], row["ans1"]), row.get("question", ""), row.get("context", ""))
     return int(row["unknown_loc"]) if named is None else named
 
 
