@@ -192,7 +192,7 @@ def test_a_number_in_the_answers_is_no_index():
     assert read["prediction"].to_pylist() == [-1, -1, 2]  # number and words of the second contradict each other
 
 
-@pytest.mark.parametrize("given", [["True"], [""], [None], ["the third one"], [math.nan], [" - "]])
+@pytest.mark.parametrize("given", [["True"], [""], [None], ["the tall one"], [math.nan], [" - "]])
 def test_answers_of_which_none_can_be_read_have_no_score(rows, given):
     with pytest.raises(QabiasError, match="none of the 120 answers can be read"):
         qabias.score(given * 120, rows)

@@ -260,11 +260,13 @@ def test_the_folder_of_an_export_is_verified_file_by_file(copied, tmp_path, monk
         verify(store)
     assert verify(store, run_folder).differences == ()
     [record] = store.rglob("*_samples.jsonl")
-    for path in (record, store / "bias.md", store / "bias_by_category.csv", store / "bias_by_category.tex"):
-        text = path.read_text("utf-8")
+    paths = (record, store / "bias.md", store / "bias_by_category.csv", store / "bias_by_category.tex")
+    texts = [path.read_text("utf-8") for path in paths]
+    for path, text in zip(paths, texts, strict=True):
         [begin] = [match.start() for match in itertools.islice(re.finditer(r"\d", text), 40, 41)]
         path.write_text(f"{text[:begin]}{(int(text[begin]) + 1) % 10}{text[begin + 1 :]}", "utf-8")
-        assert {place.partition(":")[0] for place in places(store, run_folder)} == {path.name}
+    assert {place.partition(":")[0] for place in places(store, run_folder)} == {path.name for path in paths}
+    for path, text in zip(paths, texts, strict=True):
         path.write_text(text, "utf-8")
     (store / "bias.pdf").write_bytes(b"%PDF-")
     assert verify(store, run_folder).notes == ("bias.pdf is a picture, not verified.",)
