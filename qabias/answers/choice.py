@@ -207,7 +207,7 @@ class _Reader:
         corrections = [number for number, one in enumerate(made) if one.level == _CORRECTS]
         is_against = first and {one.place for one in made if one.level == _STATED} - {_place(first[1])}
         for label, words in re.findall(rf"({_LABEL})[\s{MARKS}.:,]*({_WORDS})", marked):  # "B. The cook did it."
-            is_against = is_against or _Statement(_place(words), _NAMED) in made and _place(label) != _place(words)
+            is_against = is_against or (_Statement(_place(words), _NAMED) in made and _place(label) != _place(words))
         if len(corrections) > 1 or (is_against and not corrections):  # a loop, or a letter against a name
             return NO_ANSWER
         statements = made[corrections[-1] :] if corrections else made
