@@ -205,9 +205,10 @@ class _Reader:
         made = self._statements(marked)
         first = re.match(rf"{_NO_WORD}({_WORDS})[\s{MARKS}]*(?:[.,]|\n|$)", marked)
         corrections = [number for number, one in enumerate(made) if one.level == _CORRECTS]
-        is_against = first and {one.place for one in made if one.level == _STATED} - {_place(first[1])}
+        stated = {one.place for one in made if one.level == _STATED}
+        is_against = bool(first and stated - {_place(first[1])})
         for label, words in re.findall(rf"({_LABEL})[\s{MARKS}.:,]*({_WORDS})", marked):  # "B. The cook did it."
-            is_against = is_against or (_Statement(_place(words), _NAMED) in made and _place(label) != _place(words))
+            is_against |= _Statement(_place(words), _NAMED) in made and _place(label) != _place(words)
         if len(corrections) > 1 or (is_against and not corrections):  # a loop, or a letter against a name
             return NO_ANSWER
         statements = made[corrections[-1] :] if corrections else made
