@@ -21,8 +21,7 @@ from qabias.answers.phrases import (
     unknown_place,
 )
 
-# The kinds of open answers, in the order of tables
-ANSWER_TYPES = ("person", "both", "neither", "someone", "unknown")
+ANSWER_TYPES = ("person", "both", "neither", "someone", "unknown")  # in the order of tables
 PERSON, BOTH, NEITHER, SOMEONE, UNKNOWN = ANSWER_TYPES
 BLANK = "____"  # the place in a statement that is to be filled in
 

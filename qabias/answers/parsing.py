@@ -63,8 +63,7 @@ _READING = re.compile(rf"(?<!\S){_AT.pattern}")
 # Words that may stand between an opening and the label that it leads to.
 _LEADING = "is|be|would|should|must|that|it|it's|this|the|an?|answer|hypothesis|statement|most|likely|clearly|thus|so"
 _LEAD = re.compile(rf"(?:(?::|{_LEADING}|definitely|probably|simply|therefore|option|label) )*")
-# A mark after "no" makes it an answer even before such a noun ("No. Reason: ..."), so it is kept there as a word. So is
-# a mark that parts a question or an announcement from a label.
+# Marks that are kept as a word: after "no", an answer even before such a noun ("No. Reason: ..."), and before a label.
 _BEFORE = rf"(?=[\W_]*(?:one|doubt|question|matter|{_WHICH}(?:{_NOT_GIVEN}|comment))\b)"
 _STOP = rf"(?<=\bno)(?:[^\w\s]|\s*\n|\s+[^\w\s]){_BEFORE}"
 _CORRECTED = re.compile(r"(?i)\b(?:no,? wait|wait,? no|actually|on (?:second thoughts?|reflection)|correction)\b")
