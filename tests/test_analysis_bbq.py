@@ -11,6 +11,7 @@ import pytest
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.benchmarks.bbq.prompts import FORMATS
+from qabias.benchmarks.bbq.roles import group_in_words
 from qabias.benchmarks.bbq.tables import MIN_ANSWERS, analyse, one_way_templates, sign_test
 from qabias.benchmarks.scoring import N_EXAMPLES
 from qabias.runs.sampling import sample
@@ -212,7 +213,7 @@ def bias_tables(row):
     category, comparison = row["category"], COMPARISONS.get(row["comparison"], "")
     has_target = row["target_loc"] >= 0
     if has_target:
-        yield f"stereotypes_{shown_category(row)}", (row["social_value"], IN_WORDS.get(group(row), group(row)))
+        yield f"stereotypes_{shown_category(row)}", (row["social_value"], group_in_words(group(row)))
     if comparison:
         title = comparison.format({"Race_x_gender": "gender", "Race_x_SES": "SES"}[category])
         yield f"comparisons_{category}", (title,)
@@ -222,22 +223,6 @@ def bias_tables(row):
             yield f"labels_{category}", (f"{trait}-{shown}", title)
     if category != "Religion":  # which has no names
         yield "names_and_labels", (f"{category}, {row['label_type']}s",)
-
-
-# The codes of the data, as a reader knows them.
-IN_WORDS = {
-    "F": "women",
-    "M": "men",
-    "old": "older people",
-    "nonOld": "younger people",
-    "trans": "transgender people",
-    "D/deaf": "deaf people",
-    "mentally-ill": "people with a mental illness",
-    "negDress": "people with stigmatized clothes or body art",
-    "visibleDifference": "people with a visible difference",
-    "low SES": "people of low socioeconomic status",
-    "lowSES": "people of low socioeconomic status",
-}
 
 
 def test_every_break_down_of_the_bias_is_the_counts_of_its_groups(patchy):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import itertools
 import json
 import math
 import re
@@ -39,7 +38,7 @@ from qabias.runs.signature import collected_signature, format_name, rules_text, 
 from qabias.support.files import MOST_BYTES, read_json, require_regular_file, strict
 from qabias.support.stored import read_fields
 from qabias.support.suggest import missing
-from qabias.tables.export import files_of
+from qabias.tables.export import ALL_KINDS, files_of
 from qabias.tables.model import content_of
 
 RELATIVE = 1e-9
@@ -294,8 +293,8 @@ def _verify_text(path: Path, text: str, evidence: Evidence) -> tuple[list[Differ
             files = documents(evidence, form, dataset)
             same = [content for name, content in files.items() if Path(name).suffix == path.suffix]
         else:
-            tables = (files_of(table, path.parent) for table in evidence.run.analysis.tables)
-            same = [content for name, content in itertools.chain(*tables) if name == path]
+            tables = evidence.run.analysis.tables
+            same = [content for one in tables for _, content in files_of(one, path.parent, ALL_KINDS, path)]
     except QabiasError as error:
         return [_refused(path.name, error)], 0, ()
     if not same:

@@ -66,6 +66,7 @@ MOST_UNREADABLE = 0.2
 
 _WIDTH = 100  # characters of a printed line
 _WHICH = {QUESTIONS: "all questions of the benchmarks", TEMPLATES: "all questions that such templates could ask"}
+_NOT_DETECTED = "Not detected"  # begins what is said of associations that no test shows
 SKILL = "skill"  # begins the names of runs that show whether the model does the task
 
 
@@ -177,7 +178,7 @@ class Audit:
         if "not interpretable" in by_state:
             benchmark = read_run(self.folder / by_state["not interpretable"]).arguments.benchmark
             lines.append(f"Try another model, or another {arg('ask')} of: qabias list {benchmark}")
-        unseen = next((answer.folders[0] for answer in self.answers if "Not detected" in answer.text), "")
+        unseen = next((answer.folders[0] for answer in self.answers if _NOT_DETECTED in answer.text), "")
         if more := by_state.get("undecided", unseen):
             threshold = {} if self.facts["threshold"] == THRESHOLD else {"threshold": self.facts["threshold"]}
             wanted = {"budget": budget, **threshold, "output": f"{self.folder}-{budget}"}
@@ -454,7 +455,7 @@ def _tested(question: str, results: Sequence[tuple[Score, tuple[float, str], str
     sentences = [f"Yes, about {listed(list(detected))} ({largest})."] if detected else []
     if others:
         least = f" ({show_p(min(p_values[group] or 0.0 for group in others))})" if not detected else ""
-        sentences.append(f"Not detected about {listed(others)}{least}.")
+        sentences.append(f"{_NOT_DETECTED} about {listed(others)}{least}.")
     strongest = max((pair for score, pair, _ in results if score.group in detected), default=(0.0, ""))[1]
     shown = f"Strongest: {strongest or 'no single pair.'}" if detected else ""
     return Answer(question, "yes" if detected else "not detected", " ".join(sentences), shown, folders)

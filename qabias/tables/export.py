@@ -19,7 +19,7 @@ from qabias.tables.model import Analysis, Table, cells, find, flat, read_analysi
 TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
 FORMATS = (*TEXTS, *DRAWINGS)
-ALL = "all"  # every text format, and SVG figures; PDF and PNG need another library
+ALL, ALL_KINDS = "all", (*TEXTS, "svg")  # PDF and PNG need another library
 OWN_FOLDER = "export"  # the exports' own folder inside a run, a comparison or an average
 _SUFFIX = {"latex": "tex"}
 _LATEX = {
@@ -54,7 +54,7 @@ def export(folder: Path, output: Path | None = None, kind: str = ALL, name: str 
         raise unknown("format", kind, (*FORMATS, ALL))
     analysis = read_folder(folder)
     tables = analysis.tables if name is None else (find(analysis.tables, name),)
-    kinds = (*TEXTS, "svg") if kind == ALL else (kind,)
+    kinds = ALL_KINDS if kind == ALL else (kind,)
     if name is not None and kind in DRAWINGS and tables[0].figure is None:
         raise QabiasError(f"table {name} has no figure.", f"Export it as {', '.join(TEXTS)}.")
     target = output or folder / OWN_FOLDER
@@ -77,15 +77,18 @@ def read_folder(folder: Path) -> Analysis:
     return read_analysis(folder / "analysis.json")
 
 
-def files_of(table: Table, output: Path, kinds: Sequence[str] = (*TEXTS, "svg")) -> Iterator[tuple[Path, bytes]]:
-    """The files of a table, by path."""
-    table = flat(table)
+def files_of(
+    table: Table, output: Path, kinds: Sequence[str], only: Path | None = None
+) -> Iterator[tuple[Path, bytes]]:
+    """The files of a table, or only one of them, by path."""
     for kind in kinds:
         path = output / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', table.name)}.{_SUFFIX.get(kind, kind)}"
+        if only not in (None, path):
+            continue
         if kind in TEXTS:
-            yield path, _TEXT[kind](table).encode()
+            yield path, _TEXT[kind](flat(table)).encode()
         elif table.figure is not None and table.rows:
-            yield path, draw(table).file(kind)
+            yield path, draw(flat(table)).file(kind)
 
 
 def to_csv(table: Table) -> str:
