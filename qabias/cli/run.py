@@ -94,7 +94,7 @@ def audit(
     arguments, machine = arguments_of(benchmark=default_name(), rules=None, **others)
     result = audit_model(arguments, output, machine, budget=budget, threshold=threshold, ask=ask)
     if is_first():
-        echo(f"{result}\n{'Page':<10}{result.page.resolve()}")
+        echo(f"{result}\n{'Page':<10}{result.page}")
     open_states = dict.fromkeys(("undecided", "not interpretable"), CANNOT_TELL)
     raise typer.Exit({"yes": FAILED, **open_states}.get(result.state, 0))
 
