@@ -85,7 +85,8 @@ notebook: $(INSTALLED)
 $(BIN)/lm_eval: | $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
 
-bench: $(SPEED)
+# Quickly, this one compares no figures.
+bench: $(if $(QUICK),$(filter-out lab.speed.plan_from_sample,$(SPEED)),$(SPEED))
 $(SPEED): $(BIN)/lm_eval
 simulate: $(SIMULATIONS)
 $(SPEED) $(SIMULATIONS): $(INSTALLED)

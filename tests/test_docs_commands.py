@@ -155,6 +155,7 @@ def concrete(command, stand_ins, server_url, page, number):
     if words[1] == "run" and "--output" not in words and "--shard" not in words:
         words += ["--output", f"done/{page.stem}-{number}"]
     if words[1] == "audit":
+        words = [stand_ins["ORG/NAME"] if word == "smollm2" else word for word in words]  # the real one: `make demo`
         words += ["--budget", "240", *([] if "--output" in words else ["--output", f"done/{page.stem}-{number}"])]
     if words[1] == "push":
         words += ["--dry-run"]

@@ -107,6 +107,13 @@ def lacking(packages: Iterable[str]) -> list[str]:
 def main() -> int:
     """Measure every server and print the table."""
     arguments = read_options(make_parser(__doc__, limit=(400, 12, "examples"), threads=THREADS))
+    missing: dict[tuple[str, ...], list[str]] = {one: lacking(one) for one in (TRANSFORMERS, LLAMA)}
+    for packages, names in missing.items():
+        if names:
+            print(f"{' '.join(packages)}: not installed ({', '.join(names)})", file=sys.stderr)
+    if all(missing.values()):
+        print("No server to compare with: pip install 'transformers[serving]' xllamacpp")
+        return 0
     rows, wrong = [], False
     with tempfile.TemporaryDirectory() as folder:
         for model, file in (("smollm2", find_smollm2()), ("gemma", gemma_file(Path(folder)))):
@@ -120,8 +127,7 @@ def main() -> int:
                 here[is_chat] = _ask(local, ways, Path(folder) / f"{model}{is_chat}")
                 rows.append(_row(f"{model} {_way(is_chat)}, in process", here[is_chat], here[is_chat]))
             for number, server in enumerate(_servers(model, file, Path(folder), arguments.threads)):
-                if missing := lacking(server.packages):
-                    print(f"{server.name}: {', '.join(missing)} not installed", file=sys.stderr)
+                if missing[server.packages]:
                     continue
                 has_ids = server.packages == LLAMA
                 with _started(server, Path(folder) / f"{number}.log", arguments.threads) as url:
