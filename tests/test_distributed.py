@@ -160,7 +160,9 @@ def test_a_launch_that_is_killed_leaves_no_process_and_is_continued(tmp_path, wh
     time.sleep(2)
     assert len(list(predictions.glob("part-*"))) == left  # the processes have ended with their launcher
     assert left < len(list((whole / "predictions").iterdir()))
-    again = _launch("-m", "qabias", *RUN, cwd=tmp_path)
+    # This is `torchrun`, which a launch of accelerate can be continued by.
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2]
+    again = python(*torchrun, "-m", "qabias", *RUN, cwd=tmp_path, OMP_NUM_THREADS="1")
     assert again.returncode == 0, again.stderr
     assert _bytes(tmp_path / "run") == _bytes(whole)
     assert {path.name for path in (tmp_path / "run").rglob(".*")} == {".lock"}

@@ -51,6 +51,7 @@ FOREIGN = (
     "vllm serve",
     "python3 -m venv",
     "python3 -m pip",
+    "ray start",
     "source",
     "twine",
     "python -m build",

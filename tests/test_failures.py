@@ -14,6 +14,7 @@ import pytest
 
 import qabias
 from qabias import cli
+from qabias.benchmarks import load_benchmark
 from qabias.cli import folders
 from qabias.cli.failures import FAULT, INTERRUPTED
 from qabias.errors import QabiasError
@@ -22,6 +23,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.runs.signature import signature_fields
 from qabias.support.printable import PLAIN, write_plainly
+from qabias.support.suggest import closest
 
 from .conftest import ROOT
 from .kit.commands import command
@@ -223,3 +225,8 @@ def test_a_partial_table_says_first_how_much_it_covers(called, tmp_path):
     assert "coverage" not in signature_fields(whole.signature)
     with pytest.raises(QabiasError, match=r"coverage: .*'4/3680'.*'whole'"):
         qabias.compare([result, whole])
+
+
+def test_a_name_in_other_letters_is_the_closest_to_itself():
+    names = [measure.name for measure in load_benchmark("bbq").facts.measures]
+    assert [closest(name.upper(), names)[0] for name in names] == names

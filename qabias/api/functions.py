@@ -40,9 +40,22 @@ def warn_caller(texts: Iterable[str]) -> None:
         warnings.warn(text, stacklevel=4)
 
 
+def _tracked(result: Result) -> Result:
+    """The result, after its headline scores went to the caller's trackers."""
+    from qabias.benchmarks.headline import meaningful, point_of
+    from qabias.support.trackers import log_scores
+
+    run = result._run
+    measures = meaningful(run.benchmark, run.is_question_only, run.benchmark.facts.tiles)
+    log_scores(run.benchmark.name, point_of(run.benchmark, run.scores, measures), run.signature)
+    return result
+
+
 @takes_arguments(Arguments)
 def run(asked: Arguments) -> Result:
     """Measure a model, as `qabias run` does, with arguments of the same names.
+
+    An open run of trackio, wandb or mlflow gets the headline scores.
 
     Returns:
         The scores, tables, figures and answers.
@@ -78,7 +91,7 @@ def run(asked: Arguments) -> Result:
             "Rerun when they exist.",
         )
     warn_caller(finished.warned)
-    return Result(folder, scratch=scratch)
+    return _tracked(Result(folder, scratch=scratch))
 
 
 def audit(
@@ -281,7 +294,7 @@ def score(
         folder, scratch = run_folder(output)
         finished = write_collected(answered, folder)
     warn_caller(finished.warned)
-    return Result(folder, scratch=scratch)
+    return _tracked(Result(folder, scratch=scratch))
 
 
 class ComparedResults(HasTables):

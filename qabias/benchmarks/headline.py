@@ -22,7 +22,17 @@ from qabias.benchmarks.base import Benchmark
 from qabias.scores.facts import ALL, Facts, HeadlineRules, Measure, Scores
 from qabias.scores.formatting import listed, percent, show, show_p, without_percent
 from qabias.scores.judge import ERROR, adjusted, holm
-from qabias.scores.score import MOST_MISSING, NOISE, NOT_DETECTABLE, Score, estimate, imbalance, read_score
+from qabias.scores.score import (
+    MOST_MISSING,
+    NOISE,
+    NOT_DETECTABLE,
+    Score,
+    estimate,
+    imbalance,
+    limited,
+    missing_share,
+    read_score,
+)
 
 FAILED = 0.6
 """A model whose accuracies are all below this, intervals included, fails the task: guessing has 1/3 to 1/2."""
@@ -319,3 +329,35 @@ def _leaning(score: Score) -> str:
     return (
         "no CI" if score.low is None or score.high is None else "CI includes 0" if score.low <= 0 <= score.high else ""
     )
+
+
+MISSING = "missing"
+"""Name of the largest share of missing answers of any score."""
+
+
+def named_measures(
+    benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence[Measure]
+) -> dict[str, tuple[Measure, Mapping[str, Any]]]:
+    """The scores of a measurement, by their name in a curve."""
+    selections = scored_groups(benchmark, scores)
+    return {
+        (f"{pointer.rpartition('/')[2]}_" if len(selections) > 1 else "") + measure.name: (measure, part)
+        for pointer, part in selections.items()
+        for measure in measures
+        if measure.name in part
+    }
+
+
+def point_of(benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence[Measure]) -> dict[str, float]:
+    """A measurement as numbers by name."""
+    named = named_measures(benchmark, scores, measures)
+    point = {}
+    for name, (measure, part) in named.items():
+        score = limited(part, measure)
+        if score.possible is not None:
+            point[f"{name}_possible_low"], point[f"{name}_possible_high"] = score.possible
+        shown = score.shown
+        for end, value in (("", shown.value), ("_low", shown.low), ("_high", shown.high)):
+            point[f"{name}{end}"] = math.nan if value is None else float(value)
+    point[MISSING] = max((missing_share(part, measure) for measure, part in named.values()), default=0.0)
+    return point

@@ -22,7 +22,7 @@ from qabias.api.arguments import Arguments, run_arguments
 from qabias.api.given_models import check_given
 from qabias.api.result import Result
 from qabias.benchmarks import Benchmark, Measure, load_benchmark
-from qabias.benchmarks.headline import meaningful, scored_groups
+from qabias.benchmarks.headline import meaningful, named_measures, point_of
 from qabias.building.sources import using_mirror
 from qabias.callbacks.drawing import draw_curve
 from qabias.errors import QabiasError
@@ -34,16 +34,13 @@ from qabias.runs.opened import Run
 from qabias.runs.question import load_examples
 from qabias.runs.run import prepare
 from qabias.runs.run import run as run_benchmark
-from qabias.scores.score import limited, missing_share
 from qabias.support.suggest import unknown
+from qabias.support.trackers import log_scores
 from qabias.tables.drawing import Drawing
 
 if TYPE_CHECKING:
     import pandas
     from transformers import PreTrainedTokenizerBase, TrainerControl, TrainerState, TrainingArguments
-
-MISSING = "missing"
-"""Name of the largest share of missing answers of any score."""
 
 
 def chosen_measures(benchmark: Benchmark, names: Sequence[str], question_only: bool) -> tuple[Measure, ...]:
@@ -57,34 +54,6 @@ def chosen_measures(benchmark: Benchmark, names: Sequence[str], question_only: b
     if without:
         raise QabiasError(f"{', '.join(without)}: undefined if the model gets no context", "choose other scores")
     return chosen
-
-
-def named_measures(
-    benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence[Measure]
-) -> dict[str, tuple[Measure, Mapping[str, Any]]]:
-    """The scores of a measurement, by their name in a curve."""
-    selections = scored_groups(benchmark, scores)
-    return {
-        (f"{pointer.rpartition('/')[2]}_" if len(selections) > 1 else "") + measure.name: (measure, part)
-        for pointer, part in selections.items()
-        for measure in measures
-        if measure.name in part
-    }
-
-
-def point_of(benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence[Measure]) -> dict[str, float]:
-    """A measurement as numbers by name."""
-    named = named_measures(benchmark, scores, measures)
-    point = {}
-    for name, (measure, part) in named.items():
-        score = limited(part, measure)
-        if score.possible is not None:
-            point[f"{name}_possible_low"], point[f"{name}_possible_high"] = score.possible
-        shown = score.shown
-        for end, value in (("", shown.value), ("_low", shown.low), ("_high", shown.high)):
-            point[f"{name}{end}"] = math.nan if value is None else float(value)
-    point[MISSING] = max((missing_share(part, measure) for measure, part in named.values()), default=0.0)
-    return point
 
 
 @contextmanager
@@ -341,10 +310,15 @@ class BiasCallback(TrainerCallback):
                 f"{run.folder}: {run.n_missing_parts} parts are missing.", "Use an output_dir that all processes share."
             )
         self._keep(state.global_step, run)
+        point = self._points[state.global_step]
         # Logging would reset the trainer's plan to log its loss at this step.
         wanted = control.should_log
-        self._trainer.log({f"eval_{self.name}_{key}": value for key, value in self._points[state.global_step].items()})
+        self._trainer.log({f"eval_{self.name}_{key}": value for key, value in point.items()})
         control.should_log = wanted
+        if state.is_world_process_zero:
+            callbacks = self._trainer.callback_handler.callbacks
+            own = {type(other).__name__.removesuffix("Callback").lower() for other in callbacks}
+            log_scores(self.name, point, run.signature, state.global_step, own)
 
     def _keep(self, step: int, run: Run) -> None:
         self._points[step] = point_of(self._benchmark, run.scores, self._measures())

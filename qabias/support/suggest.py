@@ -15,14 +15,12 @@ _LONGEST = 200
 
 def closest(name: object, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
     """The known names nearest to a wrong one, closest first."""
-    if not isinstance(name, str):
+    if not isinstance(name, str) or not name:
         return []
     wrong = name[:_LONGEST].lower()
     shares = {
-        other: 0.9
-        if wrong and other.lower().startswith(wrong)
-        else difflib.SequenceMatcher(None, other.lower(), wrong).ratio()
-        for other in known
+        other: max(0.9 * text.startswith(wrong), difflib.SequenceMatcher(None, text, wrong).ratio())
+        for other, text in ((other, other.lower()) for other in known)
     }
     ranked = sorted(shares, key=lambda other: (-shares[other], abs(len(other) - len(name))))
     return [other for other in ranked if shares[other] >= max(cutoff, shares[ranked[0]] - _NEARLY)][:most]

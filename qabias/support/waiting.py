@@ -16,26 +16,24 @@ _loops: dict[int, asyncio.AbstractEventLoop] = {}
 
 def wait_for(awaitable: Awaitable[T]) -> T:
     """The result of an awaitable, from one event loop in a background thread."""
-    raised: list[BaseException] = []
-
-    async def finish() -> T | None:
-        try:
-            return await awaitable
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # raised in the caller: an exit would end the loop and leave it waiting
-            raised.append(error)
-            return None
-
-    future = asyncio.run_coroutine_threadsafe(finish(), _loop())
+    future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), _loop())
     try:
-        result = future.result()
+        result, error = future.result()
     except KeyboardInterrupt:
         future.cancel()
         raise
-    if raised:
-        raise raised[0]
+    if error is not None:
+        raise error
     return cast(T, result)
+
+
+async def _outcome(awaitable: Awaitable[T]) -> tuple[T | None, BaseException | None]:
+    try:
+        return await awaitable, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # an exit raised here would end the loop, as it ends anyio's portal
+        return None, error
 
 
 def _loop() -> asyncio.AbstractEventLoop:

@@ -20,6 +20,7 @@ SERIES = tuple(name for name in LIGHT if name.startswith("series"))
 LETTER = 6.3  # width of an average letter of a label
 _SIZE = 10.5  # of texts
 _LEGEND_ROW = 17.3
+_ZOOM = 4  # pixels of a PNG to a point: 288 dpi
 _HATCH = (
     '<pattern id="{}" width="7" height="7" patternUnits="userSpaceOnUse"><path d="M0 7L7 0" stroke="{}"/></pattern>'
 )
@@ -140,7 +141,7 @@ class Drawing:
         """Write the figure as .svg, .pdf or .png, by the file's ending.
 
         Raises:
-            QabiasError: If the ending is another, or PDF or PNG lack the extra `figures`.
+            QabiasError: If the ending is another, PNG lacks the extra `figures`, or PDF the extra `pdf`.
         """
         path = Path(path)
         path.write_bytes(self.file(path.suffix.removeprefix(".").lower()))
@@ -152,11 +153,16 @@ class Drawing:
         if kind not in ("pdf", "png"):
             raise QabiasError(f"unknown kind of figure {kind!r}.", "Use svg, pdf or png.")
         try:
-            import vl_convert
+            if kind == "pdf":
+                import vl_convert
+
+                return bytes(vl_convert.svg_to_pdf(self.svg()))
+            import resvg_py
+
+            return resvg_py.svg_to_bytes(svg_string=self.svg(), zoom=_ZOOM)
         except ImportError as error:
-            raise QabiasError(f"{kind} files need vl-convert-python.", f"{install('figures')} Or write svg.") from error
-        made = vl_convert.svg_to_pdf(self.svg()) if kind == "pdf" else vl_convert.svg_to_png(self.svg(), scale=2.5)
-        return bytes(made)
+            extra = "pdf" if kind == "pdf" else "figures"
+            raise QabiasError(f"{kind} files need {error.name}.", f"{install(extra)} Or write svg.") from error
 
 
 _NAMES = {"d": "d", "part": "data-part"}

@@ -19,7 +19,7 @@ from qabias.tables.model import Analysis, Table, cells, find, flat, read_analysi
 TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
 FORMATS = (*TEXTS, *DRAWINGS)
-ALL, ALL_KINDS = "all", (*TEXTS, "svg")  # PDF and PNG need another library
+ALL, ALL_KINDS = "all", (*TEXTS, "svg")  # PDF and PNG need other libraries
 OWN_FOLDER = "export"  # the exports' own folder inside a run, a comparison or an average
 _SUFFIX = {"latex": "tex"}
 _LATEX = {
