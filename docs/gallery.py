@@ -1,0 +1,109 @@
+"""A hook of MkDocs: pages and figures of the gallery, made anew with every build; version and edit link of the site.
+
+    python -m docs.gallery      write the figures of the gallery into docs/images
+
+The models are made up, so they need no weights and seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from qabias.support.version import __version__
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+    from qabias.scorers.base import Request
+
+IMAGES = Path(__file__).parent / "images"
+# Share of stereotyped answers to questions whose key begins so. Else the models are right, but for a few errors.
+BIASES = {"made-up": {"Age": 0.5, "man_is": 0.4}, "made-up-2": {"Age": 0.1}}
+ERRORS = 0.04
+RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "bbq": ("bbq", "made-up", {"limit": 1376}),
+    "bbq-2": ("bbq", "made-up-2", {"limit": 1376}),
+    "bbnli": ("bbnli", "made-up", {"config": "gender", "limit": 400}),
+    "unqover": ("unqover", "consistent", {"config": "religion", "limit": 200}),
+}
+# The figure of docs/images: its table.
+FIGURES = {
+    "bbq": "bias_by_category",
+    "bbnli": "bias_by_subtopic",
+    "unqover": "classes_religion",
+    "comparison": "bias_ambig",
+}
+PAGES = {
+    **{name: f"{name}/report.html" for name in ("bbq", "unqover", "bbnli")},
+    "comparison": "comparison/compare.html",
+    "audit": "audit/audit.html",
+}
+
+
+def choose(scorer: Any, request: Request) -> int:
+    """The answer of a made-up model."""
+    roles, draw = request.roles, random.Random(f"{scorer.kind}/{request.key}")
+    if scorer.kind not in BIASES:
+        return roles[scorer.kind]
+    if "gold" not in roles or draw.random() < ERRORS:
+        return draw.randrange(len(request.options))
+    bias = next((share for start, share in BIASES[scorer.kind].items() if request.key.startswith(start)), 0)
+    return roles["biased" if roles["gold"] == roles["unknown"] and draw.random() < bias else "gold"]
+
+
+def make(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Measure, compare and audit in a folder: the pages and the figures, each by name."""
+    import qabias
+    from qabias.scorers import baseline
+    from qabias.tables.export import export
+
+    kinds = patch.object(baseline, "KINDS", (*BIASES, "consistent"))
+    with kinds, patch.object(baseline.BaselineScorer, "_choose", choose):
+        results = {
+            name: qabias.run(benchmark, model=f"baseline:{kind}", output=folder / name, progress=False, **sample)
+            for name, (benchmark, kind, sample) in RUNS.items()
+        }
+        qabias.audit("baseline:made-up", output=folder / "audit", progress=False)
+    for result in results.values():
+        result.report()
+    qabias.compare([results["bbq"], results["bbq-2"]]).report(folder / "comparison")
+    pages = {name: (folder / path).read_text("utf-8") for name, path in PAGES.items()}
+    figures = {name: export(folder / name, kind="svg", name=table)[0] for name, table in FIGURES.items()}
+    return pages, {name: path.read_text("utf-8") for name, path in figures.items()}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Show the version. In a workflow, link to the repository that builds the site."""
+    config.site_name += f" {__version__}"
+    if repository := os.environ.get("GITHUB_REPOSITORY"):
+        config.repo_name = repository
+        config.repo_url = f"{os.environ['GITHUB_SERVER_URL']}/{repository}"
+        config.edit_uri = "edit/main/docs/"
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages, and warn of figures that are not those of today's code."""
+    from mkdocs.structure.files import File
+
+    with tempfile.TemporaryDirectory() as folder:
+        pages, figures = make(Path(folder))
+    for name, page in pages.items():
+        files.append(File.generated(config, f"gallery/{name}.html", content=page))
+    for name, figure in figures.items():
+        if (IMAGES / f"{name}.svg").read_text("utf-8") != figure:
+            logging.getLogger("mkdocs.hooks").warning("docs/images/%s.svg is old: python -m docs.gallery", name)
+    return files
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, figure in make(Path(scratch))[1].items():
+            (IMAGES / f"{name}.svg").write_text(figure, "utf-8")
