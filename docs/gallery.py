@@ -60,25 +60,33 @@ def choose(scorer: Any, request: Request) -> int:
     return roles["biased" if roles["gold"] == roles["unknown"] and draw.random() < bias else "gold"]
 
 
-def make(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Measure, compare and audit in a folder: the pages and the figures, each by name."""
+def make() -> tuple[dict[str, str], dict[str, str]]:
+    """Measure, compare and audit: the pages and the figures, each by name."""
     import qabias
     from qabias.scorers import baseline
     from qabias.tables.export import export
 
+    start = Path.cwd()
     kinds = patch.object(baseline, "KINDS", (*BIASES, "consistent"))
-    with kinds, patch.object(baseline.BaselineScorer, "_choose", choose):
-        results = {
-            name: qabias.run(benchmark, model=f"baseline:{kind}", output=folder / name, progress=False, **sample)
-            for name, (benchmark, kind, sample) in RUNS.items()
-        }
-        qabias.audit("baseline:made-up", output=folder / "audit", progress=False)
-    for result in results.values():
-        result.report()
-    qabias.compare([results["bbq"], results["bbq-2"]]).report(folder / "comparison")
-    pages = {name: (folder / path).read_text("utf-8") for name, path in PAGES.items()}
-    drawn = {name: export(folder / source, kind="svg", name=table) for name, (source, table) in FIGURES.items()}
-    return pages, {name: paths[0].read_text("utf-8") for name, paths in drawn.items()}
+    with tempfile.TemporaryDirectory() as folder, kinds, patch.object(baseline.BaselineScorer, "_choose", choose):
+        os.chdir(folder)  # pages name folders as they were given
+        try:
+            results = {
+                name: qabias.run(benchmark, model=f"baseline:{kind}", output=f"runs/{name}", progress=False, **sample)
+                for name, (benchmark, kind, sample) in RUNS.items()
+            }
+            for result in results.values():
+                result.report()
+            qabias.audit("baseline:made-up", output="runs/audit", progress=False)
+            qabias.compare([results["bbq"], results["bbq-2"]]).report("runs/comparison")
+            pages = {name: Path("runs", path).read_text("utf-8") for name, path in PAGES.items()}
+            figures = {
+                name: export(Path("runs", source), kind="svg", name=table)[0].read_text("utf-8")
+                for name, (source, table) in FIGURES.items()
+            }
+        finally:
+            os.chdir(start)
+    return pages, figures
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -95,8 +103,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages, and warn of figures that are not those of today's code."""
     from mkdocs.structure.files import File
 
-    with tempfile.TemporaryDirectory() as folder:
-        pages, figures = make(Path(folder))
+    pages, figures = make()
     for name, page in pages.items():
         files.append(File.generated(config, f"gallery/{name}.html", content=page))
     for name, figure in figures.items():
@@ -106,6 +113,5 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as scratch:
-        for name, figure in make(Path(scratch))[1].items():
-            (IMAGES / f"{name}.svg").write_text(figure, "utf-8")
+    for name, figure in make()[1].items():
+        (IMAGES / f"{name}.svg").write_text(figure, "utf-8")
