@@ -235,6 +235,13 @@ def test_no_page_writes_into_a_folder_of_another():
         assert all(one == commands[0] for one in commands), (folder, pages)
 
 
+def test_every_picture_is_small_shown_and_described():
+    shown = re.findall(r"!\[([^]]*)\]\(\S*?images/([^)]+)\)", "".join(page.read_text("utf-8") for page in PAGES))
+    assert {name for _, name in shown} == {path.name for path in (ROOT / "docs" / "images").iterdir()}
+    assert all(len(words.split()) > 5 for words, _ in shown)
+    assert all(path.stat().st_size < 60_000 for path in (ROOT / "docs" / "images").iterdir())
+
+
 def test_the_home_page_shows_the_demo_of_the_readme():
     [demo] = [block.text for block in blocks_of(PAGES[0]) if block.text.startswith("Audit of ")]
     [shown] = [block.text for block in blocks_of(ROOT / "docs" / "index.md") if block.language == "text"]
