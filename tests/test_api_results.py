@@ -18,7 +18,7 @@ from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run as run_benchmark
 
-from .kit.hub import USER, StandInHub
+from .kit.hub import USER, Hub
 from .kit.pages import Page
 
 
@@ -213,7 +213,9 @@ def test_the_card_of_a_comparison_has_all_runs_and_how_they_differ(compared_runs
 
 @pytest.fixture
 def hub(monkeypatch):
-    return StandInHub(monkeypatch)
+    hub = Hub(monkeypatch)
+    yield hub
+    hub.stop()
 
 
 MODEL, DATASET = f"{USER}/model", f"{USER}/bbq"
