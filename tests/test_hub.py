@@ -10,11 +10,13 @@ import pytest
 from datasets import get_dataset_config_names, load_dataset
 from huggingface_hub import DatasetCard, constants
 
+import qabias
 from qabias import cli
-from qabias.benchmarks import locate
+from qabias.benchmarks import load_benchmark, locate
 from qabias.errors import QabiasError
 from qabias.hub import contents
 from qabias.hub.results import result_files
+from qabias.logs.detect import read_log
 
 from .conftest import ROOT
 from .kit.commands import python
@@ -129,8 +131,6 @@ def test_a_dataset_is_pushed_whole_without_code_and_loads_from_there(hub, pushed
     before = len(repository.commits)
     assert "nothing to do" in pushed("dataset", benchmark, "--to", repository_id)
     assert len(repository.commits) == before
-    pushed("dataset", benchmark, "--to", repository_id, "--as-benchmark", "--no-create-pr")
-    assert repository.files == {**expected, "eval.yaml": (own / "eval.yaml").read_bytes()}
 
 
 LOADS = """
@@ -149,6 +149,47 @@ def test_dataset_and_metric_are_loaded_by_name_from_there(hub, pushed, tmp_path)
     loaded = python("-c", LOADS, cwd=tmp_path, **hub.environment(tmp_path / "home"))
     assert json.loads(loaded.stdout or "[]") == [3680, True, 1.0], loaded.stderr
     assert hub.calls.count("lfs_upload") == len(list((ROOT / "bbq_dataset" / "data").glob("*/*.parquet")))
+
+
+ASKS = """
+import zlib
+from inspect_ai._cli.main import main
+from inspect_ai.model import ModelAPI, modelapi
+from tests.inspect_models import output
+
+@modelapi(name="drawn")
+class Drawn(ModelAPI):
+    async def generate(self, input, tools, tool_choice, config):
+        text = input[-1].text
+        number = zlib.crc32(text.encode()) % 3
+        return output("ANSWER: " + ("ABC"[number] if "C) " in text else str(number)))
+
+main()  # inspect eval
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", ["bbq", "bbnli"])
+def test_inspect_evaluates_the_task_from_there_and_its_log_has_the_same_accuracy_here(hub, pushed, tmp_path, benchmark):
+    pytest.importorskip("inspect_ai", reason='inspect_ai is not installed: pip install ".[inspect]"')
+    repository_id, benchmark_files = f"org/{benchmark}", ROOT / f"{benchmark}_dataset"
+    pushed("dataset", benchmark, "--to", repository_id, "--as-benchmark")
+    there = hub.repositories["dataset", repository_id].files["eval.yaml"]
+    assert there == (benchmark_files / "eval.yaml").read_bytes()
+    # Shuffled: the first rows of a dataset have one label or template.
+    words = ("eval", f"hf/{repository_id}", "--limit", 40, "--sample-shuffle", 1, "--model", "drawn/model")
+    home = {**hub.environment(tmp_path / "home"), "HOME": str(tmp_path)}
+    done = python("-c", ASKS, *words, "--log-dir", tmp_path / "logs", "--display", "none", cwd=tmp_path, **home)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [path] = (tmp_path / "logs").glob("*.eval")
+    log = read_log(path)
+    rules = {"allow_incomplete": "yes"}
+    scores = qabias.score(path, benchmark=benchmark, rules=rules, output=tmp_path / "run").scores
+    accuracy = load_benchmark(benchmark).facts.hub.accuracy
+    assert 0 < accuracy(scores) == pytest.approx(next(iter(log.figures.values()))) < 1
+    assert scores["n"] == 40
+    with pytest.raises(QabiasError, match="not their benchmark"):
+        qabias.score(path)
 
 
 @pytest.mark.parametrize("benchmark", NAMES)
@@ -305,6 +346,7 @@ def test_each_mistake_is_one_line_with_the_fix(hub, refused, monkeypatch, broken
         (("dataset", "bbq_nli", "--to", "org/bbq"), "a part of the dataset bbq\n  fix: choose one of bbq,"),
         (("dataset", "bbq", "--to", "org/bbq", "--source", "nowhere"), "source"),
         (("dataset", "bbq", "--to", "org/bbq", "--seed", "7"), "--seed"),
+        (("dataset", "unqover", "--to", "org/unqover", "--as-benchmark"), "no task with one right answer"),
         (("metric", "bbq", "--to", "org/scores"), "another of its modules"),
         (("metric", "bbq", "--to", "org/bbq.v2"), "cannot be imported"),
     ],
@@ -367,7 +409,7 @@ def test_data_that_the_card_does_not_name_is_not_pushed(hub, refused, folder):
 
 @pytest.fixture
 def run_folder(compared_runs):
-    return compared_runs / "bbq-stereotyped"
+    return compared_runs / "bbq-all"
 
 
 def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(hub, pushed, run_folder):
@@ -389,7 +431,7 @@ def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(
 def test_results_need_a_model_that_is_there_and_a_run_that_is_finished(hub, refused, run_folder, tmp_path):
     command = ("--to", "org/model", "--dataset", "org/bbq", "--yes")
     assert "no such model" in refused("results", run_folder, *command, "--sample")
-    assert "a sample of 200 examples" in refused("results", run_folder, *command)
+    assert "a sample of 400 examples" in refused("results", run_folder, *command)
     assert hub.repositories == {}
     unfinished = shutil.copytree(run_folder, tmp_path / "unfinished")
     (unfinished / "scores.json").unlink()

@@ -123,7 +123,8 @@ class Handler(BaseHTTPRequestHandler):
             ),
             ("unknown", None),
         )
-        self.server.calls.append(call)
+        if match:
+            self.server.calls.append(call)
         try:
             self.break_off("before", call)
             status, answer, headers = 200, getattr(self, call)(**(match.groupdict() if match else {})), {}
