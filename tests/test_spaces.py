@@ -144,9 +144,10 @@ def test_the_page_is_pinned_to_the_gradio_that_its_card_names(name):
 
 # The page as a person sees it: the text in the field of a label, and the cells of the table.
 FIELD = "return [...document.querySelectorAll('label')].find((one) => one.innerText.startsWith(arguments[0]))"
-CELLS = (
-    "return [...document.querySelectorAll('tbody tr')].map((row) => [...row.cells].map((one) => one.innerText.trim()))"
-)
+CELLS = """
+const cells = (row) => [...row.querySelectorAll("[role=gridcell]")].map((one) => one.innerText.trim());
+return [...document.querySelectorAll("[role=row]")].map(cells).filter((row) => row[0]);
+"""
 WRITE = f"""
 const field = (() => {{ {FIELD} }})().querySelector("textarea");
 field.value = arguments[1];
@@ -181,14 +182,14 @@ def test_the_page_scores_a_table_in_a_browser_and_shows_what_is_wrong_with_one(a
             message = f"{FIELD}?.querySelector('textarea').value.includes(arguments[1])"
             window.wait(message, "Messages", "rows scored")
             table, _ = app.show(app.SAMPLE, None, "", "", "")
-            shown = window.wait(f"{CELLS}.filter((cells) => cells[0])")
-            assert [[float(cell) if cell[-1:].isdigit() else cell for cell in row] for row in shown] == table[
-                : len(shown)
-            ]
+            shown = window.run(CELLS)
+            expected = [[cell if isinstance(cell, str) else f"{cell:g}" for cell in row] for row in table]
+            assert shown == expected[: len(shown)]
             assert len(shown) > 5
             window.run(WRITE, "Table", "example_id\n1")
             window.run(PRESS)
             window.wait(message, "Messages", "Error: ")
+            assert window.run(CELLS) == []
             window.run(WRITE, "Table", app.SAMPLE)
             window.run(PRESS)
             window.wait(message, "Messages", "rows scored")

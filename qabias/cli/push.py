@@ -46,7 +46,7 @@ def dataset(
     create_pr: CreatePr = True,
     private: Private = False,
     as_benchmark: Annotated[
-        bool, typer.Option("--as-benchmark", help="Add eval.yaml, so the Hub lists results on it.")
+        bool, typer.Option("--as-benchmark", help="Add eval.yaml, the task of a benchmark on the Hub.")
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
