@@ -41,14 +41,11 @@ _MISSING = "missing"
 
 
 _COLUMNS = ("sampleStatus", "sampleId", "input", "target", "answer")
-_COLORS: Mapping[str, Literal["muted", "warn"]] = {
-    outcome: "muted" if outcome == ANSWERED else "warn" for outcome in (*OUTCOMES, _MISSING)
-}
+_COLORS: Mapping[str, Literal["warn"]] = {one: "warn" for one in (*OUTCOMES, _MISSING) if one != ANSWERED}
 _VIEW = ViewerConfig(
     task_samples_view=TaskSamplesView(
         name="qabias",
         columns=[*(TaskSamplesColumn(id=name) for name in _COLUMNS), TaskSamplesColumn.score("qabias")],
-        score_labels={"qabias": "Outcome"},
         score_color_scales={"qabias": _COLORS},
     )
 )
