@@ -345,7 +345,7 @@ def test_each_mistake_is_one_line_with_the_fix(hub, refused, monkeypatch, broken
         (("dataset", "bbq_nli", "--to", "org/bbq"), "a part of the dataset bbq\n  fix: choose one of bbq,"),
         (("dataset", "bbq", "--to", "org/bbq", "--source", "nowhere"), "source"),
         (("dataset", "bbq", "--to", "org/bbq", "--seed", "7"), "--seed"),
-        (("dataset", "unqover", "--to", "org/unqover", "--as-benchmark"), "no task with one right answer"),
+        (("dataset", "unqover", "--to", "org/unqover", "--as-benchmark"), "unqover has no eval.yaml"),
         (("metric", "bbq", "--to", "org/scores"), "another of its modules"),
         (("metric", "bbq", "--to", "org/bbq.v2"), "cannot be imported"),
     ],

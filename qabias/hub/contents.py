@@ -57,7 +57,7 @@ def dataset_push(
     files["README.md"] = card.encode()
     if as_benchmark:
         if chosen.facts.hub is None or chosen.facts.hub.accuracy is None:
-            problem = f"{arg('as_benchmark')}: {benchmark} has no task with one right answer per example."
+            problem = f"{arg('as_benchmark')}: {benchmark} has no eval.yaml, the task of a benchmark."
             raise QabiasError(problem, f"Remove {arg('as_benchmark')}.")
         files["eval.yaml"] = locate.dataset_folder(benchmark) / "eval.yaml"
     version = f"{chosen.name} {origin.version}, qabias {__version__}"
