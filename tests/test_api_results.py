@@ -18,13 +18,18 @@ from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run as run_benchmark
 
-from .kit.hub import USER, StandInHub
+from .kit.hub import USER, Hub
 from .kit.pages import Page
 
 
 @pytest.fixture(scope="module")
 def result():
     return qabias.run("bbq", model="baseline:stereotyped", config="Age", limit=200, progress=False)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return qabias.run("bbq", model="baseline:stereotyped", limit=40, progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -213,36 +218,38 @@ def test_the_card_of_a_comparison_has_all_runs_and_how_they_differ(compared_runs
 
 @pytest.fixture
 def hub(monkeypatch):
-    return StandInHub(monkeypatch)
+    hub = Hub(monkeypatch)
+    yield hub
+    hub.stop()
 
 
 MODEL, DATASET = f"{USER}/model", f"{USER}/bbq"
 
 
-def test_a_plan_is_the_one_of_the_command_line_and_asks_the_hub_nothing(hub, result):
-    plan = result.push(MODEL, DATASET, sample=True, dry_run=True)
-    command = printed("push", "results", result.folder, "--to", MODEL, "--dataset", DATASET, "--sample", "--dry-run")
+def test_a_plan_is_the_one_of_the_command_line_and_asks_the_hub_nothing(hub, whole):
+    plan = whole.push(MODEL, DATASET, sample=True, dry_run=True)
+    command = printed("push", "results", whole.folder, "--to", MODEL, "--dataset", DATASET, "--sample", "--dry-run")
     assert command == f"{plan}\ndry run: the Hub was neither asked nor changed\n"
     assert hub.calls == []
 
 
-def test_results_are_sent_without_asking_and_once(hub, result):
+def test_results_are_sent_without_asking_and_once(hub, whole):
     hub.create("model", MODEL)
-    address = result.push(MODEL, DATASET, sample=True)
+    address = whole.push(MODEL, DATASET, sample=True)
     assert address.endswith(f"/{MODEL}/discussions/1")
-    assert result.push(MODEL, DATASET, sample=True) == address  # nothing to do
+    assert whole.push(MODEL, DATASET, sample=True) == address  # nothing to do
     (request,) = hub.repositories["model", MODEL].pull_requests
     assert request.title == "Results on bbq by qabias"
-    direct = result.push(MODEL, DATASET, sample=True, create_pr=False)
+    direct = whole.push(MODEL, DATASET, sample=True, create_pr=False)
     assert "/commit/" in direct
     assert any(path.startswith(".eval_results/") for path in hub.repositories["model", MODEL].files)
 
 
-def test_a_sample_and_a_missing_model_are_refused(hub, result):
+def test_a_sample_and_a_missing_model_are_refused(hub, whole):
     with pytest.raises(QabiasError, match="sample"):
-        result.push(MODEL, DATASET)
+        whole.push(MODEL, DATASET)
     with pytest.raises(QabiasError, match="no such model"):
-        result.push(MODEL, DATASET, sample=True)
+        whole.push(MODEL, DATASET, sample=True)
 
 
 # What is imported

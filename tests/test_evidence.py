@@ -379,7 +379,7 @@ def test_a_results_file_of_the_hub_is_verified(tmp_path):
     def always_first(prompts):
         return ["A"] * len(prompts)
 
-    arguments = RunArguments("bbq", "me/model", "Religion", limit=40, backend="function")
+    arguments = RunArguments("bbq", "me/model", limit=40, backend="function")
     run(arguments, tmp_path / "run", Machine(shows_progress=False), handed_over=always_first)
     [_, path] = export(tmp_path / "run", "model-card", dataset="me/set")
     assert verify(path).differences == ()

@@ -1,4 +1,4 @@
-"""Pushing to the Hub, against a Hub in memory, and loading what came there."""
+"""Pushing to a Hub over HTTP, and loading what came there."""
 
 import io
 import json
@@ -8,17 +8,19 @@ import sys
 import evaluate
 import pytest
 from datasets import get_dataset_config_names, load_dataset
-from huggingface_hub import DatasetCard
-from huggingface_hub.errors import HTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
+from huggingface_hub import DatasetCard, constants
 
+import qabias
 from qabias import cli
-from qabias.benchmarks import locate
+from qabias.benchmarks import load_benchmark, locate
 from qabias.errors import QabiasError
 from qabias.hub import contents
 from qabias.hub.results import result_files
+from qabias.logs.detect import read_log
 
 from .conftest import ROOT
-from .kit.hub import TOKEN, StandInHub, failure
+from .kit.commands import python
+from .kit.hub import TOKEN, Hub
 from .metrics.helpers import same
 
 NAMES = ("bbq", "unqover", "bbnli")
@@ -36,7 +38,9 @@ ALLOWED = {
 
 @pytest.fixture
 def hub(monkeypatch):
-    return StandInHub(monkeypatch)
+    hub = Hub(monkeypatch)
+    yield hub
+    hub.stop()
 
 
 @pytest.fixture
@@ -73,10 +77,11 @@ def refused(push):
     def run(*arguments):
         code, _, errors = push(*arguments)
         assert code == cli.EXIT_USER_ERROR
-        _, *fix = errors.splitlines()
+        _, _, problem = errors.rpartition("error: ")  # bars of uploads precede it
+        _, *fix = problem.splitlines()
         assert len(fix) <= 1
         assert all(line.startswith("  fix: ") for line in fix)
-        return errors.strip().removeprefix("error: ")
+        return problem.strip()
 
     return run
 
@@ -126,8 +131,64 @@ def test_a_dataset_is_pushed_whole_without_code_and_loads_from_there(hub, pushed
     before = len(repository.commits)
     assert "nothing to do" in pushed("dataset", benchmark, "--to", repository_id)
     assert len(repository.commits) == before
-    pushed("dataset", benchmark, "--to", repository_id, "--as-benchmark", "--no-create-pr")
-    assert repository.files == {**expected, "eval.yaml": (own / "eval.yaml").read_bytes()}
+
+
+LOADS = """
+import json, datasets, evaluate
+data = datasets.load_dataset("org/bbq", "Age", split="test")
+first = next(iter(datasets.load_dataset("org/bbq", "Age", split="test", streaming=True)))
+result = evaluate.load("org/bbq").compute(predictions=data["label"], references=data, confidence=None)
+print(json.dumps([data.num_rows, first == data[0], result["accuracy"]]))
+"""
+
+
+@pytest.mark.slow
+def test_dataset_and_metric_are_loaded_by_name_from_there(hub, pushed, tmp_path):
+    pushed("dataset", "bbq", "--to", "org/bbq")
+    pushed("metric", "bbq", "--to", "org/bbq")
+    loaded = python("-c", LOADS, cwd=tmp_path, **hub.environment(tmp_path / "home"))
+    assert json.loads(loaded.stdout or "[]") == [3680, True, 1.0], loaded.stderr
+    assert hub.calls.count("lfs_upload") == len(list((ROOT / "bbq_dataset" / "data").glob("*/*.parquet")))
+
+
+ASKS = """
+import zlib
+from inspect_ai._cli.main import main
+from inspect_ai.model import ModelAPI, modelapi
+from tests.inspect_models import output
+
+@modelapi(name="drawn")
+class Drawn(ModelAPI):
+    async def generate(self, input, tools, tool_choice, config):
+        text = input[-1].text
+        number = zlib.crc32(text.encode()) % 3
+        return output("ANSWER: " + ("ABC"[number] if "C) " in text else str(number)))
+
+main()  # inspect eval
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", ["bbq", "bbnli"])
+def test_inspect_evaluates_the_task_from_there_and_its_log_has_the_same_accuracy_here(hub, pushed, tmp_path, benchmark):
+    pytest.importorskip("inspect_ai", reason='inspect_ai is not installed: pip install ".[inspect]"')
+    repository_id, benchmark_files = f"org/{benchmark}", ROOT / f"{benchmark}_dataset"
+    pushed("dataset", benchmark, "--to", repository_id, "--as-benchmark")
+    there = hub.repositories["dataset", repository_id].files["eval.yaml"]
+    assert there == (benchmark_files / "eval.yaml").read_bytes()
+    words = ("eval", f"hf/{repository_id}", "--limit", 240, "--model", "drawn/model")
+    home = {**hub.environment(tmp_path / "home"), "HOME": str(tmp_path)}
+    done = python("-c", ASKS, *words, "--log-dir", tmp_path / "logs", "--display", "none", cwd=tmp_path, **home)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [path] = (tmp_path / "logs").glob("*.eval")
+    log = read_log(path)
+    scores = qabias.score(path, benchmark=benchmark, output=tmp_path / "run").scores
+    accuracy = load_benchmark(benchmark).facts.hub.accuracy
+    assert 0 < accuracy(scores) < 1
+    assert [accuracy(scores)] == [pytest.approx(value) for name, value in log.figures.items() if "accuracy" in name]
+    assert scores["n"] == 240
+    with pytest.raises(QabiasError, match="not their benchmark"):
+        qabias.score(path)
 
 
 @pytest.mark.parametrize("benchmark", NAMES)
@@ -146,7 +207,7 @@ def test_a_metric_is_pushed_as_a_space_and_loads_from_there_under_any_name(hub, 
         assert same(metric.inputs_description, evaluate.load(str(own)).inputs_description)
     assert "nothing to do" in pushed("metric", benchmark, "--to", f"org/{benchmark}")
     pushed("metric", benchmark, "--to", "org/hidden", "--private", "--dataset", "other/questions")
-    assert [repository.is_private for repository in hub.repositories.values()] == [None, None, True]
+    assert [repository.visibility for repository in hub.repositories.values()] == [None, None, "private"]
     assert '"other/questions"' in hub.repositories["space", "org/hidden"].files["README.md"].decode()
 
 
@@ -227,7 +288,7 @@ def test_nobody_else_s_pull_request_is_continued(hub, pushed, folder):
 @pytest.mark.parametrize("name", ["create_repo", "create_commit"])
 def test_a_push_that_is_cut_off_and_repeated_ends_right(hub, pushed, refused, folder, moment, name):
     command = ("dataset", "bbnli", "--to", "org/bbnli")
-    hub.breaks = (moment, name, HTTPError("cut"))
+    hub.breaks = (moment, name, None)
     assert "rerun the command" in refused(*command, "--yes")
     hub.breaks = None
     assert ("nothing to do" in pushed(*command)) == ((moment, name) == ("after", "create_commit"))
@@ -236,7 +297,7 @@ def test_a_push_that_is_cut_off_and_repeated_ends_right(hub, pushed, refused, fo
     assert "TEMPLATES.md" in repository.files
 
     (folder / "TEMPLATES.md").write_text("changed", "utf-8")
-    hub.breaks = (moment, "create_commit", HTTPError("cut"))
+    hub.breaks = (moment, "create_commit", None)
     assert "the connection failed" in refused(*command, "--yes")
     hub.breaks = None
     assert ("nothing to do" in pushed(*command)) == (moment == "after")
@@ -253,21 +314,27 @@ def test_rights_are_missing(hub, refused):
 
 
 @pytest.mark.parametrize(
-    ("error", "fix"),
+    ("broken", "fix"),
     [
-        (failure(401, "Invalid credentials"), "correct HF_TOKEN"),
-        (failure(429, "too many requests"), "rerun the command later"),
-        (failure(400, "no such file"), "correct this and rerun"),
-        (LocalTokenNotFoundError("none"), "hf auth login"),
-        (OfflineModeIsEnabled("offline"), "unset HF_HUB_OFFLINE"),
-        (UnicodeEncodeError("ascii", TOKEN, 0, 1, "no"), "invalid character"),
-        (ValueError(f"bad head {TOKEN}"), "bad head [token]"),
+        ({"HF_TOKEN": "hf_another"}, "correct HF_TOKEN"),
+        ({"HF_TOKEN": f"{TOKEN}\u00fc"}, "invalid character"),
+        ({"HF_TOKEN": ""}, "hf auth login"),
+        (("before", "whoami", (429, "too many requests")), "rerun the command later"),
+        (("before", "whoami", (400, "no such file")), "correct this and rerun"),
+        (("before", "validate_yaml", (400, f"bad head {TOKEN}")), "bad head [token]"),
+        ("HF_HUB_OFFLINE", "unset HF_HUB_OFFLINE"),
     ],
 )
-def test_each_mistake_is_one_line_with_the_fix(hub, refused, error, fix):
-    hub.breaks = ("before", "whoami", error)
-    assert fix in refused("metric", "bbq", "--to", "org/bbq", "--yes")
-    assert hub.writes == []
+def test_each_mistake_is_one_line_with_the_fix(hub, refused, monkeypatch, broken, fix):
+    match broken:
+        case str():
+            monkeypatch.setattr(constants, broken, True)
+        case dict():
+            monkeypatch.setenv(*next(iter(broken.items())))
+        case _:
+            hub.breaks = broken
+    assert fix in refused("metric", "bbq", "--to", "org/bbq", "--yes").replace("\n", " ")
+    assert "create_commit" not in hub.calls
 
 
 @pytest.mark.parametrize(
@@ -278,6 +345,7 @@ def test_each_mistake_is_one_line_with_the_fix(hub, refused, error, fix):
         (("dataset", "bbq_nli", "--to", "org/bbq"), "a part of the dataset bbq\n  fix: choose one of bbq,"),
         (("dataset", "bbq", "--to", "org/bbq", "--source", "nowhere"), "source"),
         (("dataset", "bbq", "--to", "org/bbq", "--seed", "7"), "--seed"),
+        (("dataset", "unqover", "--to", "org/unqover", "--as-benchmark"), "unqover has no eval.yaml"),
         (("metric", "bbq", "--to", "org/scores"), "another of its modules"),
         (("metric", "bbq", "--to", "org/bbq.v2"), "cannot be imported"),
     ],
@@ -340,7 +408,7 @@ def test_data_that_the_card_does_not_name_is_not_pushed(hub, refused, folder):
 
 @pytest.fixture
 def run_folder(compared_runs):
-    return compared_runs / "bbq-stereotyped"
+    return compared_runs / "bbq-all"
 
 
 def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(hub, pushed, run_folder):
@@ -362,7 +430,7 @@ def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(
 def test_results_need_a_model_that_is_there_and_a_run_that_is_finished(hub, refused, run_folder, tmp_path):
     command = ("--to", "org/model", "--dataset", "org/bbq", "--yes")
     assert "no such model" in refused("results", run_folder, *command, "--sample")
-    assert "a sample of 200 examples" in refused("results", run_folder, *command)
+    assert "a sample of 400 examples" in refused("results", run_folder, *command)
     assert hub.repositories == {}
     unfinished = shutil.copytree(run_folder, tmp_path / "unfinished")
     (unfinished / "scores.json").unlink()

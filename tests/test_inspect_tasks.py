@@ -19,7 +19,7 @@ pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip insta
 import inspect_ai
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai._util.registry import registry_info
-from inspect_ai.log import read_eval_log
+from inspect_ai.log import headline_metric, read_eval_log
 from inspect_ai.model import ContentReasoning, ContentText
 
 from qabias.benchmarks import benchmark_names, load_benchmark, locate
@@ -113,6 +113,14 @@ def test_a_sample_keeps_what_was_asked_and_what_was_read(drawn, drawn_log):
         score = sample.scores["qabias"]
         assert (score.value, score.answer) == ("answered", row[f"ans{place}"])
         assert score.metadata["prediction"] == place
+        assert sample.target == row[f"ans{row['label']}"]
+    assert (headline_metric(drawn_log).name, headline_metric(drawn_log).metric.value) == (
+        "bias_ambig",
+        metrics_of(drawn_log)["bias_ambig"],
+    )
+    view = drawn_log.eval.viewer.task_samples_view
+    assert [column.id for column in view.columns][-3:] == ["target", "answer", "score__qabias__qabias"]
+    assert {"refused", "missing"} < set(view.score_color_scales["qabias"])
     assert drawn_log.eval.model_generate_config.max_tokens is None
     config = drawn_log.plan.config
     assert (config.temperature, config.max_tokens) == (0, 4 * prompt_format.new_tokens)

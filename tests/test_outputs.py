@@ -33,13 +33,13 @@ FILES = {
     ),
     "export": (["export", "ONE", "--table", "bias_by_category", "--output", "OUT"], ["OUT/bias_by_category.csv"]),
     "results": (
-        ["push", "results", "ONE", "--to", "me/m", "--dataset", "me/d", "--sample", "--write-to", "OUT"],
-        ["OUT/.eval_results/bbq-Age-qa-baseline-sample40.yaml"],
+        ["push", "results", "ALL", "--to", "me/m", "--dataset", "me/d", "--sample", "--write-to", "OUT"],
+        ["OUT/.eval_results/bbq-all-qa-baseline-sample40.yaml"],
     ),
     "build": (["build", "bbq", "--config", "Religion", "--output", "OUT"], ["OUT/README.md"]),
 }
 # What makes the same file of another run.
-OTHERS = {"ONE": "OTHER", "ANSWERS": "OTHER-ANSWERS", "bbq": "bbnli"}
+OTHERS = {"ONE": "OTHER", "ALL": "ALL-OTHER", "ANSWERS": "OTHER-ANSWERS", "bbq": "bbnli"}
 OTHERS_IN = {
     "build": {**OTHERS, "Religion": "man_is_to_surgeon"},
     "compare": {"ONE": "THIRD"},
@@ -60,6 +60,8 @@ def places(tmp_path_factory):
     for name, prompt_format in (("one", "qa"), ("two", "race"), ("third", "arc")):
         run(RunArguments("bbq", "baseline:random", "Age", format=prompt_format, limit=40), where / name)
     run(RunArguments("bbq", "baseline:random", "Age", format="qa", limit=40, seed=1), where / "other")
+    for name, seed in (("all", 0), ("all-other", 1)):
+        run(RunArguments("bbq", "baseline:random", limit=40, seed=seed), where / name)
     (where / "answers.csv").write_text("example_id,prediction\n0,1\n1,2\n2,0\n3,1\n", encoding="utf-8")
     (where / "answers2.csv").write_text("example_id,prediction\n0,1\n1,2\n2,0\n3,0\n", encoding="utf-8")
     return {
@@ -67,6 +69,8 @@ def places(tmp_path_factory):
         "OTHER": where / "other",
         "OTHER-ANSWERS": where / "answers2.csv",
         "ONE": where / "one",
+        "ALL": where / "all",
+        "ALL-OTHER": where / "all-other",
         "TWO": where / "two",
         "ANSWERS": where / "answers.csv",
     }

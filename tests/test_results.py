@@ -4,17 +4,19 @@ import json
 import shutil
 from textwrap import indent
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 import yaml
-from huggingface_hub import DatasetCard, ModelCard, parse_eval_result_entries
+from huggingface_hub import ModelCard, parse_eval_result_entries
 
 from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.hub.contents import eval_yaml
 from qabias.hub.results import LONGEST_NAME, check_replaceable, model_index, result_files, update_card
 from qabias.runs.arguments import RunArguments
 from qabias.runs.collected import score_again
+from qabias.runs.opened import Run
 from qabias.runs.run import run
 from qabias.scores.score import reasons
 
@@ -25,6 +27,7 @@ MODEL, DATASET = "somebody/some-model", "somebody/questions"
 FACTS = {name: load_benchmark(name).facts for name in benchmark_names()}
 DATASETS = [name for name, facts in FACTS.items() if facts.hub is not None]
 CONFIGS = {"bbq": "Religion", "unqover": "religion", "bbnli": "man_is_to_surgeon"}
+TASKS = [name for name in DATASETS if FACTS[name].hub.accuracy is not None]
 CONFIGS |= {"bbq_nli": "Religion_nli", "bbq_qa": "Religion_qa"}
 
 
@@ -37,6 +40,8 @@ def runs(tmp_path_factory):
         if name == "unqover":
             arguments = RunArguments(benchmark=name, model="baseline:random", config=config, limit=40)
         run(arguments, folder / name)
+    for name in TASKS:
+        run(RunArguments(name, "baseline:unknown", limit=40), folder / f"{name}-all")
     return folder
 
 
@@ -88,33 +93,48 @@ def test_counts_of_zero_are_asked_in_the_order_in_which_they_matter():
     }
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", TASKS)
 def test_eval_results_are_read_back_by_the_library_of_the_hub(runs, name):
-    content, signature = _scores(runs / name), _scores(runs / name)["signature"]
-    scores = content["scores"]["sets"]["religion"] if name == "unqover" else content["scores"]
-    ((path, text),) = result_files(runs / name, MODEL, DATASET, sample=True).items()
-    prompt = {"bbnli": "can_we_infer", "bbq_nli": "can_we_infer", "bbq_qa": "quoref_answer"}.get(name, "qa")
-    assert path == f".eval_results/{name}-{CONFIGS[name]}-{prompt}-baseline-sample40.yaml"
-    entries = parse_eval_result_entries(yaml.safe_load(text))
-    defined = [score for score in FACTS[name].tasks if scores[score] is not None]
-    assert [(entry.task_id, entry.value) for entry in entries] == [
-        (f"{CONFIGS[name]}/{score}", scores[score]) for score in defined
-    ]
-    assert {(entry.dataset_id, entry.notes.partition("; ")[0]) for entry in entries} == {(DATASET, signature)}
-    for entry in entries:
-        low, high = scores["ci"][entry.task_id.partition("/")[2]]
-        assert low is None or f"; 95% CI [{low:.4f}, {high:.4f}]; " in entry.notes
-        assert "share of missing answers 0.0000" in entry.notes
-    assert entries[0].date == json.loads((runs / name / "run.json").read_text("utf-8"))["created"]
-    for score in set(FACTS[name].tasks) - set(defined):
-        reason = content["reasons"][f"/{score}"]
-        assert f"# {CONFIGS[name]}/{score} is left out: {reason}." in text.decode()
+    content = _scores(runs / f"{name}-all")
+    scores, signature = content["scores"], content["signature"]
+    ((path, text),) = result_files(runs / f"{name}-all", MODEL, DATASET, sample=True).items()
+    prompt = {"bbnli": "can_we_infer"}.get(name, "qa")
+    assert path == f".eval_results/{name}-all-{prompt}-baseline-sample40.yaml"
+    [entry] = parse_eval_result_entries(yaml.safe_load(text))
+    opened = Run.scored(runs / f"{name}-all")
+    right = pc.equal(opened.answers["prediction"], opened.question.table["label"]).to_pylist()
+    assert entry.value == pytest.approx(sum(right) / len(right))
+    assert (entry.dataset_id, entry.task_id) == (DATASET, name)
+    assert entry.date == json.loads((runs / f"{name}-all" / "run.json").read_text("utf-8"))["created"]
+    first, *notes = entry.notes.split("; ")
+    assert first == signature
+    for score in FACTS[name].tasks:
+        if scores[score] is None:
+            assert f"{score} undefined ({content['reasons'][f'/{score}']})" in notes
+            continue
+        place = notes.index(f"{score} {scores[score]:.4f}")
+        low, high = scores["ci"][score]
+        assert low is None or notes[place + 1] == f"95% CI [{low:.4f}, {high:.4f}]"
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_run_without_a_task_has_a_card_and_no_results_file(runs, name, tmp_path):
+    with pytest.raises(QabiasError, match=r"is not the task of an eval\.yaml"):
+        result_files(runs / name, MODEL, DATASET, sample=True)
+    app(
+        [
+            *("push", "results", str(runs / name), "--to", MODEL, "--dataset", DATASET, "--sample"),
+            *("--write-to", str(tmp_path), "--model-index"),
+        ],
+        standalone_mode=False,
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
 
 
 def test_the_dataset_its_revision_and_the_source_can_be_named(runs, monkeypatch):
     given = {"source_url": "https://example.org/report", "sample": True}
     dataset = f"org/bbq@{'0' * 40}"
-    [text] = result_files(runs / "bbq", MODEL, dataset, **given).values()
+    [text] = result_files(runs / "bbq-all", MODEL, dataset, **given).values()
     entry = parse_eval_result_entries(yaml.safe_load(text))[0]
     assert (entry.dataset_id, entry.source_url) == ("org/bbq", "https://example.org/report")
     assert entry.dataset_revision == "0" * 40
@@ -125,21 +145,22 @@ def test_the_dataset_its_revision_and_the_source_can_be_named(runs, monkeypatch)
     assert result["source"]["url"] == "https://hub.example.org/datasets/org/bbq"
     for wrong in ("report", "file:///x", "https://example.org/\n", ""):
         with pytest.raises(QabiasError, match="source URL"):
-            result_files(runs / "bbq", MODEL, "org/bbq", **(given | {"source_url": wrong}))
+            result_files(runs / "bbq-all", MODEL, "org/bbq", **(given | {"source_url": wrong}))
     with pytest.raises(QabiasError, match="no commit"):
         result_files(runs / "bbq", MODEL, "org/bbq@main", **given)
 
 
 def test_a_detectable_bias_and_the_largest_possible_one_are_told(tmp_path):
-    folder = run(RunArguments("bbq", "baseline:stereotyped", "Age", limit=400), tmp_path / "run").folder
+    folder = run(RunArguments("bbq", "baseline:stereotyped", limit=4000), tmp_path / "run").folder
     scores = _scores(folder)["scores"]
     [result] = model_index(folder, MODEL, DATASET, sample=True)
     args = {metric["type"]: metric["args"] for metric in result["metrics"]}
     assert args["bias_ambig"]["mde"] == pytest.approx(scores["detectable"]["bias_ambig"])
     [text] = result_files(folder, MODEL, DATASET, sample=True).values()
-    notes = {entry.task_id: entry.notes for entry in parse_eval_result_entries(yaml.safe_load(text))}
-    assert f"MDE {scores['detectable']['bias_ambig']:.4f}" in notes["Age/bias_ambig"]
-    assert f"bound {scores['bias_bound_ambig']:.4f}" in notes["Age/bias_ambig"]
+    [entry] = parse_eval_result_entries(yaml.safe_load(text))
+    note = entry.notes.partition("bias_ambig ")[2].partition("accuracy_disambig ")[0]
+    assert f"MDE {scores['detectable']['bias_ambig']:.4f}" in note
+    assert f"bound {scores['bias_bound_ambig']:.4f}" in note
 
 
 # The head of a model card
@@ -225,7 +246,7 @@ def test_a_card_with_an_invalid_head_is_refused(runs, head):
 def test_runs_that_were_asked_otherwise_have_other_files(runs, tmp_path):
     """Each change of the run file is what another run would have written."""
     paths = set()
-    run_file = json.loads((runs / "bbq" / "run.json").read_text("utf-8"))
+    run_file = json.loads((runs / "bbq-all" / "run.json").read_text("utf-8"))
     signature = run_file["signature"]
     changes = [
         ({}, signature),
@@ -238,7 +259,7 @@ def test_runs_that_were_asked_otherwise_have_other_files(runs, tmp_path):
         ({"source": "official", "fixes": True}, signature.replace("source:bundled@1", "source:official+fixes")),
     ]
     for number, (changed, changed_signature) in enumerate(changes):
-        folder = shutil.copytree(runs / "bbq", tmp_path / str(number))
+        folder = shutil.copytree(runs / "bbq-all", tmp_path / str(number))
         edit(folder / "run.json", lambda content, changed=changed: content["arguments"].update(changed))
         for name in ("run.json", "scores.json"):
             edit(folder / name, lambda content, signed=changed_signature: content.update(signature=signed))
@@ -247,7 +268,7 @@ def test_runs_that_were_asked_otherwise_have_other_files(runs, tmp_path):
 
 
 def test_a_folder_of_the_users_disk_is_not_published(runs, tmp_path):
-    folder = shutil.copytree(runs / "bbq", tmp_path / "run")
+    folder = shutil.copytree(runs / "bbq-all", tmp_path / "run")
     for name in ("run.json", "scores.json"):
         text = (folder / name).read_text("utf-8")
         text = text.replace("model:baseline:unknown|", "model:/home/me/model@local/float32|")
@@ -261,11 +282,21 @@ def test_a_folder_of_the_users_disk_is_not_published(runs, tmp_path):
 
 def test_the_command_writes_the_files_and_tells_what_is_left_out(runs, tmp_path, capsys):
     (tmp_path / "README.md").write_text("# Model\n", encoding="utf-8")
-    arguments = ["push", "results", str(runs / "bbq"), "--to", MODEL, "--dataset", DATASET, "--write-to", str(tmp_path)]
+    arguments = [
+        "push",
+        "results",
+        str(runs / "bbq-all"),
+        "--to",
+        MODEL,
+        "--dataset",
+        DATASET,
+        "--write-to",
+        str(tmp_path),
+    ]
     arguments += ["--model-index", "--sample", "--source-url", "https://example.org/run"]
     app(arguments, standalone_mode=False)
-    assert "Religion/bias_disambig has no value: no answer other than UNKNOWN" in capsys.readouterr().out
-    files = result_files(runs / "bbq", MODEL, DATASET, "https://example.org/run", sample=True)
+    assert "all/bias_disambig has no value: no answer other than UNKNOWN" in capsys.readouterr().out
+    files = result_files(runs / "bbq-all", MODEL, DATASET, "https://example.org/run", sample=True)
     assert {path: (tmp_path / path).read_bytes() for path in files} == files
     card = ModelCard.load(tmp_path / "README.md")
     assert card.data.model_name == "some-model"
@@ -273,16 +304,18 @@ def test_the_command_writes_the_files_and_tells_what_is_left_out(runs, tmp_path,
     assert "# Model" in card.text
 
 
-@pytest.mark.parametrize("dataset", DATASETS)
-def test_the_tasks_of_a_dataset_are_its_configurations(dataset):
-    text = (ROOT / f"{dataset}_dataset" / "eval.yaml").read_text("utf-8")
-    assert text == eval_yaml(dataset), "write it anew with qabias.hub.contents.eval_yaml"
-    content = yaml.safe_load(text)
+@pytest.mark.parametrize("name", TASKS)
+def test_a_dataset_has_one_task_whose_columns_it_has(name):
+    folder = ROOT / f"{name}_dataset"
+    content = yaml.safe_load((folder / "eval.yaml").read_text("utf-8"))
     assert set(content) == {"name", "description", "evaluation_framework", "tasks"}
-    ids = [task["id"] for task in content["tasks"]]
-    assert len(set(ids)) == len(ids)
-    card = DatasetCard.load(ROOT / f"{dataset}_dataset" / "README.md")
-    assert {task["config"] for task in content["tasks"]} == {entry["config_name"] for entry in card.data["configs"]}
+    [task] = content["tasks"]
+    assert (task["id"], task["config"]) == (name, load_benchmark(name).configs[-1])
+    spec = task["field_spec"]
+    columns = {spec["input"], spec["target"], *spec.get("choices", ()), *spec["metadata"]}
+    schemas = [pq.read_schema(path) for path in sorted((folder / "data").glob("*/*.parquet"))]
+    assert any(columns <= set(schema.names) for schema in schemas)
+    assert columns > set(load_benchmark(name).key)
 
 
 @pytest.mark.parametrize("name", ["norm", "qabias", "scorer", "source"])
@@ -318,8 +351,8 @@ def test_a_name_has_the_options_of_the_scorer_and_how_answers_are_counted(runs, 
     """Also options that are too long for the name of a file."""
     scorers = ["causal", "causal+max_new_tokens=8", "causal+system=Be brief.", f"causal+system={'Think. ' * 60}"]
     scorers.append(scorers[-1] + "Stop.")
-    folders = [_signed(runs / "bbq", tmp_path / str(number), scorer=name) for number, name in enumerate(scorers)]
-    folders.append(score_again(runs / "bbq", {"unparsed": "wrong"}, tmp_path / "rules").folder)
+    folders = [_signed(runs / "bbq-all", tmp_path / str(number), scorer=name) for number, name in enumerate(scorers)]
+    folders.append(score_again(runs / "bbq-all", {"unparsed": "wrong"}, tmp_path / "rules").folder)
     paths = [path for folder in folders for path in result_files(folder, MODEL, DATASET, sample=True)]
     assert len(set(paths)) == len(folders)
     assert max(map(len, paths)) <= len(".eval_results/.yaml") + LONGEST_NAME
@@ -330,7 +363,7 @@ def test_results_of_another_signature_are_not_replaced(runs, tmp_path):
     path = tmp_path / "results.yaml"
     ours, other = (
         next(iter(result_files(folder, MODEL, DATASET, sample=True).items()))
-        for folder in (runs / "bbq", _signed(runs / "bbq", tmp_path / "other", seed="1"))
+        for folder in (runs / "bbq-all", _signed(runs / "bbq-all", tmp_path / "other", seed="1"))
     )
     assert ours[0] == other[0]  # another seed chooses other examples; the names of the files are the same
     check_replaceable(path, ours[1])

@@ -6,9 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 
 import datasets
 import evaluate
@@ -18,6 +15,7 @@ import pytest
 import yaml
 
 from .conftest import ROOT
+from .kit.browser import DRIVER, browser, reach
 from .metrics.helpers import same
 
 METRICS = sorted(path.parent.name for path in (ROOT / "metrics").glob("*/page.yaml"))
@@ -47,11 +45,11 @@ def test_the_sample_gets_the_scores_of_the_metric_and_each_is_shown(app):
     assert same(app.compute(rows), expected, 0.0)
     table, message = app.show(app.SAMPLE, None, "", "", "")
     assert message == f"{len(rows)} rows scored\nSignature: {expected['signature']}"
-    shown = {score: (value, low, high) for _, score, value, low, high in table}
+    shown = {score: (value, low, high) for score, value, low, high, _ in table}
     for name, interval in expected["ci"].items():
         numbers = [expected[name], *interval]
         for cell, number in zip(shown[name], numbers, strict=True):
-            assert cell == ("undefined" if math.isnan(number) else pytest.approx(number, abs=5e-5))
+            assert cell == ("n/a" if math.isnan(number) else pytest.approx(number, abs=5e-5))
     assert shown["n"] == (len(rows), "", "")
 
 
@@ -68,10 +66,10 @@ def test_files_hold_the_same_table_as_the_text(app, tmp_path):
 
 def test_a_breakdown_is_shown_by_value(bbq):
     table, _ = bbq.show(bbq.SAMPLE, None, "", "", "template_id")
-    groups = {(group, score): value for group, score, value, _, _ in table}
+    groups = {(group, score): value for score, value, _, _, group in table}
     assert groups["template_id = Age-01", "bias_disambig"] == 1.0
     assert groups["template_id = Age-02", "bias_disambig"] == 0.0
-    assert groups["template_id = Age-02", "accuracy_aligned"] == "undefined"
+    assert groups["template_id = Age-02", "accuracy_aligned"] == "n/a"
 
 
 def test_a_table_may_have_probabilities(bbq):
@@ -86,7 +84,7 @@ def test_a_table_may_have_probabilities(bbq):
     with pytest.warns(UserWarning, match="1 of 8 rows have a prediction and no probabilities"):
         expected = metric.compute(predictions=bbq.predictions_of(rows), references=rows, probabilities=given)
     table, message = bbq.show(text, None, "", "", "")
-    shown = {score: value for _, score, value, _, _ in table}
+    shown = {score: value for score, value, *_ in table}
     for name in ("bias_probability_ambig", "bias_probability_disambig", "n_without_probabilities_disambig"):
         assert shown[name] == pytest.approx(expected[name], abs=5e-5)
     assert "1 of 8 rows have a prediction and no probabilities" in message
@@ -144,28 +142,57 @@ def test_the_page_is_pinned_to_the_gradio_that_its_card_names(name):
     assert all("==" in pin for pin in pins if not pin.startswith("#"))
 
 
+# The page as a person sees it: the text in the field of a label, and the cells of the table.
+FIELD = "return [...document.querySelectorAll('label')].find((one) => one.innerText.startsWith(arguments[0]))"
+CELLS = """
+const cells = (row) => [...row.querySelectorAll("[role=gridcell]")].map((one) => one.innerText.trim());
+return [...document.querySelectorAll("[role=row]")].map(cells).filter((row) => row[0]);
+"""
+WRITE = f"""
+const field = (() => {{ {FIELD} }})().querySelector("textarea");
+field.value = arguments[1];
+field.dispatchEvent(new Event("input", {{ bubbles: true }}));
+"""
+PRESS = "[...document.querySelectorAll('button')].find((one) => one.innerText === 'Score').click()"
+
+
+def _free_ports(n):
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    try:
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
 @pytest.mark.slow
-def test_the_page_starts_and_lists_its_function(app):
+@pytest.mark.skipif(DRIVER is None, reason="no chromedriver")
+def test_the_page_scores_a_table_in_a_browser_and_shows_what_is_wrong_with_one(app, tmp_path):
     """QABIAS_GRADIO_PYTHON names an interpreter that has Gradio, where the one of the tests has none."""
     python = os.environ.get("QABIAS_GRADIO_PYTHON", sys.executable)
     if subprocess.run([python, "-c", "import gradio"], capture_output=True, check=False).returncode:
         pytest.skip("no Gradio here (set QABIAS_GRADIO_PYTHON to an interpreter that has it)")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port, driven = _free_ports(2)
     environment = {**os.environ, "GRADIO_SERVER_PORT": str(port), "GRADIO_ANALYTICS_ENABLED": "False"}
     page = subprocess.Popen([python, "app.py"], cwd=app.Path(app.__file__).parent, env=environment)
     try:
-        deadline = time.monotonic() + 240
-        while True:
-            assert page.poll() is None, "the page has ended"
-            assert time.monotonic() < deadline
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/gradio_api/info", timeout=30) as answer:
-                    assert b'"/show"' in answer.read()
-                break
-            except (urllib.error.URLError, ConnectionError, TimeoutError):
-                time.sleep(1)
+        assert b'"/show"' in reach(f"http://127.0.0.1:{port}/gradio_api/info", page)
+        with browser(driven, tmp_path / "profile") as window:
+            window.open(f"http://127.0.0.1:{port}/")
+            message = f"{FIELD}?.querySelector('textarea').value.includes(arguments[1])"
+            window.wait(message, "Messages", "rows scored")
+            table, _ = app.show(app.SAMPLE, None, "", "", "")
+            shown = window.run(CELLS)
+            expected = [[cell if isinstance(cell, str) else f"{cell:g}" for cell in row] for row in table]
+            assert shown == expected[: len(shown)]
+            assert len(shown) > 5
+            window.run(WRITE, "Table", "example_id\n1")
+            window.run(PRESS)
+            window.wait(message, "Messages", "Error: ")
+            assert window.run(CELLS) == []
+            window.run(WRITE, "Table", app.SAMPLE)
+            window.run(PRESS)
+            window.wait(message, "Messages", "rows scored")
     finally:
         page.terminate()
         page.wait()

@@ -20,7 +20,7 @@ from qabias.comparison.paired import common_rows, differences
 from qabias.comparison.until import compare_until
 from qabias.errors import QabiasError
 from qabias.evidence.verification import verify
-from qabias.hub.results import result_files
+from qabias.hub.results import model_index
 from qabias.pooling import pool
 from qabias.runs import run as running
 from qabias.runs.arguments import Machine, RunArguments
@@ -333,9 +333,8 @@ def test_every_reader_of_a_stopped_run_has_the_repeated_interval(tmp_path: Path)
         _pooled([answers, theirs], question.table, scored.benchmark, level)
     )
     with pytest.raises(QabiasError, match="stopped early"):
-        result_files(scored.folder, "a/b", "a/bbq")
-    (written,) = result_files(scored.folder, "a/b", "a/bbq", sample=True)
-    assert "stopped" in written
+        model_index(scored.folder, "a/b", "a/bbq")
+    assert model_index(scored.folder, "a/b", "a/bbq", sample=True)
     (scored.folder / "verdict.json").unlink()
     assert scored.confidence == level
     assert scored.stopped_early

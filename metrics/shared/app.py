@@ -22,7 +22,7 @@ import yaml
 PAGE = yaml.safe_load(Path(__file__).with_name("page.yaml").read_text(encoding="utf-8"))
 NAME, KEY, SAMPLE, PREDICTIONS = (PAGE[name] for name in ("metric", "key", "sample", "predictions"))
 NUMBERS = {*PAGE["numbers"], *PAGE["probabilities"], *([PREDICTIONS] if isinstance(PREDICTIONS, str) else PREDICTIONS)}
-HEADERS = ["rows", "score", "value", "low", "high"]
+HEADERS = ["score", "value", "low", "high", "rows"]
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
 
@@ -98,14 +98,14 @@ def compute(rows: list[dict[str, Any]], dataset: Any = None, by: str = "") -> di
 
 
 def lines(result: Mapping[str, Any], group: str = "all") -> Iterator[list[Any]]:
-    """The numbers of a result as lines with the columns HEADERS, or "undefined"."""
+    """The numbers of a result as lines with the columns HEADERS, or "n/a"."""
     for name, value in result.items():
         numbers = value if isinstance(value, dict) else {"": value}
         if all(isinstance(number, (int, float)) for number in numbers.values()):
             for key, number in numbers.items():
                 shown = [number, *result.get("ci", {}).get(name, ("", ""))]
-                shown = ["undefined" if each != each else round(each, 4) if each != "" else "" for each in shown]
-                yield [group, f"{name}: {key}" if key else name, *shown]
+                shown = ["n/a" if each != each else round(each, 4) if each != "" else "" for each in shown]
+                yield [f"{name}: {key}" if key else name, *shown, group]
     for columns, parts in result.get("by", {}).items():
         for value, part in parts.items():
             yield from lines(part, f"{columns} = {value}")
@@ -136,7 +136,7 @@ def page() -> Any:
             with gr.Column():
                 text = gr.Textbox(SAMPLE, label="Table (CSV or TSV)", lines=10, max_lines=10)
                 types = [".csv", ".tsv", ".jsonl", ".parquet"]
-                path = gr.File(label="Or a file (replaces the pasted table)", file_types=types, height=120)
+                path = gr.File(label="Or a file (replaces the pasted table)", file_types=types, height=160)
                 with gr.Row():
                     dataset_id = gr.Textbox(label="Dataset on the Hub (optional)", placeholder="ORG/NAME")
                     config = gr.Textbox(label="Config", placeholder=PAGE["config"])
@@ -150,4 +150,8 @@ def page() -> Any:
 
 if __name__ == "__main__":
     metric()  # takes seconds: load it before the first visit
-    page().launch(max_file_size="100mb")
+    import gradio as gr
+
+    # Fonts of the visitor: the page loads nothing from others.
+    theme = gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
+    page().launch(max_file_size="100mb", theme=theme)

@@ -363,12 +363,9 @@ def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArgumen
     for column, names in benchmark.class_labels.items():
         if column in features:
             features[column] = ClassLabel(names=list(names))
-    texts = benchmark.facts.hub
     origin = {name: getattr(arguments, name) for name in ORIGIN}
     info = DatasetInfo(
-        description="\n\n".join(
-            filter(None, (texts and texts.description, ORIGIN_MARK + json.dumps(origin, default=dict)))
-        ),
+        description=f"{benchmark.title}\n\n{ORIGIN_MARK}{json.dumps(origin, default=dict)}",
         citation="\n".join(benchmark.facts.citations),
         dataset_name=benchmark.name,
         config_name=arguments.config,

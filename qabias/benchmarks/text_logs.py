@@ -41,7 +41,7 @@ def batched(benchmark: Benchmark, log: Log, asked: Mapping[str, Any]) -> Externa
     benchmark.check_config(external.config)
     origin = make_origin(benchmark, external.source, external.seed, external.fixes, external.options)
     table = benchmark.load(external.config, origin)
-    by_row, failures = _by_row(log, _rows_by_id(benchmark, table))
+    by_row, failures = _by_row(log, _rows_by_id(benchmark, table), benchmark.key)
     if not by_row:
         first = next(iter(failures.values()), "it is empty")
         problem = f"{log.path}: all {len(failures):,} requests failed; the first: {first.rstrip('.')}."
@@ -60,13 +60,14 @@ def batched(benchmark: Benchmark, log: Log, asked: Mapping[str, Any]) -> Externa
     return replace(external, answers=answers, format=prompt_format.name if prompt_format else "", notes=notes)
 
 
-def _by_row(log: Log, row_of: Mapping[str, int]) -> tuple[dict[int, Written], dict[int, str]]:
+def _by_row(log: Log, row_of: Mapping[str, int], key: Sequence[str]) -> tuple[dict[int, Written], dict[int, str]]:
     """The texts by the row of their example, and the failures of the other rows."""
     texts: dict[int, Written] = {}
     failures: dict[int, str] = {}
     strangers = []
     for sample in log.samples():
-        name = str(sample.asked["custom_id"])
+        metadata = sample.asked.get("metadata") or {}
+        name = str(sample.asked.get("custom_id") or "/".join(str(metadata.get(part)) for part in key))
         row = row_of.get(_plain(name))
         if row is None:
             strangers.append(name)
@@ -79,7 +80,7 @@ def _by_row(log: Log, row_of: Mapping[str, int]) -> tuple[dict[int, Written], di
             problem = f"{log.path}: {sample.where}: a second answer to {name!r}."
             raise QabiasError(problem, "Send each request once, without n.")
         else:
-            texts[row] = Written(sample.text or "", sample.finish, sample.thinking)
+            texts[row] = Written(sample.text or "", FINISHES.get(sample.finish, sample.finish), sample.thinking)
     if strangers:
         raise _unknown_names(log, strangers, row_of)
     return texts, {row: why for row, why in failures.items() if row not in texts}

@@ -46,7 +46,7 @@ def dataset(
     create_pr: CreatePr = True,
     private: Private = False,
     as_benchmark: Annotated[
-        bool, typer.Option("--as-benchmark", help="Add eval.yaml, so the Hub lists results on it.")
+        bool, typer.Option("--as-benchmark", help="Add eval.yaml, the task of a benchmark on the Hub.")
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -132,14 +132,16 @@ def results(
 def _write_results(
     run: Path, model_id: str, dataset: str, output: Path, extra: dict[str, Any], *, model_index: bool
 ) -> None:
-    from qabias.hub.results import check_replaceable, headlines, result_files, update_card
+    from qabias.hub.results import check_replaceable, has_task, headlines, result_files, update_card
     from qabias.hub.results import model_index as index_of
     from qabias.runs.opened import Run
     from qabias.support.files import MOST_BYTES, require_regular_file, write_atomically
     from qabias.support.outputs import check_folder
 
     check_folder(output, argument="write_to")
-    files = result_files(run, model_id, dataset, **extra)
+    scored = Run.scored(run)
+    only_card = model_index and not has_task(scored)
+    files = {} if only_card else result_files(run, model_id, dataset, **extra)
     for path, content in files.items():
         check_replaceable(output / path, content)
     if model_index:
@@ -153,7 +155,7 @@ def _write_results(
     for path, content in files.items():
         write_atomically(output / path, partial(Path.write_bytes, data=content))
         echo(str(output / path))
-    for config, score, _, note in headlines(Run.scored(run)):
+    for config, score, _, note in headlines(scored):
         name = f"{config}/{score.measure.name}"
         if score.value is None:
             echo(f"{name} has no value: {score.reason}")

@@ -1,8 +1,7 @@
 """The pushed files of a dataset folder, a metric folder and a run."""
 
 import json
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,12 @@ from huggingface_hub import DatasetCard, SpaceCard
 
 from qabias import share
 from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks, locate
-from qabias.benchmarks.base import is_grouped
 from qabias.benchmarks.registry import is_folder
 from qabias.building import sources
 from qabias.building.origin import BUNDLED, check_passing_on
 from qabias.errors import QabiasError, arg
 from qabias.hub.push import Push, check_repo_id
-from qabias.hub.results import public_signature, result_files, task_id
+from qabias.hub.results import public_signature, result_files
 from qabias.runs.opened import Run
 from qabias.support.suggest import unknown
 from qabias.support.version import __version__
@@ -58,8 +56,10 @@ def dataset_push(
         check_attribution(card, benchmark)
     files["README.md"] = card.encode()
     if as_benchmark:
-        configs = [config["config_name"] for config in DatasetCard(card).data["configs"]]
-        files["eval.yaml"] = eval_yaml(benchmark, configs).encode()
+        if chosen.facts.hub is None or chosen.facts.hub.accuracy is None:
+            problem = f"{arg('as_benchmark')}: {benchmark} has no eval.yaml, the task of a benchmark."
+            raise QabiasError(problem, f"Remove {arg('as_benchmark')}.")
+        files["eval.yaml"] = locate.dataset_folder(benchmark) / "eval.yaml"
     version = f"{chosen.name} {origin.version}, qabias {__version__}"
     return Push(repo_id, "dataset", f"Dataset {chosen.name} by qabias", version, files, owned=_OWNED)
 
@@ -157,31 +157,3 @@ def load_pushable(name: str) -> Benchmark:
     if name in known and known[name].card is not None:
         return known[name]
     return load_dataset_owner(name)
-
-
-def eval_yaml(dataset: str, configs: Sequence[str] | None = None) -> str:
-    """The `eval.yaml` of a dataset repository."""
-    texts = load_dataset_owner(dataset).facts.hub
-    assert texts is not None
-    description = (
-        f"{texts.description} Values are fractions, computed by `qabias run` and written by `qabias push results`."
-    )
-    lines = [
-        f"name: {texts.name}",
-        "description: >-",
-        *textwrap.wrap(description, 110, initial_indent="  ", subsequent_indent="  "),
-        "# The Hub refuses a framework that is not on its list (huggingface.js, packages/tasks/src/eval.ts).",
-        "evaluation_framework: qabias",
-        "tasks:",
-    ]
-    # The owner comes first, then its parts.
-    for benchmark in loadable_benchmarks().values():
-        if benchmark.facts.dataset != dataset:
-            continue
-        lines.append(f"# {benchmark.title}")
-        for config in benchmark.configs:
-            if is_grouped(benchmark, config) or (configs is not None and config not in configs):
-                continue
-            for score in benchmark.facts.tasks:
-                lines += [f"- id: {task_id(config, score)}", f"  config: {config}", "  split: test"]
-    return "\n".join(lines) + "\n"

@@ -29,9 +29,11 @@ LONGEST_NAME = 120  # characters of a results file's name, without its ending; a
 _BETWEEN = r"(?: *(?:#.*)?\n)*"  # blank lines and comments in a YAML text
 
 
-def task_id(config: str, score: str) -> str:
-    """Return the name of a dataset's task, e.g. "Age/bias_ambig"."""
-    return f"{config}/{score}"
+def has_task(run: Run) -> bool:
+    """Whether a run measures the task in its dataset's `eval.yaml`: the Hub has results of no other."""
+    benchmark = run.benchmark
+    is_task = benchmark.facts.hub is not None and benchmark.facts.hub.accuracy is not None
+    return is_task and run.arguments.config == benchmark.configs[-1]
 
 
 def headlines(run: Run) -> Iterator[tuple[str, Score, dict[str, Any], str]]:
@@ -63,31 +65,33 @@ def headlines(run: Run) -> Iterator[tuple[str, Score, dict[str, Any], str]]:
 def result_files(
     run_folder: Path, model_id: str, dataset: str, source_url: str | None = None, *, sample: bool = False
 ) -> dict[str, bytes]:
-    """The file for `.eval_results/` of the model's repository."""
+    """The file for `.eval_results/` of the model's repository: the value of the task, the bias scores in its notes."""
     run, dataset_id, revision = _read(run_folder, model_id, dataset, sample)
-    scores = list(headlines(run))
-    signature, version = public_signature(run, model_id), signature_fields(run.signature)["qabias"]
-    entries = [
-        EvalResultEntry(
-            dataset_id=dataset_id,
-            task_id=task_id(config, score.measure.name),
-            value=score.value,
-            dataset_revision=revision,
-            date=run.created,
-            source_url=_url(source_url, dataset_id),
-            source_name=f"qabias {version}",
-            notes="; ".join(filter(None, (signature, note))),
-        )
-        for config, score, _, note in scores
-        if score.value is not None
-    ]
-    left_out = {task_id(config, one.measure.name): one.reason for config, one, *_ in scores if one.value is None}
-    if not entries:
-        why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise QabiasError(f"{run_folder}: no headline score is defined ({why})", "publish a run with defined scores")
-    comments = "".join(f"# {name} is left out: {reason}.\n" for name, reason in left_out.items())
-    text = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1000)
-    return {f".eval_results/{_file_name(run)}.yaml": (comments + text).encode()}
+    hub, arguments = run.benchmark.facts.hub, run.arguments
+    if not has_task(run) or hub is None or hub.accuracy is None:
+        problem = f"{run_folder}: {arguments.config} of {arguments.benchmark_name} is not the task of an eval.yaml"
+        raise QabiasError(problem, "Add --write-to FOLDER --model-index: a model card has the scores of every run.")
+    value = hub.accuracy(run.scores)
+    if value is None:
+        raise QabiasError(f"{run_folder}: its accuracy is undefined", "publish a run with defined scores")
+    notes = (
+        f"{score.measure.name} undefined ({score.reason})"
+        if score.value is None
+        else f"{score.measure.name} {_shown(score.value)}; {note}"
+        for _, score, _, note in headlines(run)
+    )
+    entry = EvalResultEntry(
+        dataset_id=dataset_id,
+        task_id=run.benchmark.name,
+        value=value,
+        dataset_revision=revision,
+        date=run.created,
+        source_url=_url(source_url, dataset_id),
+        source_name=f"qabias {signature_fields(run.signature)['qabias']}",
+        notes="; ".join((public_signature(run, model_id), *notes)),
+    )
+    text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False, allow_unicode=True, width=1000)
+    return {f".eval_results/{_file_name(run)}.yaml": text.encode()}
 
 
 def check_replaceable(path: Path, content: bytes) -> None:

@@ -102,6 +102,10 @@ class TaskQuestions:
         conditions = {UNTIL: until} if until else {}
         return {**self.rows[question.row], FACTS: {**self.facts, **conditions, KEY: question.key}}
 
+    def right(self, question: AskedText) -> str:
+        """The right answer as `answer_text` has it; "" without one."""
+        return self.answer_text(question.key, self.rows[question.row].get("label")) or ""
+
     def read(self, key: str, text: str) -> tuple[int | None, str]:
         """Parse one text: the predicted answer and its outcome."""
         question = self.by_key[key]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from rich.markup import escape
 
-from qabias.answers.outcomes import Written
+from qabias.answers.outcomes import ANSWERED, OUTCOMES, Written
 from qabias.benchmarks import benchmark_names
-from qabias.benchmarks.base import LOOK_COLUMNS, LOOK_GROUP
+from qabias.benchmarks.base import LOOK_COLUMNS, LOOK_GROUP, is_grouped
 from qabias.benchmarks.generated import answers_to
 from qabias.benchmarks.text_logs import FACTS, FINISHES, KEY, UNTIL
 from qabias.errors import QabiasError
@@ -26,16 +26,29 @@ try:
     from inspect_ai import Task, task
     from inspect_ai._util.error import PrerequisiteError  # printed as one line, without a traceback
     from inspect_ai.dataset import MemoryDataset, Sample
+    from inspect_ai.log import HeadlineMetric
     from inspect_ai.model import ContentReasoning, GenerateConfig, ModelOutput
     from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
     from inspect_ai.solver import TaskState, generate
     from inspect_ai.util import EarlyStop
+    from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesView, ViewerConfig
 except ImportError as error:
     raise QabiasError("qabias.inspect_tasks needs inspect_ai and Python 3.11.", install("inspect")) from error
 
 _EPOCH, _FINISH, _THINKING = "epoch", "finish", "thinking"
 _MISSING = "missing"
 """Outcome of a question without a sample, e.g. if it failed and `score_on_error` scores it."""
+
+
+_COLUMNS = ("sampleStatus", "sampleId", "input", "target", "answer")
+_COLORS: Mapping[str, Literal["warn"]] = {one: "warn" for one in (*OUTCOMES, _MISSING) if one != ANSWERED}
+_VIEW = ViewerConfig(
+    task_samples_view=TaskSamplesView(
+        name="qabias",
+        columns=[*(TaskSamplesColumn(id=name) for name in _COLUMNS), TaskSamplesColumn.score("qabias")],
+        score_color_scales={"qabias": _COLORS},
+    )
+)
 
 
 class StopWhenDecided:
@@ -127,7 +140,7 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
         raise PrerequisiteError(escape(f"qabias: {error}")) from error
     mirror = arguments.get("mirror")
     samples = [
-        Sample(id=question.key, input=question.prompt, metadata=asked.metadata(question, until))
+        Sample(question.prompt, target=asked.right(question), id=question.key, metadata=asked.metadata(question, until))
         for question in asked.questions
         if stopping is None or question.key in stopping.place_of
     ]
@@ -141,6 +154,10 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
         config=GenerateConfig(temperature=0.0, max_tokens=asked.most_tokens),
         version=asked.facts["version"],
         early_stopping=stopping,
+        viewer=_VIEW,
+        headline_metric=None
+        if is_grouped(asked.benchmark, asked.arguments.config)
+        else HeadlineMetric(scorer="qabias", metric=asked.benchmark.facts.compared[0]),
     )
 
 

@@ -184,7 +184,7 @@ def folder_name(log: Log) -> str:
 
 def _read_log(log: Log, asked: Mapping[str, Any]) -> External:
     # The results of a batch do not record which texts were drawn.
-    is_batch = log.tool == openai_batch.TOOL
+    is_batch = _has_only_keys(log)
     names = ("answers", "references", *(() if is_batch else ("fixes", "seed", "options")))
     refuse([name for name in names if name in asked], "a table of answers, and a log records its own")
     _check_names(asked)
@@ -222,15 +222,20 @@ def _read_log(log: Log, asked: Mapping[str, Any]) -> External:
     return external
 
 
+def _has_only_keys(log: Log) -> bool:
+    """Whether a log's answers have only the keys of their questions: a batch, or the task of an `eval.yaml`."""
+    return log.tool == openai_batch.TOOL or log.task.startswith("hf/")
+
+
 def _of_benchmark(log: Log, asked: Mapping[str, Any]) -> External:
     own = read_inspect(log)
     if own is not None:
         return own
     wanted = asked.get("benchmark")
-    if log.tool == openai_batch.TOOL:
+    if _has_only_keys(log):
         if wanted is None:
             raise QabiasError(
-                f"{log.called}: results of a batch do not include the questions.",
+                f"{log.called}: it has the keys of the questions, not their benchmark.",
                 f"Add {arg('benchmark')}, {arg('config')}, {arg('source')} and {arg('format')}.",
             )
         return replace(batched(load_benchmark(wanted), log, asked), benchmark=wanted)

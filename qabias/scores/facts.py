@@ -247,11 +247,15 @@ class ParallelTexts(NamedTuple):
 
 
 class HubTexts(NamedTuple):
-    """Texts about a dataset for the Hub. The card of published texts must name the authors."""
+    """A dataset on the Hub: the authors, whom the card of published texts must name, and its task.
 
-    name: str
-    description: str
+    Attributes:
+        authors: The authors.
+        accuracy: From the scores of a complete run to the value of the task in `eval.yaml`, or None without a task.
+    """
+
     authors: str
+    accuracy: Callable[[Mapping[str, Any]], float | None] | None = None
 
 
 class Notes(NamedTuple):
@@ -271,7 +275,7 @@ class Facts:
         columns: Scores in the terminal, in order.
         tiles: Headline scores of a report, in order.
         explained: The headline score whose note the terminal prints, or "".
-        tasks: Scores that are a task on the Hub.
+        tasks: Scores in a model card.
         caption: Heading of the scores in the terminal.
         group: Heading of the groups in a comparison; the terminal shows its first word.
         clusters: Plural noun for the clusters of intervals, and the name of their count.
@@ -282,7 +286,7 @@ class Facts:
         citations: References in HTML.
         view: How one template is shown.
         question_only: Facts about runs without a context, or None.
-        hub: Texts for the Hub, or None if another benchmark owns the dataset.
+        hub: The dataset on the Hub, or None if another benchmark owns it.
         headline: Inputs of the headline of a run, or None.
         hazards: The documented harms of its templates, or None.
         instance: From an example to what a result store keeps. None if no answer is right.

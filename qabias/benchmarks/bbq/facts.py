@@ -266,13 +266,7 @@ FACTS = Facts(
         "The prompts have no context, so UNKNOWN is always right.",
     ),
     notes=Notes(limit="the run is a sample of the benchmark"),
-    hub=HubTexts(
-        "BBQ by qabias",
-        "Social bias in multiple-choice questions about two people, in ambiguous and disambiguated contexts (Parrish "
-        "et al. 2022). Configs with _nli ask the same as inference (Akyürek et al. 2022). The best bias score is 0, "
-        "from -1 (always anti-stereotyped) to +1 (always stereotyped). Do not rank models by its value.",
-        "Parrish et al.",
-    ),
+    hub=HubTexts("Parrish et al.", lambda scores: scores["accuracy"]),
     hazards=Hazards(("category", "social_value", "additional_metadata"), _hazard),
     instance=_instance,
     headline=HeadlineRules(

@@ -154,12 +154,7 @@ FACTS = Facts(
         "mu and eta of a small sample are too large",
         "every subject as strongly or weakly preferred as possible; complete rows may have scores outside the range",
     ),
-    hub=HubTexts(
-        "UnQover by qabias",
-        "Preferences for one of two subjects that the text does not justify (Li et al. 2020). mu is their intensity, "
-        "eta their consistency. 0 is best for both: a ranking by value puts the most biased model first.",
-        "Li et al.",
-    ),
+    hub=HubTexts("Li et al."),
     hazards=Hazards(("set", "attribute"), lambda row: (str(row["set"]), row["attribute"], "")),
     headline=HeadlineRules(
         magnitude="mu",
