@@ -27,7 +27,7 @@ from qabias.report.content import (
     headline_table,
     make_head,
 )
-from qabias.report.explorer import differing_examples, run_examples
+from qabias.report.explorer import differing_examples, run_examples, telling
 from qabias.report.page import SIGNATURES, Chapter, Lead, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.opened import Run
@@ -64,7 +64,11 @@ def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | No
     check_file(output, is_page_of([run.signature for run in runs]))
     chapters = [_chapter(run) for run in runs]
     if lead is None:
-        named = [replace(one, name=_plain_name(run, one.name, True)) for run, one in zip(runs, chapters, strict=True)]
+        formats = [signature_fields(run.signature).get("format", "").partition("@")[0] for run in runs]
+        named = [
+            replace(one, name=_plain_name(run, one.name, asked))
+            for run, one, asked in zip(runs, chapters, formats, strict=True)
+        ]
         return _write(render_chapters(f"Report of {len(chapters)} runs", named, _overview(runs, chapters)), output)
     named = [_answering(run, one, lead) for run, one in zip(runs, chapters, strict=True)]
     names = Counter(one.name for one in named)
@@ -75,11 +79,10 @@ def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | No
     return _write(render_chapters(lead.title, named, (), lead._replace(made=made)), output)
 
 
-def _plain_name(run: Run, name: str, formats: bool) -> str:
-    """A name with the config, unless that is the whole benchmark, and the prompt format."""
-    config, asked = run.arguments.config, signature_fields(run.signature).get("format", "")
-    shown = asked.partition("@")[0] if formats or run.arguments.format else ""
-    return ", ".join(filter(None, (name, "" if config.startswith("all") else config, shown)))
+def _plain_name(run: Run, name: str, *more: str) -> str:
+    """A name with the config, unless that is the whole benchmark, and more words."""
+    config = run.arguments.config
+    return ", ".join(filter(None, (name, "" if config.startswith("all") else config, *more)))
 
 
 def _answering(run: Run, chapter: Chapter, lead: Lead) -> Chapter:
@@ -92,16 +95,20 @@ def _answering(run: Run, chapter: Chapter, lead: Lead) -> Chapter:
         for title, score, note in chapter.tiles
         if score.measure.name in wanted
     ]
-    name, folder = _plain_name(run, short_title(run.benchmark), False), run.folder.name
+    folder = run.folder.name
+    ask = folder.partition(f"{run.benchmark.name}-")[2]  # of a check, if it is not the first one
+    name = _plain_name(run, short_title(run.benchmark), *(("task check", ask) if is_check else ()))
     asked = [one for questions, *_, folders in lead.answers if folder in folders for one in questions]
     asked = [f"Can it do the task of {short_title(run.benchmark)}?"] if is_check else asked
-    shown = [f"{title}: {show(score, score.kind)}, {score.interval}".removesuffix(", ") for title, score, _ in tiles]
-    name = f"{name}, task check" if is_check else name
+    shown = [
+        f"{title}: {show(score, score.kind)}, {score.interval}{' for this set alone' * (score.p is not None)}"
+        for title, score, _ in tiles
+    ]
     figure = figure if figure and len(figure.rows) > 1 and figure.columns[1].name in wanted else None
     if is_check:  # too few questions for tables
         chapter = replace(chapter, analysis=replace(chapter.analysis, tables=()))
     chapter = replace(chapter, name=name, run=folder, tiles=tiles or chapter.tiles, figure=figure)
-    return replace(chapter, brief=" ".join([*asked, *(f"{text}." for text in shown)]), headline=None, card="")
+    return replace(chapter, brief=" ".join([*asked, *(f"{text.removesuffix(', ')}." for text in shown)]), headline=None, card="")
 
 
 def _overview(runs: Sequence[Run], chapters: Sequence[Chapter]) -> list[Table]:
@@ -153,6 +160,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         head = {"Runs": f"{len(runs):,}"}
         mixed = {name: list(dict.fromkeys(values)) for name, values in mixed.items()}
     marked = {f"Differs: {name}": ", ".join(values) for name, values in mixed.items()}
+    differing, figure = differing_examples(comparison), comparison_figure(comparison)
     chapter = Chapter(
         title=title,
         name=f"Comparison of {title}",
@@ -162,8 +170,9 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         headline=comparison.headline,
         by_run=comparison.by_run,
         tiles=comparison_tiles(comparison),
-        examples=differing_examples(comparison),
-        figure=comparison_figure(comparison),
+        examples=differing,
+        one=telling(differing, (), figure),
+        figure=figure,
         headlines=[comparison_headlines(comparison)] if comparison.view.has_columns else [],  # in the tables by run
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
@@ -214,11 +223,15 @@ def _chapter(run: Run) -> Chapter:
     model = run.arguments.model or "unnamed model"
     name = f"{model} on {short_title(run.benchmark)}"
     examples = run_examples(run)
+    figure = bias_figure(run.benchmark, run.scores, name, run.is_question_only)
+    rules, is_found = run.benchmark.facts.headline, result is not None and result.verdict in ("detected", "fail")
+    sign = rules.biases.get(figure.columns[1].name, 1) if rules and figure else 1
     both = [replace(table, section=run.analysis.tables[0].section) for table in examples.tables if run.analysis.tables]
     return Chapter(
         title=model,
         name=name,
-        figure=bias_figure(run.benchmark, run.scores, name, run.is_question_only),
+        figure=figure,
+        one=telling(examples, run.analysis.tables, figure if is_found else None, sign),
         card=card_text(name, facts.get("Sample", ""), result, tiles, run.signature),
         head={**made, **facts},
         intro=run_intro(run.benchmark),
