@@ -153,6 +153,7 @@ def telling(explored: Explored | None, tables: Sequence[Table], figure: Table | 
         for key, _, run in [name.partition(": ")]
         if key in _LABELS and text is not None and not (is_right and key == "right_answer")
     ]
+    answers.sort(key=lambda one: one[0] == _LABELS["right_answer"])
     text, question = (next((row[name] for name in names if row.get(name)), "") for names in _TEXTS)
     return One("/".join(str(row[key]) for key in explored.key if key in row), text, question, answers)
 

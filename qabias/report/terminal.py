@@ -64,7 +64,8 @@ def print_summary(run: Run, console: Console | None = None) -> None:
         print_headline(headline(benchmark, scores, model, run.is_question_only), console)
     is_part = bool(run.arguments.until or run.arguments.scores)  # only the questions of some scores were asked
     print_table(_overview(benchmark, scores, run.is_question_only, is_part), console)
-    if not is_part:
+    explained = [one for one in benchmark.facts.measures if one.name == benchmark.facts.explained]
+    if not is_part and any(not limited(scores, one).is_noise for one in explained):
         _print_explained(meaningful(benchmark, run.is_question_only), benchmark.facts, console)
     limits = [f"sample ({run.arguments.limit})"] if run.arguments.limit is not None else []
     limits += ["stopped early"] if run.stopped_early else []
@@ -120,7 +121,8 @@ def _overview(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bo
     rows = [(measure.tile or measure.title, scores, measure) for measure in asked]
     first = meaningful(benchmark, question_only, tuple(rules.biases))[0] if rules and rules.biases else measures[0]
     named = scores["by"][rules.by] if rules and rules.by else {name: groups[name] for name in groups if name != ALL}
-    sizes = {name: abs(value) for name, one in named.items() if (value := estimate(one, first.name).value) is not None}
+    read = {name: estimate(one, first.name) for name, one in named.items()}
+    sizes = {name: abs(one.value) for name, one in read.items() if one.value is not None and one.low is not None}
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST] if len(named) > 1 else []
     if all(limited(named[name], first).is_noise for name in largest):
         largest = []  # the table of --full has them

@@ -108,7 +108,9 @@ def _answering(run: Run, chapter: Chapter, lead: Lead) -> Chapter:
     if is_check:  # too few questions for tables
         chapter = replace(chapter, analysis=replace(chapter.analysis, tables=()))
     chapter = replace(chapter, name=name, run=folder, tiles=tiles or chapter.tiles, figure=figure)
-    return replace(chapter, brief=" ".join([*asked, *(f"{text.removesuffix(', ')}." for text in shown)]), headline=None, card="")
+    return replace(
+        chapter, brief=" ".join([*asked, *(f"{text.removesuffix(', ')}." for text in shown)]), headline=None, card=""
+    )
 
 
 def _overview(runs: Sequence[Run], chapters: Sequence[Chapter]) -> list[Table]:
