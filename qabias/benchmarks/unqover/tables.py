@@ -101,8 +101,8 @@ def _associations(sets: Mapping[str, Scores], table: pa.Table) -> list[Table]:
     columns_shown = (_ATTRIBUTE, *columns("text", preferred="Prefers", over="Over"), _SET, *strength)
     note = "Strength is gamma of the two subjects' shares: 0 is none, 1 always prefers the first."
     title = "Strongest associations"
-    found = Table("associations", title, "", note, columns_shown, tuple(rows.values()), section="Associations")
-    return [found] if rows else []
+    strongest = Table("associations", title, "", note, columns_shown, tuple(rows.values()), section="Associations")
+    return [strongest] if rows else []
 
 
 def _sides(table: pa.Table, subject: str, attribute: str) -> tuple[str, str]:
