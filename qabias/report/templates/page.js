@@ -478,15 +478,14 @@ for (const anchor of document.querySelectorAll('a[href^="#"]')) {
   anchor.addEventListener("click", () => reveal(parse(anchor.hash || anchor.getAttribute("href"))[0]));
 }
 // A table too wide for the place next to its figure goes below it.
-const stack = () => {
-  for (const pair of document.querySelectorAll(".pair")) {
-    const box = pair.querySelector(".scroll");
-    pair.classList.remove("stacked");
-    pair.classList.toggle("stacked", box.scrollWidth > box.clientWidth + 1);
-  }
-};
-document.addEventListener("toggle", stack, true);
-addEventListener("resize", stack);
+function stack(part = document) {
+  const pairs = Array.from(part.querySelectorAll(".pair"), (pair) => [pair, pair.querySelector(".scroll")]);
+  for (const [pair] of pairs) pair.classList.remove("stacked");
+  const wide = pairs.filter(([, box]) => box.scrollWidth > box.clientWidth + 1);
+  for (const [pair] of wide) pair.classList.add("stacked");
+}
+document.addEventListener("toggle", (event) => stack(event.target), true);
+addEventListener("resize", () => stack());
 stack();
 // A list is made when it comes into view.
 const seen = new IntersectionObserver((entries) => {
