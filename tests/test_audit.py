@@ -91,7 +91,7 @@ def test_what_follows_is_a_command_that_works(accurate):
     assert command(*shown[1:]).code == 0
     page = biased.page.read_text("utf-8")  # the finding with an example, and its run open
     example = page[page.index('class="one"') : page.index('id="runs"')]
-    assert re.search(r"stereotyped</span>.*Right answer: .*#c1-examples&amp;example=Age/", example, re.DOTALL)
+    assert re.search(r"stereotyped</span>.*Right answer: .*#c1-examples&amp;example=Age%2F", example, re.DOTALL)
     assert page.count('<details class="chapter" open>') == 1
     assert "--ask letter " in replace(accurate, facts={**accurate.facts, "ask": "letter"}).notes["Next"]
     assert str(accurate).startswith("Audit of ")

@@ -90,8 +90,7 @@ def pair_headline(
     whole = groups.get(ALL)
     size, reason = (whole[1][biases[0].name].mde, whole[1][biases[0].name].reason) if whole else (None, "")
     if size is None or size > SMALL_ENOUGH:
-        why = f"{reason or 'too few'} {benchmark.facts.clusters[0]}"
-        return Headline("inconclusive", f"Inconclusive: {why}.", detail)
+        return Headline("inconclusive", f"Inconclusive: {reason or 'too few'} {benchmark.facts.clusters[0]}.", detail)
     return Headline("not detected", "No difference in bias detected.", detail)
 
 

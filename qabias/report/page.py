@@ -42,6 +42,7 @@ SHORT_NOTE = 20  # words of a note that are shown; the rest is folded
 _SENTENCES = re.compile(r"(?<=[.!?])(?<!\b[A-Za-z]\.)(?<!\bal\.) ")
 
 _CODE = re.compile(r"`([^`\n]+)`|(?<=: )(qabias [^\n]+)")  # in backticks, or a command up to the end of a line
+_TIED = r"(?<=\d) (?=%)|(?<=\bp) (?=[=≤<])|(?<=[=≤<]) (?=\.)"  # blanks in "5 %" and "p = .002"
 _FEW = 6  # values of a key by which scores are named, such as contexts
 _NUMBERS = "the table below has its numbers"
 _DARK = {
@@ -347,11 +348,7 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     made.filters["coded"] = lambda text: Markup(_CODE.sub(r"<code>\1\2</code>", str(escape(text))))
-    made.filters.update(
-        address=partial(quote_plus, safe="/"),
-        breakable=_breakable,
-        unbroken=partial(re.sub, r"(?<=\d) (?=%)|(?<=\bp) (?=[=≤<])|(?<=[=≤<]) (?=\.)", "\u00a0"),
-    )
+    made.filters.update(address=quote_plus, breakable=_breakable, unbroken=partial(re.sub, _TIED, "\u00a0"))
     made.globals.update(show=show, show_interval=show_interval, UNDEFINED=UNDEFINED)
     return made
 

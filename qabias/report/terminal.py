@@ -64,9 +64,9 @@ def print_summary(run: Run, console: Console | None = None) -> None:
         print_headline(headline(benchmark, scores, model, run.is_question_only), console)
     is_part = bool(run.arguments.until or run.arguments.scores)  # only the questions of some scores were asked
     print_table(_overview(benchmark, scores, run.is_question_only, is_part), console)
-    explained = [one for one in benchmark.facts.measures if one.name == benchmark.facts.explained]
-    if not is_part and any(not limited(scores, one).is_noise for one in explained):
-        _print_explained(meaningful(benchmark, run.is_question_only), benchmark.facts, console)
+    if not is_part:
+        shown = [one for one in meaningful(benchmark, run.is_question_only) if not limited(scores, one).is_noise]
+        _print_explained(shown, benchmark.facts, console)
     limits = [f"sample ({run.arguments.limit})"] if run.arguments.limit is not None else []
     limits += ["stopped early"] if run.stopped_early else []
     if _has_ranges(benchmark, scores):

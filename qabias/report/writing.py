@@ -64,11 +64,7 @@ def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | No
     check_file(output, is_page_of([run.signature for run in runs]))
     chapters = [_chapter(run) for run in runs]
     if lead is None:
-        formats = [signature_fields(run.signature).get("format", "").partition("@")[0] for run in runs]
-        named = [
-            replace(one, name=_plain_name(run, one.name, asked))
-            for run, one, asked in zip(runs, chapters, formats, strict=True)
-        ]
+        named = [replace(one, name=_plain_name(run, one.name)) for run, one in zip(runs, chapters, strict=True)]
         return _write(render_chapters(f"Report of {len(chapters)} runs", named, _overview(runs, chapters)), output)
     named = [_answering(run, one, lead) for run, one in zip(runs, chapters, strict=True)]
     names = Counter(one.name for one in named)
@@ -79,10 +75,10 @@ def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | No
     return _write(render_chapters(lead.title, named, (), lead._replace(made=made)), output)
 
 
-def _plain_name(run: Run, name: str, *more: str) -> str:
-    """A name with the config, unless that is the whole benchmark, and more words."""
-    config = run.arguments.config
-    return ", ".join(filter(None, (name, "" if config.startswith("all") else config, *more)))
+def _plain_name(run: Run, name: str, more: str | None = None) -> str:
+    """A name with the config, unless that is the whole benchmark, and more words, by default the prompt format."""
+    config, asked = run.arguments.config, signature_fields(run.signature).get("format", "").partition("@")[0]
+    return ", ".join(filter(None, (name, "" if config.startswith("all") else config, asked if more is None else more)))
 
 
 def _answering(run: Run, chapter: Chapter, lead: Lead) -> Chapter:
@@ -95,22 +91,16 @@ def _answering(run: Run, chapter: Chapter, lead: Lead) -> Chapter:
         for title, score, note in chapter.tiles
         if score.measure.name in wanted
     ]
-    folder = run.folder.name
-    ask = folder.partition(f"{run.benchmark.name}-")[2]  # of a check, if it is not the first one
-    name = _plain_name(run, short_title(run.benchmark), *(("task check", ask) if is_check else ()))
+    folder, ask = run.folder.name, run.folder.name.partition(f"{run.benchmark.name}-")[2]  # names a second check
+    name = _plain_name(run, short_title(run.benchmark), f"task check, {ask}".removesuffix(", ") if is_check else "")
     asked = [one for questions, *_, folders in lead.answers if folder in folders for one in questions]
     asked = [f"Can it do the task of {short_title(run.benchmark)}?"] if is_check else asked
-    shown = [
-        f"{title}: {show(score, score.kind)}, {score.interval}{' for this set alone' * (score.p is not None)}"
-        for title, score, _ in tiles
-    ]
+    shown = [f"{title}: {show(score, score.kind)}, {score.interval}".removesuffix(", ") for title, score, _ in tiles]
     figure = figure if figure and len(figure.rows) > 1 and figure.columns[1].name in wanted else None
     if is_check:  # too few questions for tables
         chapter = replace(chapter, analysis=replace(chapter.analysis, tables=()))
     chapter = replace(chapter, name=name, run=folder, tiles=tiles or chapter.tiles, figure=figure)
-    return replace(
-        chapter, brief=" ".join([*asked, *(f"{text.removesuffix(', ')}." for text in shown)]), headline=None, card=""
-    )
+    return replace(chapter, brief=" ".join([*asked, *(f"{text}." for text in shown)]), headline=None, card="")
 
 
 def _overview(runs: Sequence[Run], chapters: Sequence[Chapter]) -> list[Table]:

@@ -100,9 +100,8 @@ def _associations(sets: Mapping[str, Scores], table: pa.Table) -> list[Table]:
     strength = Column("gamma", "Strength", "number"), Column("p", "p, adjusted for all pairs", "p")
     columns_shown = (_ATTRIBUTE, *columns("text", preferred="Prefers", over="Over"), _SET, *strength)
     note = "Strength is gamma of the two subjects' shares: 0 is none, 1 always prefers the first."
-    title = "Strongest associations"
-    strongest = Table("associations", title, "", note, columns_shown, tuple(rows.values()), section="Associations")
-    return [strongest] if rows else []
+    head = ("associations", "Strongest associations", "", note)
+    return [Table(*head, columns_shown, tuple(rows.values()), section="Associations")] if rows else []
 
 
 def _sides(table: pa.Table, subject: str, attribute: str) -> tuple[str, str]:
