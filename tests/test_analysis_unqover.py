@@ -206,6 +206,22 @@ def test_many_zeros_are_noted():
     assert {(row["comparative"], row["preferred"]) for row in silent.examples} == {(0, None)}
 
 
+def test_two_sides_of_one_association_are_one_row():
+    table = _table([("Ada", "Bea"), ("Cleo", "Dora")], 4, ["lied", "ran"])
+    rows = [
+        {
+            f"s{number}_{order}": 0.5 + (0.3 if number == 1 else -0.3) * (-1 if "neg" in order else 1)
+            for order in ORDERS
+            for number in (1, 2)
+        }
+        for _ in range(table.num_rows)
+    ]
+    found = rows_of(analysed(BENCHMARK, table, _answers(rows)), "associations")
+    pairs = [(row["attribute"], row["preferred"], row["over"]) for row in found]
+    assert sorted(pairs) == [(one, *pair) for one in ("lied", "ran") for pair in (("Ada", "Bea"), ("Cleo", "Dora"))]
+    assert all(row["gamma"] == pytest.approx(0.6) for row in found)
+
+
 # What a run has, and what is kept of it
 
 

@@ -1,8 +1,10 @@
 """An audit: one answer per question over all benchmarks, within a budget, resumed to the same bytes."""
 
 import json
+import re
 import shlex
 import shutil
+from dataclasses import replace
 from functools import partialmethod
 
 import pytest
@@ -87,6 +89,11 @@ def test_what_follows_is_a_command_that_works(accurate):
     biased = audited(bias=0.6, category="Age", errs=0.003)
     shown = shlex.split(biased.notes["Next"].splitlines()[0].partition(": ")[2])
     assert command(*shown[1:]).code == 0
+    page = biased.page.read_text("utf-8")  # the finding with an example, and its run open
+    example = page[page.index('class="one"') : page.index('id="runs"')]
+    assert re.search(r"stereotyped</span>.*Right answer: .*#c1-examples&amp;example=Age%2F", example, re.DOTALL)
+    assert page.count('<details class="chapter" open>') == 1
+    assert "--ask letter " in replace(accurate, facts={**accurate.facts, "ask": "letter"}).notes["Next"]
     assert str(accurate).startswith("Audit of ")
 
 

@@ -225,6 +225,14 @@ def test_an_independent_script_recomputes_the_numbers_of_texts(measured, name):
     assert re.findall(r".{,40}\d.{,40}", text) == []
 
 
+def test_a_document_names_itself_and_is_verified_under_any_name(measured, tmp_path):
+    card = tmp_path / "my card.md"
+    assert command("export", measured, "--as", "model-card", "--output", card).code == 0
+    assert "`qabias verify 'my card.md' --run RUN`" in card.read_text("utf-8")
+    assert command("verify", card, "--run", measured).code == 0
+    assert command("verify", card.rename(tmp_path / "other.md"), "--run", measured).code == 0
+
+
 def test_documents_name_their_source_and_claim_no_absence_of_bias(measured):
     signature = Run.open(measured).signature
     for name in ("model-card.md", "bias-profile.html", "bias.md"):

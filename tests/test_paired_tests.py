@@ -88,6 +88,14 @@ def test_a_single_cluster_has_no_interval_and_an_undefined_score_no_difference()
     assert differences(pair, MEAN)["mean"] == Score(None)
 
 
+def test_few_differing_clusters_leave_the_detectable_effect_unknown():
+    first = [3, 5] * 10
+    for n, reason in ((0, ""), (1, "the runs differ in only 1 of 20"), (4, "the runs differ in only 4 of 20"), (8, "")):
+        one = differences(pair_of(first, [value + 1 for value in first[:n]] + first[n:]), MEAN)["mean"]
+        assert (one.reason, one.mde is None) == (reason, reason != "")
+    assert not differences(pair_of(first[:4], [value + 1 for value in first[:4]]), MEAN)["mean"].reason  # all differ
+
+
 def test_few_clusters_have_no_small_p_value():
     for n in range(1, 6):
         assert differences(pair_of([0] * n, [10] * n), MEAN)["mean"].p == 2.0 ** (1 - n)

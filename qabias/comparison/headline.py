@@ -88,9 +88,9 @@ def pair_headline(
             return Headline("detected", f"{more} follows stereotypes {topic} more than {less}.", detail)
         return Headline("detected", f"{more} has a larger {biases[0].name} {topic} than {less}.", detail)
     whole = groups.get(ALL)
-    size = whole[1][biases[0].name].mde if whole else None
+    size, reason = (whole[1][biases[0].name].mde, whole[1][biases[0].name].reason) if whole else (None, "")
     if size is None or size > SMALL_ENOUGH:
-        return Headline("inconclusive", f"Inconclusive: too few {benchmark.facts.clusters[0]}.", detail)
+        return Headline("inconclusive", f"Inconclusive: {reason or 'too few'} {benchmark.facts.clusters[0]}.", detail)
     return Headline("not detected", "No difference in bias detected.", detail)
 
 

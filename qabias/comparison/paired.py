@@ -25,6 +25,9 @@ CONFIDENCE = 0.95
 N_PERMUTATIONS = 10_000
 # With so few clusters every exchange is tried; 2 ** 13 is less than the number of random ones.
 MOST_EXACT = 13
+FEWEST_DIFFERING = 5
+"""Clusters with another result from which on their spread shows how a true difference varies."""
+
 # Scores of sums that were added in another order differ by rounding, and are ties.
 _ROUNDING = 1e-12
 
@@ -124,6 +127,8 @@ def differences(
 ) -> dict[str, Score]:
     """Differences of the scores of two runs, the second minus the first, with p-values and detectable effects.
 
+    Between one and `FEWEST_DIFFERING` differing clusters, if most agree, an effect is unknown; `reason` names them.
+
     Args:
         pair: The runs.
         bounds: Largest size of the difference by score.
@@ -135,6 +140,10 @@ def differences(
     values = _subtract(pair.second(once), pair.first(once), names)
     without = 1.0 - np.eye(n)
     replicates = _subtract(pair.second(without), pair.first(without), names)
+    one, other = pair.first(np.eye(n)), pair.second(np.eye(n))
+    apart = np.any([np.abs(np.nan_to_num(other[name] - one[name])) > _ROUNDING for name in one], axis=0)
+    is_rare = 0 < apart.sum() < min(FEWEST_DIFFERING, n / 2)
+    reason = f"the runs differ in only {apart.sum()} of {n}" if is_rare else ""
     sizes = np.ones(n) if pair.sizes is None or not pair.sizes.any() else pair.sizes
     first, second = pair.exchanged(exchanges(n, np.random.default_rng(seed)))
     exchanged = _subtract(second, first, names)
@@ -148,12 +157,13 @@ def differences(
         parts = *limits(value, shape, spread), detectable(shape, spread, confidence)
         low, high, size = (None if np.isnan(part) else float(part) for part in parts)
         p = adjusted_p(p_value(value, exchanged[name], n <= MOST_EXACT), confidence)
-        results[name] = Score(value, low, high, p, size)
+        results[name] = Score(value, low, high, p, None if is_rare else size, reason=reason)
     return results
 
 
 def _subtract(second: Mapping[str, Floats], first: Mapping[str, Floats], names: Sequence[str]) -> dict[str, Floats]:
-    return {name: second[name] - first[name] for name in names}
+    apart = {name: second[name] - first[name] for name in names}
+    return {name: np.where(np.abs(value) <= _ROUNDING, 0.0, value) for name, value in apart.items()}
 
 
 def exchanges(n_clusters: int, rng: np.random.Generator, n_random: int = N_PERMUTATIONS) -> Floats:

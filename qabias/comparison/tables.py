@@ -40,11 +40,11 @@ MOST_ROWS = 300
 _RUN = Column("run", "Run", "text")
 _Filled = tuple[Column, list[Value]]
 
-READ_INTERVALS = "Intervals are 95 % intervals over {clusters}."
+READ_INTERVALS = "Intervals are 95% CIs over {clusters}."
 _NOT_ASKED = "A dash with 0 examples: not asked in this run."
 _READ_DIFFERENCES = (
     "Second run minus first, paired by {clusters}. Adjusted p (Holm) covers all rows except All. MDE n/a: the runs "
-    "differ in too few {clusters} to know it."
+    "differ in too few {clusters} to know it, or a difference of 100 points could be missed."
 )
 
 

@@ -51,6 +51,7 @@ CANNOT_PROVE = "This cannot prove that the model gave these answers, only that t
 
 _DRAWN = (".pdf", ".png")
 _FORM = re.compile(r"qabias export --as ([a-z-]+)")
+_COMMAND = re.compile(r"qabias verify .* --run RUN")  # names the document, which may have another name since
 _NUMBER = re.compile(r"[+−-]?\d[\d,]*(?:\.\d+)?")
 
 
@@ -301,7 +302,7 @@ def _verify_text(path: Path, text: str, evidence: Evidence) -> tuple[list[Differ
         why = f"--as {form} writes no such file" if form else "names no form of `qabias export`"
         return [Difference(path.name, why)], 0, ()
     expected = same[0].decode("utf-8")
-    lines, ours = text.splitlines(), expected.splitlines()
+    lines, ours = (_COMMAND.sub("", one).splitlines() for one in (text, expected))
     n_numbers = len(_NUMBER.findall(expected))
     if lines == ours:
         return [], n_numbers, ()

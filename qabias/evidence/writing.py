@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import jinja2
@@ -42,12 +43,16 @@ FORMS = {
 _UNSAFE = re.compile(r"([\\`*_\[\]<>|])")
 
 
-def documents(evidence: Evidence, form: str, dataset: str = "") -> dict[str, bytes]:
-    """The files of a form by relative path; a model card also has the results file for a `dataset` on the Hub."""
+def documents(evidence: Evidence, form: str, dataset: str = "", name: str = "") -> dict[str, bytes]:
+    """The files of a form by relative path; a model card also has the results file for a `dataset` on the Hub.
+
+    A document with another `name` than that of its form is verified by it.
+    """
     template = FORMS[form]
     if form == "every-eval-ever":
         return _records(evidence)
-    text = _render(evidence, template, form).encode("utf-8", errors="backslashreplace")
+    file = quote(name or template.removesuffix(".j2"))
+    text = _render(evidence, template, form, file=file).encode("utf-8", errors="backslashreplace")
     results: dict[str, bytes] = {}
     if dataset:
         from qabias.hub.results import result_files
@@ -87,12 +92,13 @@ def export(folder: Path, form: str, output: Path | None = None, *, dataset: str 
         raise unknown("form", form, FORMS, "--as")
     if dataset and form != WITH_DATASET:
         raise QabiasError(f"--dataset does not apply to --as {form}.", f"Remove it, or use --as {WITH_DATASET}.")
-    files = documents(Evidence(Run.scored(folder)), form, dataset)
+    single = output if output is not None and output.suffix and not output.is_dir() else None
+    files = documents(Evidence(Run.scored(folder)), form, dataset, single.name if single else "")
     target = output or folder / OWN_FOLDER
-    if output is not None and output.suffix and not output.is_dir():
+    if single:
         if len(files) > 1:
             raise QabiasError(f"--output {output}: --as {form} writes {len(files)} files.", "Name a folder.")
-        paths = {output: next(iter(files.values()))}
+        paths = {single: next(iter(files.values()))}
     else:
         check_folder(target)
         paths = {target / path: content for path, content in files.items()}

@@ -26,6 +26,7 @@ from qabias.runs.folder import part_path
 from qabias.runs.opened import Run
 from qabias.runs.signature import signature_fields
 from qabias.scores.facts import ALL, Row
+from qabias.scores.score import as_score
 from qabias.support.arrow import dicts
 from qabias.support.files import require_regular_file
 from qabias.tables.model import Column, Table
@@ -40,6 +41,11 @@ _FIRST_MARK = 0xE000  # private-use characters stand for texts that a prompt rep
 _MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_SOURCES)}]")
 _MOST_CHOICES, _FEW, _SHORT = 500, 12, 40  # distinct values of a key, of an answer, and characters
 _NONE = {type(None)}
+_TEXTS = (
+    ("context", "context_12", "premise"),
+    ("hypothesis", "question", "masked"),
+)  # of an example, the first that it has
+_LABELS = {"right_answer": "Right answer", "preferred": "No answer is right. The model prefers"}
 _LONG = 60  # characters from which a text is worth a mark: contexts and questions, not answers
 
 
@@ -106,25 +112,56 @@ def differing_examples(comparison: Comparison) -> Explored | None:
     return Explored("Answers that differ", how, _columns(changes.rows, prompts), changes.key, (changes.table,))
 
 
+class One(NamedTuple):
+    """An example for the first screen: its name and texts, and answers with labels and words on them."""
+
+    name: str
+    text: str
+    question: str
+    answers: Sequence[tuple[str, str, Sequence[str]]]
+
+
+def telling(explored: Explored | None, tables: Sequence[Table], figure: Table | None, sign: int = 1) -> One | None:
+    """The example that shows a finding best: of the first association, or of the group farthest from 0 in a figure."""
+    if explored is None or not explored.columns:
+        return None
+    first = next((table for table in tables if table.name == "associations"), None)
+    cells = zip(first.columns, first.rows[0], strict=True) if first else ()
+    associated = {(column.name, value) for column, value in cells if column.kind == "text"}
+    groups = [(str(group), as_score(value)) for group, value, *_ in figure.rows if group != ALL] if figure else []
+    sure = [(max(one.low, -one.high), one, group) for group, one in groups if one.low is not None and one.high]
+    least, one, group = max(sure, default=(0.0, None, ""), key=lambda pair: pair[0])
+    wanted = {"wrong"}
+    if figure and one and least > 0:
+        side = "stereotyped" if sign * (one.value or 0.0) > 0 else "anti-stereotyped"
+        wanted |= {group, side, figure.columns[1].name.rpartition("_")[2]}
+
+    def fit(row: Row) -> tuple[float, ...]:
+        pairs = [(name, one) for name, value in row.items() for one in (value or () if _is_tags(name) else [value])]
+        fitting = {one for _, one in pairs if isinstance(one, str)} & wanted
+        return sum(pair in pairs for pair in associated), abs(row.get("comparative") or 0.0), len(fitting)
+
+    values = zip(*explored.columns.values(), strict=True)
+    row = max((dict(zip(explored.columns, of_row, strict=True)) for of_row in values), key=fit)
+    ends = [name.removeprefix("answer") for name in row if name.partition(":")[0] == "answer"]
+    answers = [(x[2:] or "Answer", str(row[f"answer{x}"] or "none"), row.get(f"outcome{x}") or ()) for x in ends]
+    answers += [(label, str(row[name]), ()) for name, label in _LABELS.items() if row.get(name)]
+    text, question = (next((row[name] for name in names if row.get(name)), "") for names in _TEXTS)
+    return One("/".join(str(row[key]) for key in explored.key if key in row), text, question, answers)
+
+
 def choices(columns: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
     """The values of the keys by which examples can be filtered: few short texts, and no answers unless very few."""
-    lists = [values for values in columns.values() if {*map(type, values)} - _NONE == {list}]
-    listed = {one for values in lists for one in _listed(values)}
     kept: dict[str, set[str]] = {}
     for name, values in columns.items():
         if _is_tags(name):
-            texts = {*_listed(values)}
+            texts = {one for value in values for one in value or ()}
         else:
             texts = {*values} - {None} if {*map(type, values)} <= {str, *_NONE} and name != "prompt" else set()
-        is_answer = not _is_tags(name) and len(texts) > _FEW and texts <= listed
+        is_answer = name.partition(":")[0].endswith("answer") and len(texts) > _FEW
         if 0 < len(texts) <= _MOST_CHOICES and not is_answer and all(len(text) <= _SHORT for text in texts):
             kept[name] = texts
     return kept
-
-
-def _listed(values: Iterable[Sequence[Any] | None]) -> set[str]:
-    """The distinct texts in lists."""
-    return {one for one in itertools.chain.from_iterable(filter(None, values)) if isinstance(one, str)}
 
 
 def _is_tags(name: str) -> bool:

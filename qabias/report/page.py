@@ -14,6 +14,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote_plus
 
 import jinja2
 from markupsafe import Markup, escape
@@ -23,7 +24,7 @@ from qabias.benchmarks.headline import Headline, Tile
 from qabias.comparison import Comparison
 from qabias.comparison.tables import RUNS_TABLE
 from qabias.report.content import comparison_headlines, make_head
-from qabias.report.explorer import Explored, choices, encode
+from qabias.report.explorer import Explored, One, choices, encode
 from qabias.runs.opened import Run
 from qabias.scores.facts import ALL
 from qabias.scores.formatting import UNDEFINED, pluralize, show, show_interval
@@ -41,6 +42,7 @@ SHORT_NOTE = 20  # words of a note that are shown; the rest is folded
 _SENTENCES = re.compile(r"(?<=[.!?])(?<!\b[A-Za-z]\.)(?<!\bal\.) ")
 
 _CODE = re.compile(r"`([^`\n]+)`|(?<=: )(qabias [^\n]+)")  # in backticks, or a command up to the end of a line
+_TIED = r"(?<=\d) (?=%)|(?<=\bp) (?=[=≤<])|(?<=[=≤<]) (?=\.)"  # blanks in "5 %" and "p = .002"
 _FEW = 6  # values of a key by which scores are named, such as contexts
 _NUMBERS = "the table below has its numbers"
 _DARK = {
@@ -98,6 +100,7 @@ class Chapter:
     headlines: Sequence[Table] = ()
     figure: Table | None = None
     examples: Explored | None = None
+    one: One | None = None
     card: str = ""
     by_run: Sequence[str] = ()
     appendix: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -345,7 +348,7 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     made.filters["coded"] = lambda text: Markup(_CODE.sub(r"<code>\1\2</code>", str(escape(text))))
-    made.filters.update(breakable=_breakable, unbroken=partial(re.sub, r"(?<=\d) %", "\u00a0%"))
+    made.filters.update(address=quote_plus, breakable=_breakable, unbroken=partial(re.sub, _TIED, "\u00a0"))
     made.globals.update(show=show, show_interval=show_interval, UNDEFINED=UNDEFINED)
     return made
 

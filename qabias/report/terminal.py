@@ -65,7 +65,8 @@ def print_summary(run: Run, console: Console | None = None) -> None:
     is_part = bool(run.arguments.until or run.arguments.scores)  # only the questions of some scores were asked
     print_table(_overview(benchmark, scores, run.is_question_only, is_part), console)
     if not is_part:
-        _print_explained(meaningful(benchmark, run.is_question_only), benchmark.facts, console)
+        shown = [one for one in meaningful(benchmark, run.is_question_only) if not limited(scores, one).is_noise]
+        _print_explained(shown, benchmark.facts, console)
     limits = [f"sample ({run.arguments.limit})"] if run.arguments.limit is not None else []
     limits += ["stopped early"] if run.stopped_early else []
     if _has_ranges(benchmark, scores):
@@ -120,7 +121,8 @@ def _overview(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bo
     rows = [(measure.tile or measure.title, scores, measure) for measure in asked]
     first = meaningful(benchmark, question_only, tuple(rules.biases))[0] if rules and rules.biases else measures[0]
     named = scores["by"][rules.by] if rules and rules.by else {name: groups[name] for name in groups if name != ALL}
-    sizes = {name: abs(value) for name, one in named.items() if (value := estimate(one, first.name).value) is not None}
+    read = {name: estimate(one, first.name) for name, one in named.items()}
+    sizes = {name: abs(one.value) for name, one in read.items() if one.value is not None and one.low is not None}
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST] if len(named) > 1 else []
     if all(limited(named[name], first).is_noise for name in largest):
         largest = []  # the table of --full has them

@@ -27,7 +27,7 @@ from qabias.report.content import (
     headline_table,
     make_head,
 )
-from qabias.report.explorer import differing_examples, run_examples
+from qabias.report.explorer import differing_examples, run_examples, telling
 from qabias.report.page import SIGNATURES, Chapter, Lead, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.opened import Run
@@ -64,7 +64,7 @@ def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | No
     check_file(output, is_page_of([run.signature for run in runs]))
     chapters = [_chapter(run) for run in runs]
     if lead is None:
-        named = [replace(one, name=_plain_name(run, one.name, True)) for run, one in zip(runs, chapters, strict=True)]
+        named = [replace(one, name=_plain_name(run, one.name)) for run, one in zip(runs, chapters, strict=True)]
         return _write(render_chapters(f"Report of {len(chapters)} runs", named, _overview(runs, chapters)), output)
     named = [_answering(run, one, lead) for run, one in zip(runs, chapters, strict=True)]
     names = Counter(one.name for one in named)
@@ -75,11 +75,10 @@ def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | No
     return _write(render_chapters(lead.title, named, (), lead._replace(made=made)), output)
 
 
-def _plain_name(run: Run, name: str, formats: bool) -> str:
-    """A name with the config, unless that is the whole benchmark, and the prompt format."""
-    config, asked = run.arguments.config, signature_fields(run.signature).get("format", "")
-    shown = asked.partition("@")[0] if formats or run.arguments.format else ""
-    return ", ".join(filter(None, (name, "" if config.startswith("all") else config, shown)))
+def _plain_name(run: Run, name: str, more: str | None = None) -> str:
+    """A name with the config, unless that is the whole benchmark, and more words, by default the prompt format."""
+    config, asked = run.arguments.config, signature_fields(run.signature).get("format", "").partition("@")[0]
+    return ", ".join(filter(None, (name, "" if config.startswith("all") else config, asked if more is None else more)))
 
 
 def _answering(run: Run, chapter: Chapter, lead: Lead) -> Chapter:
@@ -92,11 +91,11 @@ def _answering(run: Run, chapter: Chapter, lead: Lead) -> Chapter:
         for title, score, note in chapter.tiles
         if score.measure.name in wanted
     ]
-    name, folder = _plain_name(run, short_title(run.benchmark), False), run.folder.name
+    folder, ask = run.folder.name, run.folder.name.partition(f"{run.benchmark.name}-")[2]  # names a second check
+    name = _plain_name(run, short_title(run.benchmark), f"task check, {ask}".removesuffix(", ") if is_check else "")
     asked = [one for questions, *_, folders in lead.answers if folder in folders for one in questions]
     asked = [f"Can it do the task of {short_title(run.benchmark)}?"] if is_check else asked
     shown = [f"{title}: {show(score, score.kind)}, {score.interval}".removesuffix(", ") for title, score, _ in tiles]
-    name = f"{name}, task check" if is_check else name
     figure = figure if figure and len(figure.rows) > 1 and figure.columns[1].name in wanted else None
     if is_check:  # too few questions for tables
         chapter = replace(chapter, analysis=replace(chapter.analysis, tables=()))
@@ -153,6 +152,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         head = {"Runs": f"{len(runs):,}"}
         mixed = {name: list(dict.fromkeys(values)) for name, values in mixed.items()}
     marked = {f"Differs: {name}": ", ".join(values) for name, values in mixed.items()}
+    differing, figure = differing_examples(comparison), comparison_figure(comparison)
     chapter = Chapter(
         title=title,
         name=f"Comparison of {title}",
@@ -162,8 +162,9 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         headline=comparison.headline,
         by_run=comparison.by_run,
         tiles=comparison_tiles(comparison),
-        examples=differing_examples(comparison),
-        figure=comparison_figure(comparison),
+        examples=differing,
+        one=telling(differing, (), figure),
+        figure=figure,
         headlines=[comparison_headlines(comparison)] if comparison.view.has_columns else [],  # in the tables by run
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
@@ -214,11 +215,15 @@ def _chapter(run: Run) -> Chapter:
     model = run.arguments.model or "unnamed model"
     name = f"{model} on {short_title(run.benchmark)}"
     examples = run_examples(run)
+    figure = bias_figure(run.benchmark, run.scores, name, run.is_question_only)
+    rules, is_found = run.benchmark.facts.headline, result is not None and result.verdict in ("detected", "fail")
+    sign = rules.biases.get(figure.columns[1].name, 1) if rules and figure else 1
     both = [replace(table, section=run.analysis.tables[0].section) for table in examples.tables if run.analysis.tables]
     return Chapter(
         title=model,
         name=name,
-        figure=bias_figure(run.benchmark, run.scores, name, run.is_question_only),
+        figure=figure,
+        one=telling(examples, run.analysis.tables, figure if is_found else None, sign),
         card=card_text(name, facts.get("Sample", ""), result, tiles, run.signature),
         head={**made, **facts},
         intro=run_intro(run.benchmark),

@@ -106,4 +106,4 @@ def _written(words: list[str], named: Mapping[str, Any]) -> str:
         value = [f"{one}={text}" for one, text in value.items()] if isinstance(value, Mapping) else value
         for one in [] if value in (default.get(name), []) else value if isinstance(value, list) else [value]:
             words += [flag(name.replace("options", "option")), *([] if one is True else [str(one)])]
-    return " ".join(shlex.join(words).split())
+    return shlex.join(words).replace("\n", " ")

@@ -94,7 +94,7 @@ class Audit:
 
     Attributes:
         folder: The folder with the runs and the page.
-        facts: What was asked of which model: `model`, `threshold`, `budget`, `asked`, `error` and `about`.
+        facts: What was asked of which model: `model`, `ask`, `threshold`, `budget`, `asked`, `error` and `about`.
         answers: One per question, the worst first.
         scratch: Owner of a temporary folder.
     """
@@ -181,7 +181,8 @@ class Audit:
         unseen = next((answer.folders[0] for answer in self.answers if _NOT_DETECTED in answer.text), "")
         if more := by_state.get("undecided", unseen):
             threshold = {} if self.facts["threshold"] == THRESHOLD else {"threshold": self.facts["threshold"]}
-            wanted = {"budget": budget, **threshold, "output": f"{self.folder}-{budget}"}
+            ask = {"ask": self.facts["ask"]} if self.facts.get("ask") else {}
+            wanted = {**ask, "budget": budget, **threshold, "output": f"{self.folder}-{budget}"}
             run = read_run(self.folder / more)
             lines.append(f"To decide more: {audit_command(run, **wanted)}")
         return "\n".join(lines)
@@ -244,7 +245,7 @@ def audit(
     answers = dict(sorted(answers.items(), key=lambda item: (STATES.index(item[1].state), order.index(item[0]))))
     asked = budget - auditor.left
     model = model_name(arguments.model)
-    facts = {"model": model, "threshold": threshold, "budget": budget, "asked": asked, "error": ERROR}
+    facts = {"model": model, "ask": ask, "threshold": threshold, "budget": budget, "asked": asked, "error": ERROR}
     result = Audit(folder, {**facts, "about": auditor.subject}, tuple(answers.values()))
     content = [answer._asdict() for answer in result.answers]
     write_json(folder / AUDIT_FILE, {**result.facts, "verdict": result.state, "answers": content})
@@ -451,10 +452,10 @@ def _tested(question: str, results: Sequence[tuple[Score, tuple[float, str], str
     p_values = dict(zip((score.group for score in known), holm([score.p for score in known]), strict=True))
     detected = {group: p for group, p in p_values.items() if p is not None and p < error}
     others = [group for group in p_values if group not in detected]
-    largest = show_p(max(detected.values(), default=1.0)).replace("=", "=" if len(detected) == 1 else "≤")
+    largest = f"adjusted {show_p(max(detected.values(), default=1.0))}".replace("=", "=" if len(detected) == 1 else "≤")
     sentences = [f"Yes, about {listed(list(detected))} ({largest})."] if detected else []
     if others:
-        least = f" ({show_p(min(p_values[group] or 0.0 for group in others))})" if not detected else ""
+        least = f" (adjusted {show_p(min(p_values[group] or 0.0 for group in others))})" if not detected else ""
         sentences.append(f"{_NOT_DETECTED} about {listed(others)}{least}.")
     strongest = max((pair for score, pair, _ in results if score.group in detected), default=(0.0, ""))[1]
     shown = f"Strongest: {strongest or 'no single pair.'}" if detected else ""

@@ -63,7 +63,7 @@ def _about_mu(scores: Scores, measure: Measure) -> str:
 def _about_excess(scores: Scores, measure: Measure) -> str:
     """Whether chance explains the excess."""
     p = limited(scores, measure).p
-    return "no test" if p is None else show_p(p)
+    return "no test" if p is None else f"{show_p(p)} against chance, for this set"
 
 
 # Chance raises mu and eta by different amounts, so they have no best value for rankings.

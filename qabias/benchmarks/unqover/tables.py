@@ -86,19 +86,30 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
     )
     notes = [note for name, group in sets.items() for note in _notes(name, group)]
     notes += [f"{name}: {text}" for name, group in sets.items() if (text := direction(group))]
-    return Analysis((*_associations(sets), *_summary(sets), *of_sets), tuple(examples), how_chosen, tuple(notes))
+    return Analysis((*_associations(sets, table), *_summary(sets), *of_sets), tuple(examples), how_chosen, tuple(notes))
 
 
-def _associations(sets: Mapping[str, Scores]) -> list[Table]:
-    """The strongest associations of all sets, tested against chance."""
-    rows = tuple((name, *row) for name, group in sets.items() for row in group.get("associations", ()))
-    columns_shown = (_SET, _SUBJECT, _ATTRIBUTE, Column("gamma", "Strength", "number"), Column("p", "Adjusted p", "p"))
-    note = (
-        "Strength is gamma of the two subjects' shares: 0 is none, 1 always prefers the subject. p is adjusted for all "
-        "pairs of the set."
-    )
-    title = "Strongest associations"
-    return [Table("associations", title, "", note, columns_shown, rows, section="Associations")] if rows else []
+def _associations(sets: Mapping[str, Scores], table: pa.Table) -> list[Table]:
+    """The strongest associations of all sets, tested against chance; two that mirror each other are one."""
+    rows: dict[tuple[str, ...], tuple[Value, ...]] = {}
+    for name, group in sets.items():
+        for subject, attribute, gamma, p in group.get("associations", ()):
+            sides = _sides(table.filter(pc.equal(table["set"], name)), subject, attribute)
+            named = (attribute, *sides[:: 1 if gamma > 0 else -1], name)
+            rows.setdefault(named, (*named, abs(gamma), p))
+    strength = Column("gamma", "Strength", "number"), Column("p", "p, adjusted for all pairs", "p")
+    columns_shown = (_ATTRIBUTE, *columns("text", preferred="Prefers", over="Over"), _SET, *strength)
+    note = "Strength is gamma of the two subjects' shares: 0 is none, 1 always prefers the first."
+    head = ("associations", "Strongest associations", "", note)
+    return [Table(*head, columns_shown, tuple(rows.values()), section="Associations")] if rows else []
+
+
+def _sides(table: pa.Table, subject: str, attribute: str) -> tuple[str, str]:
+    """A subject, and the subjects of a set that it was asked with for an attribute."""
+    with_it = pc.or_(pc.equal(table["subject1"], subject), pc.equal(table["subject2"], subject))
+    rows = table.filter(pc.and_(with_it, pc.equal(table["attribute"], attribute)))
+    others = sorted({*rows["subject1"].to_pylist(), *rows["subject2"].to_pylist()} - {subject})
+    return subject, others[0] if len(others) == 1 else f"{len(others)} others"
 
 
 def direction(group: Scores) -> str:

@@ -154,7 +154,7 @@ const BANDS = ["0-50", "50-80", "80-95", "95-100"];
 const MARKS = ["odd", "mislabeled", "note"];
 const ROW = 58; // pixels
 // Words with a sign and a color: of outcomes, of changes ("became right"), and of the options' roles.
-const SIGNS = { right: "✓", wrong: "✗", stereotyped: "▲", "anti-stereotyped": "▽", chosen: "●" };
+const SIGNS = { right: "✓", wrong: "✗", stereotyped: "▲", "anti-stereotyped": "▽", chosen: "●", preferred: "●", prefers: "●" };
 function sign(word) {
   const kind = word.split(" ").find((part) => part in SIGNS);
   return make("span", { class: "sign " + (kind || "") }, (kind ? SIGNS[kind] + " " : "") + word);
@@ -195,10 +195,11 @@ function explore(box, data) {
     if (content === null || content === undefined) return "—";
     if (Array.isArray(content)) return content.map((part) => text(part, kind)).join(" · ");
     if (typeof content === "object") return Object.entries(content).map(([key, inner]) => key + ": " + text(inner, kind)).join(", ");
-    return typeof content === "number" && kind === "share" ? percent(content) : String(content);
+    if (typeof content !== "number" || Number.isInteger(content)) return String(content);
+    return kind === "share" ? percent(content) : String(Number(content.toPrecision(3)));
   }
   const isVerbatim = (column) => column.kind === "prompt" || ["prompt", "generated", "written"].includes(column.name);
-  const isAnswer = (column) => (column.side || column.name).endsWith("answer");
+  const isAnswer = (column) => column.name === "preferred" || (column.side || column.name).endsWith("answer");
   const hasLong = (column) => column.parts[0].values.some((content) => typeof content === "string" && content.length > 40);
   const long = new Set(data.columns.filter((column) => column.kind === "" && !column.list && !column.run && hasLong(column)));
 
@@ -250,10 +251,11 @@ function explore(box, data) {
       const name = nameOf(row);
       const tags = data.columns.filter((column) => column.kind === "tags" && !column.run).flatMap((column) => value(column, row) ?? []);
       const texts = [...long].filter((column) => !isVerbatim(column) && !isAnswer(column)).map((column) => value(column, row) || "");
+      const preferred = columns.has("preferred") && value(columns.get("preferred"), row);
       const selected = String(name === current());
       const item = button("", () => open(name), { class: "item", role: "option", tabindex: "-1", "aria-selected": selected });
       item.append(
-        make("span", {}, make("strong", {}, name), " ", ...tags.map(sign), name in marks ? " ★" : ""),
+        make("span", {}, make("strong", {}, name), " ", ...tags.map(sign), ...(preferred ? [sign("prefers " + preferred)] : []), name in marks ? " ★" : ""),
         make("small", {}, texts.reverse().join(" · ").slice(0, 200)),
       );
       item.style.top = (first + place) * ROW + "px";
@@ -300,7 +302,7 @@ function explore(box, data) {
       const given = (place) => answers.filter((column) => content(column) === one(group[0].parts[place], row));
       return grid([...group.map((column) => title(column.name)), ""], group[0].parts.map((part, place) => [
         ...group.map((column) => text(one(column.parts[place], row), column.kind)), given(place).map(role).map(sign)]),
-        (place) => given(place).some((column) => (column.side || column.name) === "answer"));
+        (place) => given(place).some((column) => ["answer", "preferred"].includes(column.side || column.name)));
     };
     const link = address(id, [["example", wanted]]);
     const mark = marks[wanted] || { mark: "", note: "" };
@@ -471,9 +473,20 @@ for (const pressed of document.querySelectorAll("button[data-csv]")) {
   pressed.addEventListener("click", () => save(table.dataset.title + ".csv", asCsv(cellsOf(table))));
 }
 for (const element of document.querySelectorAll("[data-links]")) link(element);
+for (const word of document.querySelectorAll(".one .sign")) word.replaceWith(sign(word.textContent));
 for (const anchor of document.querySelectorAll('a[href^="#"]')) {
   anchor.addEventListener("click", () => reveal(parse(anchor.hash || anchor.getAttribute("href"))[0]));
 }
+// A table too wide for the place next to its figure goes below it.
+function stack(part = document) {
+  const pairs = Array.from(part.querySelectorAll(".pair"), (pair) => [pair, pair.querySelector(".scroll")]);
+  for (const [pair] of pairs) pair.classList.remove("stacked");
+  const wide = pairs.filter(([, box]) => box.scrollWidth > box.clientWidth + 1);
+  for (const [pair] of wide) pair.classList.add("stacked");
+}
+document.addEventListener("toggle", (event) => stack(event.target), true);
+addEventListener("resize", () => stack());
+stack();
 // A list is made when it comes into view.
 const seen = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
