@@ -148,10 +148,14 @@ def page() -> Any:
     return blocks
 
 
-if __name__ == "__main__":
-    metric()  # takes seconds: load it before the first visit
+def serve() -> None:
+    """Start the page, with fonts of the visitor: it loads nothing from others."""
     import gradio as gr
 
-    # Fonts of the visitor: the page loads nothing from others.
+    metric()  # takes seconds: load it before the first visit
     theme = gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
     page().launch(max_file_size="100mb", theme=theme)
+
+
+if __name__ == "__main__":
+    serve()

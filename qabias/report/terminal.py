@@ -65,8 +65,8 @@ def print_summary(run: Run, console: Console | None = None) -> None:
     is_part = bool(run.arguments.until or run.arguments.scores)  # only the questions of some scores were asked
     print_table(_overview(benchmark, scores, run.is_question_only, is_part), console)
     if not is_part:
-        shown = [one for one in meaningful(benchmark, run.is_question_only) if not limited(scores, one).is_noise]
-        _print_explained(shown, benchmark.facts, console)
+        explained = [one for one in meaningful(benchmark, run.is_question_only) if one.name in scores]
+        _print_explained([one for one in explained if not limited(scores, one).is_noise], benchmark.facts, console)
     limits = [f"sample ({run.arguments.limit})"] if run.arguments.limit is not None else []
     limits += ["stopped early"] if run.stopped_early else []
     if _has_ranges(benchmark, scores):

@@ -21,6 +21,7 @@ from .helpers import TimeLimit, chosen, command
 _RANDOM = ("--model", "baseline:random", "--limit", "40")
 _SETUP = (
     ("run", "bbq", *_RANDOM, "--config", "Age", "--output", "run-bbq"),
+    ("run", "bbq", *_RANDOM, "--output", "run-all"),
     ("run", "bbq", *_RANDOM, "--config", "Age", "--format", "letters", "--output", "letters-bbq"),
     ("run", "bbnli", *_RANDOM, "--config", "gender", "--shard", "0/2", "--output", "shard-0"),
     ("run", "bbnli", *_RANDOM, "--config", "gender", "--shard", "1/2", "--output", "shard-1"),
@@ -36,11 +37,11 @@ VALID: dict[str, tuple[str, ...]] = {
     "pool": ("pool", "run-bbq", "letters-bbq", "--output", "new"),
     "export": ("export", "run-bbq", "--format", "csv", "--output", "new"),
     "merge": ("merge", "shard-0", "shard-1", "--output", "new"),
-    "results": ("push", "results", "run-bbq", *_RESULTS, "--write-to", "new"),
+    "results": ("push", "results", "run-all", *_RESULTS, "--write-to", "new"),
     "build": ("build", "bbnli", "--config", "gender", "--output", "new"),
     "push dataset": ("push", "dataset", "bbnli", "--to", "me/bbnli", "--dry-run"),
     "push metric": ("push", "metric", "bbnli", "--to", "me/bbnli", "--dry-run"),
-    "push results": ("push", "results", "run-bbq", "--to", "me/model", "--dataset", "me/bbq", "--sample", "--dry-run"),
+    "push results": ("push", "results", "run-all", "--to", "me/model", "--dataset", "me/bbq", "--sample", "--dry-run"),
 }
 """What they write is called new."""
 WRITES = {"run": ("scores.json", "analysis.json", "report.html"), "score": ("scores.json", "analysis.json")}

@@ -26,7 +26,7 @@ CONFIGS = {"bbq": ("Religion", 40), "unqover": ("religion", 40), "bbnli": ("reli
 FLIPS = {"bbq": 170, "unqover": 170, "bbnli": 160}
 """Of parts."""
 
-RESULT = ("--to", "me/model", "--dataset", "me/set", "--sample")
+RESULT = ("--to", "me/model", "--dataset", "me/set", "--sample", "--model-index")
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ class Altered:
         if name == "score":
             return read_json(self.run / "scores.json")["scores"]
         written = (self._folder / "written").rglob("*")
-        texts = {path: path.read_text("utf-8") for path in written if path.suffix in (".json", ".csv", ".yaml")}
+        texts = {path: path.read_text("utf-8") for path in written if path.suffix in (".json", ".csv", ".md")}
         return _figures(ended.out), {path: _figures(text) for path, text in texts.items()}
 
 

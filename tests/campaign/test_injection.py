@@ -59,9 +59,7 @@ def named(payload):
 
 @pytest.fixture(scope="module")
 def small_run(tmp_path_factory):
-    return run(
-        RunArguments("bbq", "baseline:random", "Religion", limit=40), tmp_path_factory.mktemp("runs") / "run", QUIET
-    )
+    return run(RunArguments("bbq", "baseline:random", limit=40), tmp_path_factory.mktemp("runs") / "run", QUIET)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +97,7 @@ def _made_up(text, small_run, folder):
 
 def _scored(name, answers, folder):
     """A run of collected answers whose model has a name."""
-    of_bbq = ("--benchmark", "bbq", "--config", "Religion")
+    of_bbq = ("--benchmark", "bbq", "--config", "all")
     ended = command("score", answers, *of_bbq, "--model", name, "--output", folder)
     _is_harmless(ended)
     return folder

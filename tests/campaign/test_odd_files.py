@@ -41,7 +41,11 @@ READERS: dict[str, tuple] = {
     "pool": ("run", "other", "--output", "new"),
     "export": ("run", "--as", "model-card", "--output", "new"),
     "merge": ("run", "--output", "new"),
-    "push": ("results", "run", "--to", "me/model", "--dataset", "me/bbq", "--sample", "--write-to", "new"),
+    "push": (
+        "results",
+        "run",
+        *["--to", "me/model", "--dataset", "me/bbq", "--sample", "--model-index", "--write-to", "new"],
+    ),
 }
 """Commands that read a run folder."""
 TABLES = ("answers.csv", "answers.jsonl", "answers.json", "answers.parquet", "log.eval", "samples_bbq_2026.jsonl")
