@@ -28,8 +28,8 @@ IMAGES = Path(__file__).parent / "images"
 BIASES = {"made-up": {"Age": 0.6, "man_is": 0.4}, "made-up-2": {"Age": 0.1}}
 ERRORS = 0.04
 RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "bbq": ("bbq", "made-up", {"limit": 1376}),
-    "bbq-2": ("bbq", "made-up-2", {"limit": 1376}),
+    "bbq": ("bbq", "made-up", {"limit": 2744}),
+    "bbq-2": ("bbq", "made-up-2", {"limit": 2744}),
     "bbnli": ("bbnli", "made-up", {"config": "gender", "limit": 400}),
     "unqover": ("unqover", "consistent", {"config": "religion", "limit": 200}),
 }

@@ -8,6 +8,7 @@ from typing import Any
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.headline import (
     MOST_NAMES,
+    MOST_USEFUL,
     SMALL_ENOUGH,
     Headline,
     failure,
@@ -103,7 +104,10 @@ def _overall(
     if one.value is not None:
         yield f"{biases[0].title}: {what} is {points(one.value)}."
     if (mde := known_mde(one.mde, "signed")) is not None:
-        yield f"This comparison could detect {points(mde).removeprefix('+')}."
+        sizes = [part[biases[0].name].mde for name, (_, part) in groups.items() if name != ALL]
+        is_everywhere = len(sizes) < 2 or all(size is not None and size < MOST_USEFUL for size in sizes)
+        where = "" if is_everywhere else " overall, not in every group"
+        yield f"This comparison could detect {points(mde).removeprefix('+')}{where}."
 
 
 def points(value: float) -> str:
