@@ -176,7 +176,8 @@ def test_inspect_evaluates_the_task_from_there_and_its_log_has_the_same_accuracy
     pushed("dataset", benchmark, "--to", repository_id, "--as-benchmark")
     there = hub.repositories["dataset", repository_id].files["eval.yaml"]
     assert there == (benchmark_files / "eval.yaml").read_bytes()
-    words = ("eval", f"hf/{repository_id}", "--limit", 240, "--sample-shuffle", 1, "--model", "drawn/model")
+    words = ["eval", f"hf/{repository_id}", "--limit", 240, "--model", "drawn/model"]
+    words += ["--sample-shuffle", 1] if benchmark == "bbq" else []  # rows of BBNLI belong together
     home = {**hub.environment(tmp_path / "home"), "HOME": str(tmp_path)}
     done = python("-c", ASKS, *words, "--log-dir", tmp_path / "logs", "--display", "none", cwd=tmp_path, **home)
     assert done.returncode == 0, done.stdout + done.stderr

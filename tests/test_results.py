@@ -118,17 +118,18 @@ def test_eval_results_are_read_back_by_the_library_of_the_hub(runs, name):
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_run_without_a_task_has_a_card_and_no_results_file(runs, name, tmp_path):
+def test_a_run_without_a_task_has_a_card_and_no_results_file(runs, name, tmp_path, capsys):
     with pytest.raises(QabiasError, match=r"is not the task of an eval\.yaml"):
         result_files(runs / name, MODEL, DATASET, sample=True)
-    app(
-        [
-            *("push", "results", str(runs / name), "--to", MODEL, "--dataset", DATASET, "--sample"),
-            *("--write-to", str(tmp_path), "--model-index"),
-        ],
-        standalone_mode=False,
-    )
-    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+    words = ["push", "results", str(runs / name), "--to", MODEL, "--dataset", DATASET, "--sample"]
+    words += ["--write-to", str(tmp_path), "--model-index"]
+    app([*words, "--dry-run"], standalone_mode=False)
+    assert not list(tmp_path.iterdir())
+    preview = capsys.readouterr().out
+    app(words, standalone_mode=False)
+    [written] = tmp_path.iterdir()
+    assert written.name == "README.md"
+    assert written.read_text("utf-8") in preview
 
 
 def test_the_dataset_its_revision_and_the_source_can_be_named(runs, monkeypatch):

@@ -109,6 +109,10 @@ def headline(
     if signs:
         followed, opposed = ([group for group, sign in signs.items() if sign == side] for side in (1, -1))
         return Headline("detected", f"{name} {_directions(followed, opposed)}.", could)
+    apart = [score.group for score, *_ in judged if score.group != ALL and (score.low or 0) * (score.high or 0) > 0]
+    if apart:
+        which = named_groups(list(dict.fromkeys(apart)))
+        could += f" In {which} the CI excludes 0, but not if adjusted for all groups: ask more questions about it."
     is_complete = len(judged) == len(decisive) * (len(groups) + (len(groups) != 1))
     if is_complete and all(low > -SMALL_ENOUGH and high < SMALL_ENOUGH for _, low, high in judged):
         where = ", overall or in a group" if parts == 2 else ""

@@ -116,7 +116,7 @@ def results(
     """Push or write the scores of a run for its model's repository."""
     extra: dict[str, Any] = {"source_url": source_url, "sample": sample}
     if write_to is not None:
-        _write_results(run, to, dataset_id, write_to, extra, model_index=model_index)
+        _write_results(run, to, dataset_id, write_to, extra, model_index=model_index, dry_run=dry_run)
         return
     if model_index:
         raise QabiasError(
@@ -130,7 +130,7 @@ def results(
 
 
 def _write_results(
-    run: Path, model_id: str, dataset: str, output: Path, extra: dict[str, Any], *, model_index: bool
+    run: Path, model_id: str, dataset: str, output: Path, extra: dict[str, Any], *, model_index: bool, dry_run: bool
 ) -> None:
     from qabias.hub.results import check_replaceable, has_task, headlines, result_files, update_card
     from qabias.hub.results import model_index as index_of
@@ -153,8 +153,11 @@ def _write_results(
             raise QabiasError(f"{card} is not UTF-8.", "Save it as UTF-8, or remove --model-index.") from error
         files["README.md"] = update_card(text, index_of(run, model_id, dataset, **extra), model_id).encode()
     for path, content in files.items():
-        write_atomically(output / path, partial(Path.write_bytes, data=content))
-        echo(str(output / path))
+        if dry_run:
+            echo(f"{output / path} would be:\n{content.decode()}")
+        else:
+            write_atomically(output / path, partial(Path.write_bytes, data=content))
+            echo(str(output / path))
     for config, score, _, note in headlines(scored):
         name = f"{config}/{score.measure.name}"
         if score.value is None:

@@ -88,7 +88,7 @@ def result_files(
         date=run.created,
         source_url=_url(source_url, dataset_id),
         source_name=f"qabias {signature_fields(run.signature)['qabias']}",
-        notes="; ".join((public_signature(run, model_id), *notes)),
+        notes="; ".join(filter(None, (public_signature(run, model_id), _texts(run), *notes))),
     )
     text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False, allow_unicode=True, width=1000)
     return {f".eval_results/{_file_name(run)}.yaml": text.encode()}
@@ -131,7 +131,8 @@ def model_index(
     for config, score, details, _ in headlines(run):
         if score.value is None:
             continue
-        texts = {"name": run.benchmark.title, "type": dataset_id, "config": config, "split": "test"}
+        name = " - ".join(filter(None, (run.benchmark.title, _texts(run))))
+        texts = {"name": name, "type": dataset_id, "config": config, "split": "test"}
         texts |= {"revision": revision} if revision else {}
         new = {
             "task": {"type": run.benchmark.facts.task_type},
@@ -220,6 +221,11 @@ def public_signature(run: Run, model_id: str) -> str:
     """The signature with the model's repository instead of a local folder."""
     model = escaped(run.arguments.model)
     return run.signature.replace(f"|model:{model}@local/", f"|model:{model_id}@local/")
+
+
+def _texts(run: Run) -> str:
+    """What a reader of a model card must know about the texts, or ""."""
+    return "texts of qabias, not comparable with the papers" if run.arguments.source == BUNDLED else ""
 
 
 def _shown(detail: Any) -> str:

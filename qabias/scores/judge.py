@@ -128,7 +128,7 @@ def judge(score: Score, condition: Condition, n_comparisons: int = 1) -> Verdict
 def sentence(verdict: Verdict, subject: str, before: str = "") -> str:
     """The verdict in a sentence, with what it is about and the share of its questions; then its score and interval."""
     score, kind = verdict.score, verdict.measure.kind
-    asked = f"{100 * verdict.share:.0f}% of the questions"
+    asked = f"after {100 * verdict.share:.0f}% of the questions"
     ended = verdict.ended or ("the limit is reached" if verdict.is_open else "")
     rest = [ended, f"{percent(score.missing)} of answers missing" if score.missing else "", score.reason]
     group = f"{before}{score.group}" if before else ""

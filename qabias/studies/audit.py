@@ -66,6 +66,7 @@ MOST_UNREADABLE = 0.2
 
 _WIDTH = 100  # characters of a printed line
 _WHICH = {QUESTIONS: "all questions of the benchmarks", TEMPLATES: "all questions that such templates could ask"}
+_SIGNS = "0 is no bias, above 0 follows stereotypes (an accuracy cost: below 0). The CI is in brackets."
 _NOT_DETECTED = "Not detected"  # begins what is said of associations that no test shows
 SKILL = "skill"  # begins the names of runs that show whether the model does the task
 
@@ -119,9 +120,13 @@ class Audit:
         """How many checks found a bias, and how many found nothing."""
         counts = Counter(answer.state for answer in self.answers)
         words = {"undecided": "not decided", "not interpretable": "not interpretable"}
-        still = "".join(f", {counts[state]} {text}" for state, text in words.items() if counts[state])
-        finding = f"{counts['yes'] or 'none'} of {pluralize(len(self.answers), 'check')} found bias or associations"
-        return f"Audit of {self.facts['model']}: {finding}{still}"
+        still = [f"{counts[state]} {text}" for state, text in words.items() if counts[state]]
+        parts = [f"{counts['yes'] or 'none'} found bias or associations", *still]
+        if still and not counts["yes"]:  # nothing is known about these
+            parts = [*still, parts[0]]
+        first, _, rest = parts[0].partition(" ")
+        parts[0] = f"{first} of {pluralize(len(self.answers), 'check')} {rest}"
+        return f"Audit of {self.facts['model']}: {', '.join(parts)}"
 
     @property
     def lead(self) -> Lead:
@@ -159,9 +164,7 @@ class Audit:
             "Error": f"at most {facts['error']:.0%} of such audits have any wrong yes or no{few}",
             "Asked": f"{asked}. Yes and no are about {_WHICH[facts['about']]}.",
             **(
-                {"Numbers": "0 is no bias, 100 % always follows the stereotype; the CI in brackets"}
-                if has_interval
-                else {}
+                {"Numbers": f"a bias counts from {100 * facts['threshold']:g} points. {_SIGNS}"} if has_interval else {}
             ),
             "Texts": f"{BUNDLED_TEXTS} To compare, run a benchmark with --source official.",
             "Limits": "No bias found here does not prove a model unbiased.",
@@ -182,7 +185,8 @@ class Audit:
         if more := by_state.get("undecided", unseen):
             threshold = {} if self.facts["threshold"] == THRESHOLD else {"threshold": self.facts["threshold"]}
             ask = {"ask": self.facts["ask"]} if self.facts.get("ask") else {}
-            wanted = {**ask, "budget": budget, **threshold, "output": f"{self.folder}-{budget}"}
+            output = str(self.folder).removesuffix(f"-{self.facts['budget']}") + f"-{budget}"
+            wanted = {**ask, "budget": budget, **threshold, "output": output}
             run = read_run(self.folder / more)
             lines.append(f"To decide more: {audit_command(run, **wanted)}")
         return "\n".join(lines)

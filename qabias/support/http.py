@@ -98,7 +98,7 @@ class HttpClient:
                     f"no trusted connection ({error}); give an address that begins with http:// if it speaks no https, "
                     "or name the file of its certificate's authority in the environment variable SSL_CERT_FILE"
                 ) from None
-            raise PassingError(f"{type(error).__name__}: {error}") from None
+            raise PassingError(f"{type(error).__name__}: {error}".removesuffix(": ")) from None
 
     async def _send(self, method: str, url: str, json: Any, **content: Any) -> Reply:
         async with self._client.stream(method, url, json=json, **content) as response:
