@@ -112,7 +112,7 @@ def headline(
     apart = [score.group for score, *_ in judged if score.group != ALL and (score.low or 0) * (score.high or 0) > 0]
     if apart:
         which = named_groups(list(dict.fromkeys(apart)))
-        could += f" In {which} the CI excludes 0, but not if adjusted for all groups: ask more questions about it."
+        could = f"{could} In {which} the CI excludes 0, but not if adjusted for all groups: ask more questions.".strip()
     is_complete = len(judged) == len(decisive) * (len(groups) + (len(groups) != 1))
     if is_complete and all(low > -SMALL_ENOUGH and high < SMALL_ENOUGH for _, low, high in judged):
         where = ", overall or in a group" if parts == 2 else ""
