@@ -166,7 +166,7 @@ def _free_ports(n):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(DRIVER is None, reason="no chromedriver")
+@pytest.mark.skipif(DRIVER is None, reason="needs Chromium and chromedriver: apt install chromium-driver")
 def test_the_page_scores_a_table_in_a_browser_and_shows_what_is_wrong_with_one(app, tmp_path):
     """QABIAS_GRADIO_PYTHON names an interpreter that has Gradio, where the one of the tests has none."""
     python = os.environ.get("QABIAS_GRADIO_PYTHON", sys.executable)

@@ -132,7 +132,7 @@ def results(
 def _write_results(
     run: Path, model_id: str, dataset: str, output: Path, extra: dict[str, Any], *, model_index: bool, dry_run: bool
 ) -> None:
-    from qabias.hub.results import check_replaceable, has_task, headlines, result_files, update_card
+    from qabias.hub.results import check_replaceable, headlines, result_files, task_score, update_card
     from qabias.hub.results import model_index as index_of
     from qabias.runs.opened import Run
     from qabias.support.files import MOST_BYTES, require_regular_file, write_atomically
@@ -140,7 +140,7 @@ def _write_results(
 
     check_folder(output, argument="write_to")
     scored = Run.scored(run)
-    only_card = model_index and not has_task(scored)
+    only_card = model_index and task_score(scored) is None
     files = {} if only_card else result_files(run, model_id, dataset, **extra)
     for path, content in files.items():
         check_replaceable(output / path, content)

@@ -3,9 +3,10 @@
 import hashlib
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from textwrap import indent
 from typing import Any
 
@@ -20,6 +21,7 @@ from qabias.hub.push import check_repo_id
 from qabias.runs.opened import Run
 from qabias.runs.scored import answered_in_words, answered_share
 from qabias.runs.signature import coverage_of, escaped, format_name, signature_fields
+from qabias.scores.facts import Scores
 from qabias.scores.score import NOT_DETECTABLE, Score, read_score
 from qabias.support.files import MOST_BYTES, require_regular_file
 from qabias.support.outputs import check_file, may_overwrite
@@ -29,11 +31,10 @@ LONGEST_NAME = 120  # characters of a results file's name, without its ending; a
 _BETWEEN = r"(?: *(?:#.*)?\n)*"  # blank lines and comments in a YAML text
 
 
-def has_task(run: Run) -> bool:
-    """Whether a run measures the task in its dataset's `eval.yaml`: the Hub has results of no other."""
-    benchmark = run.benchmark
-    is_task = benchmark.facts.hub is not None and benchmark.facts.hub.accuracy is not None
-    return is_task and run.arguments.config == benchmark.configs[-1]
+def task_score(run: Run) -> Callable[[Scores], float | None] | None:
+    """The score of the task in the `eval.yaml` of a run's dataset, or None if the run measures something else."""
+    hub = run.benchmark.facts.hub
+    return hub.accuracy if hub is not None and run.arguments.config == run.benchmark.configs[-1] else None
 
 
 def headlines(run: Run) -> Iterator[tuple[str, Score, dict[str, Any], str]]:
@@ -67,11 +68,15 @@ def result_files(
 ) -> dict[str, bytes]:
     """The file for `.eval_results/` of the model's repository: the value of the task, the bias scores in its notes."""
     run, dataset_id, revision = _read(run_folder, model_id, dataset, sample)
-    hub, arguments = run.benchmark.facts.hub, run.arguments
-    if not has_task(run) or hub is None or hub.accuracy is None:
-        problem = f"{run_folder}: {arguments.config} of {arguments.benchmark_name} is not the task of an eval.yaml"
-        raise QabiasError(problem, "Add --write-to FOLDER --model-index: a model card has the scores of every run.")
-    value = hub.accuracy(run.scores)
+    task = task_score(run)
+    if task is None:
+        measured = f"{run.arguments.benchmark_name}, config {run.arguments.config}"
+        problem = (
+            f"{run_folder}: the Hub takes results of a whole benchmark with right answers only, not of {measured}."
+        )
+        command = f"qabias push results {quote(str(run_folder))} --to {model_id} --dataset {dataset}"
+        raise QabiasError(problem, f"For its model card: {command} --write-to FOLDER --model-index")
+    value = task(run.scores)
     if value is None:
         raise QabiasError(f"{run_folder}: its accuracy is undefined", "publish a run with defined scores")
     notes = (

@@ -136,13 +136,19 @@ def telling(explored: Explored | None, tables: Sequence[Table], figure: Table | 
         side = "stereotyped" if sign * (one.value or 0.0) > 0 else "anti-stereotyped"
         wanted |= {group, side, figure.columns[1].name.rpartition("_")[2]}
 
-    def fit(row: Row) -> tuple[float, ...]:
-        pairs = [(name, one) for name, value in row.items() for one in (value or () if _is_tags(name) else [value])]
-        fitting = {one for _, one in pairs if isinstance(one, str)} & wanted
-        return sum(pair in pairs for pair in associated), abs(row.get("comparative") or 0.0), len(fitting)
+    columns = explored.columns
+    comparative = columns.get("comparative")
+    pairs = [(columns[name], value) for name, value in associated if name in columns]
+    tags = [values for name, values in columns.items() if _is_tags(name)]
+    names = [values for values in columns.values() if {*map(type, values)} <= {str, *_NONE} and wanted & {*values}]
 
-    values = zip(*explored.columns.values(), strict=True)
-    row = max((dict(zip(explored.columns, of_row, strict=True)) for of_row in values), key=fit)
+    def fit(place: int) -> tuple[float, ...]:
+        words = {word for values in tags for word in values[place] or ()} | {values[place] for values in names}
+        strength = abs(comparative[place] or 0.0) if comparative else 0.0
+        return sum(values[place] == value for values, value in pairs), strength, len(words & wanted)
+
+    place = max(range(len(next(iter(columns.values())))), key=fit)
+    row = {name: values[place] for name, values in columns.items()}
     ends = [name.removeprefix("answer") for name in row if name.partition(":")[0] == "answer"]
     answers = [(x[2:] or "Answer", str(row[f"answer{x}"] or "none"), row.get(f"outcome{x}") or ()) for x in ends]
     answers += [(label, str(row[name]), ()) for name, label in _LABELS.items() if row.get(name)]
