@@ -74,8 +74,8 @@ def result_files(
         problem = (
             f"{run_folder}: the Hub takes results of a whole benchmark with right answers only, not of {measured}."
         )
-        command = f"qabias push results {quote(str(run_folder))} --to {model_id} --dataset {dataset}{' --sample' * sample}"
-        raise QabiasError(problem, f"For its model card: {command} --write-to FOLDER --model-index")
+        where = f"{quote(str(run_folder))} --to {model_id} --dataset {dataset}{' --sample' * sample}"
+        raise QabiasError(problem, f"For its model card: qabias push results {where} --write-to FOLDER --model-index")
     value = task(run.scores)
     if value is None:
         raise QabiasError(f"{run_folder}: its accuracy is undefined", "publish a run with defined scores")
