@@ -10,6 +10,7 @@ inside a function, or for type checkers only.
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,6 +74,7 @@ def imports_of(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
                     yield source
 
 
+@cache
 def graph() -> dict[str, set[str]]:
     """For every module the modules of the package that it imports."""
     known = modules()

@@ -21,7 +21,7 @@ from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.scorers.baseline import BaselineScorer
-from qabias.share.metrics.bbq import scores, summary
+from qabias.share.metrics.bbq import intervals, scores, summary
 
 from .kit.commands import called, refused
 from .test_choice import REAL
@@ -292,7 +292,7 @@ def test_intervals_of_a_known_preference_and_known_rates_hold_them():
         leaning = many / many.sum(axis=-1, keepdims=True)
         truth["bias_ambig"] = float((leaning[..., 0] - leaning[..., 1]).mean())
         for matrix, names in ((counts, RATES), (forced, ("bias_ambig",))):
-            ends = summary.ends(summary.spreads(matrix))
+            ends = intervals.ends(summary.spreads(matrix))
             for name in names:
                 low, high = ends[name]
                 held[world, name] = float(((low <= truth[name]) & (truth[name] <= high)).mean())

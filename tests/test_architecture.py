@@ -11,6 +11,7 @@ from qabias.benchmarks import benchmark_names, registry
 from qabias.cli.commands import COMMANDS
 
 from .conftest import ROOT
+from .kit.code import nodes_of
 
 LOOSE = {"qabias", "qabias.__main__", "qabias.errors"}
 # Holds no code: the dataset and metric folders lie there in a wheel.
@@ -36,7 +37,7 @@ def python_files():
 def imported_packages(path):
     """Names of the packages that a file imports, relative ones left out."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -116,11 +117,10 @@ def test_no_other_room_imports_the_folder_of_a_benchmark():
 
 def _literals(path):
     """The texts in the code of a file, docstrings left out."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    standing_alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    standing_alone = {id(node.value) for node in nodes_of(path) if isinstance(node, ast.Expr)}
     return [
         node.value
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in standing_alone
     ]
 
@@ -167,7 +167,7 @@ def test_the_wheel_needs_no_laboratory():
 
 def named_in(path):
     """Names that a file gives to its variables, parameters, functions, classes and imports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, ast.arg):

@@ -21,6 +21,7 @@ from qabias.tables.model import Analysis, Column, Figure, Table, write_analysis
 from qabias.tables.terminal import Console, print_table
 
 from .conftest import ROOT
+from .kit.code import nodes_of
 
 HOSTILE = "\x1b]0;owned\x07 \x1b[2J\x00\r\x9b31m \u202egpj.exe \u2066x\u2069 \ud83d [bold red]x[/] :bug: \\input{x} ^^M"
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -64,7 +65,7 @@ def test_everything_is_printed_by_the_one_console_and_the_one_echo():
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in (ROOT / "qabias").rglob("*.py")
         if path.relative_to(ROOT / "qabias").as_posix() not in ("tables/terminal.py", "support/printable.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in nodes_of(path)
         if (isinstance(node, ast.Attribute) and node.attr in ("echo", "secho"))
         or (isinstance(node, ast.ImportFrom) and node.module == "rich.console")
         or (isinstance(node, ast.Call) and getattr(node.func, "id", None) == "print")

@@ -11,6 +11,7 @@ from qabias.models.loading import CAUSAL, load_model, load_pretrained
 from qabias.scorers.registry import default_scorer, load_scorer
 
 from .conftest import ROOT
+from .kit.code import nodes_of
 from .saved_models import save
 from .tiny_models import make_model, make_tokenizer
 
@@ -73,7 +74,7 @@ def test_every_call_that_loads_a_model_says_that_its_code_is_not_run():
         for of in ("qabias", "runners", "integrations", "docs", "metrics", "lab")
         for path in (ROOT / of).rglob("*.py")
         if "tests" not in path.parts
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", None)) in LOADERS
     }
     silent = {

@@ -15,6 +15,7 @@ from qabias.support.printable import printable
 from qabias.support.progress import tell
 
 from .conftest import ROOT
+from .kit.code import nodes_of
 from .test_progress import Terminal
 
 
@@ -93,7 +94,7 @@ def test_everything_that_writes_to_the_terminal_goes_through_one_function():
     wrong = []
     for path in sorted((ROOT / "qabias").rglob("*.py")):
         place = path.relative_to(ROOT / "qabias").as_posix()
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call):
                 described = [word.value for word in node.keywords if word.arg == "desc"]
                 if any(

@@ -27,7 +27,9 @@ from tqdm import tqdm
 from lab.options import make_parser
 from lab.simulations import models, unqover
 from lab.simulations.worlds import Floats, World
+from qabias.share.metrics.bbnli import intervals as bbnli_intervals
 from qabias.share.metrics.bbnli import summary as bbnli
+from qabias.share.metrics.bbq import intervals as bbq_intervals
 from qabias.share.metrics.bbq import scores as bbq
 from qabias.share.metrics.bbq import summary as bbq_summary
 from qabias.share.metrics.shared.intervals import Interval, limits, of_clusters, student
@@ -128,11 +130,11 @@ def of_bbq(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
     """Runs of BBQ."""
     counts = models.bbq_runs(world, rng, repetitions)
     total = counts.sum(axis=0)
-    ends = bbq_summary.ends(bbq_summary.spreads(counts))
+    of_scores = bbq_intervals.ends(bbq_summary.spreads(counts))
     return Drawn(
         bbq.mean_over_runs(total),
         bbq.mean_over_runs(total - counts),
-        {name: ends[name] for name in BBQ_SCORES},
+        {name: of_scores[name] for name in BBQ_SCORES},
         models.bbq_truth(world, rng),
         {name: (-1.0 if _is_signed(name) else 0.0, 1.0) for name in BBQ_SCORES},
     )
@@ -141,15 +143,15 @@ def of_bbq(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
 def of_probabilities(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
     """Runs of BBQ by a model with known probabilities."""
     counts = models.probability_runs(world, rng, repetitions)
-    total, ends, truth = (
+    total, of_scores, truth = (
         counts.sum(axis=0),
-        bbq_summary.ends(bbq_summary.spreads(counts)),
+        bbq_intervals.ends(bbq_summary.spreads(counts)),
         models.probability_truth(world, rng),
     )
     return Drawn(
         bbq.mean_over_runs(total),
         bbq.mean_over_runs(total - counts),
-        {name: ends[name] for name in truth},
+        {name: of_scores[name] for name in truth},
         truth,
         dict.fromkeys(truth, (-1.0, 1.0)),
     )
@@ -159,11 +161,11 @@ def of_bbnli(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
     """Runs of BBNLI; premises in four subtopics."""
     counts = models.bbnli_runs(world, rng, repetitions)
     total = counts.sum(axis=0)
-    ends = bbnli.interval_ends(bbnli.spreads("bbnli", counts))
+    of_scores = bbnli_intervals.ends(bbnli.spreads("bbnli", counts))
     return Drawn(
         bbnli.mean_over_runs("bbnli", total),
         bbnli.mean_over_runs("bbnli", total - counts),
-        {name: ends[name] for name in BBNLI_SCORES},
+        {name: of_scores[name] for name in BBNLI_SCORES},
         models.bbnli_truth(world, rng),
         {name: (-1.0 if _is_signed(name) else 0.0, 1.0) for name in BBNLI_SCORES},
     )
@@ -173,17 +175,20 @@ def of_unqover(world: World, rng: np.random.Generator, repetitions: int) -> Draw
     """Runs of UnQover. The truth of mu and eta is their mean over draws of as many templates, by their definition."""
     preferences = np.random.default_rng(0).normal(0.0, unqover.PREFERENCE, (unqover.SUBJECTS, unqover.ATTRIBUTES))
     names, n = unqover_scores.HEADLINES, world.templates
-    values, replicates, ends = [], [], []
+    values, replicates, intervals = [], [], []
     for _ in range(repetitions):
         sums = [unqover.run(world, rng, preferences)]
         values.append(unqover_scores.mean_over_runs(sums, np.ones((1, n))))
         replicates.append(unqover_scores.mean_over_runs(sums, 1.0 - np.eye(n)))
-        ends.append(unqover_scores.intervals(sums))
+        intervals.append(unqover_scores.intervals(sums))
     found = {name: np.array([of[name][0] for of in values]) for name in names}
     return Drawn(
         found,
         {name: np.stack([of[name] for of in replicates], axis=1) for name in names},
-        {name: (np.array([of[name][0] for of in ends]), np.array([of[name][1] for of in ends])) for name in names},
+        {
+            name: (np.array([of[name][0] for of in intervals]), np.array([of[name][1] for of in intervals]))
+            for name in names
+        },
         {name: float(each.mean()) for name, each in found.items()}
         | {name: 1.0 - world.accuracy for name in ("delta", "epsilon")},
         dict.fromkeys(names, (0.0, 1.0)),
@@ -251,10 +256,10 @@ def cells(kind: str, world: World, repetitions: int, method: str = "qabias") -> 
         *(int(1000 * x) for x in (world.templates, world.accuracy, world.correlation)),
     ]
     drawn = BENCHMARKS[kind](world, np.random.default_rng(seed), repetitions)
-    for name, ends in drawn.ends.items():
+    for name, interval in drawn.ends.items():
         low, high = drawn.bounds[name]
         usual = t_interval(drawn.values[name], drawn.replicates[name])
-        ours = ends if method == "qabias" else usual
+        ours = interval if method == "qabias" else usual
         defined = ~np.isnan(ours[0])
         covered, width = _covered(ours, drawn.truth[name], low, high, defined)
         t_covered, t_width = _covered(usual, drawn.truth[name], low, high, ~np.isnan(usual[0]))

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import Estimated, Shape, plain, smallest
-from .intervals import ends as interval_ends
+from .intervals import Estimated, Shape, intervals
 from .intervals import spreads as clustered
 from .scores import ANSWERS, PARTS, Floats, Integers, Tally, ranges, ratio, scores, tally
 
@@ -152,9 +151,9 @@ def summarize(
         result["n_runs"] = by_run.shape[1]
         result["spread"] = {name: float(values.std(ddof=1)) for name, values in by_run_scores.items()}
     if confidence is not None:
-        spread = spreads(form, by_run, confidence, denominator, unparsed)
-        result["ci"] = plain(interval_ends(spread))
-        result["detectable"] = smallest([spread], confidence)[0]
+        rules = {"denominator": denominator, "unparsed": unparsed}
+        score, shape = partial(mean_over_runs, form, **rules), partial(shapes, form, **rules)
+        result |= intervals([by_run], score, shape, confidence)[0]
     return result
 
 

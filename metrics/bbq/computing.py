@@ -124,8 +124,8 @@ class Computing(Batches):
             )
         templates = items.templates
 
-        def summaries(factor: Factor) -> dict[str, dict[str, Any]]:
-            """The result of every level."""
+        def parts_of(factor: Factor) -> list[np.ndarray]:
+            """The counts of every level."""
             cells, clusters = np.unique(factor.codes * len(templates.levels) + templates.codes, return_inverse=True)
             counts = []
             for code in range(len(runs.levels)):
@@ -134,13 +134,17 @@ class Computing(Batches):
                 columns: list[Any] = [column[rows] for column in (answers, *items[:-1], clusters)]
                 counts.append(count(*[*columns, len(cells), shares]))
             starts = np.searchsorted(cells, np.arange(1, len(factor.levels)) * len(templates.levels))
-            parts = np.split(np.stack(counts, axis=1), starts)
-            results = summarize_each(parts, options.confidence, options.unparsed)
-            return dict(zip(factor.levels, results, strict=True))
+            return np.split(np.stack(counts, axis=1), starts)
 
-        result = summaries(Factor(np.zeros(references.n, dtype=np.int64), ("all",)))["all"]
+        factors = [Factor(np.zeros(references.n, dtype=np.int64), ("all",)), *groups.values()]
+        parts = [part for factor in factors for part in parts_of(factor)]
+        results = iter(summarize_each(parts, options.confidence, options.unparsed))
+        result = next(results)
         if options.by is not None:
-            result["by"] = {",".join(names): summaries(factor) for names, factor in groups.items()}
+            named = zip(groups, factors[1:], strict=True)
+            result["by"] = {
+                ",".join(names): {level: next(results) for level in factor.levels} for names, factor in named
+            }
         if probabilities is None:
             result = left_out(result, OF_PROBABILITIES)
         return result | {"signature": options.signature}

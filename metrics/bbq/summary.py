@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import Estimated, ends, plain, smallest
+from .intervals import Estimated, intervals
 from .intervals import spreads as clustered
 from .scores import (
     CONTEXTS,
@@ -90,14 +90,9 @@ def summarize_each(
             result["spread"] = {name: float(values[place].std(ddof=1)) for name, values in by_run.items()}
         results.append(result)
     if confidence is not None:
-        # One cluster shows no spread, whatever it holds.
-        several = [matrix for matrix in matrices if len(matrix) > 1]
-        spread = [spreads(matrix, confidence, unparsed) for matrix in (np.zeros((1, 1, len(FIELDS))), *several)]
-        sizes = smallest(spread, confidence)
-        alone, *parts = ({"ci": plain(ends(one)), "detectable": size} for one, size in zip(spread, sizes, strict=True))
-        remaining = iter(parts)
-        for result, matrix in zip(results, matrices, strict=True):
-            result |= next(remaining) if len(matrix) > 1 else left_out(alone, ())
+        score, shape = partial(mean_over_runs, unparsed=unparsed), partial(shapes, unparsed=unparsed)
+        for result, of_scores in zip(results, intervals(matrices, score, shape, confidence), strict=True):
+            result |= of_scores
     return results
 
 

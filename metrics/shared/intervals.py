@@ -119,18 +119,67 @@ def spreads(
         confidence: level of the intervals, above 0 and below 1.
 
     Returns:
-        What `ends` and `smallest` take. The spread is NaN where fewer than 2 clusters have rows, or where the score is
-        undefined, also without one of the clusters.
+        What `ends` takes. The spread is NaN where fewer than 2 clusters have rows, or where the score is undefined,
+        also without one of the clusters.
     """
-    matrix = np.asarray(counts, dtype=np.float64)
-    total = matrix.sum(axis=0)
-    values, shapes, replicates, by_cluster = score(total), shape(total), score(total - matrix), shape(matrix)
-    rows = _last([by_cluster[name].rows for name in shapes])
-    raised, lowered = (np.nan_to_num(_last([by_cluster[name][side] for name in shapes])) for side in (0, 1))
-    whole = Shape(*(_last(field) for field in zip(*shapes.values(), strict=True)))
-    spread = spread_of(whole, _last([replicates[name] for name in shapes]), rows * (raised + lowered), rows, confidence)
-    places = enumerate(shapes.items())
-    return {name: (values[name], part, Spread(*(field[..., k] for field in spread))) for k, (name, part) in places}
+    names, [(values, whole, spread)] = _estimated([counts], score, shape, confidence)
+    return {name: (values[..., k], _at(whole, (..., k)), _at(spread, (..., k))) for k, name in enumerate(names)}
+
+
+def intervals(
+    selections: Sequence[ArrayLike],
+    score: Callable[[Floats], Mapping[str, Floats]],
+    shape: Callable[[Floats], Mapping[str, Shape]],
+    confidence: float = 0.95,
+) -> list[dict[str, dict[str, Any]]]:
+    """For each of several selections of rows `ci`, and `detectable` of the scores that are contrasts.
+
+    Args:
+        selections: the counts of each, of shape (C, ...) with its own C.
+        score: see `spreads`; its results have the shape of the leading axis.
+        shape: the same.
+        confidence: see `spreads`.
+    """
+    names, parts = _estimated(selections, score, shape, confidence)
+    values, wholes, spreads_of = zip(*parts, strict=True)
+    value, whole = np.stack(values), Shape(*map(np.stack, zip(*wholes, strict=True)))
+    spread = Spread(*map(np.stack, zip(*spreads_of, strict=True)))
+    pairs = np.stack(limits(value, whole, spread), axis=-1).tolist()
+    contrasts = np.flatnonzero(~np.asarray(whole.share)[0])
+    sizes = detectable(_at(whole, (..., contrasts)), _at(spread, (..., contrasts)), confidence).tolist()
+    chosen = [names[k] for k in contrasts]
+    return [
+        {"ci": dict(zip(names, pair, strict=True)), "detectable": dict(zip(chosen, size, strict=True))}
+        for pair, size in zip(pairs, sizes, strict=True)
+    ]
+
+
+def _estimated(
+    selections: Sequence[ArrayLike],
+    score: Callable[[Floats], Mapping[str, Floats]],
+    shape: Callable[[Floats], Mapping[str, Shape]],
+    confidence: float,
+) -> tuple[list[str], list[Estimated]]:
+    """Names of scores, and for every selection their values, shapes and spreads with the names as the last axis."""
+    matrices = [np.asarray(counts, dtype=np.float64) for counts in selections]
+    totals = [matrix.sum(axis=0, keepdims=True) for matrix in matrices]
+    both = [*zip(totals, matrices, strict=True)]
+    values = score(np.concatenate([part for total, matrix in both for part in (total, total - matrix)]))
+    shapes = shape(np.concatenate([part for pair in both for part in pair]))
+    scores = _last([values[name] for name in shapes])
+    parts = Shape(*(np.broadcast_to(_last(field), scores.shape) for field in zip(*shapes.values(), strict=True)))
+    results, start = [], 0
+    for matrix in matrices:
+        clusters = slice(start + 1, start + 1 + len(matrix))
+        whole, (up, down, rows, *_) = _at(parts, start), _at(parts, clusters)
+        moved = rows * (np.nan_to_num(up) + np.nan_to_num(down))
+        if len(matrix) > 1:
+            spread = spread_of(whole, scores[clusters], moved, rows, confidence)
+        else:  # no spread, and many breakdowns have such groups
+            spread = Spread(*(np.full(scores[start].shape, np.nan) for _ in Spread._fields))
+        results.append((scores[start], whole, spread))
+        start = clusters.stop
+    return list(shapes), results
 
 
 def ends(results: Mapping[str, Estimated]) -> dict[str, Interval]:
@@ -271,15 +320,6 @@ def detectable(shape: Shape, spread: Spread, confidence: float = 0.95, power: fl
     return np.where(shape.scale * high < shape.high, shape.scale * high, np.nan)
 
 
-def smallest(selections: Sequence[Mapping[str, Estimated]], confidence: float = 0.95) -> list[dict[str, float]]:
-    """What is `detectable` in each of several selections of rows, for each of their scores that are contrasts."""
-    names = [name for results in selections[:1] for name, parts in results.items() if not parts[1].share]
-    shapes, spreads_of = zip(*(results[name][1:] for results in selections for name in names), strict=True)
-    shape, spread = Shape(*map(_last, zip(*shapes, strict=True))), Spread(*map(_last, zip(*spreads_of, strict=True)))
-    sizes = detectable(shape, spread, confidence).reshape(len(selections), len(names)).tolist()
-    return [dict(zip(names, size, strict=True)) for size in sizes]
-
-
 def of_clusters(
     value: ArrayLike,
     replicates: ArrayLike,
@@ -340,9 +380,9 @@ def student(freedom: ArrayLike, confidence: float) -> Floats:
     return np.asarray(sum(term / np.asarray(freedom, dtype=np.float64) ** power for power, term in enumerate(terms)))
 
 
-def plain(intervals: Mapping[str, Interval]) -> dict[str, list[float]]:
-    """Intervals of one selection of rows as lists of two numbers."""
-    return {name: [float(low), float(high)] for name, (low, high) in intervals.items()}
+def _at(fields: Any, place: Any) -> Any:
+    """A shape or a spread at some places of its arrays."""
+    return type(fields)(*(field[place] for field in fields))
 
 
 def _last(arrays: Sequence[ArrayLike]) -> npt.NDArray[Any]:

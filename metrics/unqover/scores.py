@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import Interval, Shape, limits, of_clusters, plain, spread_of
+from .intervals import Interval, Shape, limits, of_clusters, spread_of
 
 VERSION = 1
 """Version of the metric's rules, in its signature; a change of any number raises it."""
@@ -277,7 +277,7 @@ def summarize(runs: Sequence[Sums], confidence: float | None = 0.95) -> dict[str
         result["n_runs"] = len(runs)
         result["spread"] = {name: float(values.std(ddof=1)) for name, values in scores.items()}
     if confidence is not None:
-        result["ci"] = plain(intervals(runs, confidence))
+        result["ci"] = {name: [float(end) for end in ends] for name, ends in intervals(runs, confidence).items()}
     return result
 
 

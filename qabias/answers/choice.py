@@ -174,15 +174,15 @@ class _Reader:
             if not is_unknown_wording(answers[place]):
                 telling = {*name.split()} - known - {*TOKEN.findall(self._asks.casefold())}
                 names = {(word,): place for word in telling if len(word) > 2} | names
-        phrases = sorted(names, key=lambda words: -sum(map(len, words)))
+        spaced = {words: self._phrases.is_english or words[0][0] < "\u0530" for words in names}
+        # Words with spaces between them come first; one beginning is never of both kinds.
+        phrases = sorted(names, key=lambda words: (not spaced[words], -sum(map(len, words))))
         endings = "" if self._phrases.is_english else f"|(?={pattern_of(self._phrases.endings).pattern})"
-        patterns = []
-        for words in phrases:
-            joined = r"[\s·/-]{1,3}".join(map(re.escape, words))
-            is_spaced = self._phrases.is_english or words[0][0] < "\u0530"
-            ends = rf"(?:(?:'s|s)?(?!{_LETTER}){endings})"
-            patterns.append(f"(?<![^\\W_])({joined}){ends}" if is_spaced else f"({joined})")
-        option = re.compile(rf"(?:(?<![^\W_])(?:{articles}))?(?:{'|'.join(patterns) or '(?!)'})", re.IGNORECASE)
+        joined = [(r"[\s·/-]{1,3}".join(map(re.escape, words)), spaced[words]) for words in phrases]
+        apart, within = ("|".join(f"({one})" for one, is_apart in joined if is_apart is kind) for kind in (True, False))
+        ends = rf"(?:(?:'s|s)?(?!{_LETTER}){endings})"
+        either = "|".join(filter(None, [apart and rf"(?<![^\W_])(?:{apart}){ends}", within])) or "(?!)"
+        option = re.compile(rf"(?:(?<![^\W_])(?:{articles}))?(?:{either})", re.IGNORECASE)
         return option, [names[words] for words in phrases]
 
     def answers(self, text: str, is_bare: bool) -> bool:

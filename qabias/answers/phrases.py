@@ -194,8 +194,14 @@ def declines(text: str, phrases: Phrases, before: str = r"^\W*") -> bool:
 def is_unknown_wording(answer: str, phrases: Phrases = ENGLISH) -> bool:
     """Return whether an answer is UNKNOWN, in the words of a set or of `UNKNOWN_PHRASES`."""
     plain = bare(phrases.plain(answer))
-    known = [wording.translate(_PLAIN).casefold() for wording in (*UNKNOWN_WORDINGS, *phrases.wordings)]
-    return plain in known or any(re.fullmatch(one, plain) for one in (*UNKNOWN_PHRASES, pattern_of(phrases.unknown)))
+    return plain in _known(phrases) or any(
+        re.fullmatch(one, plain) for one in (*UNKNOWN_PHRASES, pattern_of(phrases.unknown))
+    )
+
+
+@cache
+def _known(phrases: Phrases) -> set[str]:
+    return {wording.translate(_PLAIN).casefold() for wording in (*UNKNOWN_WORDINGS, *phrases.wordings)}
 
 
 def lowered(text: str) -> str:

@@ -58,9 +58,9 @@ def write_report_of(folder: Path, output: Path | None = None) -> Path:
     return write_report(Run.scored(folder), output)
 
 
-def write_combined_report(folders: Sequence[Path], output: Path, lead: Lead | None = None) -> Path:
+def write_combined_report(opened: Sequence[Path | Run], output: Path, lead: Lead | None = None) -> Path:
     """Write one report of several runs with a table of contents, or with answers first, and return its path."""
-    runs = [Run.scored(folder) for folder in folders]
+    runs = [run if isinstance(run, Run) else Run.scored(run) for run in opened]
     check_file(output, is_page_of([run.signature for run in runs]))
     chapters = [_chapter(run) for run in runs]
     if lead is None:

@@ -254,7 +254,7 @@ def audit(
     content = [answer._asdict() for answer in result.answers]
     write_json(folder / AUDIT_FILE, {**result.facts, "verdict": result.state, "answers": content})
     with overwriting(True):
-        write_combined_report(list(result.runs.values()), result.page, result.lead)
+        write_combined_report([auditor.runs[name] for name in result.runs], result.page, result.lead)
     return result
 
 
@@ -306,6 +306,7 @@ class _Auditor:
     asks: dict[str, str | None] = field(default_factory=dict)  # chosen by benchmark
     failed: dict[str, str] = field(default_factory=dict)  # why the model fails a benchmark's task, and what helps
     skill: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the runs that show it
+    runs: dict[str, Run] = field(default_factory=dict)  # by the name of the folder
     abstains: bool = False
 
     @property
@@ -343,6 +344,7 @@ class _Auditor:
         result = run(arguments, self.folder / name, self.machine, ask=ask, handed_over=self.handed_over)
         if result.n_missing_parts:
             raise QabiasError(f"{result.folder}: {result.n_missing_parts} parts are missing.", "Rerun when they exist.")
+        self.runs[name] = result
         self.left = max(0, self.left - n_each * result.question.table.num_rows)
         return result
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from qabias.share.metrics.shared.intervals import Shape, ends, plain, spreads
+from qabias.share.metrics.shared.intervals import Shape, intervals
 from qabias.support.arrow import column_codes
 from qabias_toy.examples import ROLES
 
@@ -64,5 +64,5 @@ def compute(table: pa.Table, predictions: Sequence[int | None]) -> dict[str, Any
         "n": int(total.sum()),
         "n_pairs": len(counts),
         **{f"n_{kind}": int(number) for kind, number in zip(KINDS, total, strict=True)},
-        "ci": plain(ends(spreads(counts, scores_from_counts, shapes))),
+        "ci": intervals([counts], scores_from_counts, shapes)[0]["ci"],
     }
