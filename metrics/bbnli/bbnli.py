@@ -15,7 +15,7 @@ from .inputs import Batches as Batches
 from .intervals import limits as limits
 from .rows import INDEX_COLUMNS, TEXT_COLUMNS
 from .scores import FORMS
-from .summary import summarize as summarize
+from .summary import summarize_each as summarize_each
 from .values import shown as shown
 
 _CITATION = """\

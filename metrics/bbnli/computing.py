@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from .inputs import Batches, By, Factor, Table, crossed, runs_of
 from .inputs import Options as SharedOptions
 from .rows import REFERENCES
 from .scores import DENOMINATORS, FORMS, UNPARSED_RULES, VERSION, count
-from .summary import summarize
+from .summary import summarize_each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,27 +75,33 @@ class Computing(Batches):
                 stacklevel=4,
             )
         meanings = np.where(answers < 0, -1, items.meaning[np.arange(references.n), answers])
+        n_strata = int(items.strata.max(initial=0)) + 1
 
-        def summary(chosen: np.ndarray) -> dict[str, Any]:
-            scored = chosen[items.scored[chosen]]
+        def counts_of(chosen: np.ndarray) -> np.ndarray:
+            """The counts of some rows, by run."""
             columns = (meanings, items.labels, items.aligned, items.parts, items.strata, items.clusters)
-            of_runs = [scored[runs.codes[scored] == code] for code in range(len(runs.levels))]
-            result = summarize(
-                form,
-                np.stack([count(*(column[rows] for column in columns)) for rows in of_runs], axis=1),
-                options.confidence,
-                options.denominator,
-                options.unparsed,
-            )
-            return result | ({"n_undefined_target": len(chosen) - len(scored)} if form == "bbq" else {})
+            kept = chosen[items.scored[chosen]]
+            of_runs = [kept[runs.codes[kept] == code] for code in range(len(runs.levels))]
+            of_rows: list[list[Any]] = [[*(column[rows] for column in columns), n_strata] for rows in of_runs]
+            return np.stack([count(*each) for each in of_rows], axis=1)
 
-        result = summary(np.arange(references.n))
+        parts = [np.arange(references.n), *(rows for group in groups.values() for rows in _rows_of(group))]
+        rules = options.confidence, options.denominator, options.unparsed
+        results = summarize_each(form, [counts_of(rows) for rows in parts], *rules)
+        if form == "bbq":
+            for of_rows, rows in zip(results, parts, strict=True):
+                of_rows["n_undefined_target"] = int((~items.scored[rows]).sum())
+        result, *others = results
         if options.by is not None:
-            result["by"] = {",".join(columns): _by_value(group, summary) for columns, group in groups.items()}
+            remaining = iter(others)
+            result["by"] = {
+                ",".join(columns): {value: next(remaining) for value in group.levels}
+                for columns, group in groups.items()
+            }
         return result | {"signature": replace(options, form=form).signature}
 
 
-def _by_value(group: Factor, summary: Callable[[np.ndarray], dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _rows_of(group: Factor) -> list[np.ndarray]:
+    """The rows of every level."""
     order = np.argsort(group.codes, kind="stable")
-    starts = np.searchsorted(group.codes[order], np.arange(1, len(group.levels)))
-    return {value: summary(rows) for value, rows in zip(group.levels, np.split(order, starts), strict=True)}
+    return np.split(order, np.searchsorted(group.codes[order], np.arange(1, len(group.levels))))

@@ -59,7 +59,13 @@ Floats = npt.NDArray[np.float64]
 
 
 def count(
-    answers: Integers, labels: Integers, aligned: Integers, parts: Integers, strata: Integers, clusters: Integers
+    answers: Integers,
+    labels: Integers,
+    aligned: Integers,
+    parts: Integers,
+    strata: Integers,
+    clusters: Integers,
+    n_strata: int,
 ) -> npt.NDArray[np.int64]:
     """Counts the answers.
 
@@ -68,16 +74,16 @@ def count(
         labels: shape (n,), the right answer, 0 to 2.
         aligned: shape (n,), the answer that agrees with the stereotype, 0 or 2; -1 for none (test hypotheses).
         parts: shape (n,), position in `PARTS`.
-        strata: shape (n,), codes that some scores average over: subtopics (BBNLI), the person in a statement (BBQ).
+        strata: shape (n,), what some scores average over, from 0: subtopics (BBNLI), the person in a statement (BBQ).
         clusters: shape (n,), codes of the intervals' clusters: premises (BBNLI), templates (BBQ).
+        n_strata: S, the number of strata. Those without rows count in no mean.
 
     Returns:
-        Shape (C, S, 3, K), numbers of rows for the C clusters and S strata that occur, the parts and the K events.
+        Shape (C, S, 3, K), numbers of rows for the C clusters that occur, the strata, the parts and the K events.
     """
     cluster_codes, cluster = np.unique(clusters, return_inverse=True)
-    stratum_codes, stratum = np.unique(strata, return_inverse=True)
-    shape = (len(cluster_codes), len(stratum_codes), len(PARTS))
-    cell = (cluster * shape[1] + stratum) * shape[2] + parts
+    shape = (len(cluster_codes), n_strata, len(PARTS))
+    cell = (cluster * shape[1] + strata) * shape[2] + parts
     parsed = answers >= 0
     masks = (
         *(answers == answer for answer in range(3)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -108,18 +109,18 @@ def spreads(
     return clustered(counts, partial(mean_over_runs, form, **rules), partial(shapes, form, **rules), confidence)
 
 
-def summarize(
+def summarize_each(
     form: str,
-    counts: npt.ArrayLike,
+    selections: Sequence[npt.ArrayLike],
     confidence: float | None = 0.95,
     denominator: str = "paper",
     unparsed: str = "wrong",
-) -> dict[str, Any]:
-    """Scores, shares, counts and intervals of one selection of rows.
+) -> list[dict[str, Any]]:
+    """Scores, shares, counts and intervals of each of several selections of rows, computed together.
 
     Args:
         form: one of `FORMS`.
-        counts: shape (C, S, 3, K), from `count`; (C, R, S, 3, K) for R runs over the same rows.
+        selections: counts of shape (C, S, 3, K), from `count`; (C, R, S, 3, K) for R runs over the same rows.
         confidence: see `spreads`; None omits `ci` and `detectable`.
         denominator: see `bbnli_scores` and `bbq_scores`.
         unparsed: see `bbnli_scores`.
@@ -135,7 +136,17 @@ def summarize(
         For several runs the scores are means, and shares and counts include all answers; then `n_runs`, and `spread`,
         the standard deviation of every score over the runs.
     """
-    by_run = _with_runs(counts)
+    matrices = [_with_runs(counts) for counts in selections]
+    results = [_without_intervals(form, by_run, denominator, unparsed) for by_run in matrices]
+    if confidence is not None:
+        rules = {"denominator": denominator, "unparsed": unparsed}
+        score, shape = partial(mean_over_runs, form, **rules), partial(shapes, form, **rules)
+        for result, of_scores in zip(results, intervals(matrices, score, shape, confidence), strict=True):
+            result |= of_scores
+    return results
+
+
+def _without_intervals(form: str, by_run: Integers, denominator: str, unparsed: str) -> dict[str, Any]:
     by_run_scores = scores(form, by_run.sum(axis=0), denominator, unparsed)
     result: dict[str, Any] = {name: float(values.mean()) for name, values in by_run_scores.items()}
     matrix = by_run.sum(axis=1)
@@ -150,10 +161,6 @@ def summarize(
     if by_run.shape[1] > 1:
         result["n_runs"] = by_run.shape[1]
         result["spread"] = {name: float(values.std(ddof=1)) for name, values in by_run_scores.items()}
-    if confidence is not None:
-        rules = {"denominator": denominator, "unparsed": unparsed}
-        score, shape = partial(mean_over_runs, form, **rules), partial(shapes, form, **rules)
-        result |= intervals([by_run], score, shape, confidence)[0]
     return result
 
 

@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
@@ -182,6 +182,9 @@ def no_run(folder: Path) -> QabiasError:
     return QabiasError(f"{folder}: holds no run (no {RUN_FILE}).", "Use a folder that 'qabias run' wrote.")
 
 
+_version = cache(importlib.metadata.version)
+
+
 def create_or_resume(
     folder: Path, arguments: RunArguments, signature: str, units_per_part: int, model_digest: str = ""
 ) -> RunFile:
@@ -191,7 +194,7 @@ def create_or_resume(
         try:
             check_free(folder)
             created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-            versions = {name: importlib.metadata.version(name) for name in _VERSIONED if find_spec(name)}
+            versions = {name: _version(name) for name in _VERSIONED if find_spec(name)}
             versions = {"python": platform.python_version(), **versions}
             content = RunContent(arguments, signature, created, __version__, versions, units_per_part, model_digest)
             write_new(run_file, checked_text(asdict(content)))

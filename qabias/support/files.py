@@ -163,7 +163,12 @@ def write_json(path: Path, content: Any) -> None:
 
 def json_text(content: Any) -> str:
     """Strict JSON as files hold it; NaN and infinities become null."""
-    return json.dumps(strict(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    return strict_text(strict(content))
+
+
+def strict_text(content: Any) -> str:
+    """The same of a value that is strict already; raises `ValueError` for another."""
+    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def sha256_of(path: Path) -> str:
@@ -196,6 +201,8 @@ def read_json(path: Path) -> Any:
 
 def strict(content: Any) -> Any:
     """A value as `read_json` returns it after `write_json`: NaN is None, tuples are lists, keys are texts."""
+    if content is None or type(content) in (str, int, bool):  # most
+        return content
     if isinstance(content, dict):
         return {str(key): strict(value) for key, value in content.items()}
     if isinstance(content, (list, tuple)):

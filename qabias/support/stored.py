@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from qabias.errors import QabiasError
-from qabias.support.files import json_text, read_json, strict, write_text
+from qabias.support.files import read_json, strict, strict_text, write_text
 from qabias.support.suggest import shortened
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ _IN_WORDS = {
 def checked_text(content: Mapping[str, Any]) -> str:
     """The text of a file with the checksum of its fields."""
     fields = strict(dict(content))
-    return json_text({**fields, CHECKSUM: _checksum(fields)})
+    return strict_text({**fields, CHECKSUM: _checksum(fields)})
 
 
 def write_stored(path: Path, content: Mapping[str, Any]) -> None:
@@ -79,9 +79,9 @@ def parse(kind: type[T], content: Any) -> T:
 
 
 def _parse(kind: Any, value: Any, place: str) -> Any:
-    origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
+    origin, arguments = _structure(kind)
     if origin in (Union, types.UnionType):
         fitting = [one for one in arguments if _fits(one, value)]
         if not fitting:
@@ -105,6 +105,11 @@ def _parse(kind: Any, value: Any, place: str) -> Any:
 
 
 @cache
+def _structure(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(kind), get_args(kind)
+
+
+@cache
 def _fields(kind: Any) -> dict[str, Any]:
     """The fields of a dataclass or a named tuple with their types, or those that its `stored` names."""
     hints = get_type_hints(kind) if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") else {}
@@ -119,7 +124,7 @@ def _fits(kind: Any, value: Any) -> bool:
         return isinstance(value, (int, kind)) and not isinstance(value, bool)
     if kind in (str, bool, type(None)):
         return isinstance(value, kind)
-    return isinstance(value, list if get_origin(kind) is tuple else dict)
+    return isinstance(value, list if _structure(kind)[0] is tuple else dict)
 
 
 def _in_words(kind: Any) -> str:

@@ -195,7 +195,7 @@ def test_scores_of_counts_keep_leading_axes():
     scores = inner_module("bbnli", "scores")
     # Clusters 0 and 1, strata 0 and 1, all parts: leading axes are kept, so that leaving out a cluster needs no loop.
     codes = np.arange(12)
-    counts = scores.count(codes % 3, codes % 3, codes % 2 * 2, codes % 3, codes // 6, codes % 2)
+    counts = scores.count(codes % 3, codes % 3, codes % 2 * 2, codes % 3, codes // 6, codes % 2, 2)
     assert counts.shape == (2, 2, 3, 7)
     for function in (scores.bbnli_scores, scores.bbq_scores):
         assert all(value.shape == (2,) for value in function(counts).values())

@@ -195,7 +195,7 @@ class InferenceBenchmark(Benchmark):
     def count(self, table: pa.Table, answers: pa.Table, cells: np.ndarray, rules: Rules = NO_RULES) -> np.ndarray:
         """The metric's counts by cell; all samples of a row weigh as one answer."""
         items, rows = self._items(table), np.arange(table.num_rows)
-        columns = (items.labels, items.aligned, items.parts, items.strata, cells)
+        columns = (items.labels, items.aligned, items.parts, items.strata, cells, int(items.strata.max(initial=0)) + 1)
         if "prediction" in answers.column_names:
             samples = [predictions(answers)]
         else:
