@@ -55,17 +55,25 @@ def print_table(table: Table, console: Console, most_rows: int | None = None, *,
 
 def _fitting(table: Table, places: Sequence[int], console: Console) -> Table:
     """The table with the columns that fit, at least two if possible."""
-    for n in range(len(places), 0, -1):
-        chosen = places[:n]
-        shown = replace(
-            table,
-            columns=tuple(table.columns[place] for place in chosen),
-            rows=tuple(tuple(row[place] for place in chosen) for row in table.rows),
-        )
-        wide = console.options.update(max_width=10_000)
-        if n <= 2 or Measurement.get(console, wide, _drawn(shown, _TEXT)).maximum <= console.width:
-            return shown
-    return table
+    wide = console.options.update(max_width=10_000)
+
+    def width(chosen: Sequence[int]) -> int:
+        return Measurement.get(console, wide, _drawn(_with_columns(table, chosen), _TEXT)).maximum
+
+    first, *others = places
+    alone = total = width([first])
+    n = 1
+    for place in others:
+        total += width([first, place]) - alone  # a column adds as much after any other
+        if n >= 2 and total > console.width:
+            break
+        n += 1
+    return _with_columns(table, places[:n])
+
+
+def _with_columns(table: Table, chosen: Sequence[int]) -> Table:
+    columns = tuple(table.columns[place] for place in chosen)
+    return replace(table, columns=columns, rows=tuple(tuple(row[place] for place in chosen) for row in table.rows))
 
 
 def _drawn(table: Table, text_width: int | None = None) -> RichTable:
