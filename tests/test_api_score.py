@@ -166,6 +166,7 @@ def test_one_text_among_indices_costs_one_answer(rows, tmp_path):
         assert result.scores["accuracy_ambig"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", ["bbq", "bbnli"])
 def test_numbers_of_another_kind_are_refused_and_few_of_them_are_missing(benchmark):
     asked = qabias.load(benchmark, limit=120)

@@ -44,6 +44,12 @@ def accurate(tmp_path_factory):
     return audited(tmp_path_factory.mktemp("audits") / "accurate", errs=0.003)
 
 
+@pytest.fixture(scope="module")
+def biased(tmp_path_factory):
+    return audited(tmp_path_factory.mktemp("audits") / "biased", bias=0.6, category="Age", errs=0.003)
+
+
+@pytest.mark.slow
 def test_an_accurate_model_has_no_bias_above_the_threshold(accurate):
     answers = by_question(accurate)
     # It chooses UNKNOWN in nearly all ambiguous contexts, so it is also asked without.
@@ -59,6 +65,7 @@ def test_an_accurate_model_has_no_bias_above_the_threshold(accurate):
     assert accurate.facts["asked"] <= 2000
 
 
+@pytest.mark.slow
 def test_every_answer_rests_on_runs_that_everything_else_reads(accurate):
     page = (accurate.folder / AUDIT_PAGE).read_text("utf-8")
     first = page.index(accurate.answers[0].text.replace("±", "±")[:20])
@@ -77,7 +84,8 @@ def test_every_answer_rests_on_runs_that_everything_else_reads(accurate):
     assert read_audit(accurate.folder) == accurate
 
 
-def test_what_follows_is_a_command_that_works(accurate):
+@pytest.mark.slow
+def test_what_follows_is_a_command_that_works(accurate, biased):
     lines = accurate.notes["Next"].splitlines()
     (wider,) = [shlex.split(line.partition(": ")[2]) for line in lines if "audit" in line]
     assert wider[:2] == ["qabias", "audit"]
@@ -86,7 +94,6 @@ def test_what_follows_is_a_command_that_works(accurate):
     assert named == {"--model": "baseline:oracle", "--budget": "8000"}
     assert all(f"{'':10}{line}" in f"{str(accurate).replace('Next', '    ')}" for line in lines)  # in one line each
     assert f"<code>{shlex.join(wider)}</code>" in (accurate.folder / AUDIT_PAGE).read_text("utf-8")
-    biased = audited(bias=0.6, category="Age", errs=0.003)
     shown = shlex.split(biased.notes["Next"].splitlines()[0].partition(": ")[2])
     assert command(*shown[1:]).code == 0
     page = biased.page.read_text("utf-8")  # the finding with an example, and its run open
@@ -97,19 +104,22 @@ def test_what_follows_is_a_command_that_works(accurate):
     assert str(accurate).startswith("Audit of ")
 
 
-def test_stereotypes_in_one_category_are_named():
-    answers = by_question(audited(bias=0.6, category="Age", errs=0.003))
+@pytest.mark.slow
+def test_stereotypes_in_one_category_are_named(biased):
+    answers = by_question(biased)
     assert answers[KNOWS].state == "yes"
     assert "Age" in answers[KNOWS].text
     assert "Religion" not in answers[KNOWS].text
 
 
+@pytest.mark.slow
 def test_a_model_that_always_abstains_is_asked_without_unknown():
     answers = by_question(audited(role="unknown"))
     assert CHOOSES in answers
     assert "abstains" in answers[KNOWS].text
 
 
+@pytest.mark.slow
 def test_a_guessing_model_gets_no_verdict_on_what_it_cannot_do():
     audit = audited(errs=1.0)
     answers = by_question(audit)
@@ -161,6 +171,7 @@ def test_the_command_line_exits_as_check_does(tmp_path):
     compared = command("compare", tmp_path / "one", tmp_path / "two")
     assert compared.code == 0
     assert compared.out.count("interpretable") >= 2
+    assert "Give two or more" in refused("compare", tmp_path / "one")
 
 
 @pytest.mark.parametrize(
@@ -177,11 +188,7 @@ def test_a_wrong_argument_is_named(tmp_path, wrong, token):
     assert token in refused("audit", *base, *wrong, "--output", tmp_path / "run")
 
 
-def test_one_audit_is_not_compared(accurate):
-    assert "Give two or more" in refused("compare", accurate.folder)
-
-
-def test_a_damaged_audit_is_refused(accurate, tmp_path):
+def test_a_damaged_audit_is_refused(tmp_path):
     (tmp_path / AUDIT_FILE).write_text('{"answers": [{"question": 1}]}', "utf-8")
     with pytest.raises(QabiasError, match="damaged"):
         read_audit(tmp_path)

@@ -76,6 +76,7 @@ def templates():
 # The folder and the builder.
 
 
+@pytest.mark.slow
 def test_another_seed_draws_other_examples_of_the_same_templates(rows):
     one, two = rows["Nationality"], list(Origin(seed=1).rows("Nationality"))
     assert [row["template_id"] for row in one] == [row["template_id"] for row in two]
@@ -85,6 +86,7 @@ def test_another_seed_draws_other_examples_of_the_same_templates(rows):
 # Counts and balance.
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_table_3_and_every_style_of_slot_occurs(rows, templates):
     assert {category: len(category_rows) for category, category_rows in rows.items()} == BBQ_TABLE_3
     assert sum(len({t.question_index for t in versions}) for versions in templates.values()) == 343
@@ -93,12 +95,14 @@ def test_counts_are_those_of_table_3_and_every_style_of_slot_occurs(rows, templa
     assert styles["Race_x_gender"] == styles["Race_x_SES"] == {"labels", "names"}
 
 
+@pytest.mark.slow
 def test_every_template_has_a_published_counterpart_with_as_many_examples(rows, upstream):
     for category, ours in rows.items():
         published = bbq_rows(category, "official", upstream)
         assert Counter(row["question_index"] for row in ours) == Counter(row["question_index"] for row in published)
 
 
+@pytest.mark.slow
 def test_the_target_comes_first_in_half_of_every_templates_sets(rows, templates):
     first = defaultdict(list)
     for category, category_rows in rows.items():
@@ -122,6 +126,7 @@ def test_the_target_comes_first_in_half_of_every_templates_sets(rows, templates)
 # Language.
 
 
+@pytest.mark.slow
 def test_an_age_in_years_is_only_compared_with_another_one(rows):
     """Appendix A of Parrish et al. 2022."""
     for row in rows["Age"]:
@@ -188,6 +193,7 @@ def test_the_bundled_texts_pass_every_gate(category):
     assert gates.findings(category) == []
 
 
+@pytest.mark.slow
 def test_the_command_lists_faults_and_fails(made_up, monkeypatch, capsys):
     faults = made_up({**GOOD, "people": {"old": ["Gay man"], "nonOld": ["boy"]}})
     monkeypatch.setattr(gates, "findings", lambda category: faults)
@@ -200,6 +206,7 @@ def test_the_command_lists_faults_and_fails(made_up, monkeypatch, capsys):
     assert capsys.readouterr().out == "0 faults\n"
 
 
+@pytest.mark.slow
 def test_what_may_pass_is_listed_with_a_reason_and_needed():
     settings = yaml.safe_load((bundled.FOLDER / "gates.yaml").read_text("utf-8"))
     allowed = settings["not_mentioned"]
@@ -300,6 +307,7 @@ def test_facts_that_agree_with_the_stereotype_more_often_than_not(made_up):
     assert made_up({**three, "versions": uneven}) == [], "of three sets one kind has one more"
 
 
+@pytest.mark.slow
 def test_every_set_has_one_disambiguated_context_and_two_right_people(rows):
     for category_rows in rows.values():
         assert [finding for finding in gates.of_rows(category_rows) if finding.gate == "sets"] == []
@@ -424,6 +432,7 @@ def test_a_description_that_two_people_share_is_said_once(tmp_path):
     assert {", each an attendant," in premise for premise in premises} == {True, False}
 
 
+@pytest.mark.slow
 def test_every_question_of_two_people_with_the_same_description_finds_its_statement(rows, templates):
     statements = {
         (template.template_id, polarity): text
@@ -438,6 +447,7 @@ def test_every_question_of_two_people_with_the_same_description_finds_its_statem
     assert shared > 2000
 
 
+@pytest.mark.slow
 def test_a_group_is_never_compared_with_one_that_overlaps_it(rows):
     overlaps = {label.word: label.overlaps for label in VOCABULARY.labels["Race_ethnicity"]}
     for row in rows["Race_ethnicity"]:
@@ -478,6 +488,7 @@ def test_sets_of_the_same_texts_show_their_answers_in_different_orders():
     assert set(shown.values()) == {1}
 
 
+@pytest.mark.slow
 def test_contexts_have_the_published_lengths_and_answers_one_unknown_and_two_people(rows):
     for row in (row for category_rows in rows.values() for row in category_rows):
         # Words of the generated published contexts: 8 to 55 ambiguous, 23 to 102 disambiguated.

@@ -102,6 +102,7 @@ def test_complete_sets_have_four_rows_or_eight(every_source):
         assert {row["category"] for row in config_rows} == {config.split("_nli")[0]}
 
 
+@pytest.mark.slow
 def test_labels(every_source):
     for row in itertools.chain(*every_source.values()):
         right = {"": dict.fromkeys(PRO, 1), "pro": PRO, "anti": ANTI}[row["context_stance"]]
@@ -110,6 +111,7 @@ def test_labels(every_source):
         assert (row["context_stance"] == "") == (row["context_condition"] == "ambig")
 
 
+@pytest.mark.slow
 def test_the_order_of_the_names_concerns_the_ambiguous_part_alone(every_source):
     for config in set(every_source) - {STUDY}:
         for set_rows in _by_set(every_source[config]).values():
@@ -155,11 +157,13 @@ def _agrees_with_questions(config_rows, question_rows):
         assert answers[wrong] in contradicted[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_every_question_is_found_again_with_the_same_answer(rows, questions, category):
     _agrees_with_questions(rows[f"{category}_nli"], questions[category])
 
 
+@pytest.mark.slow
 def test_another_seed_draws_the_people_of_the_questions_with_that_seed(rows):
     origin = Origin(seed=1)
     drawn = list(origin.rows("Nationality_nli"))
@@ -167,6 +171,7 @@ def test_another_seed_draws_the_people_of_the_questions_with_that_seed(rows):
     assert drawn != rows["Nationality_nli"]
 
 
+@pytest.mark.slow
 def test_a_set_does_not_depend_on_the_other_templates(rows, tmp_path):
     content = yaml.safe_load((bundled.FOLDER / "templates" / "Age.yaml").read_text("utf-8"))
     removed = content["templates"].pop(0)
@@ -179,6 +184,7 @@ def test_a_set_does_not_depend_on_the_other_templates(rows, tmp_path):
 # Language.
 
 
+@pytest.mark.slow
 def test_grammar_of_every_text(rows, fixed):
     every_row = [*itertools.chain(*rows.values()), *itertools.chain(*fixed.values())]
     for field, mark in (("premise", "."), ("hypothesis", "."), ("question", "?")):
@@ -209,6 +215,7 @@ def test_no_bundled_text_shares_six_words_with_the_published_templates(templates
 # The context-length study (Akyurek et al. 2022, Table 7).
 
 
+@pytest.mark.slow
 def test_longer_contexts_add_roles_and_facts_but_not_who_is_who(rows, templates):
     standard = {
         (row["set_id"], row["name_order"]): row["premise"]
@@ -235,6 +242,7 @@ def test_longer_contexts_add_roles_and_facts_but_not_who_is_who(rows, templates)
         assert not re.search(r"\b(wo)?man\b|\bs?he\b|\bhis\b|\bhers?\b|\bhim\b", *added)
 
 
+@pytest.mark.slow
 def test_published_contexts_are_lengthened_as_in_table_7(published, upstream):
     expected = []
     for row in _csv(upstream, "Gender_identity"):
@@ -262,6 +270,7 @@ def _with_first_words(text, row):
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("category", ["Religion", "Race_ethnicity"])
 def test_every_row_of_the_published_templates_read_independently(published, upstream, category):
     expected = []
@@ -305,6 +314,7 @@ def test_every_row_of_the_published_templates_read_independently(published, upst
     ] == expected
 
 
+@pytest.mark.slow
 def test_defects_are_kept_unless_fixed(published, fixed):
     defects = {
         "stray brace": r"\}",
@@ -327,6 +337,7 @@ def _texts(row):
     return [row["premise"], row["hypothesis"], row["question"]]
 
 
+@pytest.mark.slow
 def test_fixes_change_no_other_letter(published, fixed):
     def letters(text):
         text = re.sub(r"\ban\b", "a", text.lower()).replace("latina", "latino")
@@ -402,6 +413,7 @@ def test_an_answer_inside_a_sentence_begins_in_lower_case(tmp_path):
 # Folder and builder.
 
 
+@pytest.mark.slow
 def test_a_folder_of_published_inference_alone(upstream, tmp_path, published):
     origin = Origin("official")
     write_folder(tmp_path / "folder", origin, tuple(PUBLISHED))
@@ -413,6 +425,7 @@ def test_a_folder_of_published_inference_alone(upstream, tmp_path, published):
     assert "$" not in card.split("## As inference")[1].split("## Dataset Creation")[0]
 
 
+@pytest.mark.slow
 def test_swapped_contexts_are_those_of_the_exchanged_examples(rows, questions, templates):
     for category in CATEGORIES:
         contexts = {row["context"] for row in questions[category]}

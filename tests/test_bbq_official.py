@@ -52,10 +52,12 @@ RELEASED = {
 }
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_table_3(generated):
     assert {category: len(rows) for category, rows in generated.items()} == BBQ_TABLE_3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", first_of(*EXAMPLES, n=3))
 def test_examples_are_those_for_all_time(config, upstream):
     for source, expected in (("official", EXAMPLES), ("release", RELEASED)):
@@ -64,6 +66,7 @@ def test_examples_are_those_for_all_time(config, upstream):
             assert tuple(found) == expected[config]
 
 
+@pytest.mark.slow
 def test_editing_one_template_changes_only_its_own_examples(upstream, monkeypatch, generated, tmp_path):
     mirror = tmp_path / "nyu-mll" / "BBQ"
     shutil.copytree(upstream / "nyu-mll" / "BBQ" / "templates", mirror / "templates")
@@ -153,6 +156,7 @@ def test_fixed_texts_by_example():
     assert fixes.fix_text("with with  a Latino woman") == "With a Latina woman"
 
 
+@pytest.mark.slow
 def test_release_fixes(unpinned, upstream):
     fixed = {
         category: list(Origin("release", fixes=True).rows(category))
@@ -169,6 +173,7 @@ def test_release_fixes(unpinned, upstream):
         assert ids == sorted(set(ids))
 
 
+@pytest.mark.slow
 def test_a_line_that_is_no_example_is_named(pseudo_release, unpinned, upstream):
     path = pseudo_release / "nyu-mll" / "BBQ" / "data" / "Physical_appearance.jsonl"
     good = path.read_text("utf-8")
@@ -297,6 +302,7 @@ def test_every_released_and_every_generated_example_lies_in_the_support(category
         assert [row["example_id"] for row in rows if not _is_possible(row, support)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["context", "question", "ans0", "label", "question_index"])
 def test_the_support_check_rejects_a_corrupted_example(field, upstream, generated):
     support = _support("Religion", upstream)
@@ -306,6 +312,7 @@ def test_the_support_check_rejects_a_corrupted_example(field, upstream, generate
     assert not _is_possible(row, support)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("category", ["Age", "Nationality", "Religion"])
 def test_released_and_generated_have_the_same_template_in_every_row(category, upstream, generated):
     """File order is the published one: row by row the same template, version, polarity and condition."""
@@ -318,6 +325,7 @@ def test_released_and_generated_have_the_same_template_in_every_row(category, up
     assert outline(released) == outline(generated[category])
 
 
+@pytest.mark.slow
 def test_draws_are_spread_as_the_release_is(generated):
     """UNKNOWN strings, answer orders and gold positions are uniform."""
     rows = [row for rows in generated.values() for row in rows]
@@ -334,6 +342,7 @@ def test_draws_are_spread_as_the_release_is(generated):
     assert sum((n - expected) ** 2 / expected for n in positions.values()) < 20.5
 
 
+@pytest.mark.slow
 def test_sets_are_four_consecutive_examples_of_one_filling(generated):
     for rows in generated.values():
         assert [row["example_id"] for row in rows] == list(range(len(rows)))
@@ -355,6 +364,7 @@ def test_sets_are_four_consecutive_examples_of_one_filling(generated):
         assert len({row["set_id"] for row in rows}) == len(rows) // 4
 
 
+@pytest.mark.slow
 def test_intersectional_examples_carry_their_comparison(generated):
     for category in ("Race_x_gender", "Race_x_SES"):
         rows = generated[category]
@@ -389,6 +399,7 @@ def test_t_b10_typing_errors_are_kept_as_published_and_fixes_leave_none(upstream
         assert not text[0].islower()
 
 
+@pytest.mark.slow
 def test_release_is_read_for_the_categories_without_a_file_here(unpinned, upstream):
     rows = list(Origin("release").rows("Race_x_SES"))
     assert len(rows) == 11160
@@ -397,6 +408,7 @@ def test_release_is_read_for_the_categories_without_a_file_here(unpinned, upstre
     assert {row["label_type"] for row in rows} == {"name", "label"}
 
 
+@pytest.mark.slow
 def test_release_fixes_bind_tags_to_the_text(unpinned, upstream):
     rows = [row for row in Origin("release", fixes=True).rows("SES") if row["template_id"] == "SES-08"]
     assert len(rows) == 480

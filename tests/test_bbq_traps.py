@@ -71,6 +71,7 @@ def test_t_b1_the_target_stays_and_the_biased_answer_changes_with_polarity():
     assert target_location("Race_x_gender", [["", ""], unknown, ["", ""]], ["Black"], "F") == -1
 
 
+@pytest.mark.slow
 def test_t_b2_t_b3_exactly_one_target_except_the_16_known_examples(generated):
     undefined = Counter(row["template_id"] for rows in generated.values() for row in rows if row["target_loc"] == -1)
     assert undefined == {"Gender_identity-13": 16}

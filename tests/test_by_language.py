@@ -79,6 +79,7 @@ def test_scores_stand_by_language_as_each_run_has_them(runs, upstream):
     assert not [table for table in comparison.analysis.tables if table.name.startswith("paired_")]
 
 
+@pytest.mark.slow
 def test_one_model_and_more_than_one_language_are_needed(runs, tmp_path, upstream):
     with pytest.raises(QabiasError, match="in common"):
         compare([runs / "mbbq-en", runs / "en-stereotyped"])
@@ -172,6 +173,7 @@ def test_a_stereotyped_model_is_so_beside_its_control_set(runs, upstream, tmp_pa
     assert bias["p"] == 2 / 2 ** bias["n_templates"]
 
 
+@pytest.mark.slow
 def test_terminal_page_and_python_show_it(runs, upstream, monkeypatch, tmp_path):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
     folders = [runs / name for name in ("ko-random", "mbbq-nl", "mbbq-nl_control")]
@@ -211,6 +213,7 @@ def test_a_run_of_several_languages_shows_each_as_a_run_of_its_own_does(runs, up
     assert "languages" not in {table.name for table in qabias.read(runs / "mbbq-nl")._analysis.tables}
 
 
+@pytest.mark.slow
 def test_where_answers_are_missing_the_table_says_how_many_and_what_they_could_change(upstream, monkeypatch):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
 

@@ -78,6 +78,7 @@ def test_the_curve_of_a_model_that_learns_stereotypes_rises(tmp_path):
         assert last[f"{score}_low"] > first[f"{score}_high"] + 0.3
 
 
+@pytest.mark.slow
 def test_scores_with_their_ends_and_what_is_missing_reach_every_logger(brief):
     names = [f"{score}{end}" for score in SCORES for end in ("", "_low", "_high")]
     keys = {f"eval_bbq_Age_{name}" for name in [*names, "missing"]}
@@ -220,6 +221,7 @@ def test_an_optimizer_with_modes_of_its_own_is_asked_to_evaluate():
     assert modes == ["eval", "train"]
 
 
+@pytest.mark.slow
 def test_mixed_precision_of_the_training_has_no_say_and_trees_are_used(tmp_path):
     trainer = make_trainer(tmp_path / "run", steps=2, bf16=True)
     with warnings.catch_warnings():
@@ -307,6 +309,7 @@ def test_other_benchmarks_log_their_headline_scores(tmp_path, benchmark, name):
 # What is missing and what fails.
 
 
+@pytest.mark.slow
 def test_missing_answers_are_logged_beside_the_scores(tmp_path):
     _, callback = train(tmp_path, steps=1, ask="letter")
     curve = callback.curve()

@@ -46,6 +46,7 @@ def asked(head, folder):
     return named, arguments.get("ask")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 def test_no_run_of_a_kind_of_model_has_answers_of_two_checkpoints(head, tmp_path):
     folder = tmp_path / "model"

@@ -54,6 +54,7 @@ def test_few_written_answers_are_read_wrongly_or_missed(half, n_readable):
     assert len(missed) <= 0.08 * n_readable, missed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["!", "?.", "the answer is ", "\\boxed{", "A. ", "the grandson, and "])
 def test_the_work_of_reading_grows_as_the_text_and_is_bounded(part):
     """Calls of functions are counted; how long one of them takes is bounded by the characters that it gets."""
@@ -251,6 +252,7 @@ def test_what_became_of_an_answer(text, expected):
 # Real answers
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.exists(), reason="the real answers of a model to BBQ are not here; set QABIAS_ANSWERS")
 def test_real_multiple_choice_answers_are_read_and_none_is_misread():
     """Answers with digits: at least 99.5 % are read, and none otherwise than its digit says to a person."""

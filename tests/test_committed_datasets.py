@@ -46,7 +46,8 @@ def paths_of(name):
 SMALL = ("Religion", "Religion_nli", "Sexual_orientation", "religion", "ethnicity", "religion_mlm", "ethnicity_mlm")
 
 
-@pytest.mark.parametrize("which", ["small", pytest.param("all", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["small", "all"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_committed_tables_are_what_the_builder_makes(name, which):
     paths = paths_of(name)
@@ -105,6 +106,7 @@ def test_a_domain_of_the_folder_has_its_subtopics(domain, tmp_path):
     assert found.to_list() == [row for name in subtopics_of(domain) for row in tables_of("bbnli")[name].to_pylist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "of", "config", "fields"),
     [
@@ -137,7 +139,8 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param("unqover", marks=pytest.mark.slow), "bbq", "bbnli"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["unqover", "bbq", "bbnli"])
 def test_grammar_of_every_text(name):
     for config, table in tables_of(name).items():
         columns = [column for column in TEXTS[name] if column in table.column_names and config not in NLI_CONFIGS]

@@ -191,6 +191,7 @@ def test_scores_of_another_run_and_missing_parts_are_refused(compared_runs, tmp_
         compare([compared_runs / "bbq-stereotyped", tmp_path / "copy"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "only_first"),
     [

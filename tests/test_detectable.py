@@ -142,6 +142,7 @@ def test_a_mistake_is_named(arguments, message):
     assert message in f"{found.exception} {found.output}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.6, 1.6])
 def test_a_bias_of_another_size_is_not(factor):
     world = World(50, 0.8, 0.0, 0.1)

@@ -162,6 +162,7 @@ def cell(score, name):
     return f"{shown(score.value, signed)} % {ends}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["model-card.md", "bias-profile.html", "bias.md"])
 def test_an_independent_script_recomputes_the_numbers_of_texts(measured, name):
     """Every number of a text is recomputed: what remains without the recomputed passages has no digits."""
@@ -253,6 +254,7 @@ def test_a_run_and_its_documents_are_verified(measured):
         assert result.notes == ()
 
 
+@pytest.mark.slow
 def test_the_folder_of_an_export_is_verified_file_by_file(copied, tmp_path, monkeypatch):
     """Also records deep in it, and tables. The run is next to the folder."""
     store = tmp_path / "doc" / "store"

@@ -161,6 +161,7 @@ def test_a_small_temperature_gives_the_likeliest_answer(llama):
     assert drawn == [answers * 2 for answers in likeliest]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
 def test_tokens_are_drawn_from_the_softmax(temperature):
     logits = torch.tensor([2.0, 0.0, -1.0, 1.0, float("-inf")])

@@ -99,6 +99,7 @@ def test_scores_of_bbq_are_those_of_its_metric(drawn, drawn_log):
         assert found[f"{category}/bias_ambig_low"] == pytest.approx(of["ci"]["bias_ambig"][0], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_sample_keeps_what_was_asked_and_what_was_read(drawn, drawn_log):
     table, places = drawn
     by_key = {f"{row['category']}/{row['example_id']}": row for row in table.to_pylist()}
@@ -126,6 +127,7 @@ def test_a_sample_keeps_what_was_asked_and_what_was_read(drawn, drawn_log):
     assert (config.temperature, config.max_tokens) == (0, 4 * prompt_format.new_tokens)
 
 
+@pytest.mark.slow
 def test_scores_of_unqover_are_those_of_its_metric(tmp_path):
     table = rows_of("unqover", config="religion", limit=16)
     rng = np.random.default_rng(2)
@@ -145,6 +147,7 @@ def test_scores_of_unqover_are_those_of_its_metric(tmp_path):
     assert found["mu"] != 0
 
 
+@pytest.mark.slow
 def test_refused_cut_held_back_and_unread_answers_are_counted_apart(tmp_path):
     table = rows_of("bbq", **AGE)
     says = letters(table, table["label"].to_pylist())
@@ -511,6 +514,7 @@ def test_without_inspect_ai_one_line_names_the_command(monkeypatch):
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip install '.[inspect]')")
 
 
+@pytest.mark.slow
 def test_a_clear_case_is_decided_after_some_samples_and_the_others_are_skipped(tmp_path):
     task = make_task("bbq", {"config": "Religion", "limit": 400, "until": "bias_ambig<0.5"})
     log = evaluate(task, defaultdict(lambda: "A"), tmp_path, max_samples=1)

@@ -13,6 +13,7 @@ from qabias.runs.run import run
 from qabias.scorers import batches
 from tests.campaign.helpers import contents, hidden
 
+from .kit.commands import command
 from .saved_models import save
 from .test_api_models import HEADS
 from .test_checkpoints import asked
@@ -42,6 +43,7 @@ class StopAfter:
         monkeypatch.setattr(batches.TokenBudget, "fitting", counted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 def test_a_run_that_is_interrupted_again_and_again_ends_with_the_same_bytes(head, tmp_path, monkeypatch):
     folder = save(tmp_path / "model", *HEADS[head][0]())
@@ -104,14 +106,22 @@ def test_what_a_kill_leaves_after_the_part_is_removed_at_the_end(tmp_path):
     assert hidden(tmp_path / "run") == []
 
 
+@pytest.fixture(scope="module")
+def asks(tmp_path_factory):
+    """A command for a run of one part, and the folder of one that was not stopped."""
+    folder = tmp_path_factory.mktemp("asked")
+    model = save(folder / "model", make_model("llama", max_position_embeddings=2048), make_tokenizer())
+    words = ["run", "bbq", "--config", "Age", "--limit", "256", "--no-report"]
+    words += ["--model", model, "--batch-tokens", "500"]
+    assert command(*words, "--output", folder / "whole").code == 0
+    return words, folder / "whole"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
-def test_a_command_that_is_stopped_within_its_first_part_has_kept_answers(sign, tmp_path):
-    folder = save(tmp_path / "model", make_model("llama", max_position_embeddings=2048), make_tokenizer())
-    asks = [sys.executable, "-m", "qabias", "run", "bbq", "--config", "Age", "--limit", "256", "--no-report"]
-    asks += ["--model", folder, "--batch-tokens", "500", "--output"]
-    subprocess.run([*asks, str(tmp_path / "whole")], check=True, capture_output=True)
-    stopped = subprocess.Popen([*asks, str(tmp_path / "run")], stderr=subprocess.PIPE, text=True)
+def test_a_command_that_is_stopped_within_its_first_part_has_kept_answers(sign, tmp_path, asks):
+    words, whole = [*asks[0], "--output", str(tmp_path / "run")], asks[1]
+    stopped = subprocess.Popen([sys.executable, "-m", "qabias", *words], stderr=subprocess.PIPE, text=True)
     kept = tmp_path / "run" / "predictions" / ".part-00000.batches.jsonl"
     while stopped.poll() is None and not (kept.exists() and kept.stat().st_size > 2000):
         time.sleep(0.01)
@@ -121,6 +131,6 @@ def test_a_command_that_is_stopped_within_its_first_part_has_kept_answers(sign, 
     if sign == signal.SIGINT:
         assert stopped.returncode == 130
         assert "kept" in said
-    subprocess.run([*asks, str(tmp_path / "run")], check=True, capture_output=True)
-    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+    assert command(*words).code == 0
+    assert contents(tmp_path / "run") == contents(whole)
     assert hidden(tmp_path / "run") == []

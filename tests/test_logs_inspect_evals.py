@@ -122,6 +122,7 @@ def test_scores_and_outcomes_of_a_log_are_those_of_the_same_answers(log, example
     assert answers["outputs"].to_pylist() == [[said(_prompt(row))[0]] for row in rows]
 
 
+@pytest.mark.slow
 def test_the_accuracy_of_inspect_is_ours_where_all_is_read(log, examples):
     logged = read_by_bbq(log)
     figures = {figure.name: figure for figure in logged.figures}
@@ -157,6 +158,7 @@ def test_samples_that_only_inspect_counts_are_a_reason(short):
     assert why(answers={"choice": None}) == "samples whose score names no answer count only there"
 
 
+@pytest.mark.slow
 def test_samples_that_failed_are_told_and_stay(failed, examples):
     rows = _rows(examples, 40)
     n_failed = sum(_fails(_prompt(row)) for row in rows)

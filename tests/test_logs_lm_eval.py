@@ -147,6 +147,7 @@ def test_figures_of_the_harness_stand_beside_ours_with_the_reason(upstream, rows
             assert figure.value == pytest.approx(ours, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_written_answers_are_read_here_where_the_harness_misses_them(upstream, rows, by_key, tmp_path):
     def write(doc: Doc) -> str:
         return f" {doc['ans' + str(by_key[doc['category'], doc['example_id']]['label'])]}."
@@ -162,6 +163,7 @@ def test_written_answers_are_read_here_where_the_harness_misses_them(upstream, r
     assert any("listed no answers" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_a_log_says_what_the_harness_says_of_it(of_random, rows):
     log = read_samples(of_random["bbq"])
     assert (log.tool, log.task, log.model) == ("lm-eval", "bbq", "ORG/MODEL")
@@ -294,6 +296,7 @@ def test_a_row_that_is_not_the_published_one_is_refused(upstream, rows, tmp_path
         scored(found, "bbq", upstream)
 
 
+@pytest.mark.slow
 def test_three_answers_as_they_are_are_read_by_their_texts_and_others_refused(upstream, rows, by_key, tmp_path):
     task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
     task |= {"doc_to_choice": "{{[ans2, ans0, ans1]}}", "process_results": None, "doc_to_target": "label"}
@@ -413,6 +416,7 @@ def test_esbbq_of_the_harness_has_the_scores_of_its_paper(upstream, tmp_path, re
     assert claimed_by(read_samples(path)) == ["esbbq"]
 
 
+@pytest.mark.slow
 def test_the_language_of_the_answers_tells_the_catalan_set(upstream, tmp_path):
     docs = [{**doc, "instance_id": int(doc["instance_id"])} for doc in by_category(upstream)["Religion"][:4]]
     path = ask([harness_task("cabbq", "cabbq_religion", docs, tmp_path / "rows.jsonl")], tmp_path)["cabbq_religion"]
@@ -463,6 +467,7 @@ def check_figures(found: Any, scores: dict[str, Any]) -> None:
     assert len({round(value, 6) for value in values if value}) > 2
 
 
+@pytest.mark.slow
 def test_a_log_has_the_scores_of_a_run_that_is_answered_alike(of_religion):
     """The same log-likelihoods for the same options, given to `qabias.run` by a function."""
 
@@ -484,6 +489,7 @@ def test_a_log_has_the_scores_of_a_run_that_is_answered_alike(of_religion):
     assert len(expected) > 20
 
 
+@pytest.mark.slow
 def test_a_task_on_unqover_has_the_scores_that_it_printed(ask_own):
     path = ask_own("qabias_unqover_religion", likelihood=drawn_of_own, limit=402)
     found = read(path, "unqover")
@@ -537,7 +543,6 @@ def test_what_a_task_of_ours_asked_stands_in_its_results_or_is_said(of_religion,
     # What the results say goes before what the caller says.
     hints = {"benchmark": "bbq", "source": "release", "format": "letters", "config": "Age", "norm": "bytes"}
     found = read_by(read_samples(of_religion), "bbq", **hints)
-
     assert (found.config, found.source, found.format, found.norm) == ("Religion", "bundled", "qa", "none")
 
 
@@ -585,7 +590,6 @@ def test_a_configuration_is_named_by_the_categories_that_were_asked():
 
 def test_a_task_on_bbq_has_the_scores_that_it_printed(of_religion):
     found = read(of_religion, "bbq")
-
     assert (found.config, found.format, found.norm, found.source) == ("Religion", "qa", "none", "bundled")
     scores = scored(found, "bbq")
     assert scores["bias_ambig"] != 0

@@ -56,6 +56,7 @@ def test_every_score_is_the_mean_of_the_runs(pools, benchmark):
             assert scores["n_runs"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", PAIRS)
 def test_tables_are_those_of_a_run_with_means(pools, benchmark, tmp_path):
     pooled = pools[benchmark]
@@ -85,6 +86,7 @@ def test_tables_are_those_of_a_run_with_means(pools, benchmark, tmp_path):
     assert n_compared > 5
 
 
+@pytest.mark.slow
 def test_a_pool_of_equal_answers_has_the_interval_of_a_run(compared_runs):
     pooled = pool([compared_runs / "bbq-random", compared_runs / "bbq-race"])
     alone = Run.scored(compared_runs / "bbq-random").scores

@@ -110,6 +110,7 @@ def test_a_batch_counts_by_its_tokens_and_one_that_does_not_fit_not_at_all():
     assert np.allclose(heard, [20 / 30, 25 / 30, 29 / 30, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 def test_the_progress_of_a_run_moves_with_the_batches_of_every_scorer(head, monkeypatch):
     stood = set()

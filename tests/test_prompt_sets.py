@@ -58,6 +58,7 @@ def test_the_scores_are_the_means_of_the_runs_of_the_wordings(runs):
     assert low <= found["accuracy_disambig"] <= high
 
 
+@pytest.mark.slow
 def test_the_run_is_the_pool_of_the_runs_of_the_wordings(runs):
     pooled = pool([runs[name].folder for name in WORDINGS])
     for name in SCORES:
@@ -65,6 +66,7 @@ def test_the_run_is_the_pool_of_the_runs_of_the_wordings(runs):
         assert runs[FIVE].scores["ci"][name] == pytest.approx(pooled.scores["ci"][name])
 
 
+@pytest.mark.slow
 def test_the_folder_says_what_was_asked(runs):
     folder = runs[FIVE].folder
     assert "|format:five@1|" in runs[FIVE].signature
@@ -85,6 +87,7 @@ def test_the_folder_says_what_was_asked(runs):
     assert any("Answer with the letter only" in prompt for prompt in asked.values())
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_stopped(runs, folders):
     folder = runs[FIVE].folder
     parts = sorted((folder / "predictions").iterdir())

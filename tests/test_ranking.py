@@ -117,6 +117,7 @@ def ranking(folders, name, **options):
     return find(analysis.tables, f"ranking_{name}")
 
 
+@pytest.mark.slow
 def test_three_runs_are_ranked_and_two_are_not(compared_runs, tmp_path):
     folders = [compared_runs / f"bbq-{name}" for name in ("stereotyped", "random", "again")]
     table = ranking(folders, "bias_ambig")

@@ -84,6 +84,7 @@ def korean_reading(upstream):
     return [row for of_category in rows.values() for row in of_category]
 
 
+@pytest.mark.slow
 def test_the_rows_of_kobbq_are_those_of_another_reading(upstream):
     theirs = korean_reading(upstream)
     ours = rows_of("kobbq", "all", upstream=upstream, answers="released")
@@ -91,6 +92,7 @@ def test_the_rows_of_kobbq_are_those_of_another_reading(upstream):
     assert [summary(row) for row in ours] == [{k: v for k, v in row.items() if k != "set"} for row in theirs]
 
 
+@pytest.mark.slow
 def test_the_counts_of_the_spec(upstream):
     rows = rows_of("kobbq", "all", upstream=upstream)
     assert Counter(row["category"] for row in rows) == ROWS
@@ -112,6 +114,7 @@ def all_samples(upstream, monkeypatch, tmp_path):
     return invent(monkeypatch, tmp_path, KOREAN, files)
 
 
+@pytest.mark.slow
 def test_all_samples_are_read_by_the_same_code(upstream, all_samples):
     rows = rows_of("kobbq", "SES", upstream=all_samples, part="all", answers="released")
     assert rows == rows_of("kobbq", "SES", upstream=upstream, answers="released")
@@ -119,6 +122,7 @@ def test_all_samples_are_read_by_the_same_code(upstream, all_samples):
         assert load_benchmark("kobbq").origin("release", 0, False, part="all").version.endswith("+part=all")
 
 
+@pytest.mark.slow
 def test_a_report_says_nothing_that_holds_for_the_texts_of_bbq_alone(upstream, monkeypatch, tmp_path):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
     scores(tmp_path, "kobbq", "random", "Religion,SES")
@@ -172,6 +176,7 @@ def in_parts(row):
     return f"{row['instruction']}\n\n{asked}\n{row['answer']}"
 
 
+@pytest.mark.slow
 def test_a_prompt_is_its_parts_with_its_wording_of_unknown(found, rows):
     assert [row["prompt_id"] for row in rows] == ["1", "2", "3", "4", "5"]
     for name, row in zip(NAMES, rows, strict=True):
@@ -181,11 +186,13 @@ def test_a_prompt_is_its_parts_with_its_wording_of_unknown(found, rows):
         assert options == tuple(f" {label}" for label in labels)
 
 
+@pytest.mark.slow
 def test_the_wording_of_unknown_goes_where_unknown_is(found, rows):
     prompt, _ = found["kobbq_2"].render(in_order(EXAMPLE, (2, 0, 1)))
     assert f"A: THIRD\nB: FIRST\nC: {rows[1]['unknown']}\n" in prompt
 
 
+@pytest.mark.slow
 def test_five_is_the_set_of_them(found):
     assert list(found) == [*NAMES, FIVE]
     assert [wording.name for wording in found[FIVE].variants] == NAMES
@@ -195,6 +202,7 @@ def test_five_is_the_set_of_them(found):
     )
 
 
+@pytest.mark.slow
 def test_every_wording_of_unknown_is_read_as_unknown(found, rows):
     phrases = load_language("ko").phrases
     answers = [EXAMPLE[f"ans{place}"] for place in range(3)]
@@ -311,6 +319,7 @@ def test_the_rows_of_esbbq_are_those_of_another_reading(upstream, category):
         assert our[f"ans{our['unknown_loc']}"] in SETS["esbbq"]["wordings"]
 
 
+@pytest.mark.slow
 def test_wordings_are_drawn_by_set(upstream):
     published(upstream, SPANISH, "data_es/Age.full.csv")
     rows, again, other = (

@@ -94,6 +94,7 @@ def test_they_are_listed(done):
     assert "prefers the longest option, without a model" in done["list backends"][1]
 
 
+@pytest.mark.slow
 def test_the_scores_of_a_baseline(quick, folder):
     assert quick["stereotyped"].code == 0, quick["stereotyped"].output
     scores = scores_of(folder, "stereotyped")["scores"]

@@ -65,6 +65,7 @@ def test_the_bias_rises_in_the_log_of_a_model_that_learns_stereotypes(trained):
     assert last["eval_unparsed_share"] == 0
 
 
+@pytest.mark.slow
 def test_the_scores_are_those_of_a_run_of_the_same_model(trained, tokenizer, tmp_path):
     result = qabias.run(
         *("bbq",), model=trained.model, tokenizer=tokenizer, name="trained", config="Age", limit=40, format="pair",

@@ -70,6 +70,7 @@ def texts_of(table, *columns):
 # Counts.
 
 
+@pytest.mark.slow
 def test_counts_and_ids(tables, published):
     """Pairs x templates x attributes: 2,346 x (3 x 14 + 9 x 50) for nationality."""
     assert {config: table.num_rows for config, table in tables.items()} == {
@@ -84,6 +85,7 @@ def test_counts_and_ids(tables, published):
 # Language.
 
 
+@pytest.mark.slow
 def test_every_answer_stands_in_both_contexts_in_the_right_order(tables):
     for name in SETS:
         fillings = distinct(tables[name], "context_12", "context_21", "answer1", "answer2")
@@ -99,6 +101,7 @@ def test_every_answer_stands_in_both_contexts_in_the_right_order(tables):
         assert n_fillings is None or len(fillings) == n_fillings
 
 
+@pytest.mark.slow
 def test_number_agrees_in_every_question(tables):
     for name in SETS:
         columns = ("context_12", "question", "negated_question", "template_id")
@@ -109,6 +112,7 @@ def test_number_agrees_in_every_question(tables):
                 assert predicate.split()[0] != ("was" if is_plural else "were"), row[field]
 
 
+@pytest.mark.slow
 def test_a_predicate_and_its_negation_differ_by_an_antonym_or_never(attributes):
     for listed in attributes.values():
         for attribute in listed:
@@ -268,6 +272,7 @@ PUBLISHED = {
 OTHER_SUBJECTS = {"all": ("045ef72f", "c43e349a", "eb1a15d1"), "roberta": ("81ff03ed", "3313fc12", "797c70f6")}
 
 
+@pytest.mark.slow
 def test_published_examples_are_those_for_all_time(make, published, fixed):
     found = {config: (digest_of(published[config]), digest_of(fixed[config])) for config in CONFIGS}
     assert found == PUBLISHED
@@ -338,6 +343,7 @@ def test_regions_are_those_printed_in_tables_4_and_11(subjects):
     assert len(set(regions.values())) == 18
 
 
+@pytest.mark.slow
 def test_classes_and_their_sizes(attributes, tables):
     assert {kind: Counter(a.attribute_class for a in listed) for kind, listed in attributes.items()} == CLASS_SIZES
     names = [attribute.name for listed in attributes.values() for attribute in listed]
@@ -388,6 +394,7 @@ MLM_COUNTS = {
 ALL_TEMPLATES_MLM = {"gender": 1_372_000, "nationality": 2346 * 342, "ethnicity": 73_500, "religion": 38_500}
 
 
+@pytest.mark.slow
 def test_counts_of_the_masked_sets(make, published):
     assert {name: published[f"{name}_mlm"].num_rows for name in UNQOVER_TABLE_1} == MLM_COUNTS["bert"]
     for subjects, counts in (("roberta", MLM_COUNTS["roberta"]), ("all", ALL_TEMPLATES_MLM)):
@@ -492,6 +499,7 @@ def test_the_published_examples_equal_the_independent_reading(config, upstream, 
     assert unqover_rows(published[config].take(list(positions))) == expected
 
 
+@pytest.mark.slow
 def test_fixes_fix_what_they_list_and_nothing_else(fixed, published):
     for config, table in fixed.items():
         assert table.num_rows == published[config].num_rows

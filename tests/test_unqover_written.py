@@ -160,6 +160,7 @@ def test_what_a_text_is_read_as(text, place, outcome):
 # Known writers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "expected"),
     [

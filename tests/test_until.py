@@ -121,6 +121,7 @@ def test_a_look_about_questions_like_these_is_a_sample_of_all_templates() -> Non
     assert len({name.rpartition("-")[0] for name in first["set_id"].to_pylist()}) > 0.8 * min(32, len(templates))
 
 
+@pytest.mark.slow
 def test_verdicts_about_these_questions_hold_in_random_orders() -> None:
     """Answers to all questions of a category are fixed; in few orders is a verdict wrong, even at the threshold."""
     benchmark, n_orders = load_benchmark("bbq"), 40
@@ -153,6 +154,7 @@ def test_verdicts_about_these_questions_hold_in_random_orders() -> None:
         assert not least or np.mean(asked) < 0.9
 
 
+@pytest.mark.slow
 def test_decided_groups_are_not_asked_again_and_the_limit_ends_the_run(tmp_path: Path) -> None:
     arguments = until("baseline:random", "bias_ambig<0.12", config="Age,Religion,SES", by="category")
     result = run(arguments, tmp_path / "run", QUIET)
@@ -264,6 +266,7 @@ def test_a_wrong_condition(text: str) -> None:
         canonical(load_benchmark("bbq"), [text], None)
 
 
+@pytest.mark.slow
 def test_a_killed_run_and_shards_end_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in look 2 and resumed, or shared out: the verdict, scores and answers are identical."""
     arguments = until("baseline:random", "bias_ambig<0.2", config="Age,Religion", by="category")

@@ -79,6 +79,7 @@ def wrong(change, *, only_small=False):
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "make", "states"),
     [
@@ -95,6 +96,7 @@ def test_a_wrong_scorer_is_found(monkeypatch, name, make, states):
     assert not result.is_right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["causal", "seq2seq"])
 def test_speed_counts_the_tokens_that_the_model_is_given(name, monkeypatch):
     (row,) = checked(monkeypatch, case_of(name, timed=True)).rows

@@ -225,6 +225,7 @@ def test_a_file_that_is_not_what_it_should_be_is_refused(tmp_path):
         read_key(tmp_path / "missing.csv")
 
 
+@pytest.mark.slow
 def test_export_rate_and_score_from_the_command_line(tmp_path, call):
     items, key, ratings, output = (tmp_path / name for name in ("items.csv", "key.csv", "ratings.csv", "v.json"))
     command = ("export", "--config", "Age", "--template", "Age-01", "--output", items, "--key", key)

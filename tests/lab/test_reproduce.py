@@ -260,6 +260,7 @@ def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path, repr
     assert "lab.finetuning.race" in failed[-1]
 
 
+@pytest.mark.slow
 def test_a_run_of_another_version_or_with_other_arguments_is_measured_again(compared_runs, monkeypatch):
     folder = compared_runs / "bbq-random"
     arguments = Run.open(folder).arguments

@@ -339,6 +339,7 @@ def test_probabilities_that_do_not_belong_to_predictions_are_refused(bbq):
 # The bound and the range
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unparsed", ["exclude", "wrong"])
 @pytest.mark.parametrize("condition", ["ambig", "disambig"])
 @pytest.mark.parametrize(("n_aligned", "n_nonaligned"), [(1, 1), (2, 2), (3, 1), (1, 3), (4, 2), (4, 0), (0, 4)])

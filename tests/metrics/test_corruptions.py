@@ -258,6 +258,7 @@ def test_as_it_is_there_is_a_result(case):
     assert quiet(case.metric, predictions=case.predictions, references=case.rows)["n"] == len(case.rows)
 
 
+@pytest.mark.slow
 def test_a_value_of_a_row_that_is_something_else(case):
     for column in case.rows[0]:
 

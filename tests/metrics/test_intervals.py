@@ -249,6 +249,7 @@ TURNED = ("bias_ambig", "bias_disambig", "bias_ambig_among_errors", "accuracy_co
 SIGNED = (*TURNED, "bias_probability_ambig", "bias_probability_disambig")
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(answers=COUNTS, order=st.randoms(use_true_random=False), unparsed=st.sampled_from(["exclude", "wrong"]))
 def test_what_holds_of_every_interval(answers, order, unparsed):

@@ -413,6 +413,7 @@ def test_the_direction_is_towards_the_preferred_cluster(unqover):
     assert "direction" not in unqover.compute(predictions=respond(alone, score), references=alone)
 
 
+@pytest.mark.slow
 def test_the_test_holds_its_level_and_has_power():
     rows = associations.structure("religion", 400)
     for world, low, high in (*((world, 0.0, 0.15) for world in associations.NULL), (associations.LARGE, 0.9, 1.0)):
