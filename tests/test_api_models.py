@@ -147,6 +147,7 @@ def test_a_model_in_memory_answers_as_by_its_name_and_can_be_trained_on(head, by
     assert any(weight.grad is not None for weight in model.parameters())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", PIPED)
 def test_a_pipeline_answers_as_its_model_by_name(head, by_name):
     make, arguments, task = HEADS[head]

@@ -23,6 +23,8 @@ from .kit.commands import called
 from .kit.runs import cells
 from .run_parts import edit, edit_run
 
+pytestmark = pytest.mark.slow
+
 CONFIG = "Sexual_orientation"
 
 
@@ -53,7 +55,6 @@ def scores_of(folder):
     return json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
 
 
-@pytest.mark.slow
 def test_scores_stand_by_language_as_each_run_has_them(runs, upstream):
     folders = [runs / name for name in ("ko-random", "es", "mbbq-nl", "en-random")]
     comparison = compare(folders)
@@ -79,7 +80,6 @@ def test_scores_stand_by_language_as_each_run_has_them(runs, upstream):
     assert not [table for table in comparison.analysis.tables if table.name.startswith("paired_")]
 
 
-@pytest.mark.slow
 def test_one_model_and_more_than_one_language_are_needed(runs, tmp_path, upstream):
     with pytest.raises(QabiasError, match="in common"):
         compare([runs / "mbbq-en", runs / "en-stereotyped"])
@@ -173,7 +173,6 @@ def test_a_stereotyped_model_is_so_beside_its_control_set(runs, upstream, tmp_pa
     assert bias["p"] == 2 / 2 ** bias["n_templates"]
 
 
-@pytest.mark.slow
 def test_terminal_page_and_python_show_it(runs, upstream, monkeypatch, tmp_path):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
     folders = [runs / name for name in ("ko-random", "mbbq-nl", "mbbq-nl_control")]
@@ -213,7 +212,6 @@ def test_a_run_of_several_languages_shows_each_as_a_run_of_its_own_does(runs, up
     assert "languages" not in {table.name for table in qabias.read(runs / "mbbq-nl")._analysis.tables}
 
 
-@pytest.mark.slow
 def test_where_answers_are_missing_the_table_says_how_many_and_what_they_could_change(upstream, monkeypatch):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
 

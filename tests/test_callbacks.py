@@ -94,6 +94,7 @@ def test_scores_with_their_ends_and_what_is_missing_reach_every_logger(brief):
     assert [step for step, logs in brief.logger.logged if "loss" in logs] == [2, 4]
 
 
+@pytest.mark.slow
 def test_every_measurement_is_a_run_that_can_be_opened_and_compared(brief):
     results = brief.callback.results
     assert list(results) == [0, 2, 4]

@@ -27,6 +27,9 @@ from .conftest import ROOT
 NAMES = ("bbq", "unqover", "bbnli")
 
 
+CONFIGS_OF = {"bbq": (*CATEGORIES, *NLI_CONFIGS), "unqover": CONFIGS, "bbnli": SUBTOPICS}
+
+
 @functools.cache
 def tables_of(name):
     if name == "unqover":
@@ -40,7 +43,7 @@ def tables_of(name):
 
 def paths_of(name):
     folder = importlib.import_module(f"{name}_dataset.folder")
-    return {config: ROOT / f"{name}_dataset" / "data" / config / folder.PARQUET_NAME for config in tables_of(name)}
+    return {config: ROOT / f"{name}_dataset" / "data" / config / folder.PARQUET_NAME for config in CONFIGS_OF[name]}
 
 
 SMALL = ("Religion", "Religion_nli", "Sexual_orientation", "religion", "ethnicity", "religion_mlm", "ethnicity_mlm")

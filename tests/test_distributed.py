@@ -102,7 +102,7 @@ def test_two_launched_processes_end_with_the_same_bytes_as_one(tmp_path, tiny, m
         "utf-8",
     )
     runs = [
-        ["run", "bbq", "--model", model, "--config", "Age", "--limit", "624", "--output"] for model in tiny.values()
+        ["run", "bbq", "--model", model, "--config", "Age", "--limit", "520", "--output"] for model in tiny.values()
     ]
     alone = [command(*words, f"alone/{name}") for name, words in zip(tiny, runs, strict=True)]
     assert [one.code for one in alone] == [0, 0, 0], alone

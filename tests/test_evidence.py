@@ -87,6 +87,7 @@ def test_the_records_are_valid_by_the_schemas_of_the_store(measured):
     assert len(instances) == aggregate["detailed_evaluation_results"]["total_rows"] > 350
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "config"), [("unqover", "religion"), ("bbnli", "religion")])
 def test_records_of_other_benchmarks_are_valid(name, config, tmp_path):
     run(RunArguments(name, "baseline:random", config, limit=60), tmp_path / "run", Machine(shows_progress=False))

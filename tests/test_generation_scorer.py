@@ -68,6 +68,7 @@ def generated_one_at_a_time(loaded, prompts, n_new):
 # The likeliest answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_likeliest_answer_is_that_of_one_prompt_at_a_time(kind):
     loaded = load_tiny(kind)
@@ -137,6 +138,7 @@ def test_an_answer_ends_at_the_end_token(llama, monkeypatch):
 # Drawn answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_drawn_answers_do_not_depend_on_batch_and_order(kind):
     def make(**options):

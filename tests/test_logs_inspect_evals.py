@@ -22,6 +22,8 @@ from .inspect_logs import CATEGORIES, LETTERS, N_EACH, said
 from .inspect_logs import evaluate as ask
 from .lm_eval_logs import claimed_by
 
+pytestmark = pytest.mark.slow
+
 BBQ = load_benchmark("bbq")
 PINNED = {"inspect_ai": "0.3.285", "inspect_evals": "0.26.0"}
 
@@ -92,7 +94,6 @@ def _scores(predictions, rows):
         return metric.compute(predictions=predictions, references=rows, confidence=None)
 
 
-@pytest.mark.slow
 def test_scores_and_outcomes_of_a_log_are_those_of_the_same_answers(log, examples):
     logged = read_by_bbq(log)
     table, answers = join_answers(BBQ, examples, logged.answers, "log")
@@ -122,7 +123,6 @@ def test_scores_and_outcomes_of_a_log_are_those_of_the_same_answers(log, example
     assert answers["outputs"].to_pylist() == [[said(_prompt(row))[0]] for row in rows]
 
 
-@pytest.mark.slow
 def test_the_accuracy_of_inspect_is_ours_where_all_is_read(log, examples):
     logged = read_by_bbq(log)
     figures = {figure.name: figure for figure in logged.figures}
@@ -158,7 +158,6 @@ def test_samples_that_only_inspect_counts_are_a_reason(short):
     assert why(answers={"choice": None}) == "samples whose score names no answer count only there"
 
 
-@pytest.mark.slow
 def test_samples_that_failed_are_told_and_stay(failed, examples):
     rows = _rows(examples, 40)
     n_failed = sum(_fails(_prompt(row)) for row in rows)

@@ -25,7 +25,7 @@ from qabias.tables.terminal import Console
 from .kit.pages import read_page
 from .test_chat import folders as folders
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 WORDINGS = [wording.name for wording in FORMATS[FIVE].variants]
 SCORES = ("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig")
@@ -42,7 +42,6 @@ def runs(folders, tmp_path_factory):
     return {name: run(arguments(folders["chat"], name), folder / name) for name in (FIVE, *WORDINGS)}
 
 
-@pytest.mark.slow
 def test_the_scores_are_the_means_of_the_runs_of_the_wordings(runs):
     found = runs[FIVE].scores
     assert list(found["wordings"]) == WORDINGS
@@ -58,7 +57,6 @@ def test_the_scores_are_the_means_of_the_runs_of_the_wordings(runs):
     assert low <= found["accuracy_disambig"] <= high
 
 
-@pytest.mark.slow
 def test_the_run_is_the_pool_of_the_runs_of_the_wordings(runs):
     pooled = pool([runs[name].folder for name in WORDINGS])
     for name in SCORES:
@@ -66,7 +64,6 @@ def test_the_run_is_the_pool_of_the_runs_of_the_wordings(runs):
         assert runs[FIVE].scores["ci"][name] == pytest.approx(pooled.scores["ci"][name])
 
 
-@pytest.mark.slow
 def test_the_folder_says_what_was_asked(runs):
     folder = runs[FIVE].folder
     assert "|format:five@1|" in runs[FIVE].signature
@@ -87,7 +84,6 @@ def test_the_folder_says_what_was_asked(runs):
     assert any("Answer with the letter only" in prompt for prompt in asked.values())
 
 
-@pytest.mark.slow
 def test_a_run_goes_on_where_it_stopped(runs, folders):
     folder = runs[FIVE].folder
     parts = sorted((folder / "predictions").iterdir())
@@ -100,7 +96,6 @@ def test_a_run_goes_on_where_it_stopped(runs, folders):
     np.testing.assert_equal(again.scores["wordings"], runs[FIVE].scores["wordings"])
 
 
-@pytest.mark.slow
 def test_runs_of_a_set_are_compared_by_their_means(runs, folders, tmp_path):
     given = arguments(folders["chat"])
     other = run(replace(given, options={**given.options, "system": "Be brief."}), tmp_path / "brief")

@@ -22,7 +22,7 @@ from .test_generation_scorer import generated_one_at_a_time
 
 pytestmark = pytest.mark.slow
 
-LIMIT, N_DOUBLE = 24, 20
+LIMIT, N_DOUBLE = 12, 8
 FAST = Machine(device="cpu", shows_progress=False)
 
 
@@ -115,11 +115,11 @@ def test_log_likelihoods_are_those_of_double_precision(real, tmp_path):
 
 def test_written_answers_are_those_that_the_model_writes_one_at_a_time(real, tmp_path):
     file, loaded = real
-    arguments = RunArguments("bbq", str(file), limit=4, options={"max_new_tokens": "5", "chat": "no"})
+    arguments = RunArguments("bbq", str(file), limit=4, options={"max_new_tokens": "3", "chat": "no"})
     result = run(arguments.resolve(ask="letter"), tmp_path / "run", FAST)
     texts = pq.read_table(tmp_path / "run" / "predictions")["outputs"].to_pylist()
     prompts = [loaded.tokenizer(prompt)["input_ids"] for prompt, _ in examples("letters", 4)]
-    assert texts == [list(written) for written in generated_one_at_a_time(loaded, prompts, 5)]
+    assert texts == [list(written) for written in generated_one_at_a_time(loaded, prompts, 3)]
     assert all(text for (text,) in texts)
     assert f"|model:{file.name}@" in result.signature
     assert str(file.parent) not in (tmp_path / "run" / "run.json").read_text("utf-8")
@@ -127,11 +127,11 @@ def test_written_answers_are_those_that_the_model_writes_one_at_a_time(real, tmp
 
 def test_the_two_models_are_compared(files, tmp_path):
     results = {
-        name: qabias.run("bbq", model=file, limit=16, output=tmp_path / name, progress=False, device="cpu")
+        name: qabias.run("bbq", model=file, limit=8, output=tmp_path / name, progress=False, device="cpu")
         for name, file in files.items()
     }
     compared = qabias.compare(list(results.values()))
     assert {name.partition(".")[0] for name in compared.names} == {"SmolLM2-135M-Instruct", "gemma-3-270m-q4_k_m"}
     assert len({result.signature for result in results.values()}) == 2
-    again = run(RunArguments("bbq", str(files["gemma"]), limit=16), tmp_path / "gemma", FAST)
+    again = run(RunArguments("bbq", str(files["gemma"]), limit=8), tmp_path / "gemma", FAST)
     assert again.signature == results["gemma"].signature  # the same command resumes, and asks nothing

@@ -374,6 +374,7 @@ def tables(draw):
     return table_of(figure, columns, rows, values, across="column" if figure == "heatmap" else "")
 
 
+@pytest.mark.slow
 @given(tables())
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_table_gives_a_balanced_page_that_shows_no_undefined_value_as_a_number(table):

@@ -19,6 +19,8 @@ from .conftest import ROOT
 from .installed_toys import environment, install, run_commands
 from .test_docs import SHELL_LANGUAGES, blocks_of, commands_of
 
+pytestmark = pytest.mark.slow
+
 ANSWERS = "example_id,prediction\nkitchen-0,0\nkitchen-1,2\nkitchen-2,0\nkitchen-3,1\n"
 LONGEST = ("--backend", "longest", "--model", "none")
 COMMANDS = {
@@ -84,7 +86,6 @@ def scores_of(folder, name):
     return json.loads((folder / name / "scores.json").read_text("utf-8"))
 
 
-@pytest.mark.slow
 def test_they_are_listed(done):
     assert re.search(r"(?m)^toy +Toy: which of two cooks", done["list"][1])
     lines = dict(re.split(r"  +", line, maxsplit=1) for line in done["list toy"][1].splitlines() if "  " in line)
@@ -94,7 +95,6 @@ def test_they_are_listed(done):
     assert "prefers the longest option, without a model" in done["list backends"][1]
 
 
-@pytest.mark.slow
 def test_the_scores_of_a_baseline(quick, folder):
     assert quick["stereotyped"].code == 0, quick["stereotyped"].output
     scores = scores_of(folder, "stereotyped")["scores"]
@@ -119,7 +119,6 @@ def test_the_longest_option_is_the_right_one_and_the_bias_undefined_for_a_reason
     assert "undefined" in quick["longest"].output
 
 
-@pytest.mark.slow
 def test_the_shortest_option_is_the_same_cook_in_both_orders(done, folder):
     assert done["shortest"].code == 0, done["shortest"].output
     scores = scores_of(folder, "shortest")["scores"]
@@ -131,7 +130,6 @@ def test_the_shortest_option_is_the_same_cook_in_both_orders(done, folder):
     assert 0.1 < high < 0.5
 
 
-@pytest.mark.slow
 def test_a_model_answers_by_likelihood_or_in_its_own_words(done, folder):
     assert done["model"].code == done["written"].code == 0, (done["model"].output, done["written"].output)
     answers = pq.read_table(folder / "model" / "predictions")
@@ -144,7 +142,6 @@ def test_a_model_answers_by_likelihood_or_in_its_own_words(done, folder):
     assert scores_of(folder, "written")["scores"]["unparsed_share"] == 1
 
 
-@pytest.mark.slow
 def test_answers_of_others_are_scored(done, folder):
     assert done["score"].code == 0, done["score"].output
     content = json.loads((folder / "scores.json").read_text("utf-8"))
@@ -155,7 +152,6 @@ def test_answers_of_others_are_scored(done, folder):
     assert content["signature"].startswith("toy|source:bundled@1|config:all|model:answers|scorer:answers|")
 
 
-@pytest.mark.slow
 def test_the_scorer_answers_a_benchmark_of_this_package(done, folder):
     assert done["bbq"].code == 0, done["bbq"].output
     bbq = load_benchmark("bbq")
@@ -173,12 +169,10 @@ def test_the_scorer_answers_a_benchmark_of_this_package(done, folder):
     assert scores_of(folder, "bbq")["scores"]["accuracy_disambig"] == pytest.approx(sum(right) / len(right))
 
 
-@pytest.mark.slow
 def test_every_command_works(done):
     assert [result for result in done.values() if result.code] == []
 
 
-@pytest.mark.slow
 def test_the_contract_of_all_benchmarks_holds(site):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_benchmark_contract.py"]
     run = subprocess.run(

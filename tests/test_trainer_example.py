@@ -89,6 +89,7 @@ def test_ties_are_no_answers_and_other_rows_are_refused():
         compute(EvalPrediction(np.zeros((40, 3)), labels[::-1]))
 
 
+@pytest.mark.slow
 def test_the_script_prints_a_line_for_each_evaluation(tokenizer, tmp_path, monkeypatch, capsys):
     folder = save(tmp_path / "encoder", make_model(tokenizer), tokenizer)
     arguments = ["--model", folder, "--steps", "2", "--every", "1", "--limit", "8"]

@@ -53,7 +53,7 @@ def alone(tmp_path_factory):
 def test_of_two_different_runs_in_one_fresh_folder_one_wins_and_alone_writes_parts(benchmark, alone, tmp_path):
     moments = random.Random(f"{SEED} {benchmark}")
     both = RIVALS[benchmark]
-    for trial in range(size(STARTS[benchmark], quick=4)):
+    for trial in range(size(STARTS[benchmark], quick=2)):
         folder = tmp_path / str(trial)
         waits = [0.0, moments.choice([0.0, 0.0, 0.0, moments.random() * 0.02])]
         moments.shuffle(waits)

@@ -105,7 +105,7 @@ def place(tmp_path_factory):
 @pytest.mark.parametrize("odd", ODD)
 def test_a_command_ends_clearly_whatever_is_in_the_place_of_a_file(odd, place, tmp_path):
     wrong = []
-    for number, (file, *arguments) in enumerate(chosen([*cases()], quick=12)):
+    for number, (file, *arguments) in enumerate(chosen([*cases()], quick=6)):
         here = shutil.copytree(place, tmp_path / str(number) / "here")
         path = here / file
         path.parent.mkdir(parents=True, exist_ok=True)
