@@ -194,9 +194,8 @@ def test_released_predictions_give_the_published_counts(category, prompt, condit
 @pytest.mark.parametrize("category", ["Age", "Nationality", "Religion"])
 def test_released_answers_are_parsed_as_themselves(category, upstream):
     path = upstream / "nyu-mll" / "BBQ" / "data" / f"{category}.jsonl"
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        answers = [row[f"ans{place}"] for place in range(3)]
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    for answers in {tuple(row[f"ans{place}"] for place in range(3)) for row in rows}:
         assert [parse_choice(answer, answers) for answer in answers] == [0, 1, 2]
         assert [parse_choice_released(answer, answers) for answer in answers] == [0, 1, 2]
         lettered = [f"({'abc'[place]}) {answers[place]}" for place in range(3)]
