@@ -8,7 +8,7 @@ import pytest
 from qabias.support.files import read_json
 
 from .forked import CONTEXT, Command, call
-from .helpers import SEED, Ended, contents, hidden, size
+from .helpers import SEED, Ended, chosen, contents, hidden, size
 
 BENCHMARKS = {"bbq": ("Religion", 100), "unqover": ("religion", 40), "bbnli": ("religion", 48)}
 # Models whose answers differ everywhere.
@@ -49,7 +49,7 @@ def alone(tmp_path_factory):
     return run_of
 
 
-@pytest.mark.parametrize("benchmark", STARTS)
+@pytest.mark.parametrize("benchmark", chosen(list(STARTS), quick=1))
 def test_of_two_different_runs_in_one_fresh_folder_one_wins_and_alone_writes_parts(benchmark, alone, tmp_path):
     moments = random.Random(f"{SEED} {benchmark}")
     both = RIVALS[benchmark]
@@ -74,7 +74,7 @@ AT_ONCE = {
 
 
 @pytest.mark.parametrize("kind", AT_ONCE)
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
+@pytest.mark.parametrize("benchmark", chosen(list(BENCHMARKS), quick=1))
 def test_shards_and_equal_commands_at_once_end_with_the_bytes_of_one_run(benchmark, kind, alone, tmp_path):
     model = RIVALS[benchmark][1]
     for trial in range(size(6, quick=1)):
@@ -124,7 +124,7 @@ def test_of_two_different_builds_in_one_fresh_folder_one_wins(tmp_path):
         assert contents(folder / "built") == contents(folder / "alone")
 
 
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
+@pytest.mark.parametrize("benchmark", chosen(list(BENCHMARKS), quick=1))
 def test_what_reads_a_run_while_it_is_written_fails_clearly_and_changes_nothing(benchmark, alone, tmp_path):
     """A run, and beside it commands that read it, again and again until it has ended."""
     model = RIVALS[benchmark][0]

@@ -90,7 +90,7 @@ def server():
     server.server_close()
 
 
-@pytest.mark.parametrize("name", chosen(list(WORKS), quick=8))
+@pytest.mark.parametrize("name", chosen(list(WORKS), quick=5))
 def test_a_command_that_is_killed_ends_with_the_same_bytes_when_it_is_repeated(name, inputs, server, tmp_path):
     work = WORKS[name]
     asks = ("--base-url", server.url) if name == "run a server" else ()
