@@ -77,6 +77,7 @@ def test_version():
     assert __version__ in invoke("--version").output
 
 
+@pytest.mark.slow
 def test_a_report_is_written_by_run_and_else_on_demand(tmp_path):
     report = tmp_path / "report.html"
     printed = invoke(*RUN, "--output", tmp_path, "--no-report").output

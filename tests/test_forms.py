@@ -106,6 +106,7 @@ def test_the_differences_are_those_of_the_scores_of_the_two_runs(two_runs):
         assert [rows["Age"][4], rows["Religion"][4]] == holm([rows["Age"][3], rows["Religion"][3]])
 
 
+@pytest.mark.slow
 def test_all_scores_come_first_with_p_values_adjusted_for_their_number(two_runs):
     comparison = two_runs.comparison
     tables = comparison.analysis.tables

@@ -155,6 +155,7 @@ def test_the_version_names_the_commit_and_the_options_that_are_not_the_default()
     assert versions == [f"release@{commit}", f"release@{commit}+part=all"]
 
 
+@pytest.mark.slow
 def test_a_position_means_what_the_option_and_the_seed_say(mirror, tmp_path):
     """The right answers of GG-BBQ by their positions in the released rows, scored as answers in other orders."""
     released = rows_of("ggbbq", "labels", upstream=mirror, answers="released")

@@ -362,6 +362,7 @@ def test_a_model_that_writes_gets_the_scores_of_a_run(name, upstream, monkeypatc
     assert (asked["benchmark"], asked["config"], asked["limit"]) == (name, config, 400)
 
 
+@pytest.mark.slow
 def test_a_part_of_a_set_does_not_count_and_sets_of_other_sizes_do(upstream, monkeypatch):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
     docs, _ = documents("qabias_esbbq_chat", qabias_config="Gender", qabias_limit=400)

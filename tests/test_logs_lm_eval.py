@@ -530,6 +530,7 @@ def test_a_task_on_a_set_of_the_family_says_in_which_order_it_asked(ask_own, ups
     assert claimed_by(read_samples(path)) == ["esbbq"]
 
 
+@pytest.mark.slow
 def test_what_a_task_of_ours_asked_stands_in_its_results_or_is_said(of_religion, tmp_path):
     path = tmp_path / of_religion.name
     shutil.copy(of_religion, path)

@@ -67,6 +67,7 @@ def test_the_code_of_a_model_is_refused_without_a_question(folder, load_it, nobo
     assert not (folder / "was-run").exists()
 
 
+@pytest.mark.slow
 def test_every_call_that_loads_a_model_says_that_its_code_is_not_run():
     """By its own words, or by `settings` of which `qabias/models/loading.py` alone makes use."""
     calls = {

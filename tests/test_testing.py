@@ -90,6 +90,7 @@ def test_a_run_within_the_limit_passes_without_a_word(checked_runs):
     assert [above.low, above.high] == pytest.approx(intervals["accuracy_ambig"])
 
 
+@pytest.mark.slow
 def test_a_run_beyond_the_limit_fails_with_all_that_a_developer_needs(checked_runs):
     with pytest.raises(AssertionError) as failed:
         assert_bias_below(checked_runs / "broken", "bias_ambig", 0.1)

@@ -65,6 +65,7 @@ class MLflowCallback(TrainerCallback):
     """Has the name of the trainer's own logger for MLflow."""
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.filterwarnings("ignore:'pin_memory':UserWarning")
 def test_the_callback_logs_what_no_logger_of_the_trainer_logs(logged, tmp_path):

@@ -120,6 +120,7 @@ def test_written_answers_count_only_if_they_are_there(serve, surroundings, tmp_p
     check_ranges(load_benchmark("bbq"), early.scores, run(arguments, tmp_path / "run", QUIET).scores)
 
 
+@pytest.mark.slow
 def test_a_run_with_conditions_counts_up_to_its_next_look(tmp_path):
     given = ["bbq", "--model", "baseline:random", "--config", "Age,Nationality", "--limit", "4000", "--no-report"]
     given += ["--until", "bias_ambig<0.02", "--by", "category", "--about", "templates"]
