@@ -78,7 +78,7 @@ def run_steps(steps: Mapping[str, str], where: Path) -> dict[str, Path]:
         writes_itself = "{here}" in command
         if writes_itself:
             folder.mkdir(parents=True)
-        no_page = " --no-report" * command.startswith("run ")  # what is checked is in other files
+        no_page = " --no-report" if command.startswith("run ") else ""  # what is checked is in other files
         run(command.format_map(given) + no_page, None if writes_itself else folder)
         folders[name] = folder
     return folders

@@ -82,15 +82,15 @@ class Computing(Batches):
             columns = (meanings, items.labels, items.aligned, items.parts, items.strata, items.clusters)
             kept = chosen[items.scored[chosen]]
             of_runs = [kept[runs.codes[kept] == code] for code in range(len(runs.levels))]
-            of_rows: list[list[Any]] = [[*(column[rows] for column in columns), n_strata] for rows in of_runs]
-            return np.stack([count(*each) for each in of_rows], axis=1)
+            counted: list[list[Any]] = [[*(column[rows] for column in columns), n_strata] for rows in of_runs]
+            return np.stack([count(*each) for each in counted], axis=1)
 
-        parts = [np.arange(references.n), *(rows for group in groups.values() for rows in _rows_of(group))]
+        selections = [np.arange(references.n), *(rows for group in groups.values() for rows in _rows_of(group))]
         rules = options.confidence, options.denominator, options.unparsed
-        results = summarize_each(form, [counts_of(rows) for rows in parts], *rules)
+        results = summarize_each(form, [counts_of(rows) for rows in selections], *rules)
         if form == "bbq":
-            for of_rows, rows in zip(results, parts, strict=True):
-                of_rows["n_undefined_target"] = int((~items.scored[rows]).sum())
+            for one, rows in zip(results, selections, strict=True):
+                one["n_undefined_target"] = int((~items.scored[rows]).sum())
         result, *others = results
         if options.by is not None:
             remaining = iter(others)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -105,8 +105,15 @@ def spreads(
         denominator: see `bbnli_scores` and `bbq_scores`.
         unparsed: see `bbnli_scores`.
     """
+    return clustered(counts, *_by(form, denominator, unparsed), confidence)
+
+
+def _by(
+    form: str, denominator: str, unparsed: str
+) -> tuple[Callable[[Floats], dict[str, Floats]], Callable[[Floats], dict[str, Shape]]]:
+    """Scores and their shapes by rules, as functions of counts."""
     rules = {"denominator": denominator, "unparsed": unparsed}
-    return clustered(counts, partial(mean_over_runs, form, **rules), partial(shapes, form, **rules), confidence)
+    return partial(mean_over_runs, form, **rules), partial(shapes, form, **rules)
 
 
 def summarize_each(
@@ -139,9 +146,8 @@ def summarize_each(
     matrices = [_with_runs(counts) for counts in selections]
     results = [_without_intervals(form, by_run, denominator, unparsed) for by_run in matrices]
     if confidence is not None:
-        rules = {"denominator": denominator, "unparsed": unparsed}
-        score, shape = partial(mean_over_runs, form, **rules), partial(shapes, form, **rules)
-        for result, of_scores in zip(results, intervals(matrices, score, shape, confidence), strict=True):
+        found_by = _by(form, denominator, unparsed)
+        for result, of_scores in zip(results, intervals(matrices, *found_by, confidence), strict=True):
             result |= of_scores
     return results
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import Estimated, intervals
+from .intervals import Estimated, Shape, intervals
 from .intervals import spreads as clustered
 from .scores import (
     CONTEXTS,
@@ -36,7 +36,7 @@ def spreads(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "ex
         confidence: level of the intervals, above 0 and below 1.
         unparsed: see `scores_from_counts`.
     """
-    return clustered(counts, partial(mean_over_runs, unparsed=unparsed), partial(shapes, unparsed=unparsed), confidence)
+    return clustered(counts, *_by(unparsed), confidence)
 
 
 def summarize(
@@ -90,10 +90,14 @@ def summarize_each(
             result["spread"] = {name: float(values[place].std(ddof=1)) for name, values in by_run.items()}
         results.append(result)
     if confidence is not None:
-        score, shape = partial(mean_over_runs, unparsed=unparsed), partial(shapes, unparsed=unparsed)
-        for result, of_scores in zip(results, intervals(matrices, score, shape, confidence), strict=True):
+        for result, of_scores in zip(results, intervals(matrices, *_by(unparsed), confidence), strict=True):
             result |= of_scores
     return results
+
+
+def _by(unparsed: str) -> tuple[Callable[[Floats], dict[str, Floats]], Callable[[Floats], dict[str, Shape]]]:
+    """Scores and their shapes by a rule, as functions of counts."""
+    return partial(mean_over_runs, unparsed=unparsed), partial(shapes, unparsed=unparsed)
 
 
 def _counts_of(total: Mapping[str, int], unparsed: str) -> dict[str, int]:
