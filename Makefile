@@ -93,11 +93,11 @@ simulate: $(SIMULATIONS)
 $(SPEED) $(SIMULATIONS): $(INSTALLED)
 	$(BIN)/python -m $@ $(if $(QUICK),--quick)
 
-lowest:
-	PYTHON=$(PYTHON) .ci/lowest
+lowest: $(INSTALLED)
+	PYTHON=$(BIN)/python .ci/lowest
 
-compat:
-	PYTHON=$(PYTHON) tests/datasets_versions.sh
+compat: $(INSTALLED)
+	PYTHON=$(BIN)/python tests/datasets_versions.sh
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

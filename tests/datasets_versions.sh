@@ -4,14 +4,14 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
+uv() { "${PYTHON:-python3}" -m uv --quiet "$@"; }
 trap 'rm -rf "$work"' EXIT
 
 load() { # environment, requirements
   local venv="$work/$1"
   shift
-  [ -d "$venv" ] || "${PYTHON:-python3}" -m venv --without-pip "$venv"
-  # Byte code of what is imported is enough.
-  "${PYTHON:-python3}" -m pip --python "$venv/bin/python" install --quiet --no-compile --disable-pip-version-check "$@"
+  [ -d "$venv" ] || uv venv --python "${PYTHON:-python3}" "$venv"
+  uv pip install --python "$venv" "$@"
   (cd "$root" && HF_HOME="$work/hf" HF_DATASETS_OFFLINE=1 HF_HUB_OFFLINE=1 "$venv/bin/python" tests/load_committed.py)
   rm -rf "$work/hf"
 }

@@ -140,10 +140,10 @@ def test_the_wheel_carries_the_package_and_the_folders_of_datasets_and_metrics_a
 @pytest.mark.slow
 def test_wheel_runs_in_an_empty_environment_away_from_the_clone(wheel, tmp_path):
     environment = _clean_environment(tmp_path)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    uv = [sys.executable, "-m", "uv", "--quiet"]
+    subprocess.run([*uv, "venv", "--python", sys.executable, tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
-    install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile"]
-    install += ["--constraint", ROOT / "constraints.txt", f"{wheel}[build]"]
+    install = [*uv, "pip", "install", "--python", python, "--constraint", ROOT / "constraints.txt", wheel]
     subprocess.run(install, check=True, cwd=tmp_path, env=environment)
     without = "from importlib.util import find_spec; assert not find_spec('torch') and not find_spec('transformers')"
     subprocess.run([python, "-c", without], check=True, cwd=tmp_path, env=environment)

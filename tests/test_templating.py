@@ -33,6 +33,17 @@ def test_fill_leaves_unknown_slots_and_fills_no_slot_twice():
         ("US", "a"),
         ("MBA", "an"),
         ("herbal", "an"),
+        ("honest", "an"),
+        ("Honolulan", "a"),
+        ("unimportant", "an"),
+        ("unanimous", "a"),
+        ("Ukrainian", "a"),
+        ("Uighur", "a"),
+        ("once-a-year", "a"),
+        ("onerous", "an"),
+        ("X-ray", "an"),
+        ("U-turn", "a"),
+        ("young", "a"),
     ],
 )
 def test_article_follows_the_sound(word, expected):

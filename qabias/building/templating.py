@@ -7,20 +7,16 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from statistics import mode
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import yaml
 
 from qabias.errors import QabiasError
 from qabias.support.files import require_regular_file
 from qabias.support.printable import refuse_control
-from qabias.support.suggest import did_you_mean, need, shortened
-
-if TYPE_CHECKING:
-    import inflect
+from qabias.support.suggest import did_you_mean, shortened
 
 T = TypeVar("T")
 
@@ -34,6 +30,25 @@ _MOST_DIGITS = 300
 
 _INITIALS = re.compile(r"[A-Z]{2,4}")
 _LETTERS_SPOKEN_WITH_A_VOWEL = "AEFHILMNORSX"
+# How words begin that are spoken with a vowel, in U.S. English.
+_SPOKEN_WITH_A_VOWEL = re.compile(
+    r"""
+    8 | 1[18](?!\d)                                    # "eight", "eleven", "eighteen"
+    | heir | hono(?!l) | honest | hour(?!i) | herb(al|s)?\b
+    | [aefhilmnorsx](?![\w'])                          # a letter as a word: "an F"
+    | euler | uber
+    | [ai]
+    | e(?![uw])                                        # not "European", "ewe"
+    | o(?!ne(?![ir])|nce\b|uija)                       # not "one-sided", "once"
+    | u(?!
+        \b                                             # not "U-turn"
+        | ni(?![mn]|ss|d(?!irec)) | nanim             # not "unit", "unanimous", but "unimportant"
+        | [bcfghjkqrst][aeiou] | krain | ighur         # not "Ugandan", "used", "Ukrainian", "Uighur"
+      )
+    | y(?![aeiou'])                                    # "Yvonne"
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 class StableRandom:
@@ -217,26 +232,11 @@ def filled_pattern(text: str) -> re.Pattern[str]:
     return re.compile(pattern + re.escape(text[end:].rstrip()))
 
 
-@lru_cache(maxsize=1)
-def _english() -> "inflect.engine":
-    # Imported here because the import takes two seconds, and only building texts needs it.
-    need("build", "building texts")
-    import inflect
-
-    english = inflect.engine()
-    # U.S. pronunciation of numerals and a few words, which inflect treats differently.
-    for pattern in (r"8\d*(-.*)?", r"11(-.*)?", r"18(-.*)?", "herb(al|s)?", "uber"):
-        english.defan(pattern)
-    english.defa("uighurs?")
-    return english
-
-
-@lru_cache(maxsize=4096)
 def article(word: str) -> str:
     """The indefinite article before `word`: "a" or "an", by sound ("a European", "an hour")."""
     if _INITIALS.fullmatch(word):
         return "an" if word[0] in _LETTERS_SPOKEN_WITH_A_VOWEL else "a"
-    return "an" if _english().an(word.lower() if word.istitle() else word).startswith("an ") else "a"
+    return "an" if _SPOKEN_WITH_A_VOWEL.match(word) else "a"
 
 
 def repair_articles(text: str) -> str:

@@ -76,7 +76,6 @@ _LOCAL = ("torch", "transformers", "accelerate")
 EXTRAS = {
     "local": _LOCAL,
     "demo": (*_LOCAL, "gguf"),
-    "build": ("inflect",),
 }
 """The extras of `setup.cfg` that commands need, with their modules."""
 

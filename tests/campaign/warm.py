@@ -9,7 +9,7 @@ import pkgutil
 from qabias.benchmarks import load_benchmark
 from qabias.scorers.registry import kinds, load_kind
 
-HEAVY = ("datasets", "evaluate", "inflect", "pyarrow.parquet", "rich.console", "torch", "transformers")
+HEAVY = ("datasets", "evaluate", "pyarrow.parquet", "rich.console", "torch", "transformers")
 ROOMS = ("benchmarks", "building", "cli", "comparison", "models", "report", "runs", "tables")
 UNITS_PER_PART = 6
 
