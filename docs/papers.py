@@ -89,7 +89,7 @@ def make_masked_model(folder: Path) -> None:
     from lab.speed.random_models import make_bert, make_tokenizer
 
     benchmark = load_benchmark("unqover")
-    table = benchmark.load("all_mlm", benchmark.origin("bundled", 0, False))
+    table = benchmark.load("gender_mlm", benchmark.origin("bundled", 0, False))
     columns = ("answer1", "answer2", "context_12", "masked")
     texts = [text for name in columns for text in table[name].unique().to_pylist()]
     tokenizer = make_tokenizer(texts)

@@ -178,7 +178,12 @@ def folder_of(tmp_path_factory):
 def test_every_run_of_a_paper_finishes_and_its_means_are_made(tmp_path, folder_of, name):
     suite = load_suite(name)
     published = choose_models(suite, ())
-    tiny = [replace(model, model=folder_of(model.name, model.scorer), made_by="") for model in published]
+    # A model with random weights does not end its answers.
+    ends = {"max_new_tokens": "4"} if name == "bbnli" else {}
+    tiny = [
+        replace(model, model=folder_of(model.name, model.scorer), made_by="", options={**model.options, **ends})
+        for model in published
+    ]
     source = "bundled" if suite.source == "release" else None  # the mirror has some of the released files only
     runs = expand(suite, tiny, source=source, limit=N_EXAMPLES)
     assert [run.name for run in runs] == [run.name for run in expand(suite, published)]

@@ -50,7 +50,8 @@ def blocks(benchmark: Benchmark, table: pa.Table, seed: int) -> np.ndarray:
     n_pairs = np.minimum(*(np.bincount(strata, sides == side, int(strata.max()) + 1) for side in (1, -1)))[strata]
     queue = 3 * strata + np.where(n_pairs > 0, sides, 0)
     cells = _numbered(benchmark.cells(table)[first])
-    shuffled = np.lexsort((np.random.default_rng(seed).random(int(cells.max()) + 1)[cells], queue))
+    turns = _places(np.argsort(np.random.default_rng(seed).random(int(cells.max()) + 1)))
+    shuffled = np.argsort(queue * len(turns) + turns[cells], kind="stable")  # faster than by two keys
     if not n_pairs.any():
         return _places(shuffled)[unit_of]
     starts = np.flatnonzero(np.diff(queue[shuffled], prepend=-2))
