@@ -36,18 +36,19 @@ TAGS_BOUND_TO_SLOTS = {("SES", 8), ("Gender_identity", 35), ("Gender_identity", 
 ALWAYS_ALIGNED = {("SES", 9), ("SES", 10)}
 VERSION_B_EMPTY = {("Disability_status", 4), ("Disability_status", 19)}
 
+# Words that a text has if the pattern fits, the pattern, and what takes its place.
 _TYPING_ERRORS = (
-    (re.compile(r"\bmonther\b"), "mother"),
-    (re.compile(r"\bhadeach\b"), "had each"),
-    (re.compile(r"\b([Tt])he on (?=on |well|a one)"), r"\1he one "),
-    (re.compile(r"\bwith (?=in a (?:bun|ponytail)\b)"), "with her hair "),
-    (re.compile(r"\b(already|people|with) \1\b"), r"\1"),
-    (re.compile(r"[{}]"), ""),
+    ("monther", re.compile(r"\bmonther\b"), "mother"),
+    ("hadeach", re.compile(r"\bhadeach\b"), "had each"),
+    ("he on ", re.compile(r"\b([Tt])he on (?=on |well|a one)"), r"\1he one "),
+    ("with in a ", re.compile(r"\bwith (?=in a (?:bun|ponytail)\b)"), "with her hair "),
+    *((f"{word} {word}", re.compile(rf"\b{word} {word}\b"), word) for word in ("already", "people", "with")),
+    ("{", re.compile("{"), ""),
+    ("}", re.compile("}"), ""),
 )
 _FEMININE = (
-    (re.compile(r"\blesbian man\b"), "lesbian woman"),
-    (re.compile(r"\blesbian men\b"), "lesbian women"),
-    (re.compile(r"\bLatino (?=(?:woman|women|girl|girls|lady|ladies|mother|mothers)\b)"), "Latina "),
+    ("lesbian m", re.compile(r"\blesbian m(an|en)\b"), r"lesbian wom\1"),
+    ("Latino ", re.compile(r"\bLatino (?=(?:woman|women|girl|girls|lady|ladies|mother|mothers)\b)"), "Latina "),
 )
 _BRACKETS = re.compile(r"\[[^\]]*\]")
 _FINAL_MARK = re.compile(r"[?!]$")
@@ -56,8 +57,7 @@ _DOUBLE_SPACE = re.compile(r" {2,}")
 
 def fix_text(text: str) -> str:
     """Fix typing errors, doubled words and spaces, stray braces, articles and sentence starts of a filled text."""
-    for pattern, replacement in (*_TYPING_ERRORS, *_FEMININE):
-        text = pattern.sub(replacement, text)
+    text = fix_feminine(_replaced(text, _TYPING_ERRORS))
     return repair_articles(capitalize_sentences(_DOUBLE_SPACE.sub(" ", text).strip()))
 
 
@@ -68,8 +68,13 @@ def fix_sentence(text: str) -> str:
 
 def fix_feminine(text: str) -> str:
     """Make an identity label agree with the noun after it ("Latino woman" to "Latina woman")."""
-    for pattern, replacement in _FEMININE:
-        text = pattern.sub(replacement, text)
+    return _replaced(text, _FEMININE)
+
+
+def _replaced(text: str, replacements: Iterable[tuple[str, re.Pattern[str], str]]) -> str:
+    for words, pattern, replacement in replacements:
+        if words in text:
+            text = pattern.sub(replacement, text)
     return text
 
 

@@ -72,7 +72,10 @@ def look_alike(one: str, other: str) -> bool:
     one, other = one.lower(), other.lower()
     shorter = min(len(one), len(other))
     begin_alike = shorter >= 5 and one[:3] == other[:3] and one[:3].isalpha()
-    return begin_alike or _edits(one, other) <= max(1, shorter // 3)
+    most = max(1, shorter // 3)
+    # A letter that the other name lacks takes an edit of its own.
+    letters = max(len({*one} - {*other}), len({*other} - {*one}))
+    return begin_alike or (letters <= most and _edits(one, other) <= most)
 
 
 def _edits(one: str, other: str) -> int:
