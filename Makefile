@@ -86,8 +86,9 @@ notebook: $(INSTALLED)
 $(BIN)/lm_eval: | $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
 
-# Quickly, the first of these compares no figures, and tests compare those of the second.
-bench: $(if $(QUICK),$(filter-out lab.speed.plan_from_sample lab.speed.callback_overhead,$(SPEED)),$(SPEED))
+# Quickly, the first two compare no figures, and tests compare those of the others.
+SLOW_ONLY := $(addprefix lab.speed.,plan_from_sample share_of_dense callback_overhead causal_vs_lm_eval report_speed)
+bench: $(if $(QUICK),$(filter-out $(SLOW_ONLY),$(SPEED)),$(SPEED))
 $(SPEED): $(BIN)/lm_eval
 simulate: $(SIMULATIONS)
 $(SPEED) $(SIMULATIONS): $(INSTALLED)
