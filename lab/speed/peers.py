@@ -93,7 +93,7 @@ def main() -> int:
 
 
 def _parse_arguments() -> argparse.Namespace:
-    n_questions = (400, 8, "questions of one turn, 40 or more but for quick")
+    n_questions = (400, 4, "questions of one turn, 40 or more but for quick")
     parser = make_parser(__doc__, questions=n_questions, repeats=(5, 1, "turns"), threads=THREADS)
     parser.add_argument("--scorers", nargs="+", choices=list(COMPARISONS), default=list(COMPARISONS))
     return read_options(parser)
