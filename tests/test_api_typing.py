@@ -38,13 +38,14 @@ RESULT, FRAME = "qabias.api.result.Result", "pandas.core.frame.DataFrame"
 REVEALED = [RESULT, RESULT, RESULT, "qabias.api.functions.ComparedResults", FRAME, f"dict[str, {FRAME}]"]
 REVEALED += ["qabias.tables.drawing.Drawing", "str", "typing.Mapping[str, int]", "pathlib.Path"]
 ERRORS = ["assignment", "call-arg", "call-overload", "attr-defined"]
-# An installed package is not checked itself, and nobody's type checker must read the whole of torch for this.
+# An installed package is not checked itself, and nobody's type checker must read the whole of torch for this, nor what
+# prints and draws.
 SETTINGS = """\
 [mypy]
 strict = true
 [mypy-qabias.*]
 follow_imports = silent
-[mypy-torch.*,transformers.*,evaluate.*,datasets.*,pyarrow.*]
+[mypy-torch.*,transformers.*,evaluate.*,datasets.*,pyarrow.*,rich.*,matplotlib.*,PIL.*,httpx2.*,jinja2.*]
 follow_imports = skip
 ignore_missing_imports = true
 """

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
@@ -89,9 +90,13 @@ def test_a_plain_run_connects_to_nothing(tmp_path):
 @pytest.mark.slow
 def test_two_launched_processes_end_with_the_same_bytes_as_one(tmp_path, tiny, monkeypatch, one_thread):
     monkeypatch.chdir(tmp_path)
+    # Three parts are shared out, whatever their size.
+    monkeypatch.setattr(BBQBenchmark, "units_per_part", lambda self, kind: 8)
     (tmp_path / "commands.py").write_text(
         "import json, sys\n"
+        "from qabias.benchmarks.bbq.benchmark import BBQBenchmark\n"
         "from qabias.cli import main\n"
+        "BBQBenchmark.units_per_part = lambda self, kind: 8\n"
         "for arguments in json.loads(sys.argv[1]):\n"
         "    sys.argv = ['qabias', *arguments]\n"
         "    try:\n"
@@ -101,9 +106,7 @@ def test_two_launched_processes_end_with_the_same_bytes_as_one(tmp_path, tiny, m
         "            raise\n",
         "utf-8",
     )
-    runs = [
-        ["run", "bbq", "--model", model, "--config", "Age", "--limit", "520", "--output"] for model in tiny.values()
-    ]
+    runs = [["run", "bbq", "--model", model, "--config", "Age", "--limit", "80", "--output"] for model in tiny.values()]
     alone = [command(*words, f"alone/{name}") for name, words in zip(tiny, runs, strict=True)]
     assert [one.code for one in alone] == [0, 0, 0], alone
     shared = json.dumps([[*words, f"shared/{name}"] for name, words in zip(tiny, runs, strict=True)])

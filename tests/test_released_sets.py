@@ -497,8 +497,8 @@ def template_of(row, known):
     (name,) = (
         (f"{int(one['question_index']):02d}", f"{int(one['id']):03d}")
         for one in known
-        if words(row["context"]) in filled(one, row["choice_0"], row["choice_1"])
-        and words(row["question"]) in {words(one["question_negative_stereotype"]), words(one["question_non_negative"])}
+        if words(row["question"]) in {words(one["question_negative_stereotype"]), words(one["question_non_negative"])}
+        and words(row["context"]) in filled(one, row["choice_0"], row["choice_1"])
     )
     return name
 

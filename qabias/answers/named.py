@@ -149,7 +149,7 @@ class _Reader:
         people = {int(mark[1]) for mark in _MENTION.findall(head)}
         if len(people) == 2:
             return _NOTHING if self._digresses(head) else self._joined(head)
-        is_unknown = is_unknown_wording(head) or says_unknown(head)
+        is_unknown = says_unknown(head)
         if people:
             is_meant = not is_unknown and self._affirms(head) and not (on_its_own and self._digresses(head))
             return Named(self._people[people.pop()], PERSON) if is_meant else _NOTHING
@@ -249,6 +249,8 @@ def _is_form(word: str, own: str) -> bool:
 
 
 def _words(text: str) -> str:
-    plain = "".join(c for c in unicodedata.normalize("NFKD", straight(text)) if not unicodedata.combining(c))
+    plain = straight(text)
+    if not plain.isascii():
+        plain = "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
     words = _WORD.findall(plain.casefold().replace("-", " "))
-    return " ".join(re.sub(r"'s?$", " 's", word) for word in words).removesuffix(" 's")
+    return " ".join([re.sub(r"'s?$", " 's", word) if "'" in word else word for word in words]).removesuffix(" 's")

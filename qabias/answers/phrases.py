@@ -85,7 +85,8 @@ def straight(text: str) -> str:
     """Beginning and end of a text, with compatible characters, straight apostrophes and no long run of marks."""
     if len(text) > 2 * READ:
         text = f"{text[:READ]}\n{text[-READ:]}"
-    text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
     return _RUN.sub(lambda run: run[0][:12] + "\n" * ("\n" in run[0]) + run[0][-12:], text)
 
 

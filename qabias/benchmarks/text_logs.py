@@ -20,6 +20,7 @@ from qabias.errors import QabiasError, at_place
 from qabias.logs import Log, Sample
 from qabias.logs.inspect_eval import TOOL as INSPECT
 from qabias.scores.facts import ALL
+from qabias.support.arrow import rows_near
 
 _OTHERS = re.compile(r"[^0-9a-z]+")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -233,8 +234,11 @@ def _answers(log: Log, benchmark: Benchmark, facts: Mapping[str, Any], texts: _T
                 f"Score it with the version of qabias that asked: {facts.get('version', 'not in the log')}.",
             )
     table = benchmark.load(facts["config"], origin)
-    keys = zip(*(table[name].to_pylist() for name in benchmark.key), strict=True)
-    in_log = np.array([key in texts.examples for key in keys], dtype=bool)
+    near = rows_near(table, benchmark.key, texts.examples)
+    columns_near = table.select(benchmark.key).take(pa.array(near))
+    keys = zip(*(columns_near[name].to_pylist() for name in benchmark.key), strict=True)
+    in_log = np.zeros(table.num_rows, dtype=bool)
+    in_log[near] = [key in texts.examples for key in keys]
     asked = table.filter(pa.array(in_log))
     questions = questions_of(benchmark, asked, prompt_format, facts["norm"]) if asked.num_rows else []
     unknown = (texts.by_key.keys() | texts.failed) - {question.key for question in questions}

@@ -25,6 +25,7 @@ from qabias.runs.question import Question, load_examples, read_question
 from qabias.runs.run import score_and_write, score_run
 from qabias.runs.scored import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.signature import collected_signature, coverage_of, with_rules
+from qabias.support.arrow import rows_near
 from qabias.support.suggest import did_you_mean, first_line, shortened
 from qabias.support.table_files import check_columns
 
@@ -213,15 +214,16 @@ def _matched(
             raise QabiasError(f"{where}: row 1: {name} is {value}.", "Give a number or a text that one example has.")
     for name in constant.keys() - {*rows.column_names}:
         rows = rows.append_column(name, pa.array([constant[name]] * rows.num_rows))
-    number_of = {key: number for number, key in enumerate(keys_of(benchmark.key, table))}
     keys = keys_of(benchmark.key, rows)
+    near = rows_near(table, benchmark.key, keys, _text)
+    number_of = dict(zip(keys_of(benchmark.key, table.take(pa.array(near))), near.tolist(), strict=True))
     for row, key in enumerate(keys):
         if key not in number_of:
-            names = {first for first, *_ in number_of}
-            near = "" if key[0] in names else did_you_mean(key[0], names)
-            problem = f"{where}: row {row + 1}: no example has {spelled(benchmark.key, key)}{near or '.'}"
+            names = {*map(_text, table[benchmark.key[0]].unique().to_pylist())}
+            meant = "" if key[0] in names else did_you_mean(key[0], names)
+            problem = f"{where}: row {row + 1}: no example has {spelled(benchmark.key, key)}{meant or '.'}"
             raise QabiasError(
-                problem, "Write it so in the table." if near else fix or f"Check {arg('config')} and {arg('source')}."
+                problem, "Write it so in the table." if meant else fix or f"Check {arg('config')} and {arg('source')}."
             )
     return keys, [number_of[key] for key in keys]
 
@@ -229,10 +231,11 @@ def _matched(
 def keys_of(names: Sequence[str], rows: pa.Table) -> list[tuple[str, ...]]:
     """The key of every row as texts, in which 7, 7.0 and "7" are the same."""
     columns = (rows[name].to_pylist() for name in names)
-    return [
-        tuple(str(int(one) if isinstance(one, float) and one.is_integer() else one) for one in key)
-        for key in zip(*columns, strict=True)
-    ]
+    return [tuple(map(_text, key)) for key in zip(*columns, strict=True)]
+
+
+def _text(value: Any) -> str:
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def spelled(names: Sequence[str], key: Sequence[str]) -> str:

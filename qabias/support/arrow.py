@@ -1,11 +1,12 @@
 """Arrow columns as NumPy arrays, and Parquet files as Arrow tables."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 MOST_ROWS, MOST_DECODED = 2**25, 2**30
@@ -67,3 +68,21 @@ def rows_of(column: pa.ChunkedArray) -> dict[str, np.ndarray]:
     names = plain(column.take(pa.array(order[starts]))).to_pylist()
     rows = dict(zip(names, np.split(order, starts[1:]), strict=True))
     return {name: rows[name] for name in sorted(rows)}
+
+
+def rows_near(
+    table: pa.Table,
+    names: Sequence[str],
+    keys: Collection[tuple[Any, ...]],
+    read: Callable[[Any], Any] = lambda one: one,
+) -> np.ndarray:
+    """Numbers of the rows, among all that have one of the keys, in which each value alone is one of a key.
+
+    Few rows of a large table are left to be compared as Python objects. `read` makes a value one of a key.
+    """
+    rows = np.arange(table.num_rows)
+    for place, name in enumerate(names):
+        column, wanted = plain(table[name]).take(pa.array(rows)), {key[place] for key in keys}
+        values = [one for one in column.unique().to_pylist() if read(one) in wanted]
+        rows = rows[pc.is_in(column, value_set=pa.array(values, column.type)).to_numpy()]
+    return rows

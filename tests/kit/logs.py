@@ -2,10 +2,12 @@
 
 import ast
 import csv
+from functools import cache
 
 import pytest
 
 FOLDER = ("langtech-bsc", "EsBBQ-CaBBQ", "data_es")
+literal = cache(ast.literal_eval)  # of few distinct texts
 SCORES = ("acc_ambig", "acc_disambig", "bias_score_ambig", "bias_score_disambig")
 
 
@@ -16,8 +18,8 @@ def released(upstream, category):
             {
                 **row,
                 "label": int(row["label"]),
-                "stereotyped_groups": ast.literal_eval(row["stereotyped_groups"]),
-                "answer_info": {f"ans{k}": ast.literal_eval(row[f"answer_info.ans{k}"]) for k in range(3)},
+                "stereotyped_groups": literal(row["stereotyped_groups"]),
+                "answer_info": {f"ans{k}": literal(row[f"answer_info.ans{k}"]) for k in range(3)},
             }
             for row in csv.DictReader(file)
         ]

@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +36,7 @@ from qabias.errors import QabiasError, arg
 SETS: Mapping[str, Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("sets.yaml").read_text("utf-8"))
 UNKNOWN = "unknown"
 """The tag of the UNKNOWN answer; in EsBBQ and CaBBQ also its text, which has no wording."""
+_literal = lru_cache(2**12)(ast.literal_eval)  # the rows of a file repeat few values
 
 
 class ReleasedSet(PublishedQuestions):
@@ -126,8 +127,8 @@ class SpainQuestions(ReleasedSet):
 
 
 def _spanish_item(row: Mapping[str, str], contexts: Mapping[str, int]) -> Item:
-    infos = [ast.literal_eval(row[f"answer_info.ans{place}"]) for place in PLACES]
-    groups = ast.literal_eval(row["stereotyped_groups"])
+    infos = [_literal(row[f"answer_info.ans{place}"]) for place in PLACES]
+    groups = _literal(row["stereotyped_groups"])
     # The last of the words of a person is the group: "m, árabe".
     answers = [Answer(row[f"ans{place}"], info[-1].split(",")[-1].strip()) for place, info in enumerate(infos)]
     context = row["context"]
@@ -149,7 +150,7 @@ def _spanish_item(row: Mapping[str, str], contexts: Mapping[str, int]) -> Item:
         label_type="name" if row["proper_nouns_only"] == "True" else "label",
         subcategory=row["subcategory"],
         version=row["version"],
-        source="; ".join(ast.literal_eval(row["source"])),
+        source="; ".join(_literal(row["source"])),
     )
 
 
@@ -241,7 +242,7 @@ def _template(row: Mapping[str, str]) -> _Template:
 
 def _german_item(category: str, row: Mapping[str, Any], template: _Template, number: int) -> Item:
     groups = json.loads(row["known_stereotyped_groups"])
-    tags = [tag for _, tag in ast.literal_eval(row["choice_info"]).values()]
+    tags = [tag for _, tag in _literal(row["choice_info"]).values()]
     return Item(
         category=category,
         template=template.name,
@@ -341,7 +342,7 @@ _SAMPLE_ID = re.compile(
 
 
 def _korean_item(category: str, sample: re.Match[str], row: Mapping[str, str], template: Mapping[str, str]) -> Item:
-    choices: list[str] = ast.literal_eval(row["choices"])
+    choices: list[str] = _literal(row["choices"])
     negative = sample["question"] == "bsd"
     # The column has the stereotyped answer to this question.
     biased = choices[:_LAST].index(row["biased_answer"])
