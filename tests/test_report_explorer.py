@@ -72,6 +72,7 @@ def test_an_address_opens_an_example_and_filters_are_in_it(folders, tmp_path):
         await visit("#c1-examples&category=Religion&outcome=stereotyped&condition=ambig");
         seen.count = count();
         seen.select = all("select").map((one) => one.value).filter(Boolean);
+        seen.shown = texts("select option:checked");
         const search = box().querySelector("input[type=search]");
         search.value = "{chosen["context"].split()[3]}"; search.dispatchEvent(new Event("input"));
         seen.words = location.hash;
@@ -99,6 +100,7 @@ def test_an_address_opens_an_example_and_filters_are_in_it(folders, tmp_path):
     ]
     assert seen["count"] == f"{len(fits)} of {len(examples)}"
     assert set(seen["select"]) == {"Religion", "stereotyped", "ambig"}
+    assert "ambiguous" in seen["shown"]  # in words, whatever the data set calls it
     assert "category=Religion" in seen["words"]
     assert "words=" in seen["words"]
     sure = [one for one in examples if 0.5 <= one["probabilities"][one["options"].index(one["answer"])] < 0.8]
