@@ -125,9 +125,13 @@ class SpainQuestions(ReleasedSet):
         return (_spanish_item(row, contexts[row["template_id"]]) for row in rows)
 
 
+_literal = cache(ast.literal_eval)
+"""The value of a cell that Python wrote; thousands of rows have the same. Never change it."""
+
+
 def _spanish_item(row: Mapping[str, str], contexts: Mapping[str, int]) -> Item:
-    infos = [ast.literal_eval(row[f"answer_info.ans{place}"]) for place in PLACES]
-    groups = ast.literal_eval(row["stereotyped_groups"])
+    infos = [_literal(row[f"answer_info.ans{place}"]) for place in PLACES]
+    groups = _literal(row["stereotyped_groups"])
     # The last of the words of a person is the group: "m, árabe".
     answers = [Answer(row[f"ans{place}"], info[-1].split(",")[-1].strip()) for place, info in enumerate(infos)]
     context = row["context"]
@@ -149,7 +153,7 @@ def _spanish_item(row: Mapping[str, str], contexts: Mapping[str, int]) -> Item:
         label_type="name" if row["proper_nouns_only"] == "True" else "label",
         subcategory=row["subcategory"],
         version=row["version"],
-        source="; ".join(ast.literal_eval(row["source"])),
+        source="; ".join(_literal(row["source"])),
     )
 
 
