@@ -6,6 +6,7 @@ By default the published text is unchanged. The dataset card prints `FIXES`.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from qabias.building.templating import capitalize_sentences, repair_articles
 
@@ -55,6 +56,7 @@ _FINAL_MARK = re.compile(r"[?!]$")
 _DOUBLE_SPACE = re.compile(r" {2,}")
 
 
+@lru_cache(2**12)  # most texts of a template are the same for many of its people
 def fix_text(text: str) -> str:
     """Fix typing errors, doubled words and spaces, stray braces, articles and sentence starts of a filled text."""
     text = fix_feminine(_replaced(text, _TYPING_ERRORS))

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 BBQ = load_benchmark("bbq")
 # Two sets of four for each of the 25 stereotypes: 50 contexts that hold the answer.
 ASKED = {"config": "Religion", "limit": 200}
-EPOCHS = 30
+EPOCHS = 20
 
 
 def published(upstream):
@@ -42,18 +42,22 @@ def train(model, tokenizer, rows):
     texts = []
     for row in rows:
         prefix, options = BBQ.formats["qa"].render(row)
-        texts.append([0, *tokenizer(prefix + options[row["label"]], add_special_tokens=False)["input_ids"]])
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.0)
+        asked, said = tokenizer([prefix, options[row["label"]]], add_special_tokens=False)["input_ids"]
+        learned = [False] * len(asked) + [True] * len(said)
+        texts.append((torch.tensor([0, *asked, *said]), torch.tensor(learned)))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, weight_decay=0.0)
     order = random.Random(0)
     model.train()
     for _ in range(EPOCHS):
         order.shuffle(texts)
         for start in range(0, len(texts), 16):
-            batch = texts[start : start + 16]
-            length = max(map(len, batch))
-            tokens = torch.tensor([text + [1] * (length - len(text)) for text in batch])
-            real = torch.tensor([[True] * len(text) + [False] * (length - len(text)) for text in batch])
-            model(input_ids=tokens, attention_mask=real, labels=tokens.where(real, -100)).loss.backward()
+            tokens, learned = (
+                torch.nn.utils.rnn.pad_sequence(part, batch_first=True)
+                for part in zip(*texts[start : start + 16], strict=True)
+            )
+            # Only the answers are learned; the logits of all other tokens would take most of the time.
+            logits = model.lm_head(model.model(tokens).last_hidden_state[:, :-1][learned])
+            torch.nn.functional.cross_entropy(logits, tokens[:, 1:][learned]).backward()
             optimizer.step()
             optimizer.zero_grad()
     model.eval()
@@ -67,7 +71,7 @@ def measured(upstream, tmp_path_factory):
     tokenizer = tokenizer_of(upstream)
     rows = published(upstream)
     assert len({row["context"] for row in rows}) == 50
-    model = make_model(vocab_size=len(tokenizer))
+    model = make_model(vocab_size=len(tokenizer), num_hidden_layers=1)
     found = {}
     for name in ("untouched", "tuned"):
         if name == "tuned":

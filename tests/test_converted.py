@@ -1,5 +1,6 @@
 """Models that come as GGUF are converted once."""
 
+import functools
 import re
 
 import numpy as np
@@ -89,9 +90,12 @@ def test_a_file_is_named_without_its_folder():
 
 @pytest.mark.slow
 def test_the_default_model_from_the_cache_is_the_one_of_its_gguf(monkeypatch):
-    torch = pytest.importorskip("torch")
+    torch, gguf = pytest.importorskip("torch"), pytest.importorskip("gguf")
     cached = load_model(CAUSAL, SMOLLM2)
     file = find_smollm2()
+    # transformers makes this table for every weight, and its readers take a million slices, slow ones of memory maps.
+    monkeypatch.setattr(gguf, "get_tensor_name_map", functools.cache(gguf.get_tensor_name_map))
+    monkeypatch.setattr(np, "memmap", lambda file, mode, dtype=np.uint8: np.fromfile(file, dtype))
     monkeypatch.setattr(loading, "gguf_source", lambda _: (str(file.parent), {"gguf_file": file.name}))
     read = load_model(CAUSAL, SMOLLM2)
     ours, theirs = cached.model.state_dict(), read.model.state_dict()

@@ -283,28 +283,25 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, monkey
         most = command(data, model, output, epochs=3, batch_size=4, gradient_accumulation=2, save_steps=20)
         return [*most, "--warmup-ratio", "0.1", *(["--stride", "8", "--recipe", "squad"] if runner == "qa" else [])]
 
-    def start(output):
-        return subprocess.Popen(
-            [sys.executable, "-m", f"lab.finetuning.{runner}", *options(output)],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def finish(output):
+        call({"race": race, "qa": qa}[runner], options(output), monkeypatch, capsys)
 
-    call({"race": race, "qa": qa}[runner], options(tmp_path / "whole"), monkeypatch, capsys)
+    finish(tmp_path / "whole")
     assert "resuming" not in caplog.text
-    process = start(tmp_path / "killed")
+    process = subprocess.Popen(
+        [sys.executable, "-m", f"lab.finetuning.{runner}", *options(tmp_path / "killed")],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     checkpoint = tmp_path / "killed" / "checkpoints" / "checkpoint-20" / "trainer_state.json"
     while not checkpoint.exists() and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    assert process.wait() == -signal.SIGKILL
     assert json.loads((tmp_path / "killed" / "finetuning.json").read_text("utf-8"))["score"] is None
     assert not (tmp_path / "killed" / "model.safetensors").exists()
-    resumed = start(tmp_path / "killed")
-    assert int(re.search(r"resuming after step (\d+)", resumed.communicate()[1])[1]) >= 20
-    assert resumed.returncode == 0
+    finish(tmp_path / "killed")
+    assert int(re.search(r"resuming after step (\d+)", caplog.text)[1]) >= 20
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
     assert weights[0] == weights[1]

@@ -126,6 +126,10 @@ class SpainQuestions(ReleasedSet):
         return (_spanish_item(row, contexts[row["template_id"]]) for row in rows)
 
 
+_literal = cache(ast.literal_eval)
+"""The value of a cell that Python wrote; thousands of rows have the same. Never change it."""
+
+
 def _spanish_item(row: Mapping[str, str], contexts: Mapping[str, int]) -> Item:
     infos = [_literal(row[f"answer_info.ans{place}"]) for place in PLACES]
     groups = _literal(row["stereotyped_groups"])
