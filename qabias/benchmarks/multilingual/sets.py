@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +36,8 @@ from qabias.errors import QabiasError, arg
 SETS: Mapping[str, Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("sets.yaml").read_text("utf-8"))
 UNKNOWN = "unknown"
 """The tag of the UNKNOWN answer; in EsBBQ and CaBBQ also its text, which has no wording."""
-_literal = lru_cache(2**12)(ast.literal_eval)  # the rows of a file repeat few values
+_literal = cache(ast.literal_eval)
+"""The value of a cell that Python wrote; thousands of rows have the same. Nobody may change it."""
 
 
 class ReleasedSet(PublishedQuestions):
@@ -124,10 +125,6 @@ class SpainQuestions(ReleasedSet):
             if row["context_condition"] == "ambig":
                 contexts[row["template_id"]].setdefault(row["context"], len(contexts[row["template_id"]]))
         return (_spanish_item(row, contexts[row["template_id"]]) for row in rows)
-
-
-_literal = cache(ast.literal_eval)
-"""The value of a cell that Python wrote; thousands of rows have the same. Never change it."""
 
 
 def _spanish_item(row: Mapping[str, str], contexts: Mapping[str, int]) -> Item:
