@@ -87,7 +87,7 @@ $(BIN)/lm_eval: | $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
 
 # Quickly, the first two compare no figures, and tests compare those of the others.
-SLOW_ONLY := $(addprefix lab.speed.,plan_from_sample share_of_dense callback_overhead causal_vs_lm_eval report_speed)
+SLOW_ONLY := $(addprefix lab.speed.,plan_from_sample share_of_dense callback_overhead causal_vs_lm_eval peers report_speed)
 bench: $(if $(QUICK),$(filter-out $(SLOW_ONLY),$(SPEED)),$(SPEED))
 $(SPEED): $(BIN)/lm_eval
 simulate: $(SIMULATIONS)
