@@ -169,7 +169,7 @@ def _free_ports(n):
 @pytest.mark.skipif(DRIVER is None, reason="needs Chromium and chromedriver: apt install chromium-driver")
 @pytest.mark.parametrize("app", ["bbq"], indirect=True)
 def test_the_page_scores_a_table_in_a_browser_and_shows_what_is_wrong_with_one(app, tmp_path):
-    """All metrics share this page. QABIAS_GRADIO_PYTHON names an interpreter with Gradio, if that of the tests has none."""
+    """All metrics share the page. QABIAS_GRADIO_PYTHON names an interpreter with Gradio, where the tests' has none."""
     python = os.environ.get("QABIAS_GRADIO_PYTHON", sys.executable)
     search = "from importlib.util import find_spec; raise SystemExit(find_spec('gradio') is None)"
     if subprocess.run([python, "-c", search], check=False).returncode:
