@@ -96,7 +96,7 @@ $(SPEED) $(SIMULATIONS): $(INSTALLED)
 	$(BIN)/python -m $@ $(if $(QUICK),--quick)
 
 lowest: $(INSTALLED)
-	PYTHON=$(BIN)/python .ci/lowest
+	PYTHON=$(abspath $(BIN))/python .ci/lowest
 
 compat: $(INSTALLED)
 	PYTHON=$(BIN)/python tests/datasets_versions.sh

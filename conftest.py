@@ -14,14 +14,16 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-# What imports make stays; looking for garbage among it takes a quarter of the time that finding the tests takes.
-gc.disable()
 
-
-def pytest_collection_finish() -> None:
-    """Look for garbage again, but not among what was imported."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What imports make stays: to look for garbage among it takes a quarter of the time of finding the tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # The same examples in every run, and no time limit: a busy machine is no fault.

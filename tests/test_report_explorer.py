@@ -12,7 +12,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.tables.model import Analysis
 
-from .kit.pages import fill_folder, named_everywhere, read_page, run_of
+from .kit.pages import BIAS, EXAMPLES, fill_folder, named_everywhere, read_page, run_of
 from .test_report_browser import CHROMIUM, browse, with_driver
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")]
@@ -257,6 +257,22 @@ def test_hostile_texts_stay_texts_in_the_list(tmp_path):
     assert "CONSOLE" not in browse(frame, "--dump-dom").stderr
     fill_folder(tmp_path / "empty", analysis=Analysis(()))
     assert read_page(write_report_of(tmp_path / "empty")).packed == []
+
+
+def test_codes_are_in_words_and_what_a_model_wrote_stays_as_it_is(tmp_path):
+    options = ["ambig", "neg", "constructor"]
+    wrote = [{**one, "options": options, "generated": "disambig", "answer": "neg"} for one in EXAMPLES]
+    fill_folder(tmp_path / "run", analysis=Analysis((BIAS,), tuple(wrote), "Four."))
+    seen = driven(
+        write_report_of(tmp_path / "run"),
+        tmp_path,
+        """
+        await visit("#c1-examples"); all(".item")[0].click();
+        await pause();
+        seen.texts = texts(".example td, .example pre, .example dd");
+        """,
+    )
+    assert {*options, "disambig", "disambiguated"} <= set(seen["texts"])
 
 
 def test_all_of_bbq_is_small_and_drawn_in_part(tmp_path):

@@ -28,7 +28,8 @@ _SENTENCE_START = re.compile(r"(^|[.!?][\"']?\s+)([a-z])")
 _MOST_BYTES = 2**21  # of a file that a person wrote; a list of this size takes 10 seconds to read
 _MOST_DIGITS = 300
 
-_INITIALS = re.compile(r"[A-Z]{2,4}")
+# Spelled letter by letter: "HIV-positive", "MBAs", and "LGBTQ", which cannot be said as a word.
+_INITIALS = re.compile(r"[A-Z]{2,4}s?(?![A-Za-z])|MSc\b|[B-DF-HJ-NP-TV-XZ]{4}")
 _LETTERS_SPOKEN_WITH_A_VOWEL = "AEFHILMNORSX"
 # How words begin that are spoken with a vowel, in U.S. English.
 _SPOKEN_WITH_A_VOWEL = re.compile(
@@ -42,7 +43,7 @@ _SPOKEN_WITH_A_VOWEL = re.compile(
     | o(?!ne(?![ir])|nce\b|uija)                       # not "one-sided", "once"
     | u(?!
         \b                                             # not "U-turn"
-        | ni(?![mn]|ss|d(?!irec)) | nanim             # not "unit", "unanimous", but "unimportant"
+        | ni(?![mn]|ss|d(?!irec)) | nanim | nesco      # not "unit", "unanimous", but "unimportant"
         | [bcfghjkqrst][aeiou] | krain | ighur         # not "Ugandan", "used", "Ukrainian", "Uighur"
       )
     | y(?![aeiou'])                                    # "Yvonne"
@@ -234,7 +235,7 @@ def filled_pattern(text: str) -> re.Pattern[str]:
 
 def article(word: str) -> str:
     """The indefinite article before `word`: "a" or "an", by sound ("a European", "an hour")."""
-    if _INITIALS.fullmatch(word):
+    if _INITIALS.match(word):
         return "an" if word[0] in _LETTERS_SPOKEN_WITH_A_VOWEL else "a"
     return "an" if _SPOKEN_WITH_A_VOWEL.match(word) else "a"
 

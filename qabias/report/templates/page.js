@@ -146,10 +146,11 @@ async function unpack(text) {
 }
 
 const ORDERS = { _12: ", subject 1 first", _21: ", subject 2 first", _neg: ", negated" };
-// Names and values of the data sets that a page writes out; addresses and files keep them.
-const WORDS = { paper_category: "Category, names apart", ambig: "ambiguous", disambig: "disambiguated", neg: "negative", nonneg: "non-negative" };
+// Names and values of the data sets that filters and facts write out; addresses, files and what models wrote keep them.
+const WORDS = new Map(Object.entries({
+  paper_category: "Category, names apart", ambig: "ambiguous", disambig: "disambiguated", neg: "negative", nonneg: "non-negative" }));
 const title = (name) =>
-  WORDS[name] ?? (name[0] || "").toUpperCase() + name.slice(1).replace(/_(12|21|neg)/g, (part) => ORDERS[part]).replaceAll("_", " ");
+  WORDS.get(name) ?? (name[0] || "").toUpperCase() + name.slice(1).replace(/_(12|21|neg)/g, (part) => ORDERS[part]).replaceAll("_", " ");
 const percent = (value) => (100 * value).toFixed(1) + "\u00a0%";
 const isTyping = (event) => /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
 const BANDS = ["0-50", "50-80", "80-95", "95-100"];
@@ -197,11 +198,12 @@ function explore(box, data) {
     if (content === null || content === undefined) return "—";
     if (Array.isArray(content)) return content.map((part) => text(part, kind)).join(" · ");
     if (typeof content === "object") return Object.entries(content).map(([key, inner]) => key + ": " + text(inner, kind)).join(", ");
-    if (typeof content !== "number" || Number.isInteger(content)) return String(WORDS[content] ?? content);
+    if (typeof content !== "number" || Number.isInteger(content)) return String(content);
     return kind === "share" ? percent(content) : String(Number(content.toPrecision(3)));
   }
   const isVerbatim = (column) => column.kind === "prompt" || ["prompt", "generated", "written"].includes(column.name);
   const isAnswer = (column) => column.name === "preferred" || (column.side || column.name).endsWith("answer");
+  const inWords = (name, one) => (data.filters.includes(name) && !isAnswer(columns.get(name)) ? WORDS.get(one) ?? one : one);
   const hasLong = (column) => column.parts[0].values.some((content) => typeof content === "string" && content.length > 40);
   const long = new Set(data.columns.filter((column) => column.kind === "" && !column.list && !column.run && hasLong(column)));
 
@@ -295,7 +297,7 @@ function explore(box, data) {
     function cell(name) {
       const column = columns.get(name);
       const found = column ? content(column) : null;
-      return column?.kind === "tags" && found ? found.map(sign) : text(found, column?.kind);
+      return column?.kind === "tags" && found ? found.map(sign) : text(inWords(name, found), column?.kind);
     }
     const options = (size) => {
       const group = lists.filter((column) => column.parts.length === size);
@@ -402,7 +404,7 @@ function explore(box, data) {
   }
 
   const choose = (name, values, heading) => {
-    const options = [make("option", { value: "" }, "all"), ...values.map((one) => make("option", { value: one }, WORDS[one] ?? one))];
+    const options = [make("option", { value: "" }, "all"), ...values.map((one) => make("option", { value: one }, inWords(name, one)))];
     const onchange = () => go({ [name]: select.value, example: undefined });
     const select = make("select", { autocomplete: "off", onchange }, ...options);
     selects.set(name, select);
