@@ -135,7 +135,7 @@ def _about_texts(scores: Mapping[str, Any]) -> str:
         return ""
     counts = listed([f"{outcomes[name]:,} {name}" for name in lost])
     text = f"{sum(outcomes.values()):,} texts: {counts}."
-    return f"{text} Cut off while reasoning or answering: raise max_new_tokens." if lost[0] == TRUNCATED else text
+    return f"{text} The truncated ones reached max_new_tokens: raise it." if lost[0] == TRUNCATED else text
 
 
 def _adjusted(
